@@ -1,0 +1,78 @@
+//! What performs ciphers.
+
+use crate::{Cipher, Direction, EngineError, Job, Key};
+
+/// Something that performs ciphers: a library on the CPU, a kernel module, a token.
+///
+/// Probing reports facts; a policy elsewhere chooses. One engine serves many threads, each of
+/// which opens sessions of its own.
+pub trait Engine: Send + Sync {
+    /// What this engine is.
+    fn description(&self) -> &Description;
+
+    /// What the engine offers for a cipher and direction; `None` when it can't do it.
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer>;
+
+    /// Opens a session for the calling thread.
+    ///
+    /// # Errors
+    /// When the engine does not offer the cipher, or can't serve another session now.
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError>;
+}
+
+/// An engine opened for one cipher, direction and key. It stays on the thread that opened it.
+///
+/// A session allocates nothing per job: contexts, sockets and buffers are made when it opens.
+pub trait Session {
+    /// Processes a batch of jobs and returns when they are done, sleeping while a device works.
+    ///
+    /// On return each job's [`outcome`](Job::outcome) is set. A job that can't be processed by
+    /// anyone (a wrong tag, a malformed length) is rejected in its outcome and is no failure
+    /// of the session. Jobs that come in with an outcome other than pending are left alone.
+    ///
+    /// # Errors
+    /// The engine refused or failed. Jobs that are still [`Pending`](crate::Outcome::Pending)
+    /// were not done, their input is as it was, and another engine can do them.
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError>;
+}
+
+/// What an engine is, in words and facts for people and for policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The name by which `--engine` selects it, such as `openssl` or `af_alg:DRIVER`.
+    pub name: String,
+    /// Where its work is done.
+    pub kind: Kind,
+    /// Version, driver or device, for people: `OpenSSL 3.6.3`.
+    pub detail: String,
+}
+
+/// Where an engine's work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// It computes on the calling core.
+    Cpu,
+    /// Another device computes while the caller sleeps.
+    Module,
+}
+
+/// How an engine likes to be used for one cipher and direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// How many workers can use it at once with profit; for CPU engines the number of cores.
+    pub depth: usize,
+    /// How many jobs it likes in a batch; 1 for engines that gain nothing from more.
+    pub batch: usize,
+}
+
+/// What a session is to be opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionRequest<'a> {
+    /// The cipher.
+    pub cipher: Cipher,
+    /// Encrypt or decrypt.
+    pub direction: Direction,
+    /// The key of every job that brings none of its own; `None` when each brings its own.
+    pub key: Option<&'a Key>,
+}

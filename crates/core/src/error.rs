@@ -1,0 +1,51 @@
+//! Why an engine could not serve.
+
+use crate::{Cipher, Direction};
+
+/// Why an engine could not open a session or process a batch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The engine does not offer the cipher in this direction.
+    #[error("engine `{engine}` does not {direction} {cipher}")]
+    NotOffered {
+        /// The engine's name.
+        engine: String,
+        /// What was asked for.
+        cipher: Cipher,
+        /// What was asked for.
+        direction: Direction,
+    },
+    /// The key's length is not the cipher's.
+    #[error("{cipher} takes a key of {expected} bytes, not {actual}")]
+    KeyLength {
+        /// What the key was for.
+        cipher: Cipher,
+        /// In bytes.
+        expected: usize,
+        /// In bytes.
+        actual: usize,
+    },
+    /// A job brought no key and the session has none.
+    #[error("engine `{engine}` was given a job without a key")]
+    NoKey {
+        /// The engine's name.
+        engine: String,
+    },
+    /// The engine is not there or may not be used; the reason says what to do about it.
+    #[error("engine `{engine}` is not available: {reason}")]
+    Unavailable {
+        /// The engine's name.
+        engine: String,
+        /// In words.
+        reason: String,
+    },
+    /// The engine failed while working.
+    #[error("engine `{engine}` failed: {reason}")]
+    Failed {
+        /// The engine's name.
+        engine: String,
+        /// In words.
+        reason: String,
+    },
+}

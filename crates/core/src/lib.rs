@@ -1,0 +1,26 @@
+//! Evener's words and its contract.
+//!
+//! Everything that encrypts in Evener is an [`Engine`]: it says what it offers, and opens a
+//! [`Session`] for one [`Cipher`] and [`Direction`]. A session processes batches of [`Job`]s.
+//! A job is one message with its IV; it borrows its input and its output, so moving data is
+//! the caller's business and an engine that fails has destroyed nothing.
+//!
+//! This crate has no threads, does no input or output and holds no unsafe code.
+
+#![forbid(unsafe_code)]
+
+mod cipher;
+mod engine;
+mod error;
+mod iv;
+mod job;
+mod key;
+pub mod padding;
+
+pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
+pub use engine::{Description, Engine, Kind, Offer, Session, SessionRequest};
+pub use error::EngineError;
+pub use iv::Iv;
+pub use job::{Job, Outcome, Rejection};
+pub use key::Key;
+pub use padding::Padding;

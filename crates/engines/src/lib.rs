@@ -1,0 +1,2 @@
+//! Evener's engines, one folder each.
+
