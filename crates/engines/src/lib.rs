@@ -1,2 +1,1 @@
 //! Evener's engines, one folder each.
-

@@ -1,0 +1,24 @@
+//! Evener's queue and workers.
+//!
+//! A *feed* on the caller's thread puts tasks into one bounded [`Queue`]; every worker is one
+//! thread with one engine and one loop: claim a task, perform it, claim the next. What a task
+//! is (some files, a segment of one, a record) is the caller's [`Work`]; this crate decides
+//! only who does it and when. It knows the engine contract and no concrete engine.
+//!
+//! ```text
+//! feed ──push──▶ Queue ──claim──▶ worker 0: Work::perform ─▶ engine
+//!        (waits     ▲   ├──────▶ worker 1: Work::perform ─▶ engine
+//!        when full) └───┴─ share: a task that several can do; a task whose engine failed
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod queue;
+mod run;
+mod statistics;
+mod worker;
+
+pub use queue::Queue;
+pub use run::{Returned, Work, run};
+pub use statistics::{RunStatistics, WorkerStatistics};
+pub use worker::Worker;

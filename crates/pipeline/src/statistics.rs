@@ -1,0 +1,33 @@
+//! Who did how much.
+
+use std::time::Duration;
+
+/// What one worker did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkerStatistics {
+    /// The name of the worker's engine.
+    pub engine: String,
+    /// The worker's number, from 0.
+    pub worker: usize,
+    /// The caller's units (files, records) that this worker finished.
+    pub units: u64,
+    /// Jobs that its engine processed.
+    pub jobs: u64,
+    /// Bytes that went into those jobs.
+    pub bytes: u64,
+    /// Wall time between claiming a task and having performed it.
+    pub busy: Duration,
+    /// CPU time of the worker's thread, in user and kernel mode.
+    pub cpu: Duration,
+    /// Why the worker was taken out of service, when its engine failed.
+    pub retired: Option<String>,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunStatistics {
+    /// One entry a worker, in the order of their numbers.
+    pub workers: Vec<WorkerStatistics>,
+    /// Wall time from the start of the workers to the end of the last.
+    pub wall: Duration,
+}
