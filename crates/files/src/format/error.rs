@@ -1,0 +1,52 @@
+//! Why a file can't be made or read.
+
+use evener_core::Cipher;
+
+/// Why a file of a format can't be made or read. The caller names the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// No file of the format has this length.
+    #[error("the file is truncated: no complete file of its format has this length")]
+    Truncated,
+    /// There are too many bytes for the format.
+    #[error("the file is too long for its format")]
+    TooLong,
+    /// The commitment in the header is not the key's and the context's.
+    #[error("wrong key or wrong context, or the header was changed")]
+    WrongKey,
+    /// The header is not this format's.
+    #[error("not a file of the format {format}: {reason}")]
+    OtherFormat {
+        /// The format that was expected.
+        format: &'static str,
+        /// In words.
+        reason: &'static str,
+    },
+    /// A key or an IV does not have the cipher's length.
+    #[error("{cipher} takes {what} of {expected} bytes, not {actual}")]
+    Length {
+        /// What the key or IV was for.
+        cipher: Cipher,
+        /// What was given: `a key`, `an IV`.
+        what: &'static str,
+        /// In bytes.
+        expected: usize,
+        /// In bytes.
+        actual: usize,
+    },
+    /// The format has no such cipher.
+    #[error(
+        "`openssl enc` files are made with AES, Camellia, 3DES or Blowfish in CBC, or AES in CTR, not with {0}"
+    )]
+    NoSuchCipher(Cipher),
+    /// The parameters of a key do not fit together; the text says how.
+    #[error("unusable key parameters: {0}")]
+    Parameters(&'static str),
+    /// The operating system gave no random bytes.
+    #[error("the system's random number generator failed: {0}")]
+    Random(String),
+    /// The library could not derive a key.
+    #[error("key derivation failed: {0}")]
+    Derivation(String),
+}
