@@ -1,10 +1,54 @@
-//! File formats: where each chunk lies.
+//! The three file formats: where each chunk lies, and which key and IV it is encrypted with.
+//!
+//! | format | document | authenticated |
+//! |---|---|---|
+//! | [`Cobblestone`] | C2SP, <https://c2sp.org/chunked-encryption> | yes, and commits to the key |
+//! | [`Tink`] | Tink, "AES-GCM-HKDF Streaming AEAD" | yes |
+//! | [`OpensslEnc`] | the manual page openssl-enc(1), RFC 8018 for PBKDF2 | **no** |
+//!
+//! A [`Recipe`] is a format together with its secret, ready to make and to read any number of
+//! files. For one file it gives a [`FileCipher`], which knows the file's own key and every
+//! chunk's IV. A [`Layout`] says which bytes of the plaintext are in which chunk, and where
+//! the chunk lies in the file. Both are pure: reading, writing and ciphers are the caller's.
+//!
+//! ```
+//! use evener_core::Key;
+//! use evener_files::format::{ChunkIv, Layout, Recipe, CobblestoneSuite};
+//!
+//! let key = Key::new(&[7; 32]).unwrap(); // use a random one
+//! let recipe = Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"")?;
+//!
+//! let (file, header) = recipe.create()?;
+//! assert_eq!(header.bytes().len(), recipe.header_length());
+//!
+//! let layout = Layout::for_plaintext(file.geometry(), 100_000)?;
+//! for index in 0..layout.chunks() {
+//!     let chunk = layout.chunk(index);
+//!     let ChunkIv::Known(iv) = file.iv(&chunk) else { unreachable!("only for CBC") };
+//!     // Encrypt plaintext[chunk.plain] under file.key() and iv to file[chunk.sealed].
+//!     # let _ = iv;
+//! }
+//! assert_eq!(layout.sealed_length(), 56 + 100_000 + 7 * 16);
+//! # Ok::<(), evener_files::format::FormatError>(())
+//! ```
 
+mod cobblestone;
 mod error;
+mod file_cipher;
 mod geometry;
+mod openssl_enc;
+mod recipe;
+mod recognise;
+mod tink;
 
 #[cfg(test)]
 mod tests;
 
+pub use cobblestone::{Cobblestone, CobblestoneSuite};
 pub use error::FormatError;
+pub use file_cipher::{ChunkIv, FileCipher};
 pub use geometry::{Chunk, Ending, Geometry, Layout};
+pub use openssl_enc::{Digest, OpensslEnc, OpensslSecret, UnknownDigest};
+pub use recipe::{Header, Recipe};
+pub use recognise::{Guess, recognise};
+pub use tink::{HkdfHash, Tink, TinkKey};

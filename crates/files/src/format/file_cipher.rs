@@ -1,0 +1,100 @@
+//! What every chunk of one file is encrypted with.
+
+use evener_core::{Cipher, Direction, Iv, Key, Mode, Padding};
+
+use super::geometry::{Chunk, Geometry};
+
+/// All that is needed for any chunk of one file: cipher, key, IVs, padding. Jobs carry no
+/// additional data in any format.
+///
+/// It is a few hundred bytes without allocation, and can be shared between workers. The key
+/// is zeroised on drop.
+#[derive(Clone, Debug)]
+pub struct FileCipher {
+    cipher: Cipher,
+    key: Key,
+    geometry: Geometry,
+    ivs: Ivs,
+}
+
+/// How a chunk's IV comes about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ivs {
+    /// Cobblestone: the base nonce XOR the chunk's number, big-endian, at its end.
+    Counter { base: [u8; 12] },
+    /// Tink: the prefix, the chunk's number as u32, big-endian, and 1 in the last chunk.
+    Prefix { prefix: [u8; 7] },
+    /// CBC and CTR: one IV for the file as if it were a single message.
+    Single { iv: Iv },
+}
+
+/// A chunk's IV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkIv {
+    /// This one.
+    Known(Iv),
+    /// The last ciphertext block of the chunk before, in both directions: the
+    /// [`Cipher::iv_length`] bytes before `chunk.sealed.start` in the file (CBC).
+    PreviousBlock,
+}
+
+impl FileCipher {
+    pub(super) fn new(cipher: Cipher, key: Key, geometry: Geometry, ivs: Ivs) -> FileCipher {
+        FileCipher { cipher, key, geometry, ivs }
+    }
+
+    /// The cipher.
+    pub fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
+    /// The key of this file alone; for [`OpensslSecret::Raw`](super::OpensslSecret::Raw) the
+    /// key of all.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// How the file is cut into chunks.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The IV of a chunk of this file.
+    pub fn iv(&self, chunk: &Chunk) -> ChunkIv {
+        let iv = match self.ivs {
+            Ivs::Counter { mut base } => {
+                for (byte, counter) in base[4..].iter_mut().zip(chunk.index.to_be_bytes()) {
+                    *byte ^= counter;
+                }
+                Iv::new(&base)
+            }
+            Ivs::Prefix { prefix } => {
+                let mut nonce = [0; 12];
+                nonce[..7].copy_from_slice(&prefix);
+                // The geometry ends every file before the number outgrows its four bytes.
+                nonce[7..11].copy_from_slice(&(chunk.index as u32).to_be_bytes());
+                nonce[11] = u8::from(chunk.last);
+                Iv::new(&nonce)
+            }
+            Ivs::Single { iv } if self.cipher.mode() == Mode::Ctr => {
+                Some(iv.advanced(chunk.plain.start / Iv::MAX_LENGTH as u64))
+            }
+            Ivs::Single { iv } => (chunk.index == 0).then_some(iv),
+        };
+        iv.map_or(ChunkIv::PreviousBlock, ChunkIv::Known)
+    }
+
+    /// The padding of the last chunk's job, or of another's.
+    pub fn padding(&self, last: bool) -> Padding {
+        match self.cipher.mode() {
+            Mode::Cbc if last => Padding::Pkcs7,
+            _ => Padding::None,
+        }
+    }
+
+    /// Whether each chunk needs the output of the one before, so that chunks can't be processed
+    /// side by side: CBC encryption. (CBC decryption needs only the ciphertext before.)
+    pub fn is_chained(&self, direction: Direction) -> bool {
+        self.cipher.mode() == Mode::Cbc && direction == Direction::Encrypt
+    }
+}

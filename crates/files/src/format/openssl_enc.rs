@@ -1,0 +1,265 @@
+//! Files of the `openssl enc` program: `-pbkdf2` with a passphrase, or `-K` and `-iv`.
+//!
+//! Documents: the manual page openssl-enc(1); PBKDF2 in RFC 8018, section 5.2.
+
+use std::fmt;
+use std::str::FromStr;
+
+use evener_core::{Cipher, Iv, Key, Mode};
+use openssl::hash::MessageDigest;
+use openssl::pkcs5::pbkdf2_hmac;
+use zeroize::Zeroizing;
+
+use super::FormatError;
+use super::file_cipher::{FileCipher, Ivs};
+use super::geometry::{Ending, Geometry};
+use super::recipe::{Header, random};
+
+/// What an `openssl enc` file is encrypted with.
+pub enum OpensslSecret {
+    /// `-pass` with `-pbkdf2`: each file has salt in a header, and a key and an IV of its own.
+    Passphrase {
+        /// The passphrase, without the end of its line.
+        passphrase: Zeroizing<Vec<u8>>,
+        /// `-md`
+        digest: Digest,
+        /// `-iter`, at least 1. The program's default is [`OpensslSecret::DEFAULT_ITERATIONS`].
+        iterations: u32,
+    },
+    /// `-K` and `-iv`: no header; see [`Recipe::repeats_ivs`](super::Recipe::repeats_ivs).
+    Raw {
+        /// `-K`
+        key: Key,
+        /// `-iv`
+        iv: Iv,
+    },
+}
+
+impl OpensslSecret {
+    /// The iterations of PBKDF2 when `openssl enc` is not told.
+    pub const DEFAULT_ITERATIONS: u32 = 10_000;
+}
+
+impl fmt::Debug for OpensslSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpensslSecret::Passphrase { digest, iterations, .. } => f
+                .debug_struct("Passphrase")
+                .field("digest", digest)
+                .field("iterations", iterations)
+                .finish_non_exhaustive(),
+            OpensslSecret::Raw { key, .. } => {
+                f.debug_struct("Raw").field("key", key).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+/// A cipher and a secret of `openssl enc`.
+///
+/// With a passphrase a file is `Salted__ ‖ salt(8) ‖ ciphertext`, else the ciphertext alone.
+/// The ciphertext is one message; it is cut into chunks so that several workers can share it.
+#[derive(Debug)]
+pub struct OpensslEnc {
+    cipher: Cipher,
+    secret: OpensslSecret,
+}
+
+impl OpensslEnc {
+    pub(super) const FORMAT: &'static str = "openssl enc";
+
+    /// What a file with salt begins with.
+    pub(super) const MAGIC: &'static [u8; 8] = b"Salted__";
+
+    /// Takes a cipher (AES, Camellia, 3DES and Blowfish in CBC, AES in CTR) and a secret.
+    ///
+    /// # Errors
+    /// [`FormatError::NoSuchCipher`], [`FormatError::Length`] for a raw key or IV, and
+    /// [`FormatError::Parameters`] for no iterations.
+    pub fn new(cipher: Cipher, secret: OpensslSecret) -> Result<OpensslEnc, FormatError> {
+        if !matches!(cipher.mode(), Mode::Cbc | Mode::Ctr) {
+            return Err(FormatError::NoSuchCipher(cipher));
+        }
+        match &secret {
+            OpensslSecret::Passphrase { iterations: 0, .. } => {
+                return Err(FormatError::Parameters("PBKDF2 takes at least one iteration"));
+            }
+            OpensslSecret::Passphrase { .. } => {}
+            OpensslSecret::Raw { key, iv } => {
+                check(cipher, "a key", cipher.key_length(), key.len())?;
+                check(cipher, "an IV", cipher.iv_length(), iv.bytes().len())?;
+            }
+        }
+        Ok(OpensslEnc { cipher, secret })
+    }
+
+    pub(super) fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
+    pub(super) fn header_length(&self) -> usize {
+        match self.secret {
+            OpensslSecret::Passphrase { .. } => Self::MAGIC.len() + SALT_LENGTH,
+            OpensslSecret::Raw { .. } => 0,
+        }
+    }
+
+    pub(super) fn geometry(&self) -> Geometry {
+        let ending = match self.cipher.mode() {
+            Mode::Cbc => Ending::Padded { block: self.cipher.block_length() as u64 },
+            _ => Ending::Exact,
+        };
+        Geometry {
+            header: self.header_length() as u64,
+            first: CHUNK_LENGTH,
+            chunk: CHUNK_LENGTH,
+            overhead: 0,
+            ending,
+            most_chunks: u64::MAX,
+        }
+    }
+
+    pub(super) fn repeats_ivs(&self) -> bool {
+        matches!(self.secret, OpensslSecret::Raw { .. })
+    }
+
+    pub(super) fn create(&self) -> Result<(FileCipher, Header), FormatError> {
+        if let OpensslSecret::Raw { .. } = self.secret {
+            return Ok((self.derive(&[])?, Header::new(&[])));
+        }
+        let salt = random::<SALT_LENGTH>()?;
+        Ok((self.derive(&salt)?, Header::new(&[Self::MAGIC, &salt])))
+    }
+
+    pub(super) fn open(&self, header: &[u8]) -> Result<FileCipher, FormatError> {
+        if let OpensslSecret::Raw { .. } = self.secret {
+            return self.derive(&[]);
+        }
+        let seen = header.len().min(Self::MAGIC.len());
+        if header[..seen] != Self::MAGIC[..seen] {
+            let reason = "it does not begin with `Salted__`";
+            return Err(FormatError::OtherFormat { format: Self::FORMAT, reason });
+        }
+        let salt = header[seen..].first_chunk::<SALT_LENGTH>().ok_or(FormatError::Truncated)?;
+        self.derive(salt)
+    }
+
+    /// `key ‖ IV = PBKDF2(digest, passphrase, salt, iterations)`, or those that were given.
+    fn derive(&self, salt: &[u8]) -> Result<FileCipher, FormatError> {
+        let (key, iv) = match &self.secret {
+            OpensslSecret::Raw { key, iv } => (key.clone(), *iv),
+            OpensslSecret::Passphrase { passphrase, digest, iterations } => {
+                let mut output = Zeroizing::new([0; Key::MAX_LENGTH + Iv::MAX_LENGTH]);
+                let output = &mut output[..self.cipher.key_length() + self.cipher.iv_length()];
+                pbkdf2_hmac(passphrase, salt, *iterations as usize, digest.openssl()?, output)
+                    .map_err(|error| FormatError::Derivation(error.to_string()))?;
+                let (key, iv) = output.split_at(self.cipher.key_length());
+                let pair = Key::new(key).zip(Iv::new(iv));
+                pair.ok_or(FormatError::NoSuchCipher(self.cipher))?
+            }
+        };
+        Ok(FileCipher::new(self.cipher, key, self.geometry(), Ivs::Single { iv }))
+    }
+}
+
+fn check(
+    cipher: Cipher,
+    what: &'static str,
+    expected: usize,
+    actual: usize,
+) -> Result<(), FormatError> {
+    if actual == expected {
+        return Ok(());
+    }
+    Err(FormatError::Length { cipher, what, expected, actual })
+}
+
+/// The digest of PBKDF2: what users give to `openssl enc -md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the variants are the names")]
+pub enum Digest {
+    Md5,
+    Sha1,
+    Sha224,
+    #[default]
+    Sha256,
+    Sha384,
+    Sha512,
+    Sha512_256,
+    Sha3_256,
+    Sha3_384,
+    Sha3_512,
+    Blake2b512,
+    Blake2s256,
+}
+
+impl Digest {
+    /// Every digest that Evener knows.
+    pub const ALL: &'static [Digest] = &[
+        Digest::Md5,
+        Digest::Sha1,
+        Digest::Sha224,
+        Digest::Sha256,
+        Digest::Sha384,
+        Digest::Sha512,
+        Digest::Sha512_256,
+        Digest::Sha3_256,
+        Digest::Sha3_384,
+        Digest::Sha3_512,
+        Digest::Blake2b512,
+        Digest::Blake2s256,
+    ];
+
+    /// The OpenSSL name, such as `sha256`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Digest::Md5 => "md5",
+            Digest::Sha1 => "sha1",
+            Digest::Sha224 => "sha224",
+            Digest::Sha256 => "sha256",
+            Digest::Sha384 => "sha384",
+            Digest::Sha512 => "sha512",
+            Digest::Sha512_256 => "sha512-256",
+            Digest::Sha3_256 => "sha3-256",
+            Digest::Sha3_384 => "sha3-384",
+            Digest::Sha3_512 => "sha3-512",
+            Digest::Blake2b512 => "blake2b512",
+            Digest::Blake2s256 => "blake2s256",
+        }
+    }
+
+    fn openssl(self) -> Result<MessageDigest, FormatError> {
+        MessageDigest::from_name(self.name()).ok_or_else(|| {
+            FormatError::Derivation(format!("this OpenSSL has no digest {}", self.name()))
+        })
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Digest {
+    type Err = UnknownDigest;
+
+    /// Reads an OpenSSL name in any case, such as `SHA256`.
+    fn from_str(name: &str) -> Result<Self, UnknownDigest> {
+        let mut all = Digest::ALL.iter().copied();
+        all.find(|digest| digest.name().eq_ignore_ascii_case(name))
+            .ok_or_else(|| UnknownDigest(name.to_owned()))
+    }
+}
+
+/// A digest name that Evener does not know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown digest `{0}`; `sha256` is the default of `openssl enc`")]
+pub struct UnknownDigest(pub String);
+
+const SALT_LENGTH: usize = 8;
+
+/// Four chunks fill a typical 256 KiB of second-level cache, and a file of some megabytes
+/// still has enough of them for many workers. It is a multiple of every block length.
+const CHUNK_LENGTH: u64 = 65_536;

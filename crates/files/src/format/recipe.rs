@@ -1,0 +1,173 @@
+//! A format together with its secret.
+
+use std::fmt;
+
+use evener_core::{Cipher, Key};
+
+use super::FormatError;
+use super::cobblestone::{Cobblestone, CobblestoneSuite};
+use super::file_cipher::FileCipher;
+use super::geometry::Geometry;
+use super::openssl_enc::{OpensslEnc, OpensslSecret};
+use super::tink::{Tink, TinkKey};
+
+/// A format together with its secret: makes and reads any number of files, on any thread.
+///
+/// What does not depend on the file is worked out when the recipe is made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Recipe {
+    /// C2SP chunked encryption.
+    Cobblestone(Cobblestone),
+    /// Tink AES-GCM-HKDF streaming.
+    Tink(Tink),
+    /// Files of the `openssl enc` program. Nothing authenticates them.
+    OpensslEnc(OpensslEnc),
+}
+
+impl Recipe {
+    /// Cobblestone with an input key and a context, which may be empty; see [`Cobblestone`].
+    ///
+    /// # Errors
+    /// [`FormatError::Length`] when the key is not the suite's.
+    pub fn cobblestone(
+        suite: CobblestoneSuite,
+        key: &Key,
+        context: &[u8],
+    ) -> Result<Recipe, FormatError> {
+        Cobblestone::new(suite, key, context).map(Recipe::Cobblestone)
+    }
+
+    /// Tink with one key of a keyset and associated data, which may be empty; see [`Tink`].
+    ///
+    /// # Errors
+    /// [`FormatError::Parameters`] when Tink would refuse the key.
+    pub fn tink(key: TinkKey, aad: &[u8]) -> Result<Recipe, FormatError> {
+        Tink::new(key, aad).map(Recipe::Tink)
+    }
+
+    /// `openssl enc` with a cipher and a passphrase or key; see [`OpensslEnc`].
+    ///
+    /// # Errors
+    /// [`FormatError::NoSuchCipher`], [`FormatError::Length`] for a raw key or IV, and
+    /// [`FormatError::Parameters`] for no iterations.
+    pub fn openssl_enc(cipher: Cipher, secret: OpensslSecret) -> Result<Recipe, FormatError> {
+        OpensslEnc::new(cipher, secret).map(Recipe::OpensslEnc)
+    }
+
+    /// The format's name, such as `cobblestone-256`.
+    pub fn format(&self) -> &'static str {
+        match self {
+            Recipe::Cobblestone(recipe) => recipe.suite().name(),
+            Recipe::Tink(_) => Tink::FORMAT,
+            Recipe::OpensslEnc(_) => OpensslEnc::FORMAT,
+        }
+    }
+
+    /// The cipher of every chunk.
+    pub fn cipher(&self) -> Cipher {
+        match self {
+            Recipe::Cobblestone(recipe) => recipe.suite().cipher(),
+            Recipe::Tink(recipe) => recipe.cipher(),
+            Recipe::OpensslEnc(recipe) => recipe.cipher(),
+        }
+    }
+
+    /// How every file is cut into chunks.
+    pub fn geometry(&self) -> Geometry {
+        match self {
+            Recipe::Cobblestone(_) => Cobblestone::GEOMETRY,
+            Recipe::Tink(recipe) => recipe.geometry(),
+            Recipe::OpensslEnc(recipe) => recipe.geometry(),
+        }
+    }
+
+    /// The length of every file's header in bytes, at most [`Header::MAX_LENGTH`].
+    pub fn header_length(&self) -> usize {
+        match self {
+            Recipe::Cobblestone(_) => Cobblestone::HEADER_LENGTH,
+            Recipe::Tink(recipe) => recipe.header_length(),
+            Recipe::OpensslEnc(recipe) => recipe.header_length(),
+        }
+    }
+
+    /// Whether all files share one key and one IV, as with a raw key of `openssl enc`.
+    ///
+    /// Two files so encrypted give each other away: in CTR whole plaintexts, in CBC which
+    /// beginnings are equal. Make no more than one file with such a recipe.
+    pub fn repeats_ivs(&self) -> bool {
+        matches!(self, Recipe::OpensslEnc(recipe) if recipe.repeats_ivs())
+    }
+
+    /// A new file: what its chunks are encrypted with, and its header, with fresh salt from the
+    /// operating system.
+    ///
+    /// # Errors
+    /// [`FormatError::Random`] and [`FormatError::Derivation`].
+    pub fn create(&self) -> Result<(FileCipher, Header), FormatError> {
+        match self {
+            Recipe::Cobblestone(recipe) => recipe.create(),
+            Recipe::Tink(recipe) => recipe.create(),
+            Recipe::OpensslEnc(recipe) => recipe.create(),
+        }
+    }
+
+    /// Reads the start of a file: `header` has at least [`Recipe::header_length`] bytes, or all
+    /// that there are.
+    ///
+    /// Only Cobblestone tells a wrong key here. With Tink the first chunk fails to authenticate;
+    /// `openssl enc` may notice malformed padding at the very end, or nothing.
+    ///
+    /// # Errors
+    /// [`FormatError::Truncated`] when there are too few bytes, [`FormatError::OtherFormat`]
+    /// when the header is not of this format and key, [`FormatError::WrongKey`], and
+    /// [`FormatError::Derivation`].
+    pub fn open(&self, header: &[u8]) -> Result<FileCipher, FormatError> {
+        match self {
+            Recipe::Cobblestone(recipe) => recipe.open(header),
+            Recipe::Tink(recipe) => recipe.open(header),
+            Recipe::OpensslEnc(recipe) => recipe.open(header),
+        }
+    }
+}
+
+/// The bytes that a file begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    bytes: [u8; Header::MAX_LENGTH],
+    length: u8,
+}
+
+impl Header {
+    /// The longest header of any format, in bytes.
+    pub const MAX_LENGTH: usize = 64;
+
+    /// The bytes; none for a raw key of `openssl enc`.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// The parts one after the other, which fit into [`Header::MAX_LENGTH`].
+    pub(super) fn new(parts: &[&[u8]]) -> Header {
+        let mut header = Header { bytes: [0; Header::MAX_LENGTH], length: 0 };
+        for part in parts {
+            let start = usize::from(header.length);
+            header.bytes[start..start + part.len()].copy_from_slice(part);
+            header.length += part.len() as u8;
+        }
+        header
+    }
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Header({} bytes)", self.length)
+    }
+}
+
+/// Fresh bytes from the operating system.
+pub(super) fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], FormatError> {
+    let mut bytes = [0; LENGTH];
+    getrandom::fill(&mut bytes).map_err(|error| FormatError::Random(error.to_string()))?;
+    Ok(bytes)
+}
