@@ -1,7 +1,9 @@
 //! Tests of whole formats. Chunks are encrypted here with OpenSSL, one by one.
 
 mod geometry;
+mod known_files;
 mod recipes;
+mod wycheproof;
 
 use evener_core::{Cipher, Direction, Iv, Key, Padding};
 use openssl::cipher::Cipher as Algorithm;
