@@ -1,1 +1,18 @@
-//! Evener's engines, one folder each.
+//! Evener's engines, one folder each, and the registry that lists them.
+//!
+//! [`find`] and [`probe_all`] are all that callers need: what they return is spoken to through
+//! [`evener_core::Engine`]. Every folder has the same files, as far as the engine needs them:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod.rs` | the engine: its description and its offers |
+//! | `probe.rs` | what is there on this machine |
+//! | `session.rs` | the work |
+//! | `sys.rs` | foreign calls, and all `unsafe` |
+
+mod registry;
+
+mod cpu;
+mod openssl;
+
+pub use registry::{Probed, find, probe_all};

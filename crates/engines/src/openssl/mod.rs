@@ -1,0 +1,110 @@
+//! OpenSSL's ciphers on the calling core, over EVP.
+
+mod probe;
+mod session;
+mod sys;
+
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+};
+use openssl::error::ErrorStack;
+
+use crate::cpu;
+use crate::registry::Found;
+use probe::Library;
+use session::OpensslSession;
+
+/// Finds the engine. It takes no parameters.
+pub(crate) fn probe(parameters: &str) -> Found {
+    let unavailable = |reason: String| EngineError::Unavailable { engine: NAME.to_owned(), reason };
+    if !parameters.is_empty() {
+        return Err(unavailable(format!("it takes no parameters, but was given `{parameters}`")));
+    }
+    let library = Library::load().map_err(|error| unavailable(error.to_string()))?;
+    Ok(vec![Arc::new(OpensslEngine::new(library))])
+}
+
+struct OpensslEngine {
+    description: Description,
+    offer: Offer,
+    library: Arc<Library>,
+}
+
+impl OpensslEngine {
+    fn new(library: Library) -> OpensslEngine {
+        OpensslEngine {
+            description: Description { name: NAME.to_owned(), kind: Kind::Cpu, detail: version() },
+            offer: Offer { depth: cpu::available_cores(), batch: 1 },
+            library: Arc::new(library),
+        }
+    }
+}
+
+impl Engine for OpensslEngine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
+        self.library.algorithm(cipher).map(|_| self.offer)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        Ok(Box::new(OpensslSession::open(&self.library, request)?))
+    }
+}
+
+/// `OpenSSL 3.6.3`, without the date.
+fn version() -> String {
+    openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+fn failed(error: &ErrorStack) -> EngineError {
+    EngineError::Failed { engine: NAME.to_owned(), reason: error.to_string() }
+}
+
+const NAME: &str = "openssl";
+
+#[cfg(test)]
+mod tests {
+    use evener_core::{Iv, Job, Key, Outcome};
+
+    use super::*;
+
+    #[test]
+    fn every_cipher_but_a_legacy_one_is_offered_and_decrypts_what_it_encrypted() {
+        let engine = probe("").unwrap().remove(0);
+        for &cipher in Cipher::ALL {
+            if engine.offer(cipher, Direction::Encrypt).is_none() {
+                let may_be_absent = cipher == Cipher::BfCbc && cfg!(feature = "system-openssl");
+                assert!(may_be_absent, "{cipher} is not offered");
+                println!("skipped: {cipher}: the system's OpenSSL has no legacy provider");
+                continue;
+            }
+            let bytes: Vec<u8> = (0..64).collect();
+            let key = Key::new(&bytes[..cipher.key_length()]).unwrap();
+            let iv = Iv::new(&bytes[..cipher.iv_length()]).unwrap();
+            let transform = |direction, input: &[u8]| {
+                let request = SessionRequest { cipher, direction, key: Some(&key) };
+                let mut output = vec![0; input.len() + cipher.tag_length()];
+                let mut batch = [Job::new(iv, input, &mut output)];
+                engine.open(&request).unwrap().process(&mut batch).unwrap();
+                let Outcome::Done { written } = batch[0].outcome else {
+                    panic!("{cipher} {direction}: {:?}", batch[0].outcome)
+                };
+                output.truncate(written);
+                output
+            };
+            let ciphertext = transform(Direction::Encrypt, &bytes);
+            assert_ne!(ciphertext[..bytes.len()], bytes);
+            assert_eq!(transform(Direction::Decrypt, &ciphertext), bytes, "{cipher}");
+        }
+    }
+
+    #[test]
+    fn it_takes_no_parameters() {
+        assert!(probe("fast").is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! Which ciphers the linked OpenSSL has.
+
+use evener_core::Cipher;
+use openssl::cipher::{Cipher as Algorithm, CipherRef};
+use openssl::error::ErrorStack;
+use openssl::lib_ctx::LibCtx;
+use openssl::provider::Provider;
+
+/// A private library context with its providers and every cipher that it has, fetched once.
+///
+/// It is private so that neither the program's own use of OpenSSL nor a system-wide
+/// configuration file can change what this engine does. Once fetched, a cipher costs the same
+/// from any context.
+pub(super) struct Library {
+    // Dropped in this order: an algorithm belongs to its provider, a provider to its context.
+    algorithms: Vec<(Cipher, Algorithm)>,
+    _providers: Vec<Provider>,
+    _context: LibCtx,
+}
+
+impl Library {
+    /// Loads the default provider and, if there is one, the legacy provider, which holds
+    /// Blowfish.
+    pub(super) fn load() -> Result<Library, ErrorStack> {
+        let context = LibCtx::new()?;
+        let mut providers = vec![Provider::load(Some(&context), "default")?];
+        providers.extend(Provider::load(Some(&context), "legacy").ok());
+        let fetch = |&cipher: &Cipher| {
+            let algorithm = Algorithm::fetch(Some(&context), cipher.name(), None).ok()?;
+            has_expected_lengths(cipher, &algorithm).then_some((cipher, algorithm))
+        };
+        let algorithms = Cipher::ALL.iter().filter_map(fetch).collect();
+        Ok(Library { algorithms, _providers: providers, _context: context })
+    }
+
+    /// The cipher, when the library has it.
+    pub(super) fn algorithm(&self, cipher: Cipher) -> Option<&CipherRef> {
+        let (_, algorithm) = self.algorithms.iter().find(|(known, _)| *known == cipher)?;
+        Some(algorithm)
+    }
+}
+
+/// Whether both sides mean the same by the name.
+fn has_expected_lengths(cipher: Cipher, algorithm: &CipherRef) -> bool {
+    algorithm.key_length() == cipher.key_length()
+        && algorithm.iv_length() == cipher.iv_length()
+        && algorithm.block_size() == cipher.block_length()
+}

@@ -1,0 +1,220 @@
+//! Jobs, one after the other, through one reused context.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Direction, EngineError, Job, Key, Mode, Outcome, Padding, Rejection, Session,
+    SessionRequest, padding,
+};
+use openssl::error::ErrorStack;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::probe::Library;
+use super::sys::{Context, TAG_LENGTH};
+use super::{NAME, failed};
+
+/// A context for one cipher and direction, and the key that it is set up with.
+pub(super) struct OpensslSession {
+    context: Context,
+    cipher: Cipher,
+    direction: Direction,
+    session_key: Option<Key>,
+    loaded: LoadedKey,
+    // Last, because the context's algorithm lives in it.
+    _library: Arc<Library>,
+}
+
+impl OpensslSession {
+    pub(super) fn open(
+        library: &Arc<Library>,
+        request: &SessionRequest<'_>,
+    ) -> Result<OpensslSession, EngineError> {
+        let &SessionRequest { cipher, direction, key } = request;
+        let algorithm = library.algorithm(cipher).ok_or_else(|| EngineError::NotOffered {
+            engine: NAME.to_owned(),
+            cipher,
+            direction,
+        })?;
+        let expected = cipher.key_length();
+        if let Some(key) = key.filter(|key| key.len() != expected) {
+            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
+        }
+        let context = Context::new(cipher, algorithm, direction);
+        Ok(OpensslSession {
+            context: context.map_err(|error| failed(&error))?,
+            cipher,
+            direction,
+            session_key: key.cloned(),
+            loaded: LoadedKey::none(),
+            _library: Arc::clone(library),
+        })
+    }
+
+    /// Does one job and returns how many bytes it wrote.
+    fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        job.check(self.cipher, self.direction)?;
+        if self.direction == Direction::Encrypt {
+            return if self.cipher.is_authenticated() { self.seal(job) } else { self.encrypt(job) };
+        }
+        let result =
+            if self.cipher.is_authenticated() { self.unseal(job) } else { self.decrypt(job) };
+        if result.is_err() {
+            let length = job.output_length(self.cipher, self.direction);
+            job.output[..length].zeroize();
+        }
+        result
+    }
+
+    fn encrypt(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        self.start(job, None)?;
+        let length = job.output_length(self.cipher, self.direction);
+        let whole = match job.padding {
+            Padding::None => length,
+            Padding::Pkcs7 => length - self.cipher.block_length(),
+        };
+        let (message, tail) = job.input.split_at(whole);
+        let (output, last) = job.output[..length].split_at_mut(whole);
+        self.context.transform(message, output)?;
+        if job.padding == Padding::Pkcs7 {
+            let mut block = Zeroizing::new([0; LONGEST_BLOCK]);
+            let block = &mut block[..last.len()];
+            padding::fill_last_block(block, tail);
+            self.context.transform(block, last)?;
+        }
+        Ok(length)
+    }
+
+    fn decrypt(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        self.start(job, None)?;
+        let output = &mut job.output[..job.input.len()];
+        self.context.transform(job.input, output)?;
+        if job.padding == Padding::None {
+            return Ok(output.len());
+        }
+        let last = &output[output.len() - self.cipher.block_length()..];
+        let padding = padding::padding_length(last).ok_or(Rejection::Padding)?;
+        Ok(output.len() - padding)
+    }
+
+    fn seal(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        self.start(job, None)?;
+        let length = job.input.len();
+        let (text, rest) = job.output.split_at_mut(length);
+        let tag = rest.first_chunk_mut::<TAG_LENGTH>().ok_or(SHORT_OUTPUT)?;
+        self.context.authenticate(job.aad)?;
+        self.context.transform(job.input, text)?;
+        self.context.finish_encryption(tag)?;
+        Ok(length + TAG_LENGTH)
+    }
+
+    fn unseal(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        let (text, tag) = job.input.split_last_chunk::<TAG_LENGTH>().ok_or(SHORT_INPUT)?;
+        self.start(job, Some(tag))?;
+        self.context.authenticate(job.aad)?;
+        self.context.transform(text, &mut job.output[..text.len()])?;
+        if !self.context.finish_decryption() {
+            return Err(Rejection::Tag.into());
+        }
+        Ok(text.len())
+    }
+
+    /// Starts a message, with a key schedule only if the key is not the last message's.
+    fn start(&mut self, job: &Job<'_>, tag: Option<&[u8; TAG_LENGTH]>) -> Result<(), Stop> {
+        let no_key = || EngineError::NoKey { engine: NAME.to_owned() };
+        let key = job.key.or(self.session_key.as_ref()).ok_or_else(no_key)?.bytes();
+        if self.loaded.is(key) {
+            return Ok(self.context.start(None, job.iv.bytes(), tag)?);
+        }
+        let (first, second) = key.split_at(key.len() / 2);
+        if self.cipher.mode() == Mode::Xts
+            && self.direction == Direction::Encrypt
+            && same(first, second)
+        {
+            return Err(EQUAL_HALVES.into());
+        }
+        // Nothing is loaded until libcrypto has taken it.
+        self.loaded.clear();
+        self.context.start(Some(key), job.iv.bytes(), tag)?;
+        self.loaded.set(key);
+        Ok(())
+    }
+}
+
+impl Session for OpensslSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
+            job.outcome = match self.perform(job) {
+                Ok(written) => Outcome::Done { written },
+                Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
+                Err(Stop::Failed(error)) => return Err(error),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A copy of the key whose schedule the context holds, by which a repeated key is known: a
+/// key's address proves nothing, since another key may come to lie there.
+struct LoadedKey {
+    bytes: Zeroizing<[u8; Key::MAX_LENGTH]>,
+    /// In bytes; 0 when nothing is loaded.
+    length: usize,
+}
+
+impl LoadedKey {
+    fn none() -> LoadedKey {
+        LoadedKey { bytes: Zeroizing::new([0; Key::MAX_LENGTH]), length: 0 }
+    }
+
+    fn is(&self, key: &[u8]) -> bool {
+        same(&self.bytes[..self.length], key)
+    }
+
+    fn set(&mut self, key: &[u8]) {
+        // Keys of a session have one length, so the old bytes are all overwritten.
+        self.bytes[..key.len()].copy_from_slice(key);
+        self.length = key.len();
+    }
+
+    fn clear(&mut self) {
+        self.length = 0;
+    }
+}
+
+/// Compares in a time that depends on the lengths only.
+fn same(left: &[u8], right: &[u8]) -> bool {
+    let differences = left.iter().zip(right).fold(0, |bits, (left, right)| bits | (left ^ right));
+    left.len() == right.len() && black_box(differences) == 0
+}
+
+/// Why a job was not done.
+enum Stop {
+    Rejected(Rejection),
+    Failed(EngineError),
+}
+
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Stop {
+        Stop::Rejected(rejection)
+    }
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<ErrorStack> for Stop {
+    fn from(error: ErrorStack) -> Stop {
+        Stop::Failed(failed(&error))
+    }
+}
+
+/// The longest block of a cipher that pads, in bytes.
+const LONGEST_BLOCK: usize = 16;
+
+const EQUAL_HALVES: Rejection = Rejection::Malformed("the two keys of XTS are the same");
+const SHORT_OUTPUT: Rejection = Rejection::Malformed("the output is too short");
+const SHORT_INPUT: Rejection = Rejection::Malformed("the message is shorter than its tag");

@@ -1,0 +1,201 @@
+//! Calls into libcrypto that the `openssl` crate does not offer, or makes dearer.
+//!
+//! A short message costs as much in calls as in encryption, so this file makes few of them:
+//! `EVP_Cipher` skips the buffering and padding of `EVP_EncryptUpdate` (and with it the
+//! `OSSL_PARAM` call that switching padding off costs at every start of a message), and the
+//! expected tag travels with the IV instead of in a call of its own.
+
+use std::ffi::{c_char, c_int, c_uchar, c_uint};
+use std::ptr;
+
+use evener_core::{Cipher, Direction};
+use foreign_types::ForeignTypeRef;
+use openssl::cipher::CipherRef;
+use openssl::cipher_ctx::CipherCtx;
+use openssl::error::ErrorStack;
+use openssl_sys as ffi;
+
+/// Length of every AEAD tag, in bytes.
+pub(super) const TAG_LENGTH: usize = 16;
+
+/// A cipher context that is initialised for one cipher and direction, once.
+pub(super) struct Context {
+    context: CipherCtx,
+    key_length: usize,
+    iv_length: usize,
+    block_length: usize,
+    is_authenticated: bool,
+}
+
+impl Context {
+    /// A context without a key. `algorithm` is what libcrypto knows under the cipher's name.
+    pub(super) fn new(
+        cipher: Cipher,
+        algorithm: &CipherRef,
+        direction: Direction,
+    ) -> Result<Context, ErrorStack> {
+        let mut context = CipherCtx::new()?;
+        match direction {
+            Direction::Encrypt => context.encrypt_init(Some(algorithm), None, None)?,
+            Direction::Decrypt => context.decrypt_init(Some(algorithm), None, None)?,
+        }
+        Ok(Context {
+            key_length: context.key_length(),
+            iv_length: context.iv_length(),
+            block_length: context.block_size(),
+            is_authenticated: cipher.is_authenticated(),
+            context,
+        })
+    }
+
+    /// Starts a message. Without a key the last one stays; an AEAD decryption needs the tag
+    /// that the message is expected to have.
+    pub(super) fn start(
+        &mut self,
+        key: Option<&[u8]>,
+        iv: &[u8],
+        tag: Option<&[u8; TAG_LENGTH]>,
+    ) -> Result<(), ErrorStack> {
+        assert!(key.is_none_or(|key| key.len() == self.key_length) && iv.len() == self.iv_length);
+        let key = key.map_or(ptr::null(), <[u8]>::as_ptr);
+        let iv = if iv.is_empty() { ptr::null() } else { iv.as_ptr() };
+        // libcrypto does not write through the parameters of a set call.
+        let parameters = tag.map(|tag| tag_parameter(tag.as_ptr().cast_mut()));
+        let parameters = parameters.as_ref().map_or(ptr::null(), |list| list.as_ptr());
+        // SAFETY: the context holds a cipher (set in `new`), whose key and IV lengths were read
+        // from it and are never changed, so libcrypto reads exactly the bytes that the assertion
+        // above counted. The parameter list, its terminator and the tag outlive the call, which
+        // keeps no pointer to any of them: provider contexts copy key, IV and tag.
+        let status = unsafe {
+            EVP_CipherInit_ex2(self.context.as_ptr(), ptr::null(), key, iv, KEEP, parameters)
+        };
+        check(status == 1)
+    }
+
+    /// Takes in additional authenticated data, before the text. For AEAD ciphers only.
+    pub(super) fn authenticate(&mut self, data: &[u8]) -> Result<(), ErrorStack> {
+        assert!(self.is_authenticated || data.is_empty());
+        for part in data.chunks(PART_LENGTH) {
+            // SAFETY: without an output, AEAD ciphers take in the `part.len()` bytes of `part`
+            // and write nothing. The assertion above keeps every other cipher out.
+            let done = unsafe {
+                EVP_Cipher(self.context.as_ptr(), ptr::null_mut(), part.as_ptr(), length(part))
+            };
+            check(done >= 0)?;
+        }
+        Ok(())
+    }
+
+    /// Encrypts or decrypts whole blocks; both slices have the same length.
+    pub(super) fn transform(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), ErrorStack> {
+        assert!(input.len() == output.len() && input.len().is_multiple_of(self.block_length));
+        for (part, output) in input.chunks(PART_LENGTH).zip(output.chunks_mut(PART_LENGTH)) {
+            // SAFETY: both slices are valid for `part.len()` bytes and, one being borrowed
+            // mutably, do not overlap. `EVP_Cipher` writes as many bytes as it reads: it goes
+            // past the layer that pads and buffers, and the assertion above makes the length
+            // whole blocks, as that demands (`PART_LENGTH` is a multiple of every block).
+            let done = unsafe {
+                EVP_Cipher(self.context.as_ptr(), output.as_mut_ptr(), part.as_ptr(), length(part))
+            };
+            check(done >= 0)?;
+        }
+        Ok(())
+    }
+
+    /// Ends an AEAD message and writes its tag.
+    pub(super) fn finish_encryption(
+        &mut self,
+        tag: &mut [u8; TAG_LENGTH],
+    ) -> Result<(), ErrorStack> {
+        check(self.finish())?;
+        let mut parameters = tag_parameter(tag.as_mut_ptr());
+        // SAFETY: the list is terminated and its one entry gives the tag's address and true
+        // length, so that is all that is written besides the list itself.
+        let status =
+            unsafe { EVP_CIPHER_CTX_get_params(self.context.as_ptr(), parameters.as_mut_ptr()) };
+        check(status == 1)
+    }
+
+    /// Ends an AEAD message; whether it has the tag that it was started with.
+    pub(super) fn finish_decryption(&mut self) -> bool {
+        let authentic = self.finish();
+        if !authentic {
+            // SAFETY: it takes no arguments and only empties this thread's error queue.
+            unsafe { ffi::ERR_clear_error() };
+        }
+        authentic
+    }
+
+    fn finish(&mut self) -> bool {
+        let mut nothing = [0; LONGEST_BLOCK];
+        let mut written = 0;
+        // SAFETY: the context is initialised, and no cipher writes more than a block to end.
+        let status = unsafe {
+            ffi::EVP_CipherFinal(self.context.as_ptr(), nothing.as_mut_ptr(), &mut written)
+        };
+        status == 1
+    }
+}
+
+fn tag_parameter(tag: *mut u8) -> [ffi::OSSL_PARAM; 2] {
+    let tag = ffi::OSSL_PARAM {
+        key: c"tag".as_ptr(),
+        data_type: OSSL_PARAM_OCTET_STRING,
+        data: tag.cast(),
+        data_size: TAG_LENGTH,
+        return_size: usize::MAX,
+    };
+    let end = ffi::OSSL_PARAM {
+        key: ptr::null::<c_char>(),
+        data_type: 0,
+        data: ptr::null_mut(),
+        data_size: 0,
+        return_size: 0,
+    };
+    [tag, end]
+}
+
+fn check(fine: bool) -> Result<(), ErrorStack> {
+    if fine { Ok(()) } else { Err(ErrorStack::get()) }
+}
+
+fn length(part: &[u8]) -> c_uint {
+    const { assert!(PART_LENGTH <= c_int::MAX as usize) };
+    part.len() as c_uint
+}
+
+/// The most that one call is given, because its lengths are ints. A multiple of every block.
+const PART_LENGTH: usize = 1 << 30;
+
+/// `EVP_MAX_BLOCK_LENGTH` of `openssl/evp.h`.
+const LONGEST_BLOCK: usize = 32;
+
+/// Keep the direction that the context has.
+const KEEP: c_int = -1;
+
+/// From `openssl/core.h`.
+const OSSL_PARAM_OCTET_STRING: c_uint = 5;
+
+// Declared in `openssl/evp.h` of every OpenSSL 3 and missing from `openssl-sys`.
+unsafe extern "C" {
+    fn EVP_CipherInit_ex2(
+        context: *mut ffi::EVP_CIPHER_CTX,
+        cipher: *const ffi::EVP_CIPHER,
+        key: *const c_uchar,
+        iv: *const c_uchar,
+        encrypt: c_int,
+        parameters: *const ffi::OSSL_PARAM,
+    ) -> c_int;
+
+    fn EVP_Cipher(
+        context: *mut ffi::EVP_CIPHER_CTX,
+        output: *mut c_uchar,
+        input: *const c_uchar,
+        length: c_uint,
+    ) -> c_int;
+
+    fn EVP_CIPHER_CTX_get_params(
+        context: *mut ffi::EVP_CIPHER_CTX,
+        parameters: *mut ffi::OSSL_PARAM,
+    ) -> c_int;
+}

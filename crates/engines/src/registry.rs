@@ -1,0 +1,81 @@
+//! The list of engines. To add one, add its folder and one line here.
+
+use std::sync::Arc;
+
+use evener_core::{Engine, EngineError};
+
+use crate::openssl;
+
+/// Every engine, in the order in which they are listed to people.
+const ENTRIES: &[Entry] = &[Entry { name: "openssl", probe: openssl::probe }];
+
+struct Entry {
+    /// The name, without parameters, by which the engine is selected.
+    name: &'static str,
+    /// Finds what the parameters (`DRIVER` in `af_alg:DRIVER`; empty when there are none)
+    /// select.
+    probe: fn(parameters: &str) -> Found,
+}
+
+/// What probing found, best first, or why there is nothing.
+pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
+
+/// An engine that was looked for.
+pub struct Probed {
+    /// The name in the registry, without parameters.
+    pub name: &'static str,
+    /// The engine, or the reason why it is absent.
+    pub engine: Result<Arc<dyn Engine>, EngineError>,
+}
+
+/// Finds the engine that `--engine` selects as `NAME` or `NAME:PARAMETERS`.
+///
+/// # Errors
+/// [`EngineError::Unavailable`] when no engine has that name, or it is not there.
+pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
+    let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
+    let entry = ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+        absent(format!("there is no engine of this name; there are {}", names.join(", ")))
+    })?;
+    let engines = (entry.probe)(parameters)?;
+    engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
+}
+
+/// Looks for every engine: one line for each engine found, one for each that is absent.
+pub fn probe_all() -> Vec<Probed> {
+    let probe = |entry: &Entry| {
+        let name = entry.name;
+        match (entry.probe)("") {
+            Ok(engines) => {
+                engines.into_iter().map(|engine| Probed { name, engine: Ok(engine) }).collect()
+            }
+            Err(error) => vec![Probed { name, engine: Err(error) }],
+        }
+    };
+    ENTRIES.iter().flat_map(probe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_listed_and_found_by_its_name() {
+        for entry in ENTRIES {
+            let probed: Vec<_> =
+                probe_all().into_iter().filter(|probed| probed.name == entry.name).collect();
+            assert!(!probed.is_empty(), "{} is not listed", entry.name);
+            let found = find(entry.name).is_ok();
+            assert_eq!(found, probed.iter().any(|probed| probed.engine.is_ok()));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let Err(error) = find("enigma:M4") else { panic!("found an Enigma") };
+        let text = error.to_string();
+        assert!(text.contains("enigma:M4") && text.contains("openssl"), "{text}");
+    }
+}
