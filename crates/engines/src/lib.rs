@@ -12,6 +12,8 @@
 
 mod registry;
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod cpu;
 mod openssl;
 

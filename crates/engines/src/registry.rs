@@ -73,6 +73,16 @@ mod tests {
     }
 
     #[test]
+    fn every_engine_that_is_there_conforms() {
+        for probed in probe_all() {
+            match probed.engine {
+                Ok(engine) => crate::conformance::run(&*engine).assert_passed(),
+                Err(error) => println!("skipped: {error}"),
+            }
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let Err(error) = find("enigma:M4") else { panic!("found an Enigma") };
         let text = error.to_string();

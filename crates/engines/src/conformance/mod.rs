@@ -1,0 +1,89 @@
+//! The conformance suite: what every engine must pass, for every cipher that it offers.
+//!
+//! [`run`] puts an engine through published vectors (NIST's and others' from the folder
+//! `vectors`, and Wycheproof's) and through checks of the contract in [`evener_core::Engine`]:
+//! partial batches, mixed keys, malformed and forged messages, outputs that are longer than
+//! needed, unaligned buffers, chaining. Where no vector reaches, the expected result is what
+//! the `openssl` engine computes, or the engine itself where that does not have the cipher.
+//!
+//! It exists under the feature `conformance`, for the tests of other crates and of engines
+//! that live elsewhere.
+
+mod batches;
+mod harness;
+mod lengths;
+mod rejections;
+mod report;
+mod sessions;
+mod vectors;
+mod wycheproof;
+
+pub use report::{Report, Row};
+
+use evener_core::{Cipher, Direction, Engine};
+
+use harness::{Subject, Verdict};
+use vectors::Vector;
+
+/// Runs the whole suite; [`Report::assert_passed`] turns the result into a test's.
+pub fn run(engine: &dyn Engine) -> Report {
+    let reference = crate::find("openssl").ok();
+    let mut report = Report::new(engine.description());
+    for (claim, check) in sessions::ENGINE_CHECKS {
+        report.failures.extend(check(engine).err().map(|what| format!("{claim}: {what}")));
+    }
+    for &cipher in Cipher::ALL {
+        let mut vectors = vectors::published(cipher);
+        vectors.extend(wycheproof::published(cipher));
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            if engine.offer(cipher, direction).is_some() {
+                let subject =
+                    Subject { engine, reference: reference.as_deref(), cipher, direction };
+                report.rows.push(row(&subject, &vectors));
+            }
+        }
+    }
+    report
+}
+
+fn row(subject: &Subject<'_>, vectors: &[Vector]) -> Row {
+    let &Subject { cipher, direction, .. } = subject;
+    let usable = vectors.iter().filter(|vector| vector.is_for(direction));
+    let mut row = Row {
+        cipher,
+        direction,
+        vectors: usable.clone().count(),
+        forged: usable.filter(|vector| vector.is_forged()).count(),
+        checks: 0,
+        failures: vectors::run(subject, vectors),
+    };
+    if row.vectors == 0 {
+        row.failures.push("no vector was run".to_owned());
+    }
+    let checks = [batches::CHECKS, lengths::CHECKS, rejections::CHECKS, sessions::CHECKS];
+    for check in checks.into_iter().flatten().filter(|check| (check.applies)(subject)) {
+        row.checks += 1;
+        let verdict = (check.run)(subject);
+        row.failures.extend(verdict.err().map(|what| format!("{}: {what}", check.claim)));
+    }
+    row
+}
+
+/// A check of the contract.
+struct Check {
+    /// What is proven by it.
+    claim: &'static str,
+    /// Whether it means something for the cipher and direction.
+    applies: fn(&Subject<'_>) -> bool,
+    run: fn(&Subject<'_>) -> Verdict,
+}
+
+impl Check {
+    const fn new(claim: &'static str, run: fn(&Subject<'_>) -> Verdict) -> Check {
+        Check { claim, applies: |_| true, run }
+    }
+
+    const fn only(self, applies: fn(&Subject<'_>) -> bool) -> Check {
+        Check { applies, ..self }
+    }
+}
