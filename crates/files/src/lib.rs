@@ -1,5 +1,36 @@
 //! Evener's formats, key files and trees on disk.
+//!
+//! [`process`] encrypts, decrypts or verifies a file or a tree with all workers at once, and
+//! [`format`] holds the layouts of the files that it makes.
 
 #![forbid(unsafe_code)]
 
+mod bench;
+mod control;
+mod error;
 pub mod format;
+mod metadata;
+mod options;
+mod output;
+mod prepare;
+mod report;
+mod ring;
+mod seats;
+mod segment;
+mod selection;
+mod source;
+mod tree;
+
+pub use control::{Control, Progress};
+pub use error::FileError;
+pub use options::Options;
+pub use report::{Effort, Failure, Notice, Report, WorkerEffort};
+pub use ring::KeyRing;
+pub use selection::{MalformedGlob, Selection};
+pub use tree::{Operation, process};
+
+/// How the names of a tree's wrapped keys begin: `evener-key.age`, and with a number before
+/// the dot for those of later runs.
+pub const WRAPPED_KEY_PREFIX: &str = "evener-key";
+/// How the names of a tree's wrapped keys end.
+pub const WRAPPED_KEY_SUFFIX: &str = ".age";

@@ -16,6 +16,12 @@ pub trait Work: Sync {
     /// A description of work, not its data: some file names, a segment of an open file.
     type Task: Send;
 
+    /// What a worker keeps between tasks, such as its buffers. It stays on the worker's thread.
+    type Bench;
+
+    /// Makes a worker's bench, when the worker starts.
+    fn bench(&self) -> Self::Bench;
+
     /// Performs a task on the worker's engine. Failures of the task itself (an unreadable
     /// file) are recorded by the implementation and are not errors here.
     ///
@@ -25,6 +31,7 @@ pub trait Work: Sync {
     fn perform(
         &self,
         task: Self::Task,
+        bench: &mut Self::Bench,
         worker: &mut Worker<'_>,
         queue: &Queue<Self::Task>,
     ) -> Result<(), Returned<Self::Task>>;
@@ -92,11 +99,12 @@ struct Ended {
 
 /// The loop of one worker: claim, perform, until nothing is left or its engine fails.
 fn serve<W: Work>(mut worker: Worker<'_>, queue: &Queue<W::Task>, work: &W) -> Ended {
+    let mut bench = work.bench();
     let mut failure = None;
     while let Some(mut claim) = queue.claim() {
         let Some(task) = claim.take() else { continue };
         let claimed = Instant::now();
-        let performed = work.perform(task, &mut worker, queue);
+        let performed = work.perform(task, &mut bench, &mut worker, queue);
         worker.statistics_mut().busy += claimed.elapsed();
         if let Err(Returned { task, cause }) = performed {
             queue.share(task);
@@ -188,10 +196,14 @@ mod tests {
 
     impl Work for Record {
         type Task = u8;
+        type Bench = ();
+
+        fn bench(&self) {}
 
         fn perform(
             &self,
             task: u8,
+            (): &mut (),
             worker: &mut Worker<'_>,
             _: &Queue<u8>,
         ) -> Result<(), Returned<u8>> {

@@ -1,0 +1,72 @@
+//! What a worker keeps between files: two buffers and the room for its jobs.
+
+use evener_core::Job;
+use zeroize::Zeroizing;
+
+use crate::KeyRing;
+use crate::format::Recipe;
+use crate::segment::longest_chunk;
+
+/// How long each of a worker's buffers is to be, in bytes, when the buffers of all `workers`
+/// may take `memory`.
+///
+/// Two buffers of the usual length fit a core's second-level cache beside what else it needs.
+/// A format with longer chunks gets longer ones.
+pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing) -> usize {
+    let allowed = memory / (2 * workers.max(1));
+    let longest = |recipe: &Recipe| longest_chunk(&recipe.geometry());
+    let chunk = keys.recipes().map(longest).max().unwrap_or(0);
+    let header = keys.longest_header() as u64;
+    let wanted = chunk.saturating_add(header).max(USUAL_ROOM as u64);
+    usize::try_from(wanted).unwrap_or(usize::MAX).min(allowed)
+}
+
+/// 16 Cobblestone chunks and some headers.
+const USUAL_ROOM: usize = 264 << 10;
+
+/// A worker's buffers and job list, allocated once and wiped on drop.
+pub(crate) struct Bench {
+    /// What is read from the source.
+    pub(crate) input: Zeroizing<Vec<u8>>,
+    /// What the engine writes.
+    pub(crate) output: Zeroizing<Vec<u8>>,
+    jobs: Vec<Job<'static>>,
+}
+
+impl Bench {
+    /// Two buffers of `room` bytes each.
+    pub(crate) fn new(room: usize) -> Bench {
+        let buffer = || Zeroizing::new(vec![0; room]);
+        Bench { input: buffer(), output: buffer(), jobs: Vec::new() }
+    }
+
+    /// Both buffers and an empty job list; give the list back with [`emptied`].
+    pub(crate) fn parts(&mut self) -> (&mut [u8], &mut [u8], &mut Vec<Job<'static>>) {
+        (&mut self.input, &mut self.output, &mut self.jobs)
+    }
+}
+
+/// An empty list in the same memory, for jobs that borrow something else.
+pub(crate) fn emptied<'b>(mut jobs: Vec<Job<'_>>) -> Vec<Job<'b>> {
+    jobs.clear();
+    // Collecting a vector's own iterator into elements of one layout reuses its allocation.
+    jobs.into_iter().map(|_| unreachable!("the list is empty")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use evener_core::Iv;
+
+    use super::*;
+
+    #[test]
+    fn an_emptied_list_keeps_its_memory() {
+        let mut output = [0; 1];
+        let mut jobs = Vec::with_capacity(40);
+        jobs.push(Job::new(Iv::NONE, &[], &mut output));
+        let memory = jobs.as_ptr().addr();
+        let again: Vec<Job<'static>> = emptied(jobs);
+        assert_eq!((again.len(), again.capacity()), (0, 40));
+        assert_eq!(again.as_ptr().addr(), memory);
+    }
+}

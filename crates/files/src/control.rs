@@ -1,0 +1,64 @@
+//! Watching an operation and stopping it, from other threads.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Counts an operation's progress and carries the wish to stop it.
+///
+/// Every count only grows, and is exact when the operation has ended.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    found_files: AtomicU64,
+    found_bytes: AtomicU64,
+    done_files: AtomicU64,
+    done_bytes: AtomicU64,
+}
+
+/// What [`Control::progress`] saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Files found so far.
+    pub found_files: u64,
+    /// Their bytes, where [`Options::measure_total`](crate::Options::measure_total) is set.
+    pub found_bytes: u64,
+    /// Files finished, failed or skipped so far.
+    pub done_files: u64,
+    /// Source bytes read so far.
+    pub done_bytes: u64,
+}
+
+impl Control {
+    /// Asks the operation to stop: no new file is begun, files at work are dropped without a
+    /// trace, and complete outputs stay. Safe to call from any thread, at any time.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Control::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How far the operation has come.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            found_files: self.found_files.load(Ordering::Relaxed),
+            found_bytes: self.found_bytes.load(Ordering::Relaxed),
+            done_files: self.done_files.load(Ordering::Relaxed),
+            done_bytes: self.done_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn found(&self, files: u64, bytes: u64) {
+        self.found_files.fetch_add(files, Ordering::Relaxed);
+        self.found_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn done_files(&self, files: u64) {
+        self.done_files.fetch_add(files, Ordering::Relaxed);
+    }
+
+    pub(crate) fn done_bytes(&self, bytes: u64) {
+        self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,103 @@
+//! Why one file could not be done.
+
+use evener_core::{EngineError, Rejection};
+use rustix::io::Errno;
+
+use crate::format::FormatError;
+
+/// Why one file (or the whole operation, before it began) could not be done. The path is
+/// named beside it, in [`Failure`](crate::Failure).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// A system call failed.
+    #[error("can't {action}: {}", describe(*.errno))]
+    System {
+        /// What was being done, as in "can't open it".
+        action: &'static str,
+        /// The call's error.
+        errno: Errno,
+    },
+    /// The file is not what its format prescribes, or the key is not its key.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A chunk can't be decrypted.
+    #[error("chunk {chunk}: {rejection}: the data was changed or the key is wrong")]
+    Rejected {
+        /// The chunk's number, from 0.
+        chunk: u64,
+        /// What the engine said of it.
+        rejection: Rejection,
+    },
+    /// The source was written to while it was read.
+    #[error("changed while it was read; nothing was written for it")]
+    Changed,
+    /// The output is there already.
+    #[error("the output `{0}` exists; --overwrite replaces it, --resume skips what is complete")]
+    Exists(String),
+    /// With `--resume`: the output is there, but is not what the source gives.
+    #[error(
+        "the output `{0}` exists but its size or time is not the source's; \
+         --overwrite replaces it"
+    )]
+    Differs(String),
+    /// A file to be decrypted does not have the suffix that encrypting gave it.
+    #[error("the name does not end in `{0}`; skipped (see --suffix)")]
+    Suffix(String),
+    /// A chunk does not fit into the memory that may be used.
+    #[error("one chunk of this file takes {needed} bytes of memory; allow it with --memory")]
+    Memory {
+        /// What the workers' buffers would take together, in bytes.
+        needed: u64,
+    },
+    /// The written output, read back, is not what the source gives.
+    #[error("the written output does not decrypt to the source; the source was kept")]
+    NotVerified,
+    /// The file is another name of one that failed.
+    #[error("is a hard link to `{0}`, which failed")]
+    LinkedToFailed(String),
+    /// No engine was left that could do it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// No engine offers what the format needs.
+    #[error("no selected engine can {direction} {cipher}")]
+    NoEngine {
+        /// What the format needs.
+        cipher: evener_core::Cipher,
+        /// Which way.
+        direction: evener_core::Direction,
+    },
+    /// The operation itself makes no sense; the text says why.
+    #[error("{0}")]
+    Refused(String),
+    /// The operation was stopped before the file was done.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl FileError {
+    /// For `map_err`: turns a system call's error into "can't ACTION: …".
+    pub(crate) fn system(action: &'static str) -> impl Fn(Errno) -> FileError {
+        move |errno| FileError::System { action, errno }
+    }
+}
+
+/// The system's words, as `strerror` gives them, without the number.
+fn describe(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    match text.rfind(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_errors_read_as_a_sentence() {
+        let error = FileError::system("open it")(Errno::ACCESS);
+        assert_eq!(error.to_string(), "can't open it: Permission denied");
+    }
+}

@@ -1,0 +1,73 @@
+//! How an operation is to be done.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use evener_core::Engine;
+
+use crate::{Control, Selection};
+
+/// How an operation is to be done. [`Options::new`] gives the defaults of the program.
+#[derive(Clone)]
+pub struct Options {
+    /// One worker for each entry, on that engine.
+    pub seats: Vec<Arc<dyn Engine>>,
+    /// How much memory the workers' buffers may take together, in bytes.
+    pub memory: usize,
+    /// What encrypting appends to a file's name and decrypting strips.
+    pub suffix: OsString,
+    /// Which files of a tree are taken.
+    pub selection: Selection,
+    /// Skip files whose output is complete (same size as expected, same time of change).
+    pub resume: bool,
+    /// Replace outputs that exist. Otherwise they are errors.
+    pub overwrite: bool,
+    /// Remove each source once its output has been read back, compared and synced.
+    pub remove_source: bool,
+    /// Have every output, and its directory entry, on the device before the operation ends.
+    pub durable: bool,
+    /// Take what symbolic links point to, instead of recreating the links.
+    pub follow_symlinks: bool,
+    /// Keep owner and group (needs privilege).
+    pub owner: bool,
+    /// Keep extended attributes.
+    pub xattrs: bool,
+    /// When decrypting, leave holes where the plaintext has whole pages of zeros.
+    pub sparse: bool,
+    /// Say what would be done and write nothing.
+    pub dry_run: bool,
+    /// Add up the sizes of all files while walking, so that progress can tell the remaining
+    /// time. Costs a system call a file.
+    pub measure_total: bool,
+    /// Where progress is counted and by which the operation is stopped.
+    pub control: Arc<Control>,
+}
+
+impl Options {
+    /// The default bound of the workers' buffers, in bytes.
+    pub const DEFAULT_MEMORY: usize = 64 << 20;
+
+    /// The default suffix.
+    pub const DEFAULT_SUFFIX: &'static str = ".enc";
+
+    /// The defaults, with one worker for each of `seats`.
+    pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
+        Options {
+            seats,
+            memory: Options::DEFAULT_MEMORY,
+            suffix: Options::DEFAULT_SUFFIX.into(),
+            selection: Selection::default(),
+            resume: false,
+            overwrite: false,
+            remove_source: false,
+            durable: false,
+            follow_symlinks: false,
+            owner: false,
+            xattrs: false,
+            sparse: false,
+            dry_run: false,
+            measure_total: false,
+            control: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A file that is written, and appears under its name only when it is complete.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, ftruncate, linkat, openat,
+    renameat, renameat_with, unlinkat,
+};
+use rustix::io::{Errno, pwrite, retry_on_intr};
+
+use crate::FileError;
+
+/// How outputs come to be on one filesystem.
+///
+/// An output is first a file without a name (`O_TMPFILE`), which the kernel itself removes if
+/// the process dies, and gets its name by `linkat` when it is complete. Where the filesystem
+/// has no such files it has a temporary name in the same directory and is renamed.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    nameless: AtomicBool,
+    replace: bool,
+}
+
+/// A file that is being written. Dropping it without [`Output::publish`] leaves no trace.
+#[derive(Debug)]
+pub(crate) struct Output<D: AsFd> {
+    file: OwnedFd,
+    directory: D,
+    name: OsString,
+    temporary: Option<OsString>,
+    published: AtomicBool,
+}
+
+impl Outputs {
+    /// `replace` decides what happens to files that have an output's name already.
+    pub(crate) fn new(replace: bool) -> Outputs {
+        // Giving a nameless file its name goes through /proc.
+        let has_proc = std::fs::exists("/proc/self/fd").unwrap_or(false);
+        Outputs { nameless: AtomicBool::new(has_proc), replace }
+    }
+
+    /// Begins a file that is to be called `name` in `directory`.
+    pub(crate) fn create<D: AsFd>(
+        &self,
+        directory: D,
+        name: &OsStr,
+        mode: Mode,
+    ) -> Result<Output<D>, FileError> {
+        let name = name.to_owned();
+        if self.nameless.load(Ordering::Relaxed) {
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            match retry_on_intr(|| openat(&directory, c".", flags, mode)) {
+                Ok(file) => return Ok(Output::new(file, directory, name, None)),
+                // What kernels and filesystems without nameless files answer.
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+                    self.nameless.store(false, Ordering::Relaxed);
+                }
+                Err(errno) => return Err(FileError::System { action: "create its output", errno }),
+            }
+        }
+        let (file, temporary) = create_temporary(directory.as_fd())?;
+        Ok(Output::new(file, directory, name, Some(temporary)))
+    }
+
+    /// Whether an existing file is replaced.
+    pub(crate) fn replaces(&self) -> bool {
+        self.replace
+    }
+}
+
+impl<D: AsFd> Output<D> {
+    fn new(file: OwnedFd, directory: D, name: OsString, temporary: Option<OsString>) -> Output<D> {
+        Output { file, directory, name, temporary, published: AtomicBool::new(false) }
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        let (mut bytes, mut offset) = (bytes, offset);
+        while !bytes.is_empty() {
+            match pwrite(&self.file, bytes, offset) {
+                Ok(0) => {
+                    return Err(FileError::System { action: "write its output", errno: Errno::IO });
+                }
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(FileError::System { action: "write its output", errno }),
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Output::write_all_at`], leaving holes where whole pages of the file are zero. The
+    /// caller sets the file's length in the end.
+    pub(crate) fn write_sparse_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        let mut start = 0;
+        while start < bytes.len() {
+            let zero = is_hole(&bytes[start..], offset + start as u64);
+            let mut end = start;
+            while end < bytes.len() && is_hole(&bytes[end..], offset + end as u64) == zero {
+                end = next_page(end, offset).min(bytes.len());
+            }
+            if !zero {
+                self.write_all_at(&bytes[start..end], offset + start as u64)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Sets the file's length.
+    pub(crate) fn set_length(&self, length: u64) -> Result<(), FileError> {
+        retry_on_intr(|| ftruncate(&self.file, length))
+            .map_err(FileError::system("write its output"))
+    }
+
+    /// Gives the complete file its name, at once and as a whole.
+    ///
+    /// # Errors
+    /// [`FileError::Exists`] when there is a file of that name that may not be replaced.
+    pub(crate) fn publish(&self, outputs: &Outputs) -> Result<(), FileError> {
+        let published = match &self.temporary {
+            None => self.publish_nameless(outputs.replace),
+            Some(temporary) => self.rename(temporary, outputs.replace),
+        };
+        self.published.store(published.is_ok(), Ordering::Release);
+        published.map_err(|errno| match errno {
+            Errno::EXIST => FileError::Exists(self.name.to_string_lossy().into_owned()),
+            errno => FileError::System { action: "give its output a name", errno },
+        })
+    }
+
+    fn publish_nameless(&self, replace: bool) -> Result<(), Errno> {
+        let itself = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let link = |name: &OsStr| {
+            let flags = AtFlags::SYMLINK_FOLLOW;
+            retry_on_intr(|| linkat(CWD, &*itself, self.directory.as_fd(), name, flags))
+        };
+        match link(&self.name) {
+            // A link can't replace a file, but a rename can.
+            Err(Errno::EXIST) if replace => {
+                let temporary = temporary_name();
+                link(&temporary)?;
+                self.rename(&temporary, true).inspect_err(|_| self.remove(&temporary))
+            }
+            linked => linked,
+        }
+    }
+
+    fn rename(&self, from: &OsStr, replace: bool) -> Result<(), Errno> {
+        let (directory, to) = (self.directory.as_fd(), &*self.name);
+        if replace {
+            return retry_on_intr(|| renameat(directory, from, directory, to));
+        }
+        let flags = RenameFlags::NOREPLACE;
+        match retry_on_intr(|| renameat_with(directory, from, directory, to, flags)) {
+            // Filesystems that can't rename without replacing can still refuse to link.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                retry_on_intr(|| linkat(directory, from, directory, to, AtFlags::empty()))?;
+                self.remove(from);
+                Ok(())
+            }
+            renamed => renamed,
+        }
+    }
+
+    fn remove(&self, temporary: &OsStr) {
+        // If this fails, `sweep` takes the file next time.
+        let _ = unlinkat(&self.directory, temporary, AtFlags::empty());
+    }
+}
+
+impl<D: AsFd> AsFd for Output<D> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl<D: AsFd> Drop for Output<D> {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary
+            && !*self.published.get_mut()
+        {
+            self.remove(temporary);
+        }
+    }
+}
+
+/// Removes temporary files that killed processes left in a directory. Those of living ones are
+/// locked and stay.
+pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !is_temporary_name(name.to_bytes()) {
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let Ok(file) = openat(directory, name, flags, Mode::empty()) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            unlinkat(directory, name, AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is one that [`Outputs`] gives to unfinished files.
+pub(crate) fn is_temporary_name(name: &[u8]) -> bool {
+    name.starts_with(TEMPORARY_PREFIX.as_bytes()) && name.ends_with(TEMPORARY_SUFFIX.as_bytes())
+}
+
+const TEMPORARY_PREFIX: &str = ".evener-";
+const TEMPORARY_SUFFIX: &str = ".part";
+/// Holes are made of these, whatever the filesystem's own block size.
+const PAGE: u64 = 4096;
+
+fn create_temporary(directory: BorrowedFd<'_>) -> Result<(OwnedFd, OsString), FileError> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    loop {
+        let name = temporary_name();
+        let create = || openat(directory, &*name, flags, Mode::RUSR | Mode::WUSR);
+        match retry_on_intr(create) {
+            Ok(file) => {
+                // Tells `sweep` that somebody is at work; a filesystem without locks has no sweep.
+                let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+                return Ok((file, name));
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(FileError::System { action: "create its output", errno }),
+        }
+    }
+}
+
+fn temporary_name() -> OsString {
+    let mut random = [0; 8];
+    // Uniqueness is all that is asked; `O_EXCL` catches a collision.
+    if getrandom::fill(&mut random).is_err() {
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        random = (now.as_nanos() as u64).to_be_bytes();
+    }
+    format!("{TEMPORARY_PREFIX}{:016x}{TEMPORARY_SUFFIX}", u64::from_be_bytes(random)).into()
+}
+
+/// Whether `bytes`, which lie at `offset` of a file, begin with a whole page of zeros.
+fn is_hole(bytes: &[u8], offset: u64) -> bool {
+    offset.is_multiple_of(PAGE)
+        && bytes.get(..PAGE as usize).is_some_and(|page| page.iter().all(|&byte| byte == 0))
+}
+
+/// Where the page after the one at `position` begins, in a buffer that lies at `offset`.
+fn next_page(position: usize, offset: u64) -> usize {
+    let at = offset + position as u64;
+    position + (PAGE - at % PAGE) as usize
+}

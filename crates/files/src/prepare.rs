@@ -1,0 +1,83 @@
+//! Preparing one file: its cipher, its layout, its header.
+
+use evener_core::{Direction, Outcome, Rejection};
+use evener_pipeline::Worker;
+
+use crate::format::{FileCipher, FormatError, Header, Layout};
+use crate::ring::Candidates;
+use crate::segment::{SegmentError, push_jobs};
+use crate::{FileError, KeyRing};
+
+/// What is needed to process a file.
+pub(crate) struct Prepared {
+    pub(crate) cipher: FileCipher,
+    pub(crate) layout: Layout,
+    /// What a sealed file that is to be made begins with.
+    pub(crate) header: Option<Header>,
+}
+
+/// Prepares the sealing of `length` bytes of plaintext.
+pub(crate) fn prepare_plain(keys: &KeyRing, length: u64) -> Result<Prepared, FileError> {
+    let (cipher, header) = keys.primary().create()?;
+    let layout = Layout::for_plaintext(cipher.geometry(), length)?;
+    Ok(Prepared { cipher, layout, header: Some(header) })
+}
+
+/// Prepares the opening of a sealed file of `length` bytes. `beginning` holds its first bytes,
+/// [`bytes_to_prepare`] of them; `scratch` is overwritten.
+pub(crate) fn prepare_sealed(
+    keys: &KeyRing,
+    beginning: &[u8],
+    length: u64,
+    scratch: &mut [u8],
+    worker: &mut Worker<'_>,
+) -> Result<Prepared, SegmentError> {
+    let prepared = |cipher: FileCipher| -> Result<Prepared, FormatError> {
+        let layout = Layout::for_sealed(cipher.geometry(), length)?;
+        Ok(Prepared { cipher, layout, header: None })
+    };
+    let candidates = match keys.open(beginning)? {
+        Candidates::One(cipher) => return Ok(prepared(*cipher).map_err(FileError::from)?),
+        Candidates::Several(candidates) => candidates,
+    };
+    let mut refusal = FileError::Rejected { chunk: 0, rejection: Rejection::Tag };
+    for candidate in candidates {
+        match prepared(candidate) {
+            Ok(prepared) if opens(&prepared, beginning, scratch, worker)? => return Ok(prepared),
+            Ok(_) => {}
+            Err(error) => refusal = error.into(),
+        }
+    }
+    Err(refusal.into())
+}
+
+/// How many of a sealed file's first bytes [`prepare_sealed`] needs at most.
+pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
+    let first_chunk = |geometry: crate::format::Geometry| geometry.full_sealed_length(0);
+    let chunk = match keys.recipes().count() {
+        1 => 0,
+        _ => keys.recipes().map(|recipe| first_chunk(recipe.geometry())).max().unwrap_or(0),
+    };
+    chunk.saturating_add(keys.longest_header() as u64)
+}
+
+/// Whether a file's first chunk is authentic under a candidate's key.
+fn opens(
+    candidate: &Prepared,
+    beginning: &[u8],
+    scratch: &mut [u8],
+    worker: &mut Worker<'_>,
+) -> Result<bool, SegmentError> {
+    let chunk = candidate.layout.chunk(0);
+    let sealed = chunk.sealed.start as usize..chunk.sealed.end as usize;
+    let needed = chunk.sealed.end;
+    let (Some(input), true) = (beginning.get(sealed), scratch.len() as u64 >= needed) else {
+        return Err(FileError::Memory { needed: needed.saturating_mul(2) }.into());
+    };
+    let mut jobs = Vec::with_capacity(1);
+    let direction = Direction::Decrypt;
+    let chunks = std::iter::once(chunk);
+    push_jobs(&mut jobs, &candidate.cipher, direction, chunks, input, scratch, None);
+    worker.process(candidate.cipher.cipher(), direction, &mut jobs)?;
+    Ok(jobs.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })))
+}

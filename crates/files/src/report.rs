@@ -1,0 +1,142 @@
+//! What an operation did.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use evener_pipeline::{RunStatistics, WorkerStatistics};
+use serde::{Serialize, Serializer};
+
+use crate::FileError;
+
+/// What an operation did. Its JSON is the document that `--json` prints; paths that are not
+/// UTF-8 are shown there with replacement characters.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// `encrypt`, `decrypt` or `verify`.
+    pub operation: String,
+    /// The format's name, such as `cobblestone-256`.
+    pub format: String,
+    /// The cipher's OpenSSL name.
+    pub cipher: String,
+    /// Files done, without those skipped.
+    pub files: u64,
+    /// Bytes read from them.
+    pub bytes: u64,
+    /// Bytes written for them.
+    pub bytes_written: u64,
+    /// Files that were complete already (`--resume`).
+    pub files_skipped: u64,
+    /// Further names of files done, made as hard links.
+    pub hard_links: u64,
+    /// Symbolic links recreated.
+    pub symlinks: u64,
+    /// Directories entered.
+    pub directories: u64,
+    /// Wall time of the whole operation.
+    pub seconds: f64,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// Whether nothing was written because only a plan was asked for.
+    pub dry_run: bool,
+    /// Sums over each engine's workers.
+    pub engines: BTreeMap<String, Effort>,
+    /// Each worker.
+    pub workers: Vec<WorkerEffort>,
+    /// Things left out, such as sockets.
+    pub notices: Vec<Notice>,
+    /// Files that could not be done.
+    pub failures: Vec<Failure>,
+}
+
+/// What an engine or a worker did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Effort {
+    /// Files finished.
+    pub files: u64,
+    /// Jobs processed.
+    pub jobs: u64,
+    /// Bytes that went into those jobs.
+    pub bytes: u64,
+    /// Wall time in tasks: reading, processing and writing.
+    pub busy_seconds: f64,
+    /// CPU time of the worker's thread.
+    pub cpu_seconds: f64,
+}
+
+/// What one worker did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkerEffort {
+    /// Its number, from 0.
+    pub worker: usize,
+    /// Its engine's name.
+    pub engine: String,
+    /// What it did.
+    #[serde(flatten)]
+    pub effort: Effort,
+    /// Why it was taken out of service, when its engine failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retired: Option<String>,
+}
+
+/// A file that could not be done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failure {
+    /// The path as the user would write it.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// Why.
+    #[serde(rename = "cause", serialize_with = "as_text")]
+    pub error: FileError,
+}
+
+/// Something that was left out on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// The path as the user would write it.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+impl Report {
+    /// Whether everything asked for was done.
+    pub fn is_success(&self) -> bool {
+        self.failures.is_empty() && !self.interrupted
+    }
+
+    pub(crate) fn add_statistics(&mut self, statistics: RunStatistics) {
+        for worker in statistics.workers {
+            let effort = Effort::from(&worker);
+            let sum = self.engines.entry(worker.engine.clone()).or_default();
+            sum.files += effort.files;
+            sum.jobs += effort.jobs;
+            sum.bytes += effort.bytes;
+            sum.busy_seconds += effort.busy_seconds;
+            sum.cpu_seconds += effort.cpu_seconds;
+            let WorkerStatistics { engine, worker, retired, .. } = worker;
+            self.workers.push(WorkerEffort { worker, engine, effort, retired });
+        }
+    }
+}
+
+impl From<&WorkerStatistics> for Effort {
+    fn from(worker: &WorkerStatistics) -> Effort {
+        Effort {
+            files: worker.units,
+            jobs: worker.jobs,
+            bytes: worker.bytes,
+            busy_seconds: worker.busy.as_secs_f64(),
+            cpu_seconds: worker.cpu.as_secs_f64(),
+        }
+    }
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+fn as_text<S: Serializer>(error: &FileError, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(error)
+}

@@ -1,0 +1,75 @@
+//! The keys of an operation.
+
+use crate::FileError;
+use crate::format::{FileCipher, FormatError, Recipe};
+
+/// The recipes (format, key and context) that an operation may use: the first encrypts, all of
+/// them decrypt.
+#[derive(Debug)]
+pub struct KeyRing {
+    primary: Recipe,
+    others: Vec<Recipe>,
+}
+
+/// Which recipes a file's header fits.
+pub(crate) enum Candidates {
+    /// One, known for certain or the only one there is.
+    One(Box<FileCipher>),
+    /// Several: only decrypting the first chunk tells (Tink keysets).
+    Several(Vec<FileCipher>),
+}
+
+impl KeyRing {
+    /// A ring of one recipe.
+    pub fn new(primary: Recipe) -> KeyRing {
+        KeyRing { primary, others: Vec::new() }
+    }
+
+    /// Adds a recipe that decrypts.
+    #[must_use]
+    pub fn with(mut self, recipe: Recipe) -> KeyRing {
+        self.others.push(recipe);
+        self
+    }
+
+    /// The recipe that encrypts.
+    pub fn primary(&self) -> &Recipe {
+        &self.primary
+    }
+
+    /// Every recipe, the primary first.
+    pub fn recipes(&self) -> impl Iterator<Item = &Recipe> {
+        std::iter::once(&self.primary).chain(&self.others)
+    }
+
+    /// The longest header of any recipe, in bytes.
+    pub(crate) fn longest_header(&self) -> usize {
+        self.recipes().map(Recipe::header_length).max().unwrap_or(0)
+    }
+
+    /// Finds the recipes that `start`, the first bytes of a file, fits: as many bytes as
+    /// [`KeyRing::longest_header`], or all of a shorter file.
+    pub(crate) fn open(&self, start: &[u8]) -> Result<Candidates, FileError> {
+        if self.others.is_empty() {
+            return Ok(Candidates::One(Box::new(open_with(&self.primary, start)?)));
+        }
+        let mut fitting = Vec::new();
+        let mut refusal = None;
+        for recipe in self.recipes() {
+            match open_with(recipe, start) {
+                Ok(cipher) => fitting.push(cipher),
+                // The primary's refusal says most about what was expected.
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        match (fitting.len(), refusal) {
+            (0, Some(error)) => Err(error.into()),
+            (1, _) => Ok(Candidates::One(Box::new(fitting.remove(0)))),
+            _ => Ok(Candidates::Several(fitting)),
+        }
+    }
+}
+
+fn open_with(recipe: &Recipe, start: &[u8]) -> Result<FileCipher, FormatError> {
+    recipe.open(start.get(..recipe.header_length()).ok_or(FormatError::Truncated)?)
+}

@@ -1,0 +1,21 @@
+//! Which of the chosen engines can serve.
+
+use std::sync::Arc;
+
+use evener_core::{Cipher, Direction, Engine};
+
+use crate::FileError;
+
+/// The seats whose engine offers a cipher.
+///
+/// # Errors
+/// [`FileError::NoEngine`] when none does.
+pub(crate) fn able(
+    seats: &[Arc<dyn Engine>],
+    cipher: Cipher,
+    direction: Direction,
+) -> Result<Vec<Arc<dyn Engine>>, FileError> {
+    let offers = |engine: &&Arc<dyn Engine>| engine.offer(cipher, direction).is_some();
+    let able: Vec<_> = seats.iter().filter(offers).cloned().collect();
+    if able.is_empty() { Err(FileError::NoEngine { cipher, direction }) } else { Ok(able) }
+}

@@ -1,0 +1,216 @@
+//! Segments: runs of chunks that are read, processed and written at a time.
+
+use std::ops::Range;
+
+use evener_core::{Direction, EngineError, Iv, Job, Outcome};
+use evener_pipeline::Worker;
+
+use crate::FileError;
+use crate::bench::{Bench, emptied};
+use crate::format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
+
+/// A file's chunks, grouped so that each group fits a worker's buffers.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments {
+    layout: Layout,
+    chunks_each: u64,
+}
+
+/// One group of chunks. Both ranges are without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The chunks' numbers.
+    pub(crate) chunks: Range<u64>,
+    /// Their plaintext, as offsets in the plain file.
+    pub(crate) plain: Range<u64>,
+    /// Their ciphertext and tags, as offsets in the sealed file.
+    pub(crate) sealed: Range<u64>,
+}
+
+impl Segments {
+    /// Groups the chunks of `layout` for buffers of `room` bytes.
+    ///
+    /// # Errors
+    /// When not even one chunk fits.
+    pub(crate) fn new(
+        layout: Layout,
+        geometry: &Geometry,
+        room: usize,
+    ) -> Result<Segments, FileError> {
+        let longest = layout.sealed_length().min(longest_chunk(geometry));
+        let chunks_each = chunks_in(geometry, room);
+        if chunks_each == 0 && longest > room as u64 {
+            return Err(FileError::Memory { needed: longest.saturating_mul(2) });
+        }
+        Ok(Segments { layout, chunks_each: chunks_each.max(1) })
+    }
+
+    /// How many there are, at least one.
+    pub(crate) fn count(&self) -> u64 {
+        self.layout.chunks().div_ceil(self.chunks_each)
+    }
+
+    /// A segment by its number, which is less than [`Segments::count`].
+    pub(crate) fn segment(&self, index: u64) -> Segment {
+        let first = index * self.chunks_each;
+        let end = first.saturating_add(self.chunks_each).min(self.layout.chunks());
+        let (head, tail) = (self.layout.chunk(first), self.layout.chunk(end - 1));
+        Segment {
+            chunks: first..end,
+            plain: head.plain.start..tail.plain.end,
+            sealed: head.sealed.start..tail.sealed.end,
+        }
+    }
+
+    /// The layout of the whole file.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+impl Segment {
+    /// What is read and how much room the result needs, in bytes.
+    pub(crate) fn lengths(&self, file: &FileCipher, direction: Direction) -> (usize, usize) {
+        let chunks = self.chunks.end - self.chunks.start;
+        lengths(&self.plain, &self.sealed, chunks, file, direction)
+    }
+}
+
+/// How many full chunks a buffer of `room` bytes holds.
+pub(crate) fn chunks_in(geometry: &Geometry, room: usize) -> u64 {
+    (room as u64).checked_div(longest_chunk(geometry)).unwrap_or(0)
+}
+
+/// The longest chunk in a sealed file, in bytes.
+pub(crate) fn longest_chunk(geometry: &Geometry) -> u64 {
+    geometry.full_sealed_length(0).max(geometry.full_sealed_length(1))
+}
+
+/// Adds the jobs of consecutive chunks to a batch.
+///
+/// `input` and `output` are those of the chunks alone. `before` is the ciphertext block before
+/// the first chunk, where the cipher chains and the chunk is not the file's first.
+pub(crate) fn push_jobs<'a>(
+    jobs: &mut Vec<Job<'a>>,
+    file: &'a FileCipher,
+    direction: Direction,
+    chunks: impl Iterator<Item = Chunk>,
+    mut input: &'a [u8],
+    mut output: &'a mut [u8],
+    before: Option<Iv>,
+) {
+    let mut before = before;
+    let mut chunks = chunks.peekable();
+    // Chunks that chain when encrypting are one message: the format has them only on paper.
+    let merge = file.is_chained(direction);
+    while let Some(chunk) = chunks.next() {
+        let mut last = chunk.last;
+        let (mut taken, mut given) = lengths(&chunk.plain, &chunk.sealed, 1, file, direction);
+        while merge && let Some(next) = chunks.next() {
+            let more = lengths(&next.plain, &next.sealed, 1, file, direction);
+            (taken, given) = (taken + more.0, given + more.1);
+            last = next.last;
+        }
+        let (this_input, rest) = input.split_at(taken);
+        let (this_output, output_rest) = output.split_at_mut(given);
+        let iv = match file.iv(&chunk) {
+            ChunkIv::Known(iv) => iv,
+            ChunkIv::PreviousBlock => before.unwrap_or(Iv::NONE),
+        };
+        before = last_block(this_input, file);
+        jobs.push(Job {
+            key: Some(file.key()),
+            padding: file.padding(last),
+            ..Job::new(iv, this_input, this_output)
+        });
+        (input, output) = (rest, output_rest);
+    }
+}
+
+/// Looks at the outcomes of consecutive chunks' jobs.
+///
+/// Returns how many bytes of output they make.
+///
+/// # Errors
+/// The first chunk that was rejected.
+pub(crate) fn collect(jobs: &[Job<'_>], first_chunk: u64) -> Result<usize, FileError> {
+    let mut total = 0;
+    for (chunk, job) in (first_chunk..).zip(jobs) {
+        match job.outcome {
+            Outcome::Done { written } => total += written,
+            Outcome::Rejected(rejection) => return Err(FileError::Rejected { chunk, rejection }),
+            Outcome::Pending => {
+                return Err(FileError::Refused("an engine left a job undone".to_owned()));
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// The last cipher block of some ciphertext, as the IV of what follows it in CBC.
+pub(crate) fn last_block(ciphertext: &[u8], file: &FileCipher) -> Option<Iv> {
+    let start = ciphertext.len().checked_sub(file.cipher().iv_length())?;
+    Iv::new(&ciphertext[start..])
+}
+
+/// What `chunks` chunks' jobs read and write. Decrypting needs room for the padding too, since
+/// only its result tells how much of that there is.
+fn lengths(
+    plain: &Range<u64>,
+    sealed: &Range<u64>,
+    chunks: u64,
+    file: &FileCipher,
+    direction: Direction,
+) -> (usize, usize) {
+    let plain = (plain.end - plain.start) as usize;
+    let sealed = (sealed.end - sealed.start) as usize;
+    match direction {
+        Direction::Encrypt => (plain, sealed),
+        Direction::Decrypt => (sealed, sealed - chunks as usize * file.cipher().tag_length()),
+    }
+}
+
+/// Processes one segment, whose input lies at the start of the bench's input buffer. Returns
+/// the length of the result, at the start of its output buffer.
+pub(crate) fn process_segment(
+    file: &FileCipher,
+    segments: &Segments,
+    segment: &Segment,
+    direction: Direction,
+    before: Option<Iv>,
+    bench: &mut Bench,
+    worker: &mut Worker<'_>,
+) -> Result<usize, SegmentError> {
+    let (input_length, output_length) = segment.lengths(file, direction);
+    let (input, output, kept) = bench.parts();
+    let mut jobs = emptied(std::mem::take(kept));
+    let chunks = segment.chunks.clone().map(|index| segments.layout().chunk(index));
+    let (input, output) = (&input[..input_length], &mut output[..output_length]);
+    push_jobs(&mut jobs, file, direction, chunks, input, output, before);
+    let processed = worker.process(file.cipher(), direction, &mut jobs);
+    let written = collect(&jobs, segment.chunks.start);
+    *kept = emptied(jobs);
+    processed?;
+    Ok(written?)
+}
+
+/// Why a segment could not be processed: its own fault, or the engine's.
+#[derive(Debug)]
+pub(crate) enum SegmentError {
+    /// The segment can't be processed by anyone.
+    File(FileError),
+    /// Another engine may do it.
+    Engine(EngineError),
+}
+
+impl From<FileError> for SegmentError {
+    fn from(error: FileError) -> SegmentError {
+        SegmentError::File(error)
+    }
+}
+
+impl From<EngineError> for SegmentError {
+    fn from(error: EngineError) -> SegmentError {
+        SegmentError::Engine(error)
+    }
+}

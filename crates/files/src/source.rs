@@ -1,0 +1,95 @@
+//! A file that is read.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::io::{Errno, pread, retry_on_intr};
+
+use crate::FileError;
+
+/// A regular file, open for reading, with its status when it was opened.
+pub(crate) struct Source {
+    file: OwnedFd,
+    status: Stat,
+}
+
+impl Source {
+    /// Opens a file below a directory; `follow` decides about a symbolic link in its place.
+    ///
+    /// # Errors
+    /// When it can't be opened or is not a regular file.
+    pub(crate) fn open(
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        follow: bool,
+    ) -> Result<Source, FileError> {
+        // NONBLOCK: a FIFO that has taken the file's place must not hold us up.
+        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, !follow);
+        let file = retry_on_intr(|| openat(directory, name, flags, Mode::empty()))
+            .map_err(FileError::system("open it"))?;
+        let status = fstat(&file).map_err(FileError::system("read its status"))?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return Err(FileError::Refused("is not a regular file".to_owned()));
+        }
+        Ok(Source { file, status })
+    }
+
+    /// Its status when it was opened.
+    pub(crate) fn status(&self) -> &Stat {
+        &self.status
+    }
+
+    /// Its length when it was opened, in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.status.st_size as u64
+    }
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// When reading fails, or the file has become shorter.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        read_exact_at(self.file.as_fd(), buffer, offset)
+    }
+
+    /// Checks that nobody has written to the file since it was opened.
+    ///
+    /// # Errors
+    /// [`FileError::Changed`] when its size or its time of change is another.
+    pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
+        let now = fstat(&self.file).map_err(FileError::system("read its status"))?;
+        let then = &self.status;
+        let same = now.st_size == then.st_size
+            && now.st_mtime == then.st_mtime
+            && now.st_mtime_nsec == then.st_mtime_nsec;
+        if same { Ok(()) } else { Err(FileError::Changed) }
+    }
+}
+
+impl AsFd for Source {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Fills `buffer` from a file's `offset` on, however short the single reads are.
+pub(crate) fn read_exact_at(
+    file: BorrowedFd<'_>,
+    mut buffer: &mut [u8],
+    mut offset: u64,
+) -> Result<(), FileError> {
+    while !buffer.is_empty() {
+        match pread(file, &mut *buffer, offset) {
+            Ok(0) => return Err(FileError::Changed),
+            Ok(count) => {
+                buffer = &mut buffer[count..];
+                offset += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(FileError::System { action: "read it", errno }),
+        }
+    }
+    Ok(())
+}

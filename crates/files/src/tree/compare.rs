@@ -1,0 +1,72 @@
+//! Reading an output back, before its source is removed.
+
+use std::os::fd::AsFd;
+
+use evener_core::{Direction, Iv};
+use evener_pipeline::Worker;
+
+use super::Operation;
+use super::finish::{Done, TreeOutput};
+use super::work::TreeWork;
+use crate::FileError;
+use crate::bench::Bench;
+use crate::segment::{SegmentError, process_segment};
+use crate::source::read_exact_at;
+
+impl TreeWork<'_> {
+    /// Decrypts the sealed file and compares it with the plain one, whichever of them is the
+    /// output.
+    pub(super) fn compare(
+        &self,
+        done: &Done<'_>,
+        output: &TreeOutput,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), FileError> {
+        let (source, output) = (done.source.as_fd(), output.file.as_fd());
+        let (plain, sealed) = match self.operation {
+            Operation::Encrypt => (source, output),
+            Operation::Decrypt | Operation::Verify => (output, source),
+        };
+        let plain_length = match self.operation {
+            Operation::Encrypt => done.source.length(),
+            Operation::Decrypt | Operation::Verify => done.length,
+        };
+        let mut before = None;
+        let mut compared = 0;
+        for index in 0..done.segments.count() {
+            let segment = done.segments.segment(index);
+            let (length, _) = segment.lengths(done.cipher, Direction::Decrypt);
+            read_exact_at(sealed, &mut bench.input[..length], segment.sealed.start)?;
+            let chain = last_block_of(&bench.input[..length], done);
+            let decrypted = process_segment(
+                done.cipher,
+                done.segments,
+                &segment,
+                Direction::Decrypt,
+                before,
+                bench,
+                worker,
+            );
+            let written = decrypted.map_err(|error| match error {
+                SegmentError::File(_) => FileError::NotVerified,
+                SegmentError::Engine(error) => error.into(),
+            })?;
+            before = chain;
+            let expected = &mut bench.input[..written];
+            read_exact_at(plain, expected, segment.plain.start)?;
+            if *expected != bench.output[..written] {
+                return Err(FileError::NotVerified);
+            }
+            compared += written as u64;
+        }
+        if compared == plain_length { Ok(()) } else { Err(FileError::NotVerified) }
+    }
+}
+
+fn last_block_of(ciphertext: &[u8], done: &Done<'_>) -> Option<Iv> {
+    done.cipher
+        .is_chained(Direction::Encrypt)
+        .then(|| crate::segment::last_block(ciphertext, done.cipher))
+        .flatten()
+}

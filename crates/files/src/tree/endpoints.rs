@@ -1,0 +1,161 @@
+//! Where an operation reads and writes: two trees, or two files.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
+use rustix::io::Errno;
+
+use super::Operation;
+use super::directory::{Directory, Item};
+use crate::{Failure, FileError, Options};
+
+/// What the user's two paths turned out to be.
+pub(super) enum Endpoints {
+    /// A tree, and the tree it goes to.
+    Tree { root: Arc<Directory> },
+    /// One file in its directory.
+    File { directory: Arc<Directory>, item: Item },
+}
+
+impl Endpoints {
+    pub(super) fn find(
+        operation: Operation,
+        source: &Path,
+        target: Option<&Path>,
+        options: &Options,
+    ) -> Result<Endpoints, Failure> {
+        let fail = |path: &Path, error| Failure { path: path.to_owned(), error };
+        let status = statat(CWD, source, AtFlags::empty())
+            .map_err(|errno| fail(source, FileError::System { action: "open it", errno }))?;
+        let target = target.filter(|_| !options.dry_run);
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => tree(source, &status, target).map_err(|(path, e)| fail(path, e)),
+            FileType::RegularFile => {
+                file(operation, source, target, options).map_err(|(path, e)| fail(path, e))
+            }
+            _ => Err(fail(source, FileError::Refused("is neither a file nor a tree".to_owned()))),
+        }
+    }
+}
+
+/// The name of a file's output; `None` when a sealed file does not have the suffix.
+pub(super) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
+    match operation {
+        Operation::Encrypt => {
+            let mut target = name.to_owned();
+            target.push(suffix);
+            Some(target)
+        }
+        Operation::Decrypt | Operation::Verify => {
+            let stem = name.as_bytes().strip_suffix(suffix.as_bytes())?;
+            (!stem.is_empty()).then(|| OsStr::from_bytes(stem).to_owned())
+        }
+    }
+}
+
+fn tree<'p>(
+    source: &'p Path,
+    status: &Stat,
+    target: Option<&'p Path>,
+) -> Result<Endpoints, (&'p Path, FileError)> {
+    let opened = open_directory(source).map_err(|error| (source, error))?;
+    let target = match target {
+        None => None,
+        Some(target) => {
+            refuse_inside(source, status, target).map_err(|error| (target, error))?;
+            make_directory(target).map_err(|error| (target, error))?;
+            Some(open_directory(target).map_err(|error| (target, error))?)
+        }
+    };
+    let root = Arc::new(Directory { source: opened, target, path: PathBuf::new() });
+    Ok(Endpoints::Tree { root })
+}
+
+fn file<'p>(
+    operation: Operation,
+    source: &'p Path,
+    target: Option<&'p Path>,
+    options: &Options,
+) -> Result<Endpoints, (&'p Path, FileError)> {
+    let (source_directory, name) = split(source).map_err(|error| (source, error))?;
+    let opened = open_directory(source_directory).map_err(|error| (source, error))?;
+    let suffixed = target_name(operation, name, &options.suffix);
+    let (target, target_name) = match target {
+        None => (None, suffixed.unwrap_or_default()),
+        Some(target) if target.is_dir() => {
+            let opened = open_directory(target).map_err(|error| (target, error))?;
+            let lacking = || FileError::Suffix(options.suffix.to_string_lossy().into_owned());
+            (Some(opened), suffixed.ok_or_else(|| (source, lacking()))?)
+        }
+        Some(target) => {
+            let (directory, name) = split(target).map_err(|error| (target, error))?;
+            let opened = open_directory(directory).map_err(|error| (target, error))?;
+            (Some(opened), name.to_owned())
+        }
+    };
+    let directory = Directory { source: opened, target, path: PathBuf::new() };
+    let item = Item { name: name.to_owned(), target: target_name };
+    Ok(Endpoints::File { directory: Arc::new(directory), item })
+}
+
+/// The directory of a file's path and the file's name.
+fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
+    let name =
+        path.file_name().ok_or_else(|| FileError::Refused("does not name a file".to_owned()))?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => Ok((parent, name)),
+        _ => Ok((Path::new("."), name)),
+    }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, FileError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty()).map_err(FileError::system("open the directory"))
+}
+
+fn make_directory(path: &Path) -> Result<(), FileError> {
+    match mkdirat(CWD, path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(FileError::System { action: "make the directory", errno }),
+    }
+}
+
+/// Refuses a target that is the source or lies inside it, whatever links lead there: the walk
+/// would find its own outputs.
+fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), FileError> {
+    let mut at = match open_directory(target) {
+        Ok(directory) => directory,
+        // Not there yet: what counts is where it will be made.
+        Err(FileError::System { errno: Errno::NOENT, .. }) => open_directory(split(target)?.0)?,
+        Err(error) => return Err(error),
+    };
+    loop {
+        let here = fstat(&at).map_err(FileError::system("read its status"))?;
+        if same_file(&here, status) {
+            let source = source.display();
+            return Err(FileError::Refused(format!("lies inside the source `{source}`")));
+        }
+        let parent = openat(
+            at.as_fd(),
+            c"..",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        // A parent that may not be opened can't be compared; nor can the walk come from there.
+        let Ok(parent) = parent else { return Ok(()) };
+        let above = fstat(&parent).map_err(FileError::system("read its status"))?;
+        if same_file(&above, &here) {
+            return Ok(());
+        }
+        at = parent;
+    }
+}
+
+/// Whether two statuses are of one file.
+pub(super) fn same_file(a: &Stat, b: &Stat) -> bool {
+    a.st_dev == b.st_dev && a.st_ino == b.st_ino
+}

@@ -1,0 +1,258 @@
+//! Files of several segments: every idle worker can join.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use evener_core::{Direction, Iv};
+use evener_pipeline::{Queue, Returned, Worker};
+
+use super::Operation;
+use super::directory::{Directory, Item, TargetDirectory};
+use super::finish::{Done, TreeOutput};
+use super::work::{Task, TreeWork};
+use crate::FileError;
+use crate::bench::Bench;
+use crate::format::FileCipher;
+use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
+use crate::segment::{Segment, SegmentError, Segments, last_block, process_segment};
+use crate::source::Source;
+
+/// A file at work in segments. Workers claim segments by their number; the one that ends the
+/// last of them finishes the file.
+pub(super) struct Large {
+    directory: Arc<Directory>,
+    item: Item,
+    source: Arc<Source>,
+    cipher: FileCipher,
+    segments: Segments,
+    output: Option<TreeOutput>,
+    /// The next segment that nobody has claimed.
+    next: AtomicU64,
+    /// How many segments have not ended yet.
+    unfinished: AtomicU64,
+    /// The plaintext's length, which for padded formats only the last segment tells.
+    length: AtomicU64,
+    /// Set by whoever meets the first failure; the others then only count down.
+    failed: AtomicBool,
+    failure: Mutex<Option<FileError>>,
+    /// The last ciphertext block written, for ciphers that chain when encrypting.
+    chain: Mutex<Option<Iv>>,
+}
+
+impl Large {
+    /// Records the first failure; returns whether this was the first.
+    pub(super) fn fail(&self, error: FileError) -> bool {
+        let first = !self.failed.swap(true, Ordering::AcqRel);
+        if first {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+        first
+    }
+
+    /// The file's path below the root of the tree.
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.path_of(&self.item.name)
+    }
+}
+
+impl TreeWork<'_> {
+    /// Begins a file that does not fit a worker's buffers.
+    pub(super) fn begin_large(
+        &self,
+        directory: &Arc<Directory>,
+        item: &Item,
+        source: Source,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<Arc<Large>, SegmentError> {
+        let Prepared { cipher, layout, header } = match self.operation.direction() {
+            Direction::Encrypt => prepare_plain(self.keys, source.length())?,
+            Direction::Decrypt => {
+                let length = source.length().min(bytes_to_prepare(self.keys));
+                let beginning = usize::try_from(length).ok();
+                let beginning = beginning.and_then(|length| bench.input.get_mut(..length));
+                let beginning =
+                    beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
+                source.read_exact_at(beginning, 0)?;
+                prepare_sealed(self.keys, beginning, source.length(), &mut bench.output, worker)?
+            }
+        };
+        let segments = Segments::new(layout, cipher.geometry(), self.room)?;
+        let output = match TargetDirectory::of(directory) {
+            None => None,
+            Some(target) => {
+                self.refuse_existing(&target, item)?;
+                let output = self.create(target, item, &source)?;
+                if let Some(header) = header {
+                    output.file.write_all_at(header.bytes(), 0)?;
+                }
+                Some(output)
+            }
+        };
+        Ok(Arc::new(Large {
+            directory: directory.clone(),
+            item: item.clone(),
+            next: AtomicU64::new(0),
+            unfinished: AtomicU64::new(segments.count()),
+            length: AtomicU64::new(segments.layout().plain_length()),
+            output,
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            chain: Mutex::new(None),
+            source: Arc::new(source),
+            cipher,
+            segments,
+        }))
+    }
+
+    /// Claims segments of a file until none is left, after inviting another worker to do so.
+    pub(super) fn help_with(
+        &self,
+        large: Arc<Large>,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) -> Result<(), Returned<Task>> {
+        let chained = large.cipher.is_chained(self.operation.direction());
+        let count = large.segments.count();
+        let mut invited = chained;
+        loop {
+            let index = large.next.fetch_add(1, Ordering::AcqRel);
+            if index >= count {
+                return Ok(());
+            }
+            if !invited && index + 1 < count {
+                queue.share(Task::Large(large.clone()));
+                invited = true;
+            }
+            let task = if chained {
+                // Only in order: whoever goes on must begin with this segment.
+                self.perform_segment(large.clone(), index, bench, worker).map_err(|failed| {
+                    large.next.store(index, Ordering::Release);
+                    Returned { task: Task::Large(large.clone()), cause: failed.cause }
+                })
+            } else {
+                self.perform_segment(large.clone(), index, bench, worker)
+            };
+            task?;
+        }
+    }
+
+    /// Performs one segment, and finishes the file if it is the last to end.
+    pub(super) fn perform_segment(
+        &self,
+        large: Arc<Large>,
+        index: u64,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), Returned<Task>> {
+        if self.is_stopped() {
+            large.fail(FileError::Interrupted);
+        }
+        if !large.failed.load(Ordering::Acquire) {
+            match self.transform(&large, index, bench, worker) {
+                Ok(()) => {}
+                Err(SegmentError::File(error)) => {
+                    large.fail(error);
+                }
+                Err(SegmentError::Engine(cause)) => {
+                    return Err(Returned { task: Task::Segment(large, index), cause });
+                }
+            }
+        }
+        if large.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Err(error) = self.finish_large(&large, bench, worker)
+        {
+            self.record.failed(&large.path(), error);
+        }
+        Ok(())
+    }
+
+    /// Reads, processes and writes one segment.
+    fn transform(
+        &self,
+        large: &Large,
+        index: u64,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), SegmentError> {
+        let direction = self.operation.direction();
+        let segment = large.segments.segment(index);
+        let before = self.block_before(large, &segment)?;
+        let read_at = match direction {
+            Direction::Encrypt => segment.plain.start,
+            Direction::Decrypt => segment.sealed.start,
+        };
+        let (input_length, _) = segment.lengths(&large.cipher, direction);
+        large.source.read_exact_at(&mut bench.input[..input_length], read_at)?;
+        let written = process_segment(
+            &large.cipher,
+            &large.segments,
+            &segment,
+            direction,
+            before,
+            bench,
+            worker,
+        )?;
+        self.options.control.done_bytes(input_length as u64);
+
+        if direction == Direction::Encrypt && large.cipher.is_chained(direction) {
+            let mut chain = large.chain.lock().unwrap_or_else(PoisonError::into_inner);
+            *chain = last_block(&bench.output[..written], &large.cipher);
+        }
+        let write_at = match direction {
+            Direction::Encrypt => segment.sealed.start,
+            Direction::Decrypt => segment.plain.start,
+        };
+        if index + 1 == large.segments.count() && direction == Direction::Decrypt {
+            large.length.store(write_at + written as u64, Ordering::Release);
+        }
+        if let Some(output) = &large.output {
+            self.write(output, &bench.output[..written], write_at)?;
+        }
+        Ok(())
+    }
+
+    /// The ciphertext block before a segment, where the cipher chains.
+    fn block_before(&self, large: &Large, segment: &Segment) -> Result<Option<Iv>, FileError> {
+        let chains = large.cipher.is_chained(Direction::Encrypt);
+        if segment.chunks.start == 0 || !chains {
+            return Ok(None);
+        }
+        if self.operation == Operation::Encrypt {
+            return Ok(*large.chain.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let mut block = [0; Iv::MAX_LENGTH];
+        let block = &mut block[..large.cipher.cipher().iv_length()];
+        let before = segment.sealed.start - block.len() as u64;
+        large.source.read_exact_at(block, before)?;
+        Ok(Iv::new(block))
+    }
+
+    /// Writes what belongs to the whole file, after its last segment.
+    fn finish_large(
+        &self,
+        large: &Large,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), FileError> {
+        let failure = large.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let length = match self.operation {
+            Operation::Encrypt => large.segments.layout().sealed_length(),
+            Operation::Decrypt | Operation::Verify => large.length.load(Ordering::Acquire),
+        };
+        let done = Done {
+            directory: &large.directory,
+            item: &large.item,
+            source: &large.source,
+            cipher: &large.cipher,
+            segments: &large.segments,
+            length,
+        };
+        self.finish(done, large.output.clone(), bench, worker)
+    }
+}

@@ -1,0 +1,105 @@
+//! Files and trees on disk, done by all workers at once.
+//!
+//! The caller's thread walks the tree and feeds batches of names; a worker that claims a batch
+//! opens, reads, processes and writes each file while it is warm in its cache. A file that is
+//! longer than a worker's buffer becomes a task that every idle worker can join, segment by
+//! segment. What needs the whole tree (hard links, the times of directories) is done at the end.
+
+mod commit;
+mod compare;
+mod directory;
+mod endpoints;
+mod finish;
+mod large;
+mod links;
+mod record;
+mod resume;
+mod small;
+mod walk;
+mod work;
+
+use std::path::Path;
+use std::time::Instant;
+
+use evener_core::Direction;
+
+use crate::output::Outputs;
+use crate::{Failure, KeyRing, Options, Report, seats};
+
+use endpoints::Endpoints;
+use work::TreeWork;
+
+/// What is to be done with files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Make sealed files of plain ones.
+    Encrypt,
+    /// Make plain files of sealed ones.
+    Decrypt,
+    /// Decrypt and write nothing.
+    Verify,
+}
+
+impl Operation {
+    /// The direction in which engines work.
+    pub fn direction(self) -> Direction {
+        match self {
+            Operation::Encrypt => Direction::Encrypt,
+            Operation::Decrypt | Operation::Verify => Direction::Decrypt,
+        }
+    }
+
+    /// The name, as in `evener encrypt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Encrypt => "encrypt",
+            Operation::Decrypt => "decrypt",
+            Operation::Verify => "verify",
+        }
+    }
+}
+
+/// Encrypts, decrypts or verifies a file or a tree.
+///
+/// A tree goes to a tree: the same relative names, with [`Options::suffix`] added or stripped.
+/// A file goes to the file `target`, or into it under such a name if it is a directory.
+/// `target` is `None` exactly for [`Operation::Verify`].
+///
+/// Files that can't be done are listed in the report, and all others are done.
+///
+/// # Errors
+/// When the operation could not begin: the source is not there, the target can't be made or
+/// lies inside the source, or no engine can do the cipher.
+pub fn process(
+    operation: Operation,
+    keys: &KeyRing,
+    source: &Path,
+    target: Option<&Path>,
+    options: &Options,
+) -> Result<Report, Failure> {
+    let started = Instant::now();
+    let fail = |error| Failure { path: source.to_owned(), error };
+    let cipher = keys.primary().cipher();
+    let seats = seats::able(&options.seats, cipher, operation.direction()).map_err(fail)?;
+    let endpoints = Endpoints::find(operation, source, target, options)?;
+    let outputs = Outputs::new(options.overwrite);
+    let work = TreeWork::new(operation, keys, source, options, &outputs, seats.len());
+
+    let statistics =
+        evener_pipeline::run(&seats, QUEUED_TASKS, &work, |queue| work.feed(&endpoints, queue));
+    let mut report = Report {
+        operation: operation.name().to_owned(),
+        format: keys.primary().format().to_owned(),
+        cipher: cipher.to_string(),
+        dry_run: options.dry_run,
+        ..Report::default()
+    };
+    work.finish_all(&endpoints, &mut report);
+    report.add_statistics(statistics);
+    report.interrupted = options.control.is_stopped();
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// How many tasks wait at most. Each holds some names, and keeps its directory open.
+const QUEUED_TASKS: usize = 64;

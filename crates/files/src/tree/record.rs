@@ -1,0 +1,91 @@
+//! What happened, gathered from all workers.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Control, Failure, FileError, Notice, Report};
+
+/// Counts and lists that workers add to while they work.
+pub(super) struct Record<'a> {
+    control: &'a Control,
+    root: &'a Path,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    bytes_written: AtomicU64,
+    files_skipped: AtomicU64,
+    lists: Mutex<Lists>,
+}
+
+#[derive(Default)]
+struct Lists {
+    notices: Vec<Notice>,
+    failures: Vec<Failure>,
+}
+
+impl<'a> Record<'a> {
+    /// `root` is what the user calls the source; the paths of failures begin with it.
+    pub(super) fn new(control: &'a Control, root: &'a Path) -> Record<'a> {
+        Record {
+            control,
+            root,
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            files_skipped: AtomicU64::new(0),
+            lists: Mutex::default(),
+        }
+    }
+
+    /// A file was done.
+    pub(super) fn done(&self, bytes: u64, bytes_written: u64) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes_written.fetch_add(bytes_written, Ordering::Relaxed);
+        self.control.done_files(1);
+    }
+
+    /// A file was complete already.
+    pub(super) fn skipped(&self, bytes: u64) {
+        self.files_skipped.fetch_add(1, Ordering::Relaxed);
+        self.control.done_files(1);
+        self.control.done_bytes(bytes);
+    }
+
+    /// A file (given by its path below the root) could not be done. What an interruption
+    /// leaves undone is no failure of the file.
+    pub(super) fn failed(&self, path: &Path, error: FileError) {
+        self.control.done_files(1);
+        if error != FileError::Interrupted {
+            let path = self.full(path);
+            self.lists().failures.push(Failure { path, error });
+        }
+    }
+
+    /// Something (given by its path below the root) was left out on purpose.
+    pub(super) fn notice(&self, path: &Path, reason: impl Into<String>) {
+        let notice = Notice { path: self.full(path), reason: reason.into() };
+        self.lists().notices.push(notice);
+    }
+
+    /// Moves everything into the report, the lists sorted by path.
+    pub(super) fn into_report(self, report: &mut Report) {
+        report.files = self.files.into_inner();
+        report.bytes = self.bytes.into_inner();
+        report.bytes_written = self.bytes_written.into_inner();
+        report.files_skipped = self.files_skipped.into_inner();
+        let mut lists = self.lists.into_inner().unwrap_or_else(PoisonError::into_inner);
+        lists.failures.sort_by(|a, b| a.path.cmp(&b.path));
+        lists.notices.sort_by(|a, b| a.path.cmp(&b.path));
+        report.failures = lists.failures;
+        report.notices = lists.notices;
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn full(&self, path: &Path) -> PathBuf {
+        if path.as_os_str().is_empty() { self.root.to_owned() } else { self.root.join(path) }
+    }
+}

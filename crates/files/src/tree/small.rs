@@ -1,0 +1,264 @@
+//! Files that fit a worker's buffers: several at a time, in one batch of jobs.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use evener_core::{Cipher, Direction};
+use evener_pipeline::{Queue, Returned, Worker};
+
+use super::directory::{Directory, Item, TargetDirectory};
+use super::finish::Done;
+use super::large::Large;
+use super::work::{Task, TreeWork};
+use crate::FileError;
+use crate::bench::{Bench, emptied};
+use crate::format::{FileCipher, Header, Layout};
+use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
+use crate::segment::{SegmentError, Segments, collect, push_jobs};
+use crate::source::Source;
+
+/// A file that has been read, and where its bytes lie in the worker's buffers.
+struct Small {
+    item: Item,
+    source: Source,
+    cipher: FileCipher,
+    layout: Layout,
+    input: Range<usize>,
+    /// The result, without the header of a sealed file, which lies just before it.
+    output: Range<usize>,
+    header: usize,
+}
+
+/// What beginning a file came to.
+enum Begun {
+    Small(Box<Small>),
+    Large(Arc<Large>),
+    /// There is nothing more to do.
+    Finished,
+    /// It does not fit beside the files already begun; process those first.
+    Full,
+}
+
+impl TreeWork<'_> {
+    /// Performs a batch of files: begins as many as the engine wants jobs at once, processes
+    /// them together and finishes each.
+    pub(super) fn perform_files(
+        &self,
+        directory: Arc<Directory>,
+        files: Vec<Item>,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) -> Result<(), Returned<Task>> {
+        let direction = self.operation.direction();
+        let cipher = self.keys.primary().cipher();
+        let most = match worker.engine().offer(cipher, direction) {
+            // Reading an output back to compare it takes the buffers that the others lie in.
+            Some(offer) if !self.options.remove_source => offer.batch.max(1),
+            _ => 1,
+        };
+        let mut files = files.into_iter().peekable();
+        let mut group: Vec<Small> = Vec::with_capacity(most);
+        while let Some(item) = files.peek() {
+            if self.is_stopped() {
+                break;
+            }
+            match self.begin(&directory, item, &group, bench, worker) {
+                Ok(Begun::Small(small)) => group.push(*small),
+                Ok(Begun::Large(large)) => queue.share(Task::Large(large)),
+                Ok(Begun::Finished) => {}
+                Ok(Begun::Full) => {
+                    self.perform_group(&directory, &mut group, bench, worker)
+                        .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
+                    continue;
+                }
+                Err(SegmentError::File(error)) => {
+                    self.record.failed(&directory.path_of(&item.name), error);
+                }
+                Err(SegmentError::Engine(cause)) => {
+                    return Err(returned(&directory, &mut group, &mut files, cause));
+                }
+            }
+            files.next();
+            if group.len() == most {
+                self.perform_group(&directory, &mut group, bench, worker)
+                    .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
+            }
+        }
+        self.perform_group(&directory, &mut group, bench, worker)
+            .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
+        for item in files {
+            self.record.failed(&directory.path_of(&item.name), FileError::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// Opens and reads a file, and prepares its cipher.
+    fn begin(
+        &self,
+        directory: &Arc<Directory>,
+        item: &Item,
+        group: &[Small],
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<Begun, SegmentError> {
+        let source =
+            Source::open(directory.source.as_fd(), &item.name, self.options.follow_symlinks)?;
+        if self.links.is_further_name(&source, directory, item, self.writes()) {
+            return Ok(Begun::Finished);
+        }
+        if self.is_complete(directory, item, &source)? || self.options.dry_run {
+            return Ok(Begun::Finished);
+        }
+        let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
+        let (input, output, _) = bench.parts();
+        let length = source.length();
+        if length > input.len() as u64 {
+            return self.begin_large(directory, item, source, bench, worker).map(Begun::Large);
+        }
+        let input_range = used.0..used.0 + length as usize;
+        let Some(content) = input.get_mut(input_range.clone()) else { return Ok(Begun::Full) };
+        source.read_exact_at(content, 0)?;
+
+        let prepared = match self.operation.direction() {
+            Direction::Encrypt => prepare_plain(self.keys, length)?,
+            Direction::Decrypt => prepare_sealed(self.keys, content, length, output, worker)?,
+        };
+        let Prepared { cipher, layout, header } = prepared;
+        let needed = match self.operation.direction() {
+            Direction::Encrypt => layout.sealed_length(),
+            Direction::Decrypt => length,
+        };
+        if needed > output.len() as u64 {
+            return self.begin_large(directory, item, source, bench, worker).map(Begun::Large);
+        }
+        let same_cipher =
+            group.first().is_none_or(|first| first.cipher.cipher() == cipher.cipher());
+        let output_range = used.1..used.1 + needed as usize;
+        let Some(room) = output.get_mut(output_range.clone()).filter(|_| same_cipher) else {
+            return Ok(Begun::Full);
+        };
+        let header = header.as_ref().map_or(&[][..], Header::bytes);
+        room[..header.len()].copy_from_slice(header);
+        Ok(Begun::Small(Box::new(Small {
+            item: item.clone(),
+            source,
+            header: header.len(),
+            input: input_range,
+            output: output_range.start + header.len()..output_range.end,
+            cipher,
+            layout,
+        })))
+    }
+
+    fn perform_group(
+        &self,
+        directory: &Arc<Directory>,
+        group: &mut Vec<Small>,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), evener_core::EngineError> {
+        let Some(cipher) = group.first().map(|small| small.cipher.cipher()) else { return Ok(()) };
+        let results = process_group(group, cipher, self.operation.direction(), bench, worker)?;
+        for (small, result) in group.drain(..).zip(results) {
+            let name = small.item.name.clone();
+            let finished = result
+                .and_then(|length| self.finish_small(directory, small, length, bench, worker));
+            if let Err(error) = finished {
+                self.record.failed(&directory.path_of(&name), error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a processed file. `length` is that of the result, without a header.
+    fn finish_small(
+        &self,
+        directory: &Arc<Directory>,
+        small: Small,
+        length: usize,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), FileError> {
+        let Small { item, source, cipher, layout, output, header, .. } = small;
+        self.options.control.done_bytes(source.length());
+        let whole = output.start - header..output.start + length;
+        let written = whole.len() as u64;
+        let file = match TargetDirectory::of(directory) {
+            None => None,
+            Some(target) => {
+                let file = self.create(target, &item, &source)?;
+                self.write(&file, &bench.output[whole], 0)?;
+                Some(file)
+            }
+        };
+        let segments = Segments::new(layout, cipher.geometry(), self.room)?;
+        let done = Done {
+            directory,
+            item: &item,
+            source: &Arc::new(source),
+            cipher: &cipher,
+            segments: &segments,
+            length: written,
+        };
+        self.finish(done, file, bench, worker)
+    }
+}
+
+/// Runs all jobs of a group and returns each file's result length.
+fn process_group(
+    group: &[Small],
+    cipher: Cipher,
+    direction: Direction,
+    bench: &mut Bench,
+    worker: &mut Worker<'_>,
+) -> Result<Vec<Result<usize, FileError>>, evener_core::EngineError> {
+    let (mut input, mut output, kept) = bench.parts();
+    let mut jobs = emptied(std::mem::take(kept));
+    let mut ends = Vec::with_capacity(group.len());
+    let (mut input_at, mut output_at) = (0, 0);
+    for small in group {
+        let header = if direction == Direction::Decrypt {
+            small.layout.chunk(0).sealed.start as usize
+        } else {
+            0
+        };
+        let (this, rest) = input.split_at_mut(small.input.end - input_at);
+        (input, input_at) = (rest, small.input.end);
+        let start = this.len() - small.input.len() + header;
+        let (this_output, output_rest) = output.split_at_mut(small.output.end - output_at);
+        let skipped = small.output.start - output_at;
+        (output, output_at) = (output_rest, small.output.end);
+        let chunks = (0..small.layout.chunks()).map(|index| small.layout.chunk(index));
+        push_jobs(
+            &mut jobs,
+            &small.cipher,
+            direction,
+            chunks,
+            &this[start..],
+            &mut this_output[skipped..],
+            None,
+        );
+        ends.push(jobs.len());
+    }
+    let processed = worker.process(cipher, direction, &mut jobs);
+    let mut start = 0;
+    let results =
+        ends.iter().map(|&end| collect(&jobs[std::mem::replace(&mut start, end)..end], 0));
+    let results = results.collect();
+    *kept = emptied(jobs);
+    processed.map(|()| results)
+}
+
+/// What is left of a batch of files when an engine failed: those begun and those to come.
+fn returned(
+    directory: &Arc<Directory>,
+    group: &mut Vec<Small>,
+    files: &mut dyn Iterator<Item = Item>,
+    cause: evener_core::EngineError,
+) -> Returned<Task> {
+    let begun = group.drain(..).map(|small| small.item);
+    let files = begun.chain(files).collect();
+    Returned { task: Task::Files { directory: directory.clone(), files }, cause }
+}

@@ -1,0 +1,144 @@
+//! The work of an operation on files: its tasks and what each worker does with them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use evener_core::EngineError;
+use evener_pipeline::{Queue, Returned, Work, Worker};
+
+use super::commit::Committer;
+use super::directory::{Directory, Item};
+use super::large::Large;
+use super::links::Links;
+use super::record::Record;
+use super::{Endpoints, Operation};
+use crate::bench::Bench;
+use crate::metadata::{Metadata, umask};
+use crate::output::Outputs;
+use crate::{FileError, KeyRing, Options};
+
+/// What workers claim.
+pub(super) enum Task {
+    /// Some files of one directory.
+    Files { directory: Arc<Directory>, files: Vec<Item> },
+    /// A file of several segments, to help with those that nobody has claimed.
+    Large(Arc<Large>),
+    /// One segment, whose engine failed.
+    Segment(Arc<Large>, u64),
+}
+
+/// One operation on files, shared by all workers.
+pub(super) struct TreeWork<'a> {
+    pub(super) operation: Operation,
+    pub(super) keys: &'a KeyRing,
+    pub(super) options: &'a Options,
+    pub(super) outputs: &'a Outputs,
+    pub(super) metadata: Metadata,
+    pub(super) record: Record<'a>,
+    pub(super) links: Links,
+    pub(super) committer: Committer,
+    pub(super) directories: super::finish::Directories,
+    /// The length of each of a worker's two buffers, in bytes.
+    pub(super) room: usize,
+}
+
+impl<'a> TreeWork<'a> {
+    pub(super) fn new(
+        operation: Operation,
+        keys: &'a KeyRing,
+        root: &'a Path,
+        options: &'a Options,
+        outputs: &'a Outputs,
+        workers: usize,
+    ) -> TreeWork<'a> {
+        // Where the mask is unknown, taking every bit as masked means setting every mode.
+        let umask = umask().unwrap_or(0o777);
+        TreeWork {
+            operation,
+            keys,
+            options,
+            outputs,
+            metadata: Metadata { owner: options.owner, xattrs: options.xattrs, umask },
+            record: Record::new(&options.control, root),
+            links: Links::default(),
+            committer: Committer::default(),
+            directories: super::finish::Directories::default(),
+            room: crate::bench::room(options.memory, workers, keys),
+        }
+    }
+
+    /// Feeds the queue from the caller's thread.
+    pub(super) fn feed(&self, endpoints: &Endpoints, queue: &Queue<Task>) {
+        match endpoints {
+            Endpoints::File { directory, item } => {
+                self.options.control.found(1, 0);
+                let task = Task::Files { directory: directory.clone(), files: vec![item.clone()] };
+                self.push(queue, task);
+            }
+            Endpoints::Tree { root } => self.walk(root, queue),
+        }
+    }
+
+    /// Feeds one task; what a queue that has stopped refuses is recorded as not done.
+    pub(super) fn push(&self, queue: &Queue<Task>, task: Task) {
+        if let Err(task) = queue.push(task) {
+            self.abandon(task, None);
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.options.control.is_stopped()
+    }
+
+    /// Whether outputs are written.
+    pub(super) fn writes(&self) -> bool {
+        self.operation != Operation::Verify && !self.options.dry_run
+    }
+}
+
+impl Work for TreeWork<'_> {
+    type Task = Task;
+    type Bench = Bench;
+
+    fn bench(&self) -> Bench {
+        Bench::new(self.room)
+    }
+
+    fn perform(
+        &self,
+        task: Task,
+        bench: &mut Bench,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) -> Result<(), Returned<Task>> {
+        if self.is_stopped() {
+            queue.stop();
+            self.abandon(task, None);
+            return Ok(());
+        }
+        match task {
+            Task::Files { directory, files } => {
+                self.perform_files(directory, files, bench, worker, queue)
+            }
+            Task::Large(large) => self.help_with(large, bench, worker, queue),
+            Task::Segment(large, index) => self.perform_segment(large, index, bench, worker),
+        }
+    }
+
+    fn abandon(&self, task: Task, cause: Option<&EngineError>) {
+        let error = || cause.map_or(FileError::Interrupted, |cause| cause.clone().into());
+        match task {
+            Task::Files { directory, files } => {
+                for item in files {
+                    self.record.failed(&directory.path_of(&item.name), error());
+                }
+            }
+            Task::Large(large) | Task::Segment(large, _) => {
+                // Several tasks may speak of one file; it fails once.
+                if large.fail(error()) {
+                    self.record.failed(&large.path(), error());
+                }
+            }
+        }
+    }
+}

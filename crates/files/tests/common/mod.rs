@@ -1,0 +1,116 @@
+//! What the tests of this crate share.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use evener_core::{Cipher, Engine, Iv, Key};
+use evener_files::format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
+use evener_files::{KeyRing, Options};
+use zeroize::Zeroizing;
+
+/// Options with two workers on the openssl engine.
+pub fn options() -> Options {
+    let engine: Arc<dyn Engine> = evener_engines::find("openssl").unwrap();
+    Options::new(vec![engine.clone(), engine])
+}
+
+pub fn cobblestone() -> KeyRing {
+    let key = Key::new(&[7; 32]).unwrap();
+    KeyRing::new(Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"context").unwrap())
+}
+
+/// A ring for each format and kind of cipher.
+pub fn every_key_ring() -> Vec<(String, KeyRing)> {
+    let mut rings = vec![("cobblestone-256".to_owned(), cobblestone())];
+    let key = Key::new(&[9; 16]).unwrap();
+    let recipe = Recipe::cobblestone(CobblestoneSuite::Aes128Gcm, &key, b"").unwrap();
+    rings.push(("cobblestone-128".to_owned(), KeyRing::new(recipe)));
+    rings.push(("tink".to_owned(), KeyRing::new(tink(1, 4096)).with(tink(2, 1 << 20))));
+    for cipher in [Cipher::Aes256Cbc, Cipher::Aes128Ctr, Cipher::BfCbc] {
+        let passphrase = OpensslSecret::Passphrase {
+            passphrase: Zeroizing::new(b"open sesame".to_vec()),
+            digest: Digest::Sha256,
+            iterations: 1,
+        };
+        let recipe = Recipe::openssl_enc(cipher, passphrase).unwrap();
+        rings.push((format!("openssl {cipher}"), KeyRing::new(recipe)));
+    }
+    let raw =
+        OpensslSecret::Raw { key: Key::new(&[3; 24]).unwrap(), iv: Iv::new(&[4; 8]).unwrap() };
+    let recipe = Recipe::openssl_enc(Cipher::DesEde3Cbc, raw).unwrap();
+    rings.push(("openssl des-ede3-cbc, raw".to_owned(), KeyRing::new(recipe)));
+    rings
+}
+
+pub fn tink(seed: u8, segment_length: u32) -> Recipe {
+    let key = TinkKey {
+        id: u32::from(seed),
+        value: Zeroizing::new(vec![seed; 32]),
+        hash: HkdfHash::Sha256,
+        derived_key_length: 32,
+        segment_length,
+    };
+    Recipe::tink(key, b"associated data").unwrap()
+}
+
+/// Bytes that do not repeat with any block length.
+pub fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 31 % 251) as u8 ^ (index >> 8) as u8).collect()
+}
+
+/// Everything that a tree should keep of an entry.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: char,
+    pub mode: u32,
+    pub modified: (i64, i64),
+    pub content: Vec<u8>,
+}
+
+impl Entry {
+    pub fn is_file(&self) -> bool {
+        self.kind == 'f'
+    }
+}
+
+/// All entries of a tree by their relative paths.
+pub fn snapshot(root: &Path) -> BTreeMap<PathBuf, Entry> {
+    let mut entries = BTreeMap::new();
+    let mut paths = vec![root.to_owned()];
+    while let Some(path) = paths.pop() {
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let (kind, content) = if metadata.is_dir() {
+            paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            ('d', Vec::new())
+        } else if metadata.is_symlink() {
+            ('l', fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes())
+        } else {
+            ('f', fs::read(&path).unwrap())
+        };
+        let mode = if kind == 'l' { 0 } else { metadata.permissions().mode() & 0o7777 };
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let relative = path.strip_prefix(root).unwrap().to_owned();
+        entries.insert(relative, Entry { kind, mode, modified, content });
+    }
+    entries
+}
+
+pub fn assert_same_tree(expected: &Path, actual: &Path) {
+    let (expected, actual) = (snapshot(expected), snapshot(actual));
+    let names = |tree: &BTreeMap<PathBuf, Entry>| tree.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&expected), names(&actual));
+    for (path, entry) in &expected {
+        let there = &actual[path];
+        assert_eq!(
+            (entry.kind, entry.mode, entry.modified),
+            (there.kind, there.mode, there.modified),
+            "{path:?}"
+        );
+        assert!(entry.content == there.content, "{path:?}: content differs");
+    }
+}

@@ -1,0 +1,198 @@
+//! Trees and files there and back.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{assert_same_tree, bytes, cobblestone, every_key_ring, options, snapshot};
+use evener_files::{Control, Operation, Options, Report, process};
+
+fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
+    process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
+}
+
+fn decrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
+    process(Operation::Decrypt, keys, from, Some(to), options).unwrap()
+}
+
+/// Sizes around every boundary: chunks, segments, buffers.
+const SIZES: &[usize] = &[
+    0, 1, 15, 16, 17, 16_383, 16_384, 16_385, 32_768, 65_535, 65_536, 65_537, 262_144, 270_000,
+    271_000, 1_048_576, 3_000_001,
+];
+
+fn make_tree(root: &Path) {
+    fs::create_dir_all(root.join("deep/er/est")).unwrap();
+    fs::create_dir_all(root.join("empty")).unwrap();
+    for &size in SIZES {
+        fs::write(root.join(format!("size-{size}")), bytes(size)).unwrap();
+    }
+    for number in 0..100 {
+        fs::write(root.join(format!("deep/er/{number}")), bytes(number * 37)).unwrap();
+    }
+    symlink("../size-1", root.join("deep/link")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    fs::hard_link(root.join("size-17"), root.join("deep/er/est/other-name")).unwrap();
+    fs::set_permissions(root.join("size-16"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::set_permissions(root.join("size-15"), fs::Permissions::from_mode(0o4755)).unwrap();
+    fs::set_permissions(root.join("empty"), fs::Permissions::from_mode(0o555)).unwrap();
+}
+
+#[test]
+fn every_format_brings_a_tree_back_whole() {
+    for (name, keys) in every_key_ring() {
+        let home = tempfile::tempdir().unwrap();
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+        make_tree(&plain);
+        let before = snapshot(&plain);
+
+        let encrypted = encrypt(&keys, &plain, &sealed, &options());
+        assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+        assert_eq!(encrypted.files as usize, SIZES.len() + 100, "{name}");
+        assert_eq!((encrypted.hard_links, encrypted.symlinks), (1, 2), "{name}");
+
+        let verified = process(Operation::Verify, &keys, &sealed, None, &options()).unwrap();
+        assert!(verified.is_success(), "{name}: {:?}", verified.failures);
+        assert_eq!(verified.files, encrypted.files + 1, "{name}: links are verified as files");
+
+        let decrypted = decrypt(&keys, &sealed, &back, &options());
+        assert!(decrypted.is_success(), "{name}: {:?}", decrypted.failures);
+        assert_same_tree(&plain, &back);
+        assert_eq!(snapshot(&plain), before, "{name}: the source was touched");
+        let inode = |path: &str| fs::metadata(back.join(path)).unwrap().ino();
+        assert_eq!(inode("size-17"), inode("deep/er/est/other-name"));
+    }
+}
+
+#[test]
+fn a_single_file_goes_to_a_file_or_into_a_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    fs::write(at("plain"), bytes(50_000)).unwrap();
+    fs::create_dir(at("directory")).unwrap();
+    let keys = cobblestone();
+    assert!(encrypt(&keys, &at("plain"), &at("sealed"), &options()).is_success());
+    assert!(encrypt(&keys, &at("plain"), &at("directory"), &options()).is_success());
+    assert!(decrypt(&keys, &at("sealed"), &at("back"), &options()).is_success());
+    assert!(decrypt(&keys, &at("directory/plain.enc"), &at("directory"), &options()).is_success());
+    assert_eq!(fs::read(at("back")).unwrap(), bytes(50_000));
+    assert_eq!(fs::read(at("directory/plain")).unwrap(), bytes(50_000));
+}
+
+#[test]
+fn existing_outputs_are_refused_skipped_or_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    make_tree(&plain);
+    let keys = cobblestone();
+    let first = encrypt(&keys, &plain, &sealed, &options());
+    assert!(first.is_success(), "{:?}", first.failures);
+    let content = fs::read(sealed.join("size-1.enc")).unwrap();
+
+    let refused = encrypt(&keys, &plain, &sealed, &options());
+    assert_eq!(refused.files, 0);
+    assert_eq!(refused.failures.len() as u64, first.files + first.hard_links + first.symlinks);
+    assert_eq!(fs::read(sealed.join("size-1.enc")).unwrap(), content);
+
+    fs::remove_file(sealed.join("deep/er/7.enc")).unwrap();
+    fs::write(plain.join("size-1"), b"newer and longer").unwrap();
+    let resumed = encrypt(&keys, &plain, &sealed, &Options { resume: true, ..options() });
+    assert_eq!(resumed.files, 1);
+    assert_eq!(resumed.files_skipped, first.files - 2);
+    assert_eq!(resumed.failures.len(), 1, "{:?}", resumed.failures);
+    assert!(resumed.failures[0].path.ends_with("size-1"));
+
+    let both = Options { resume: true, overwrite: true, ..options() };
+    let renewed = encrypt(&keys, &plain, &sealed, &both);
+    assert!(renewed.is_success(), "{:?}", renewed.failures);
+    assert_eq!(renewed.files, 1);
+    let replaced = encrypt(&keys, &plain, &sealed, &Options { overwrite: true, ..options() });
+    assert!(replaced.is_success(), "{:?}", replaced.failures);
+    assert_eq!(replaced.files, first.files);
+}
+
+#[test]
+fn sources_are_removed_only_when_asked() {
+    for (name, keys) in every_key_ring() {
+        let home = tempfile::tempdir().unwrap();
+        let [plain, copy, sealed, back] =
+            ["plain", "copy", "sealed", "back"].map(|name| home.path().join(name));
+        make_tree(&plain);
+        make_tree(&copy);
+        let removing = Options { remove_source: true, ..options() };
+        let encrypted = encrypt(&keys, &plain, &sealed, &removing);
+        assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+        let decrypted = decrypt(&keys, &sealed, &back, &removing);
+        assert!(decrypted.is_success(), "{name}: {:?}", decrypted.failures);
+        for gone in [&plain, &sealed] {
+            assert!(snapshot(gone).values().all(|entry| !entry.is_file()), "{name}");
+        }
+        let contents = |root: &Path| {
+            snapshot(root)
+                .into_iter()
+                .map(|(path, entry)| (path, entry.content))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(contents(&copy), contents(&back), "{name}");
+    }
+}
+
+#[test]
+fn a_stopped_operation_leaves_only_whole_files() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    make_tree(&plain);
+    let control = Arc::new(Control::default());
+    control.stop();
+    let stopping = Options { control, ..options() };
+    let report = encrypt(&cobblestone(), &plain, &sealed, &stopping);
+    assert!(report.interrupted && report.failures.is_empty());
+    assert_eq!(report.files, 0);
+    assert!(snapshot(&sealed).values().all(|entry| !entry.is_file()));
+}
+
+#[test]
+fn targets_inside_the_source_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let plain = home.path().join("plain");
+    make_tree(&plain);
+    symlink(&plain, home.path().join("alias")).unwrap();
+    let keys = cobblestone();
+    for target in ["plain", "plain/deep/new", "alias/deep", "plain/../plain/x"] {
+        let target = home.path().join(target);
+        let refused = process(Operation::Encrypt, &keys, &plain, Some(&target), &options());
+        let error = refused.unwrap_err().error.to_string();
+        assert!(error.contains("inside the source"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_skipped_with_a_notice() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("file"), b"x").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(plain.join("socket")).unwrap();
+    let report = encrypt(&cobblestone(), &plain, &sealed, &options());
+    assert!(report.is_success());
+    assert_eq!(report.notices.len(), 1);
+    assert_eq!(report.notices[0].reason, "socket skipped");
+}
+
+#[test]
+fn followed_links_may_not_loop() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("a")).unwrap();
+    fs::write(plain.join("a/file"), b"content").unwrap();
+    symlink("..", plain.join("a/up")).unwrap();
+    symlink("a/file", plain.join("link")).unwrap();
+    let following = Options { follow_symlinks: true, ..options() };
+    let report = encrypt(&cobblestone(), &plain, &sealed, &following);
+    assert_eq!(report.files, 2);
+    assert_eq!(report.failures.len(), 1);
+    assert!(sealed.join("link.enc").metadata().unwrap().is_file());
+}
