@@ -9,6 +9,7 @@ mod bench;
 mod control;
 mod error;
 pub mod format;
+pub mod keys;
 mod metadata;
 mod options;
 mod output;

@@ -1,0 +1,250 @@
+//! Round trips, the errors, and both directions with the `age` program.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+
+use super::super::NoUnlock;
+use super::*;
+
+const TEXT: &[u8] = b"evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw\n";
+
+/// [`TEXT`] encrypted with `age -p -a` of age 1.1.1 and the passphrase "swordfish".
+const FROM_AGE: &str = "\
+-----BEGIN AGE ENCRYPTED FILE-----
+YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBMNS9XaFVYSWRHVlVzNGhk
+NE8rbC9BIDE4ClJaNzhhVW5adGIyR2I3RThWNUxFeHR5M2FQMXExZzQyWDNocWk4
+WUpQN0UKLS0tIFpXbE54YytDank5bHpsOUlIai9sTnVDYnFFcEcwWWd5RzFON0lq
+blVVVlUKjsF3lESNQ7pjTxb0hUqSsAp0cVaO4rQLiA4tKT5WrznjKp4Yicr+rTKK
+5uWrVf5sACbPKR8sRpzVDajlTRmBjheYexBOWGGiMgunQAwP2MStnpL49w==
+-----END AGE ENCRYPTED FILE-----
+";
+
+/// Fast, and so good for tests only.
+const SMALL_WORK_FACTOR: u8 = 4;
+
+fn open(bytes: &[u8], unlock: &dyn Unlock) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    unwrap(bytes, Path::new("some.key"), unlock)
+}
+
+fn passphrase(text: &str) -> Passphrase {
+    Passphrase::new(text.as_bytes(), "a test").unwrap()
+}
+
+/// A file of mode 0600.
+fn private_file(directory: &Path, name: &str, contents: &[u8]) -> PathBuf {
+    let path = directory.join(name);
+    key_file::create(&path, contents).unwrap();
+    path
+}
+
+fn identity_text(identity: &Identity) -> String {
+    use ::age::secrecy::ExposeSecret;
+    identity.0.to_string().expose_secret().to_owned()
+}
+
+#[test]
+fn each_recipient_opens_it_and_nobody_else() {
+    let (ann, bob, eve) = (Identity::generate(), Identity::generate(), Identity::generate());
+    let wrapped = wrap(TEXT, &[ann.recipient(), bob.recipient()]).unwrap();
+    assert!(is_encrypted(&wrapped));
+    assert!(!is_encrypted(TEXT));
+    assert_eq!(*open(&wrapped, &vec![ann]).unwrap(), TEXT);
+    assert_eq!(*open(&wrapped, &vec![eve.clone(), bob]).unwrap(), TEXT);
+    assert!(matches!(open(&wrapped, &vec![eve]), Err(KeyError::WrongIdentity { .. })));
+    assert!(matches!(open(&wrapped, &NoUnlock), Err(KeyError::IdentityNeeded { .. })));
+    assert!(matches!(wrap(TEXT, &[]), Err(KeyError::NoRecipients)));
+}
+
+#[test]
+fn a_passphrase_opens_it_and_no_other() {
+    let right = passphrase("correct horse");
+    let wrapped = wrap_with_work_factor(TEXT, &right, SMALL_WORK_FACTOR).unwrap();
+    assert!(is_encrypted(&wrapped));
+    assert_eq!(*open(&wrapped, &right).unwrap(), TEXT);
+    let wrong = passphrase("battery staple");
+    assert!(matches!(open(&wrapped, &wrong), Err(KeyError::WrongPassphrase { .. })));
+    assert!(matches!(open(&wrapped, &NoUnlock), Err(KeyError::PassphraseNeeded { .. })));
+
+    let latin = Passphrase::new(b"caf\xE9", "a test").unwrap();
+    assert!(matches!(wrap_with_passphrase(TEXT, &latin), Err(KeyError::Passphrase { .. })));
+}
+
+#[test]
+fn a_passphrase_opens_what_the_age_program_wrote() {
+    let unlock = passphrase("swordfish");
+    assert_eq!(*open(FROM_AGE.as_bytes(), &unlock).unwrap(), TEXT);
+}
+
+#[test]
+fn the_work_that_a_file_asks_for_is_limited() {
+    let right = passphrase("correct horse");
+    let wrapped = wrap_with_work_factor(TEXT, &right, SMALL_WORK_FACTOR).unwrap();
+    // The stanza's line is `-> scrypt SALT 4`.
+    let end = wrapped.windows(3).position(|window| window == b" 4\n").unwrap();
+    for factor in ["21", "22", "40", "63"] {
+        let greedy = [&wrapped[..=end], factor.as_bytes(), &wrapped[end + 2..]].concat();
+        let error = open(&greedy, &right).unwrap_err();
+        assert!(matches!(error, KeyError::ExcessiveWork { limit: 20, .. }), "{error}");
+        assert!(error.to_string().contains(&format!("2^{factor} ")), "{error}");
+    }
+}
+
+#[test]
+fn a_file_cut_or_changed_anywhere_is_refused() {
+    let identity = Identity::generate();
+    let wrapped = wrap(TEXT, &[identity.recipient()]).unwrap();
+    let identities = vec![identity];
+    for length in 0..wrapped.len() {
+        assert!(open(&wrapped[..length], &identities).is_err(), "cut to {length} bytes");
+    }
+    for index in 0..wrapped.len() {
+        let mut changed = wrapped.clone();
+        changed[index] ^= 0x20;
+        assert!(open(&changed, &identities).is_err(), "byte {index}");
+    }
+    let longer = [&wrapped[..], b"\n"].concat();
+    assert!(open(&longer, &identities).is_err());
+}
+
+#[test]
+fn recipients_are_read_from_text_and_files() {
+    let (ann, bob) = (Identity::generate().recipient(), Identity::generate().recipient());
+    assert_eq!(ann.to_string().parse::<Recipient>().unwrap(), ann);
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("recipients");
+    fs::write(&path, format!("# the team\n{ann}\r\n\n{bob}")).unwrap();
+    assert_eq!(Recipient::read_file(&path).unwrap(), [ann.clone(), bob]);
+
+    fs::write(&path, format!("{ann}\nage1mistyped\n")).unwrap();
+    let message = Recipient::read_file(&path).unwrap_err().to_string();
+    assert!(message.contains("line 2") && message.contains("mistyped, or of a kind"), "{message}");
+    fs::write(&path, "# nobody\n").unwrap();
+    let message = Recipient::read_file(&path).unwrap_err().to_string();
+    assert!(message.contains("holds no recipients"), "{message}");
+}
+
+#[test]
+fn a_secret_given_as_a_recipient_is_not_quoted() {
+    let secret = identity_text(&Identity::generate());
+    let message = secret.parse::<Recipient>().unwrap_err().to_string();
+    assert!(message.contains("which is secret"), "{message}");
+    assert!(!message.contains(&secret[20..]), "{message}");
+    let message = "ssh-ed25519 AAAA".parse::<Recipient>().unwrap_err().to_string();
+    assert!(message.contains("SSH keys are not supported"), "{message}");
+}
+
+#[test]
+fn identities_are_read_from_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ann, bob) = (Identity::generate(), Identity::generate());
+    let text = format!("# created: today\n{}\n\n{}\r\n", identity_text(&ann), identity_text(&bob));
+    let path = private_file(directory.path(), "plain", text.as_bytes());
+    let read = Identity::read_file(&path, &NoUnlock).unwrap();
+    let recipients: Vec<_> = read.iter().map(Identity::recipient).collect();
+    assert_eq!(recipients, [ann.recipient(), bob.recipient()]);
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let error = Identity::read_file(&path, &NoUnlock).unwrap_err();
+    assert!(matches!(error, KeyError::OpenToOthers { .. }), "{error}");
+
+    let secret = passphrase("correct horse");
+    let locked = wrap_with_work_factor(text.as_bytes(), &secret, SMALL_WORK_FACTOR).unwrap();
+    let path = private_file(directory.path(), "locked", &locked);
+    assert_eq!(Identity::read_file(&path, &secret).unwrap().len(), 2);
+    let error = Identity::read_file(&path, &NoUnlock).unwrap_err();
+    assert!(matches!(error, KeyError::PassphraseNeeded { .. }), "{error}");
+}
+
+#[test]
+fn an_identity_file_with_something_else_is_refused_unquoted() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases = [
+        ("AGE-SECRET-KEY-1SWORDFISH", "line 2: the identity is mistyped or cut short"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "SSH keys are not supported"),
+        ("AGE-PLUGIN-YUBIKEY-SWORDFISH", "plugins are not supported"),
+        ("swordfish", "line 2: this is no age identity"),
+        ("# nothing", "it holds none"),
+    ];
+    for (index, (line, expected)) in cases.into_iter().enumerate() {
+        let text = format!("# comment\n{line}\n");
+        let path = private_file(directory.path(), &index.to_string(), text.as_bytes());
+        let message = Identity::read_file(&path, &NoUnlock).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+        assert!(!message.to_lowercase().contains("swordfish"), "{message}");
+    }
+}
+
+#[test]
+fn the_age_program_opens_ours() {
+    let Some(age) = age_program() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let identity = Identity::generate();
+    let text = identity_text(&identity);
+    let identity_path = private_file(directory.path(), "identity", text.as_bytes());
+    let wrapped = wrap(TEXT, &[Identity::generate().recipient(), identity.recipient()]).unwrap();
+    let path = private_file(directory.path(), "wrapped", &wrapped);
+    let output =
+        Command::new(age).arg("-d").arg("-i").arg(identity_path).arg(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout, TEXT);
+}
+
+#[test]
+fn we_open_what_the_age_program_writes() {
+    let Some(age) = age_program() else { return };
+    let identities = vec![Identity::generate()];
+    let directory = tempfile::tempdir().unwrap();
+    let plain = private_file(directory.path(), "plain", TEXT);
+    for armour in [None, Some("-a")] {
+        let output = Command::new(age)
+            .args(armour)
+            .args(["-r", &identities[0].recipient().to_string()])
+            .arg(&plain)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(is_encrypted(&output.stdout), "{armour:?}");
+        assert_eq!(*open(&output.stdout, &identities).unwrap(), TEXT, "{armour:?}");
+    }
+}
+
+/// The program's name; `None`, and a line that says so, where there is none.
+fn age_program() -> Option<&'static str> {
+    let found = Command::new("age").arg("--version").stdout(Stdio::null()).status();
+    match found {
+        Ok(status) if status.success() => Some("age"),
+        _ => {
+            println!("skipped: the program `age` is not installed");
+            None
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics(
+        head in prop::sample::select(vec![
+            "",
+            "age-encryption.org/v1\n",
+            "age-encryption.org/v1\n-> X25519 ",
+            "age-encryption.org/v1\n-> scrypt ",
+            "-----BEGIN AGE ENCRYPTED FILE-----\n",
+        ]),
+        tail in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let bytes = [head.as_bytes(), &tail].concat();
+        prop_assert!(open(&bytes, &vec![Identity::generate()]).is_err());
+    }
+
+    #[test]
+    fn recipients_and_identities_never_panic(text in "(age1|AGE-SECRET-KEY-1|ssh-)?\\PC{0,80}") {
+        let _ = parse_recipient(&text);
+        let _ = parse_identity(&text);
+        let _ = is_identity(text.as_bytes());
+    }
+}

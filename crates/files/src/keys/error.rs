@@ -1,0 +1,225 @@
+//! Why a key could not be read, made or kept.
+//!
+//! No message quotes what a key file, an identity file or a passphrase file holds: what was
+//! meant to be a key may be one, with a typing mistake.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a key could not be read, made or kept. Each message is one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The operating system refused.
+    #[error("cannot {action} {path:?}: {cause}")]
+    Io {
+        /// What was being done, as a verb with what the path stands for: `read the key file`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+    /// A key file that is a directory, a pipe or a device.
+    #[error("{path:?} is not a regular file; name the file that holds the key")]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file with a secret that is not its owner's alone.
+    #[error(
+        "refusing the secret in {path:?}: its group or others may use it (mode {mode:04o}); \
+         run `chmod 600` on it"
+    )]
+    OpenToOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// No key file is this long.
+    #[error("{path:?} has {length} bytes, too many for a key file; check the name")]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// In bytes.
+        length: u64,
+    },
+    /// Somebody wrote to the file meanwhile.
+    #[error("{path:?} grew while it was read; try again once it is complete")]
+    Grew {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A new key would replace a file.
+    #[error("not overwriting {path:?} with a new key; choose another name or move it away")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was read and is no usable key.
+    #[error("cannot use {path:?} as a key: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: MalformedKey,
+    },
+    /// The file is encrypted for age recipients, and no identity was given.
+    #[error("{path:?} is encrypted with age; give an identity that opens it (`-i`)")]
+    IdentityNeeded {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is encrypted with a passphrase, and none was given.
+    #[error("{path:?} is encrypted with a passphrase; give it (`--passphrase`)")]
+    PassphraseNeeded {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is encrypted for other recipients.
+    #[error("no identity given opens {path:?}; give that of one of its recipients (`-i`)")]
+    WrongIdentity {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The passphrase is not the file's.
+    #[error("the passphrase does not open {path:?}; try again")]
+    WrongPassphrase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file asks for more time and memory than a key file should.
+    #[error(
+        "{path:?} asks for scrypt with 2^{required} rounds, and Evener does at most 2^{limit}; \
+         encrypt it anew with `age -p`"
+    )]
+    ExcessiveWork {
+        /// The file.
+        path: PathBuf,
+        /// The logarithm of the rounds that it asks for.
+        required: u8,
+        /// The logarithm of the most rounds that Evener does.
+        limit: u8,
+    },
+    /// An age file that age could not have written, or that was changed since.
+    #[error("cannot open {path:?}: {reason}; restore it from a copy")]
+    DamagedAge {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A string that is no recipient, or one of a kind that Evener does not know.
+    #[error("cannot encrypt for {origin}: {reason}")]
+    Recipient {
+        /// Where it came from, such as a file and line.
+        origin: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Nobody to encrypt for.
+    #[error("no recipient given; give at least one (`-r`)")]
+    NoRecipients,
+    /// A file that holds no age identities, or one of a kind that Evener does not know.
+    #[error("cannot read identities from {path:?}: {reason}")]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Something that can't be a passphrase.
+    #[error("cannot use the passphrase from {origin}: {reason}")]
+    Passphrase {
+        /// Where it came from, such as a file or descriptor.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// age failed to encrypt.
+    #[error("age failed to encrypt the key: {0}")]
+    Wrap(String),
+    /// The random number generator failed.
+    #[error("the operating system gave no random bytes for a new key: {0}")]
+    Random(getrandom::Error),
+}
+
+/// What is wrong with the text of a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MalformedKey {
+    /// There is nothing.
+    #[error("it is empty")]
+    Empty,
+    /// It is neither of the texts that Evener knows.
+    #[error("it is neither an `evener-key:` line nor a Tink keyset in JSON")]
+    Unknown,
+    /// It is an age file and has to be opened first.
+    #[error("it is encrypted with age; decrypt it first")]
+    AgeEncrypted,
+    /// It is an age identity, which opens key files and is none.
+    #[error("it is an age identity; give it with `-i`")]
+    AgeIdentity,
+    /// A key line without all of its four parts.
+    #[error("the key line is cut short; it reads `evener-key:v1:SUITE:KEY`")]
+    CutShort,
+    /// A key line and something after it.
+    #[error("there is more than the key line; leave only that")]
+    MoreThanOneLine,
+    /// A key line of another version.
+    #[error("the key line's version is not `v1`; a newer Evener may read it")]
+    Version,
+    /// A key line for a suite that Evener does not know.
+    #[error("the key line's suite is neither `cobblestone-256` nor `cobblestone-128`")]
+    Suite,
+    /// The key in a key line is not base64url.
+    #[error("the key line's key is not base64url (RFC 4648); it was changed or cut")]
+    Encoding,
+    /// The key in a key line is not its suite's.
+    #[error("the key line's key has {actual} bytes, and its suite takes {expected}")]
+    Length {
+        /// In bytes.
+        expected: usize,
+        /// In bytes.
+        actual: usize,
+    },
+    /// Not JSON, or not the JSON of a keyset.
+    #[error("it is no Tink keyset: {what} at line {line}, column {column}")]
+    Json {
+        /// Syntax or content.
+        what: &'static str,
+        /// From 1.
+        line: usize,
+        /// From 1; 0 when the line is empty.
+        column: usize,
+    },
+    /// A keyset that a key management service has encrypted.
+    #[error(
+        "the keyset is encrypted with a key management service; \
+         convert it with `tinkey convert-keyset` first"
+    )]
+    EncryptedKeyset,
+    /// The keyset as a whole is not what Tink allows.
+    #[error("the keyset {0}")]
+    Keyset(&'static str),
+    /// A key of the keyset is for something else.
+    #[error(
+        "key {id} of the keyset is of type {name}, not AesGcmHkdfStreamingKey; \
+         make one with `evener keygen --format tink`"
+    )]
+    KeyType {
+        /// The key's identifier.
+        id: u32,
+        /// The type's short name.
+        name: String,
+    },
+    /// A key of the keyset is not what Tink allows.
+    #[error("key {id} of the keyset: {reason}")]
+    KeysetKey {
+        /// The key's identifier.
+        id: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}

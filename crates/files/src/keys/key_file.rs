@@ -1,0 +1,211 @@
+//! Files with a secret: read with care, and made so that they are never half there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use zeroize::Zeroizing;
+
+use super::KeyError;
+
+/// A small file's bytes, and who else may use it.
+pub(super) struct Contents {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    mode: u32,
+}
+
+/// Reads a regular file of at most [`LONGEST`] bytes. `action` is for the error message, such
+/// as "read the key file".
+pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyError> {
+    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
+    // Opening a pipe without O_NONBLOCK waits for its writer.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(KeyError::NotRegular { path: path.to_owned() });
+    }
+    let length = match usize::try_from(metadata.len()) {
+        Ok(length) if length <= LONGEST => length,
+        _ => return Err(KeyError::TooLong { path: path.to_owned(), length: metadata.len() }),
+    };
+    // One byte more shows that the file has grown. A buffer that had to grow would leave
+    // copies of the secret behind.
+    let mut bytes = Zeroizing::new(vec![0; length + 1]);
+    let filled = fill(&mut file, &mut bytes).map_err(failed)?;
+    if filled > length {
+        return Err(KeyError::Grew { path: path.to_owned() });
+    }
+    bytes.truncate(filled);
+    Ok(Contents { bytes, mode: metadata.mode() & 0o7777 })
+}
+
+impl Contents {
+    /// Refuses a file that its group or others may read, write or execute.
+    pub(super) fn check_mode(&self, path: &Path) -> Result<(), KeyError> {
+        if self.mode & 0o077 != 0 {
+            return Err(KeyError::OpenToOthers { path: path.to_owned(), mode: self.mode });
+        }
+        Ok(())
+    }
+}
+
+/// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted.
+///
+/// The file appears under its name complete and on stable storage, or not at all: it is
+/// written under a temporary name in the same directory, `.evener-key-…`, which is removed
+/// again on every error. Only a crash leaves that one behind, which is as private.
+///
+/// # Errors
+/// [`KeyError::Exists`] when there is a file of this name, which stays as it is;
+/// [`KeyError::Io`] when the operating system refuses.
+pub fn create(path: &Path, contents: &[u8]) -> Result<(), KeyError> {
+    let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
+    let directory = directory_of(path);
+    // O_EXCL and mode 0600 from the start.
+    let mut file =
+        tempfile::Builder::new().prefix(".evener-key-").tempfile_in(&directory).map_err(failed)?;
+    file.write_all(contents).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist_noclobber(path).map_err(|refused| match refused.error.kind() {
+        io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+        _ => failed(refused.error),
+    })?;
+    sync_directory(&directory).map_err(failed)
+}
+
+/// The longest file that is taken for a key file, in bytes.
+pub(super) const LONGEST: usize = 1 << 20;
+
+fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(length) => filled += length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn directory_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Makes a new name in the directory last. Some file systems keep no directories on stable
+/// storage and say so with EINVAL.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    match fs::File::open(directory)?.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn directory() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_new_file_is_its_owners_alone_and_the_only_one() {
+        let directory = directory();
+        let path = directory.path().join("key");
+        create(&path, b"secret").unwrap();
+        let contents = read(&path, "read").unwrap();
+        assert_eq!(*contents.bytes, b"secret");
+        assert_eq!(contents.mode, 0o600);
+        contents.check_mode(&path).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_file_is_overwritten() {
+        let directory = directory();
+        let path = directory.path().join("key");
+        fs::write(&path, "precious").unwrap();
+        assert!(matches!(create(&path, b"new"), Err(KeyError::Exists { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+
+        let dangling = directory.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+        assert!(matches!(create(&dangling, b"new"), Err(KeyError::Exists { .. })));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn an_absent_directory_is_an_error() {
+        let path = directory().path().join("absent/key");
+        let message = create(&path, b"key").unwrap_err().to_string();
+        assert!(message.starts_with("cannot make the key file"), "{message}");
+    }
+
+    #[test]
+    fn a_file_open_to_others_is_refused() {
+        let directory = directory();
+        let path = directory.path().join("key");
+        create(&path, b"secret").unwrap();
+        for (mode, fine) in [
+            (0o400, true),
+            (0o600, true),
+            (0o700, true),
+            (0o640, false),
+            (0o604, false),
+            (0o620, false),
+            (0o644, false),
+        ] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let contents = read(&path, "read").unwrap();
+            match contents.check_mode(&path) {
+                Ok(()) => assert!(fine, "{mode:o}"),
+                Err(error) => {
+                    assert!(!fine, "{mode:o}");
+                    let message = error.to_string();
+                    assert!(message.contains("chmod 600"), "{message}");
+                    assert!(message.contains(&format!("{mode:04o}")), "{message}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_small_regular_file_is_refused() {
+        let directory = directory();
+        let read = |path: &Path| read(path, "read the key file").map(drop).unwrap_err();
+        assert!(matches!(read(directory.path()), KeyError::NotRegular { .. }));
+        assert!(matches!(read(Path::new("/dev/null")), KeyError::NotRegular { .. }));
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert!(matches!(read(&fifo), KeyError::NotRegular { .. }));
+
+        let long = directory.path().join("long");
+        File::create(&long).unwrap().set_len(LONGEST as u64 + 1).unwrap();
+        assert!(matches!(read(&long), KeyError::TooLong { length: 1_048_577, .. }));
+        File::create(&long).unwrap().set_len(LONGEST as u64).unwrap();
+        assert_eq!(super::read(&long, "read").unwrap().bytes.len(), LONGEST);
+
+        let absent = read(&directory.path().join("absent")).to_string();
+        assert!(absent.starts_with("cannot read the key file"), "{absent}");
+    }
+}

@@ -1,0 +1,45 @@
+//! What opens an encrypted key file.
+
+use std::path::Path;
+
+use super::age::Identity;
+use super::{KeyError, Passphrase};
+
+/// Supplies what opens key files that are encrypted with age. The library never asks a person:
+/// a program that wants to implements this with a prompt.
+pub trait Unlock {
+    /// The identities to try, in this order.
+    fn identities(&self) -> &[Identity] {
+        &[]
+    }
+
+    /// The passphrase of a key file or identity file; `None` when there is none to be had.
+    /// Called only for a file that is encrypted with a passphrase.
+    ///
+    /// # Errors
+    /// When asking for it failed.
+    fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
+        let _ = path;
+        Ok(None)
+    }
+}
+
+/// Opens nothing: for keys that are not encrypted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoUnlock;
+
+impl Unlock for NoUnlock {}
+
+/// Opens what one of these identities opens.
+impl Unlock for Vec<Identity> {
+    fn identities(&self) -> &[Identity] {
+        self
+    }
+}
+
+/// Opens every file that has this passphrase.
+impl Unlock for Passphrase {
+    fn passphrase(&self, _path: &Path) -> Result<Option<Passphrase>, KeyError> {
+        Ok(Some(self.clone()))
+    }
+}
