@@ -20,6 +20,7 @@ mod seats;
 mod segment;
 mod selection;
 mod source;
+mod stream;
 mod tree;
 
 pub use control::{Control, Progress};
@@ -28,6 +29,7 @@ pub use options::Options;
 pub use report::{Effort, Failure, Notice, Report, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, Selection};
+pub use stream::{StreamSource, StreamTarget, process_stream};
 pub use tree::{Operation, process};
 
 /// How the names of a tree's wrapped keys begin: `evener-key.age`, and with a number before

@@ -118,6 +118,11 @@ impl<D: AsFd> Output<D> {
             .map_err(FileError::system("write its output"))
     }
 
+    /// The directory that the file will be in.
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
     /// Gives the complete file its name, at once and as a whole.
     ///
     /// # Errors

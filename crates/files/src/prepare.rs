@@ -3,7 +3,7 @@
 use evener_core::{Direction, Outcome, Rejection};
 use evener_pipeline::Worker;
 
-use crate::format::{FileCipher, FormatError, Header, Layout};
+use crate::format::{Chunk, FileCipher, FormatError, Header, Layout};
 use crate::ring::Candidates;
 use crate::segment::{SegmentError, push_jobs};
 use crate::{FileError, KeyRing};
@@ -43,8 +43,12 @@ pub(crate) fn prepare_sealed(
     let mut refusal = FileError::Rejected { chunk: 0, rejection: Rejection::Tag };
     for candidate in candidates {
         match prepared(candidate) {
-            Ok(prepared) if opens(&prepared, beginning, scratch, worker)? => return Ok(prepared),
-            Ok(_) => {}
+            Ok(prepared) => {
+                let chunk = prepared.layout.chunk(0);
+                if opens(&prepared.cipher, chunk, beginning, scratch, worker)? {
+                    return Ok(prepared);
+                }
+            }
             Err(error) => refusal = error.into(),
         }
     }
@@ -62,13 +66,13 @@ pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
 }
 
 /// Whether a file's first chunk is authentic under a candidate's key.
-fn opens(
-    candidate: &Prepared,
+pub(crate) fn opens(
+    candidate: &FileCipher,
+    chunk: Chunk,
     beginning: &[u8],
     scratch: &mut [u8],
     worker: &mut Worker<'_>,
 ) -> Result<bool, SegmentError> {
-    let chunk = candidate.layout.chunk(0);
     let sealed = chunk.sealed.start as usize..chunk.sealed.end as usize;
     let needed = chunk.sealed.end;
     let (Some(input), true) = (beginning.get(sealed), scratch.len() as u64 >= needed) else {
@@ -77,7 +81,7 @@ fn opens(
     let mut jobs = Vec::with_capacity(1);
     let direction = Direction::Decrypt;
     let chunks = std::iter::once(chunk);
-    push_jobs(&mut jobs, &candidate.cipher, direction, chunks, input, scratch, None);
-    worker.process(candidate.cipher.cipher(), direction, &mut jobs)?;
+    push_jobs(&mut jobs, candidate, direction, chunks, input, scratch, None);
+    worker.process(candidate.cipher(), direction, &mut jobs)?;
     Ok(jobs.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })))
 }

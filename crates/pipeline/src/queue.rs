@@ -89,6 +89,11 @@ impl<T> Queue<T> {
         self.left.notify_all();
     }
 
+    /// Whether the run was ended early.
+    pub fn is_stopped(&self) -> bool {
+        self.lock().phase == Phase::Stopped
+    }
+
     /// Takes the task at the head, waiting for one; `None` when the queue is drained or
     /// stopped.
     pub fn claim(&self) -> Option<Claim<'_, T>> {

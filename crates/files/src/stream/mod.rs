@@ -1,0 +1,286 @@
+//! Pipes: encrypting and decrypting what comes in order and must go on in order.
+//!
+//! ```text
+//! input ─▶ feed (caller's thread): cuts into pieces ─▶ queue ─▶ workers ─▶ sequencer ─▶ output
+//!             ▲ waits for a buffer                                            │
+//!             └──────────────────── pool of buffers ◀─────────────────────────┘
+//! ```
+//!
+//! A piece is a segment whose place in the file is known but whose file's length is not. The
+//! pool bounds how many pieces there are at a time. Order is restored by the sequencer alone:
+//! no worker ever waits for another's piece, so a piece that an engine failed always finds a
+//! worker that is free to do it.
+
+mod pool;
+mod reader;
+mod sequencer;
+mod work;
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use evener_core::Direction;
+use evener_pipeline::Worker;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::format::{FileCipher, Header};
+use crate::output::{Output, Outputs};
+use crate::prepare::bytes_to_prepare;
+use crate::ring::Candidates;
+use crate::segment::{SegmentError, chunks_in, longest_chunk};
+use crate::{Failure, FileError, KeyRing, Operation, Options, Report, seats};
+
+use pool::Pool;
+use reader::Reader;
+use sequencer::Sequencer;
+use work::StreamWork;
+
+/// Where a stream comes from.
+#[derive(Debug)]
+pub enum StreamSource {
+    /// An open descriptor, such as standard input.
+    Descriptor(OwnedFd),
+    /// A file.
+    File(PathBuf),
+}
+
+/// Where a stream goes.
+#[derive(Debug)]
+pub enum StreamTarget {
+    /// An open descriptor, such as standard output. Plaintext is written to it only after the
+    /// chunks that it is in were authenticated; what fails later can't be called back.
+    Descriptor(OwnedFd),
+    /// A file, which gets its name when it is complete.
+    File(PathBuf),
+    /// Nowhere, to verify.
+    Nowhere,
+}
+
+/// Encrypts, decrypts or verifies one stream from beginning to end.
+///
+/// What fails on the way is in the report, with the path `-` for a descriptor.
+///
+/// # Errors
+/// When the operation could not begin: an end can't be opened, or no engine can do the cipher.
+pub fn process_stream(
+    operation: Operation,
+    keys: &KeyRing,
+    source: StreamSource,
+    target: StreamTarget,
+    options: &Options,
+) -> Result<Report, Failure> {
+    let started = Instant::now();
+    let name = match &source {
+        StreamSource::Descriptor(_) => PathBuf::from("-"),
+        StreamSource::File(path) => path.clone(),
+    };
+    let fail = |error| Failure { path: name.clone(), error };
+    let cipher = keys.primary().cipher();
+    let seats = seats::able(&options.seats, cipher, operation.direction()).map_err(fail)?;
+    let input = open(source).map_err(fail)?;
+    let outputs = Outputs::new(options.overwrite);
+    let sink = Sink::open(target, &outputs)?;
+    options.control.found(1, 0);
+
+    let mut report = Report {
+        operation: operation.name().to_owned(),
+        format: keys.primary().format().to_owned(),
+        cipher: cipher.to_string(),
+        ..Report::default()
+    };
+    let mut stream = Stream { operation, keys, options, sink: &sink, report: &mut report };
+    let result = stream.run(&seats, input.as_fd()).and_then(|()| sink.publish(&outputs, options));
+    options.control.done_files(1);
+    match result {
+        Ok(()) => report.files = 1,
+        Err(FileError::Interrupted) => {}
+        Err(error) => report.failures.push(fail(error)),
+    }
+    report.interrupted = options.control.is_stopped();
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// One stream at work.
+struct Stream<'a> {
+    operation: Operation,
+    keys: &'a KeyRing,
+    options: &'a Options,
+    sink: &'a Sink,
+    report: &'a mut Report,
+}
+
+impl Stream<'_> {
+    fn run(
+        &mut self,
+        seats: &[std::sync::Arc<dyn evener_core::Engine>],
+        input: BorrowedFd<'_>,
+    ) -> Result<(), FileError> {
+        let direction = self.operation.direction();
+        let mut reader = Reader::new(input, &self.options.control);
+        let (file, header) = match direction {
+            Direction::Encrypt => {
+                let (file, header) = self.keys.primary().create()?;
+                (file, Some(header))
+            }
+            Direction::Decrypt => (self.identify(&mut reader, seats)?, None),
+        };
+        // Chained chunks take one worker, in the order of the queue.
+        let seats = if file.is_chained(direction) { &seats[..1] } else { seats };
+        let header = header.as_ref().map_or(&[][..], Header::bytes);
+        let sequencer = Sequencer::new(self.sink, header)?;
+        let pool = Pool::new(&file, direction, self.options.memory, seats.len())?;
+        let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
+        let statistics = evener_pipeline::run(seats, pool.pieces(), &work, |queue| {
+            work.feed(&mut reader, queue);
+        });
+        self.report.add_statistics(statistics);
+        self.report.bytes = reader.bytes();
+        self.report.bytes_written = sequencer.bytes();
+        work.into_result()
+    }
+
+    /// Reads the header and finds the key that opens the stream.
+    fn identify(
+        &self,
+        reader: &mut Reader<'_>,
+        seats: &[std::sync::Arc<dyn evener_core::Engine>],
+    ) -> Result<FileCipher, FileError> {
+        let longest = bytes_to_prepare(self.keys);
+        if longest > self.options.memory as u64 / 2 {
+            return Err(FileError::Memory { needed: longest.saturating_mul(2) });
+        }
+        let mut beginning = vec![0; longest as usize];
+        let length = reader.peek(&mut beginning)?;
+        let beginning = &beginning[..length];
+        let at_end = length < longest as usize;
+        let file = match self.keys.open(beginning)? {
+            Candidates::One(file) => *file,
+            Candidates::Several(candidates) => {
+                let mut worker = Worker::new(seats[0].as_ref(), 0);
+                choose(candidates, beginning, at_end, &mut worker)?
+            }
+        };
+        reader.skip(file.geometry().header as usize);
+        Ok(file)
+    }
+}
+
+/// Finds the candidate under which the first chunk is authentic.
+fn choose(
+    candidates: Vec<FileCipher>,
+    beginning: &[u8],
+    at_end: bool,
+    worker: &mut Worker<'_>,
+) -> Result<FileCipher, FileError> {
+    let mut scratch = vec![0; beginning.len()];
+    for candidate in candidates {
+        let geometry = candidate.geometry();
+        let body = (beginning.len() as u64).saturating_sub(geometry.header);
+        let full = geometry.full_sealed_length(0);
+        // What follows a full chunk is unknown unless the stream has ended: both are tried.
+        let whole = (body >= full).then(|| geometry.full_chunk(0)).transpose()?;
+        let last = (at_end && body <= full || body == full)
+            .then(|| geometry.last_chunk_of_sealed(0, body.min(full)).ok())
+            .flatten();
+        for chunk in whole.into_iter().chain(last) {
+            match crate::prepare::opens(&candidate, chunk, beginning, &mut scratch, worker) {
+                Ok(true) => return Ok(candidate),
+                Ok(false) => {}
+                Err(SegmentError::File(error)) => return Err(error),
+                Err(SegmentError::Engine(error)) => return Err(error.into()),
+            }
+        }
+    }
+    Err(FileError::Rejected { chunk: 0, rejection: evener_core::Rejection::Tag })
+}
+
+fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
+    let opened = match source {
+        StreamSource::Descriptor(descriptor) => descriptor,
+        StreamSource::File(path) => {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+            retry_on_intr(|| openat(CWD, &path, flags, Mode::empty()))
+                .map_err(FileError::system("open it"))?
+        }
+    };
+    // A larger pipe means fewer turns between the programs; where it is refused nothing is lost.
+    let _ = rustix::pipe::fcntl_setpipe_size(&opened, PIPE_SIZE);
+    Ok(opened)
+}
+
+/// Where the sequencer writes.
+enum Sink {
+    Descriptor(OwnedFd),
+    File(Box<Output<OwnedFd>>),
+    Nowhere,
+}
+
+impl Sink {
+    fn open(target: StreamTarget, outputs: &Outputs) -> Result<Sink, Failure> {
+        match target {
+            StreamTarget::Nowhere => Ok(Sink::Nowhere),
+            StreamTarget::Descriptor(descriptor) => {
+                let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
+                Ok(Sink::Descriptor(descriptor))
+            }
+            StreamTarget::File(path) => {
+                let output = create(&path, outputs);
+                let output = output.map_err(|error| Failure { path, error })?;
+                Ok(Sink::File(Box::new(output)))
+            }
+        }
+    }
+
+    /// Writes all of `bytes` at the end, which is at `offset`.
+    fn write_all(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        match self {
+            Sink::Nowhere => Ok(()),
+            Sink::File(output) => output.write_all_at(bytes, offset),
+            Sink::Descriptor(descriptor) => {
+                let mut bytes = bytes;
+                while !bytes.is_empty() {
+                    match rustix::io::write(descriptor, bytes) {
+                        Ok(count) => bytes = &bytes[count..],
+                        Err(Errno::INTR) => {}
+                        Err(errno) => {
+                            return Err(FileError::System { action: "write the output", errno });
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn publish(&self, outputs: &Outputs, options: &Options) -> Result<(), FileError> {
+        let Sink::File(output) = self else { return Ok(()) };
+        let sync = |file: BorrowedFd<'_>| {
+            if options.durable { retry_on_intr(|| rustix::fs::fsync(file)) } else { Ok(()) }
+        };
+        sync(output.as_fd()).map_err(FileError::system("sync the output"))?;
+        output.publish(outputs)?;
+        sync(output.directory()).map_err(FileError::system("sync the output's directory"))
+    }
+}
+
+fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
+    let refuse = || FileError::Refused("does not name a file".to_owned());
+    let name: &OsStr = path.file_name().ok_or_else(refuse)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())
+        .map_err(FileError::system("open the directory"))?;
+    if !outputs.replaces()
+        && rustix::fs::statat(&directory, name, rustix::fs::AtFlags::empty()).is_ok()
+    {
+        return Err(FileError::Exists(path.display().to_string()));
+    }
+    // As a shell's redirection would: the file mode creation mask decides.
+    outputs.create(directory, name, Mode::from_raw_mode(0o666))
+}
+
+const PIPE_SIZE: usize = 1 << 20;

@@ -1,0 +1,102 @@
+//! The buffers of a stream's pieces.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use evener_core::Direction;
+use zeroize::Zeroizing;
+
+use super::{chunks_in, longest_chunk};
+use crate::FileError;
+use crate::format::FileCipher;
+
+/// A fixed number of pairs of buffers, made when they are first needed.
+pub(super) struct Pool {
+    free: Mutex<Free>,
+    returned: Condvar,
+    pieces: usize,
+    chunks: u64,
+    input: usize,
+    output: usize,
+}
+
+struct Free {
+    buffers: Vec<Buffers>,
+    unmade: usize,
+}
+
+/// One piece's input and output, wiped on drop.
+pub(super) struct Buffers {
+    pub(super) input: Zeroizing<Vec<u8>>,
+    pub(super) output: Zeroizing<Vec<u8>>,
+}
+
+impl Pool {
+    /// A pool for pieces of `file`, within `memory` bytes.
+    pub(super) fn new(
+        file: &FileCipher,
+        direction: Direction,
+        memory: usize,
+        workers: usize,
+    ) -> Result<Pool, FileError> {
+        let geometry = file.geometry();
+        // One piece for each worker, one being read and one waiting on either side.
+        let pieces = workers + 3;
+        let chunk = longest_chunk(geometry);
+        let room = (memory / (2 * pieces)).min(USUAL_ROOM.max(chunk as usize));
+        let chunks = chunks_in(geometry, room);
+        if chunks == 0 {
+            let needed = chunk.saturating_mul(2 * pieces as u64);
+            return Err(FileError::Memory { needed });
+        }
+        let full = (chunks * chunk) as usize;
+        // The last piece may have one chunk more, which is empty but for its tag or padding.
+        let slack = 64;
+        let (input, output) = match direction {
+            Direction::Encrypt => (full, full + slack),
+            Direction::Decrypt => (full + slack, full + slack),
+        };
+        let free = Mutex::new(Free { buffers: Vec::new(), unmade: pieces });
+        Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output })
+    }
+
+    /// How many pieces there are at most.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// How many full chunks make a piece.
+    pub(super) fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Takes a pair of buffers, waiting for one; `None` when `gives_up` says so meanwhile.
+    pub(super) fn take(&self, gives_up: impl Fn() -> bool) -> Option<Buffers> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if gives_up() {
+                return None;
+            }
+            if let Some(buffers) = free.buffers.pop() {
+                return Some(buffers);
+            }
+            if free.unmade > 0 {
+                free.unmade -= 1;
+                let buffer = |length| Zeroizing::new(vec![0; length]);
+                return Some(Buffers { input: buffer(self.input), output: buffer(self.output) });
+            }
+            // Nobody returns buffers once the workers are gone, hence the limit.
+            let waited = self.returned.wait_timeout(free, GIVE_UP_INTERVAL);
+            free = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn give_back(&self, buffers: Buffers) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).buffers.push(buffers);
+        self.returned.notify_one();
+    }
+}
+
+/// 16 Cobblestone chunks.
+const USUAL_ROOM: usize = 264 << 10;
+const GIVE_UP_INTERVAL: Duration = Duration::from_millis(50);

@@ -1,0 +1,97 @@
+//! Reading a stream piece by piece.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read};
+
+use crate::{Control, FileError};
+
+/// Reads ahead by one byte, so that it knows of every piece whether it is the last.
+pub(super) struct Reader<'a> {
+    input: BorrowedFd<'a>,
+    control: &'a Control,
+    /// Bytes read but not given out yet.
+    ahead: Vec<u8>,
+    ended: bool,
+    bytes: u64,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(input: BorrowedFd<'a>, control: &'a Control) -> Reader<'a> {
+        Reader { input, control, ahead: Vec::new(), ended: false, bytes: 0 }
+    }
+
+    /// How many bytes came in so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Fills `buffer` with what comes next, without taking it; returns how much there is.
+    pub(super) fn peek(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
+        let have = self.ahead.len();
+        if have < buffer.len() {
+            let mut more = vec![0; buffer.len() - have];
+            let count = self.read(&mut more)?;
+            self.ahead.extend_from_slice(&more[..count]);
+        }
+        let length = self.ahead.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.ahead[..length]);
+        Ok(length)
+    }
+
+    /// Drops bytes that were peeked at.
+    pub(super) fn skip(&mut self, count: usize) {
+        self.ahead.drain(..count.min(self.ahead.len()));
+    }
+
+    /// Reads the next piece into `buffer`. Returns its length and whether it is the last,
+    /// which a piece shorter than the buffer always is.
+    pub(super) fn next_piece(&mut self, buffer: &mut [u8]) -> Result<(usize, bool), FileError> {
+        let have = self.ahead.len().min(buffer.len());
+        buffer[..have].copy_from_slice(&self.ahead[..have]);
+        self.ahead.drain(..have);
+        let length = have + self.read(&mut buffer[have..])?;
+        if self.ahead.is_empty() && !self.ended {
+            let mut byte = [0];
+            let count = self.read(&mut byte)?;
+            self.ahead.extend_from_slice(&byte[..count]);
+        }
+        Ok((length, self.ahead.is_empty()))
+    }
+
+    /// Reads until `buffer` is full or the stream ends.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
+        let mut length = 0;
+        while length < buffer.len() && !self.ended {
+            self.wait()?;
+            match read(self.input, &mut buffer[length..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => {
+                    length += count;
+                    self.bytes += count as u64;
+                    self.control.done_bytes(count as u64);
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(FileError::System { action: "read it", errno }),
+            }
+        }
+        Ok(length)
+    }
+
+    /// Waits until there is something to read, looking up now and then for a wish to stop.
+    fn wait(&self) -> Result<(), FileError> {
+        let interval = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        loop {
+            if self.control.is_stopped() {
+                return Err(FileError::Interrupted);
+            }
+            let mut descriptors = [PollFd::from_borrowed_fd(self.input, PollFlags::IN)];
+            match poll(&mut descriptors, Some(&interval)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(FileError::System { action: "read it", errno }),
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Cutting a stream into pieces, and what workers do with them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use evener_core::{Direction, EngineError, Iv, Job};
+use evener_pipeline::{Queue, Returned, Work, Worker};
+
+use super::pool::{Buffers, Pool};
+use super::reader::Reader;
+use super::sequencer::{Finished, Sequencer};
+use crate::bench::emptied;
+use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
+use crate::segment::{collect, last_block, push_jobs};
+use crate::{FileError, Options};
+
+/// Part of a stream, with its place in it.
+pub(super) struct Piece {
+    number: u64,
+    buffers: Buffers,
+    chunks: Vec<Chunk>,
+    input_length: usize,
+    /// The ciphertext block before it, when decrypting a cipher that chains.
+    before: Option<Iv>,
+}
+
+/// One stream, shared by all workers.
+pub(super) struct StreamWork<'a> {
+    file: &'a FileCipher,
+    direction: Direction,
+    pool: &'a Pool,
+    sequencer: &'a Sequencer<'a>,
+    options: &'a Options,
+    /// The last ciphertext block written, for ciphers that chain when encrypting.
+    chain: Mutex<Option<Iv>>,
+    failure: Mutex<Option<FileError>>,
+}
+
+impl<'a> StreamWork<'a> {
+    pub(super) fn new(
+        file: &'a FileCipher,
+        direction: Direction,
+        pool: &'a Pool,
+        sequencer: &'a Sequencer<'a>,
+        options: &'a Options,
+    ) -> StreamWork<'a> {
+        let (chain, failure) = (Mutex::default(), Mutex::default());
+        StreamWork { file, direction, pool, sequencer, options, chain, failure }
+    }
+
+    /// Reads the stream to its end and feeds its pieces.
+    pub(super) fn feed(&self, reader: &mut Reader<'_>, queue: &Queue<Piece>) {
+        if let Err(error) = self.feed_pieces(reader, queue) {
+            self.fail(error);
+            queue.stop();
+        }
+    }
+
+    /// What became of the stream.
+    pub(super) fn into_result(self) -> Result<(), FileError> {
+        match self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            _ if self.options.control.is_stopped() => Err(FileError::Interrupted),
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn feed_pieces(&self, reader: &mut Reader<'_>, queue: &Queue<Piece>) -> Result<(), FileError> {
+        let geometry = self.file.geometry();
+        let (mut first, mut before) = (0, None);
+        for number in 0.. {
+            let Some(mut buffers) = self.pool.take(|| queue.is_stopped()) else { return Ok(()) };
+            let room = piece_length(geometry, self.direction, first, self.pool.chunks());
+            let (input_length, last) = reader.next_piece(&mut buffers.input[..room])?;
+            let chunks = cut(geometry, self.direction, first, input_length as u64, last)?;
+            first += chunks.len() as u64;
+            let block = match self.direction {
+                Direction::Decrypt => last_block(&buffers.input[..input_length], self.file),
+                Direction::Encrypt => None,
+            };
+            let piece = Piece { number, buffers, chunks, input_length, before };
+            before = block;
+            if queue.push(piece).is_err() || last {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn process(
+        &self,
+        piece: &mut Piece,
+        jobs: &mut Vec<Job<'static>>,
+        worker: &mut Worker<'_>,
+    ) -> Result<Result<usize, FileError>, EngineError> {
+        let first = piece.chunks.first().map_or(0, |chunk| chunk.index);
+        let before = match self.direction {
+            Direction::Decrypt => piece.before,
+            Direction::Encrypt => *lock(&self.chain),
+        };
+        let mut these = emptied(std::mem::take(jobs));
+        let input = &piece.buffers.input[..piece.input_length];
+        let output = &mut piece.buffers.output;
+        let chunks = piece.chunks.iter().cloned();
+        push_jobs(&mut these, self.file, self.direction, chunks, input, output, before);
+        let processed = worker.process(self.file.cipher(), self.direction, &mut these);
+        let written = collect(&these, first);
+        *jobs = emptied(these);
+        processed?;
+        if let (Ok(written), true) = (&written, self.file.is_chained(self.direction)) {
+            *lock(&self.chain) = last_block(&piece.buffers.output[..*written], self.file);
+        }
+        Ok(written)
+    }
+
+    /// Keeps the first failure.
+    fn fail(&self, error: FileError) {
+        lock(&self.failure).get_or_insert(error);
+    }
+}
+
+impl Work for StreamWork<'_> {
+    type Task = Piece;
+    type Bench = Vec<Job<'static>>;
+
+    fn bench(&self) -> Vec<Job<'static>> {
+        Vec::new()
+    }
+
+    fn perform(
+        &self,
+        mut piece: Piece,
+        jobs: &mut Vec<Job<'static>>,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Piece>,
+    ) -> Result<(), Returned<Piece>> {
+        let written = match self.process(&mut piece, jobs, worker) {
+            Ok(written) => written,
+            Err(cause) => return Err(Returned { task: piece, cause }),
+        };
+        let delivered = written.and_then(|written| {
+            let finished = Finished { buffers: piece.buffers, written };
+            self.sequencer.deliver(piece.number, finished, |buffers| self.pool.give_back(buffers))
+        });
+        if let Err(error) = delivered {
+            self.fail(error);
+            queue.stop();
+        }
+        Ok(())
+    }
+
+    fn abandon(&self, _piece: Piece, cause: Option<&EngineError>) {
+        self.fail(cause.map_or(FileError::Interrupted, |cause| cause.clone().into()));
+    }
+}
+
+/// How much input makes `chunks` full chunks from chunk `first` on.
+fn piece_length(geometry: &Geometry, direction: Direction, first: u64, chunks: u64) -> usize {
+    (first..first + chunks).map(|index| full_length(geometry, direction, index)).sum::<u64>()
+        as usize
+}
+
+/// Cuts a piece of `length` bytes of input into chunks, the first of which is number `first`.
+fn cut(
+    geometry: &Geometry,
+    direction: Direction,
+    first: u64,
+    length: u64,
+    last: bool,
+) -> Result<Vec<Chunk>, FormatError> {
+    // Whether a chunk that is full may be the last, so that no empty one must follow.
+    let may_be_full = match (geometry.ending, direction) {
+        (Ending::MayBeFull | Ending::Exact, _) | (Ending::Padded { .. }, Direction::Decrypt) => {
+            true
+        }
+        (Ending::Shorter, _) | (Ending::Padded { .. }, Direction::Encrypt) => false,
+    };
+    let mut chunks = Vec::new();
+    let (mut index, mut left) = (first, length);
+    loop {
+        let full = full_length(geometry, direction, index);
+        if last && (left < full || left == full && may_be_full) {
+            chunks.push(match direction {
+                Direction::Encrypt => geometry.last_chunk_of_plaintext(index, left)?,
+                Direction::Decrypt => geometry.last_chunk_of_sealed(index, left)?,
+            });
+            return Ok(chunks);
+        }
+        if left < full {
+            return Ok(chunks);
+        }
+        chunks.push(geometry.full_chunk(index)?);
+        (index, left) = (index + 1, left - full);
+    }
+}
+
+fn full_length(geometry: &Geometry, direction: Direction, index: u64) -> u64 {
+    match direction {
+        Direction::Encrypt => geometry.full_plain_length(index),
+        Direction::Decrypt => geometry.full_sealed_length(index),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

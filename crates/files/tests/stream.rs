@@ -1,0 +1,161 @@
+//! Pipes there and back.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Write, pipe};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::{bytes, cobblestone, every_key_ring, options};
+use evener_files::{
+    Control, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
+    process_stream,
+};
+
+/// Sends `input` through a pipe in uneven portions and collects what comes out of another.
+fn through(operation: Operation, keys: &KeyRing, input: &[u8]) -> (Vec<u8>, Report) {
+    let (from, mut feed) = pipe().unwrap();
+    let (mut collect, to) = pipe().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for portion in input.chunks(77_777) {
+                // A reader that has seen enough closes its end.
+                if feed.write_all(portion).is_err() {
+                    return;
+                }
+            }
+        });
+        let collected = scope.spawn(move || {
+            let mut all = Vec::new();
+            collect.read_to_end(&mut all).unwrap();
+            all
+        });
+        let source = StreamSource::Descriptor(from.into());
+        let target = StreamTarget::Descriptor(to.into());
+        let report = process_stream(operation, keys, source, target, &options()).unwrap();
+        (collected.join().unwrap(), report)
+    })
+}
+
+#[test]
+fn every_format_streams_in_both_directions() {
+    let sizes = [0, 1, 16_383, 16_384, 65_536, 262_144, 262_145, 3_000_000];
+    for (name, keys) in every_key_ring() {
+        for size in sizes {
+            let plain = bytes(size);
+            let (sealed, report) = through(Operation::Encrypt, &keys, &plain);
+            assert!(report.is_success(), "{name} {size}: {:?}", report.failures);
+            assert_eq!((report.bytes, report.bytes_written), (size as u64, sealed.len() as u64));
+            let (back, report) = through(Operation::Decrypt, &keys, &sealed);
+            assert!(report.is_success(), "{name} {size}: {:?}", report.failures);
+            assert!(back == plain, "{name} {size}: other bytes came back");
+        }
+    }
+}
+
+#[test]
+fn streams_and_files_are_the_same_format() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    fs::write(at("plain"), bytes(700_000)).unwrap();
+    for (name, keys) in every_key_ring() {
+        let (sealed, _) = through(Operation::Encrypt, &keys, &bytes(700_000));
+        fs::write(at("sealed"), &sealed).unwrap();
+        let replacing = Options { overwrite: true, ..options() };
+        let decrypt = |from: &Path, to: &Path| {
+            process(Operation::Decrypt, &keys, from, Some(to), &replacing).unwrap()
+        };
+        assert!(decrypt(&at("sealed"), &at("back")).is_success(), "{name}");
+        assert_eq!(fs::read(at("back")).unwrap(), bytes(700_000), "{name}");
+
+        let encrypted =
+            process(Operation::Encrypt, &keys, &at("plain"), Some(&at("sealed")), &replacing);
+        assert!(encrypted.unwrap().is_success());
+        let source = StreamSource::File(at("sealed"));
+        let target = StreamTarget::File(at("streamed"));
+        let report = process_stream(Operation::Decrypt, &keys, source, target, &replacing).unwrap();
+        assert!(report.is_success(), "{name}: {:?}", report.failures);
+        assert_eq!(fs::read(at("streamed")).unwrap(), bytes(700_000), "{name}");
+    }
+}
+
+#[test]
+fn no_unauthenticated_byte_comes_out() {
+    let keys = cobblestone();
+    let plain = bytes(1_000_000);
+    let (sealed, _) = through(Operation::Encrypt, &keys, &plain);
+    for damage in [57, 300_000, sealed.len() - 1] {
+        let mut damaged = sealed.clone();
+        damaged[damage] ^= 1;
+        let (out, report) = through(Operation::Decrypt, &keys, &damaged);
+        assert_eq!(report.failures.len(), 1);
+        assert!(plain.starts_with(&out) && out.len() <= damage, "{damage}: {}", out.len());
+    }
+    for length in [0, 55, 56, 56 + 16_400, 600_000] {
+        let (out, report) = through(Operation::Decrypt, &keys, &sealed[..length]);
+        assert_eq!(report.failures.len(), 1, "{length}");
+        assert!(plain.starts_with(&out) && out.len() < plain.len(), "{length}");
+    }
+}
+
+#[test]
+fn a_failed_stream_leaves_no_file() {
+    let home = tempfile::tempdir().unwrap();
+    let target = home.path().join("out");
+    let (sealed, _) = through(Operation::Encrypt, &cobblestone(), &bytes(100_000));
+    fs::write(home.path().join("cut"), &sealed[..50_000]).unwrap();
+    let source = StreamSource::File(home.path().join("cut"));
+    let report = process_stream(
+        Operation::Decrypt,
+        &cobblestone(),
+        source,
+        StreamTarget::File(target.clone()),
+        &options(),
+    );
+    assert_eq!(report.unwrap().failures.len(), 1);
+    assert!(!target.exists());
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_closed_reader_ends_the_stream() {
+    let (from, to) = pipe().unwrap();
+    drop(from);
+    let source = File::open("/dev/zero").unwrap();
+    let report = process_stream(
+        Operation::Encrypt,
+        &cobblestone(),
+        StreamSource::Descriptor(OwnedFd::from(source)),
+        StreamTarget::Descriptor(to.into()),
+        &options(),
+    );
+    let failure = report.unwrap().failures.remove(0);
+    assert!(matches!(failure.error, FileError::System { .. }), "{}", failure.error);
+}
+
+#[test]
+fn a_silent_pipe_can_be_stopped() {
+    let (from, _kept_open) = pipe().unwrap();
+    let control = Arc::new(Control::default());
+    let stopping = Options { control: control.clone(), ..options() };
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            control.stop();
+        });
+        let source = StreamSource::Descriptor(from.into());
+        let report = process_stream(
+            Operation::Verify,
+            &cobblestone(),
+            source,
+            StreamTarget::Nowhere,
+            &stopping,
+        );
+        let report = report.unwrap();
+        assert!(report.interrupted && report.failures.is_empty());
+    });
+}
