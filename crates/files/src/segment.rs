@@ -62,6 +62,11 @@ impl Segments {
         }
     }
 
+    /// The number of the segment that holds a chunk.
+    pub(crate) fn of_chunk(&self, chunk: u64) -> u64 {
+        chunk / self.chunks_each
+    }
+
     /// The layout of the whole file.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout

@@ -3,10 +3,12 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use evener_core::{Direction, Iv};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
+use crate::format::FileCipher;
 
 /// A regular file, open for reading, with its status when it was opened.
 pub(crate) struct Source {
@@ -52,6 +54,22 @@ impl Source {
     /// When reading fails, or the file has become shorter.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
         read_exact_at(self.file.as_fd(), buffer, offset)
+    }
+
+    /// The ciphertext block before `offset`, where the cipher chains and there is one: the IV of
+    /// what lies there.
+    pub(crate) fn block_before(
+        &self,
+        cipher: &FileCipher,
+        offset: u64,
+    ) -> Result<Option<Iv>, FileError> {
+        if !cipher.is_chained(Direction::Encrypt) || offset <= cipher.geometry().header {
+            return Ok(None);
+        }
+        let mut block = [0; Iv::MAX_LENGTH];
+        let block = &mut block[..cipher.cipher().iv_length()];
+        self.read_exact_at(block, offset.saturating_sub(block.len() as u64))?;
+        Ok(Iv::new(block))
     }
 
     /// Checks that nobody has written to the file since it was opened.

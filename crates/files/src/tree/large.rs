@@ -216,18 +216,10 @@ impl TreeWork<'_> {
 
     /// The ciphertext block before a segment, where the cipher chains.
     fn block_before(&self, large: &Large, segment: &Segment) -> Result<Option<Iv>, FileError> {
-        let chains = large.cipher.is_chained(Direction::Encrypt);
-        if segment.chunks.start == 0 || !chains {
-            return Ok(None);
+        match self.operation.direction() {
+            Direction::Encrypt => Ok(*large.chain.lock().unwrap_or_else(PoisonError::into_inner)),
+            Direction::Decrypt => large.source.block_before(&large.cipher, segment.sealed.start),
         }
-        if self.operation == Operation::Encrypt {
-            return Ok(*large.chain.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        let mut block = [0; Iv::MAX_LENGTH];
-        let block = &mut block[..large.cipher.cipher().iv_length()];
-        let before = segment.sealed.start - block.len() as u64;
-        large.source.read_exact_at(block, before)?;
-        Ok(Iv::new(block))
     }
 
     /// Writes what belongs to the whole file, after its last segment.

@@ -1,0 +1,167 @@
+//! Reading any part of a sealed file.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use evener_core::{Direction, Engine};
+use evener_pipeline::Worker;
+use rustix::fs::CWD;
+
+use crate::bench::Bench;
+use crate::format::FileCipher;
+use crate::prepare::{Prepared, bytes_to_prepare, prepare_sealed};
+use crate::segment::{SegmentError, Segments, longest_chunk, process_segment};
+use crate::source::Source;
+use crate::{FileError, KeyRing};
+
+/// The plaintext of a sealed file, of which any part can be read; each read decrypts and
+/// authenticates only the chunks that it touches (with `openssl enc` files nothing
+/// authenticates them). Stays on the thread that opened it.
+///
+/// The last chunk is read when the file is opened, so that a truncated file is refused then.
+///
+/// ```no_run
+/// # use std::io::{Read, Seek, SeekFrom};
+/// # fn example(keys: &evener_files::KeyRing, engine: std::sync::Arc<dyn evener_core::Engine>)
+/// # -> Result<(), Box<dyn std::error::Error>> {
+/// let mut file = evener_files::RandomAccess::open("video.mp4.enc".as_ref(), keys, &engine)?;
+/// let mut moov = vec![0; 1000];
+/// file.seek(SeekFrom::End(-1000))?;
+/// file.read_exact(&mut moov)?;
+/// # Ok(()) }
+/// ```
+pub struct RandomAccess<'e> {
+    source: Source,
+    cipher: FileCipher,
+    segments: Segments,
+    bench: Bench,
+    worker: Worker<'e>,
+    length: u64,
+    position: u64,
+    /// Which segment lies decrypted in the bench's output buffer, and how long it is.
+    current: Option<(u64, usize)>,
+}
+
+impl<'e> RandomAccess<'e> {
+    /// Opens a sealed file.
+    ///
+    /// # Errors
+    /// When it can't be read, no key fits, or its last chunk is not authentic.
+    pub fn open(
+        path: &Path,
+        keys: &KeyRing,
+        engine: &'e Arc<dyn Engine>,
+    ) -> Result<RandomAccess<'e>, FileError> {
+        let source = Source::open(rustix::fd::AsFd::as_fd(&CWD), path.as_os_str(), true)?;
+        let mut worker = Worker::new(engine.as_ref(), 0);
+        let length = source.length().min(bytes_to_prepare(keys)) as usize;
+        let mut beginning = vec![0; length];
+        source.read_exact_at(&mut beginning, 0)?;
+        let mut scratch = vec![0; length];
+        let Prepared { cipher, layout, .. } =
+            prepare_sealed(keys, &beginning, source.length(), &mut scratch, &mut worker)?;
+        let room = longest_chunk(cipher.geometry()) as usize;
+        let mut opened = RandomAccess {
+            segments: Segments::new(layout, cipher.geometry(), room)?,
+            bench: Bench::new(room),
+            source,
+            cipher,
+            worker,
+            length: 0,
+            position: 0,
+            current: None,
+        };
+        let last = opened.segments.count() - 1;
+        let written = opened.load(last)?;
+        opened.length = opened.segments.segment(last).plain.start + written as u64;
+        Ok(opened)
+    }
+
+    /// The plaintext's length in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "as of a file")]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads into `buffer` from `offset` on; returns how many bytes there were, less than its
+    /// length only at the end.
+    ///
+    /// # Errors
+    /// When reading fails or a chunk is not authentic.
+    pub fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, FileError> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset.saturating_add(done as u64);
+            let Some(chunk) = self.segments.layout().chunk_at(at).filter(|_| at < self.length)
+            else {
+                break;
+            };
+            let index = self.segments.of_chunk(chunk);
+            let written = self.load(index)?;
+            let start = (at - self.segments.segment(index).plain.start) as usize;
+            let Some(found) = self.bench.output.get(start..written).filter(|f| !f.is_empty())
+            else {
+                break;
+            };
+            let count = found.len().min(buffer.len() - done);
+            buffer[done..done + count].copy_from_slice(&found[..count]);
+            done += count;
+        }
+        Ok(done)
+    }
+
+    /// Decrypts a segment into the output buffer, unless it is there; returns its length.
+    fn load(&mut self, index: u64) -> Result<usize, FileError> {
+        if let Some((_, written)) = self.current.filter(|(there, _)| *there == index) {
+            return Ok(written);
+        }
+        self.current = None;
+        let segment = self.segments.segment(index);
+        let direction = Direction::Decrypt;
+        let (length, _) = segment.lengths(&self.cipher, direction);
+        let before = self.source.block_before(&self.cipher, segment.sealed.start)?;
+        self.source.read_exact_at(&mut self.bench.input[..length], segment.sealed.start)?;
+        let written = process_segment(
+            &self.cipher,
+            &self.segments,
+            &segment,
+            direction,
+            before,
+            &mut self.bench,
+            &mut self.worker,
+        )?;
+        self.current = Some((index, written));
+        Ok(written)
+    }
+}
+
+impl Read for RandomAccess<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.read_at(buffer, self.position).map_err(io::Error::other)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for RandomAccess<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::End(distance) => self.length.checked_add_signed(distance),
+            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+        };
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "seek before the start");
+        self.position = position.ok_or_else(outside)?;
+        Ok(self.position)
+    }
+}
+
+impl From<SegmentError> for FileError {
+    fn from(error: SegmentError) -> FileError {
+        match error {
+            SegmentError::File(error) => error,
+            SegmentError::Engine(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Parts of sealed files.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+
+use common::{bytes, every_key_ring, options};
+use evener_files::{Operation, Options, RandomAccess, process};
+
+#[test]
+fn any_part_of_any_format_can_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let replacing = Options { overwrite: true, ..options() };
+    let engine = evener_engines::find("openssl").unwrap();
+    for (name, keys) in every_key_ring() {
+        for size in [0, 5, 16_384, 65_536, 200_001] {
+            let content = bytes(size);
+            fs::write(&plain, &content).unwrap();
+            let encrypted =
+                process(Operation::Encrypt, &keys, &plain, Some(&sealed), &replacing).unwrap();
+            assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+            let mut file = RandomAccess::open(&sealed, &keys, &engine).unwrap();
+            assert_eq!(file.len(), size as u64, "{name}");
+            for (offset, length) in
+                [(0, 10), (16_380, 10), (65_530, 20_000), (199_990, 100), (1 << 40, 5)]
+            {
+                let mut part = vec![0; length];
+                let count = file.read_at(&mut part, offset).unwrap();
+                let from = (offset as usize).min(size);
+                let expected = &content[from..(from + length).min(size)];
+                assert_eq!(&part[..count], expected, "{name}: {size} at {offset}");
+            }
+            file.seek(SeekFrom::Start(size as u64 / 2)).unwrap();
+            let mut rest = Vec::new();
+            file.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, &content[size / 2..], "{name}: {size}");
+        }
+    }
+}
+
+#[test]
+fn a_truncated_file_is_refused_when_it_is_opened() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let engine = evener_engines::find("openssl").unwrap();
+    let keys = common::cobblestone();
+    fs::write(&plain, bytes(100_000)).unwrap();
+    process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options()).unwrap();
+    let whole = fs::read(&sealed).unwrap();
+    for length in [56, 100, 56 + 16_400, 56 + 16_416, whole.len() - 1] {
+        fs::write(&sealed, &whole[..length]).unwrap();
+        assert!(RandomAccess::open(&sealed, &keys, &engine).is_err(), "{length}");
+    }
+}
