@@ -8,6 +8,7 @@ use evener_core::{
     SessionRequest, padding,
 };
 use openssl::error::ErrorStack;
+use openssl::memcmp;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::probe::Library;
@@ -129,7 +130,7 @@ impl OpensslSession {
         let (first, second) = key.split_at(key.len() / 2);
         if self.cipher.mode() == Mode::Xts
             && self.direction == Direction::Encrypt
-            && same(first, second)
+            && memcmp::eq(first, second)
         {
             return Err(EQUAL_HALVES.into());
         }
@@ -157,35 +158,38 @@ impl Session for OpensslSession {
 /// A copy of the key whose schedule the context holds, by which a repeated key is known: a
 /// key's address proves nothing, since another key may come to lie there.
 struct LoadedKey {
-    bytes: Zeroizing<[u8; Key::MAX_LENGTH]>,
+    /// Words, because byte by byte the comparison would be dearer than a key schedule. All
+    /// keys are whole words; one that is not would merely never count as repeated.
+    words: Zeroizing<[u64; Key::MAX_LENGTH / 8]>,
     /// In bytes; 0 when nothing is loaded.
     length: usize,
 }
 
 impl LoadedKey {
     fn none() -> LoadedKey {
-        LoadedKey { bytes: Zeroizing::new([0; Key::MAX_LENGTH]), length: 0 }
+        LoadedKey { words: Zeroizing::new([0; Key::MAX_LENGTH / 8]), length: 0 }
     }
 
+    /// Compares in a time that depends on the lengths only.
     fn is(&self, key: &[u8]) -> bool {
-        same(&self.bytes[..self.length], key)
+        let (words, rest) = key.as_chunks();
+        let pairs = self.words.iter().zip(words);
+        let differences =
+            pairs.fold(0, |bits, (loaded, &word)| bits | (loaded ^ u64::from_ne_bytes(word)));
+        self.length == key.len() && rest.is_empty() && black_box(differences) == 0
     }
 
     fn set(&mut self, key: &[u8]) {
-        // Keys of a session have one length, so the old bytes are all overwritten.
-        self.bytes[..key.len()].copy_from_slice(key);
+        // Keys of a session have one length, so the old words are all overwritten.
+        for (loaded, &word) in self.words.iter_mut().zip(key.as_chunks().0) {
+            *loaded = u64::from_ne_bytes(word);
+        }
         self.length = key.len();
     }
 
     fn clear(&mut self) {
         self.length = 0;
     }
-}
-
-/// Compares in a time that depends on the lengths only.
-fn same(left: &[u8], right: &[u8]) -> bool {
-    let differences = left.iter().zip(right).fold(0, |bits, (left, right)| bits | (left ^ right));
-    left.len() == right.len() && black_box(differences) == 0
 }
 
 /// Why a job was not done.
