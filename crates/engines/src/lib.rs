@@ -11,6 +11,7 @@
 //! | `sys.rs` | foreign calls, and all `unsafe` |
 
 mod registry;
+pub mod self_test;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
