@@ -89,6 +89,18 @@ impl Cipher {
         }
     }
 
+    /// The longest message in bytes, without its tag, that the mode's standard allows under
+    /// one IV: XTS 2^20 blocks (NIST SP 800-38E), GCM 2^36 − 32 bytes (NIST SP 800-38D),
+    /// ChaCha20-Poly1305 2^38 − 64 bytes (RFC 8439). The other modes set no limit.
+    pub fn longest_message(self) -> u64 {
+        match self.mode() {
+            Mode::Xts => 16 << 20,
+            Mode::Gcm => (1 << 36) - 32,
+            Mode::Poly1305 => (1 << 38) - 64,
+            Mode::Ecb | Mode::Cbc | Mode::Ctr => u64::MAX,
+        }
+    }
+
     /// Length in bytes of the tag that follows the ciphertext: 16 for AEAD ciphers, else 0.
     pub fn tag_length(self) -> usize {
         if self.is_authenticated() { 16 } else { 0 }
@@ -216,5 +228,6 @@ mod tests {
         assert_eq!(Cipher::Aes128Ecb.iv_length(), 0);
         assert_eq!(Cipher::Aes128Ctr.block_length(), 1);
         assert_eq!(Cipher::Aes256Xts.key_length(), 64);
+        assert_eq!(Cipher::Aes256Xts.longest_message(), 16 * (1 << 20));
     }
 }

@@ -68,6 +68,10 @@ impl<'a> Job<'a> {
     /// [`Rejection::Malformed`] says which length is wrong.
     pub fn check(&self, cipher: Cipher, direction: Direction) -> Result<(), Rejection> {
         let length = self.input.len();
+        let message_length = match direction {
+            Direction::Encrypt => length,
+            Direction::Decrypt => length.saturating_sub(cipher.tag_length()),
+        };
         let whole_blocks = length.is_multiple_of(cipher.block_length());
         let padded = self.padding == Padding::Pkcs7;
         let wrong = if self.iv.bytes().len() != cipher.iv_length() {
@@ -86,6 +90,8 @@ impl<'a> Job<'a> {
             "the message is shorter than its tag"
         } else if cipher.mode() == Mode::Xts && length < 16 {
             "XTS takes at least 16 bytes"
+        } else if message_length as u64 > cipher.longest_message() {
+            "the message is longer than the mode allows"
         } else if self.output.len() < self.output_length(cipher, direction) {
             "the output is too short"
         } else {
@@ -163,6 +169,8 @@ mod tests {
             (Cipher::Aes256Gcm, Decrypt, 15, 16, None, false),
             (Cipher::Aes256Gcm, Decrypt, 16, 0, None, true),
             (Cipher::Aes128Xts, Encrypt, 15, 15, None, false),
+            (Cipher::Aes128Xts, Encrypt, 16 << 20, 16 << 20, None, true),
+            (Cipher::Aes128Xts, Encrypt, (16 << 20) + 1, (16 << 20) + 1, None, false),
         ];
         for (cipher, direction, input, output, padding, fine) in cases {
             assert_eq!(
