@@ -268,7 +268,12 @@ pub(super) fn bytes(seed: u64, length: usize) -> Vec<u8> {
         word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         word ^ (word >> 31)
     };
-    (1..).flat_map(|index| word(index).to_le_bytes()).take(length).collect()
+    let mut bytes = Vec::with_capacity(length + 8);
+    for index in 1..=length.div_ceil(8) as u64 {
+        bytes.extend_from_slice(&word(index).to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
 }
 
 fn describe(message: &Message, batch: usize) -> String {

@@ -1,6 +1,6 @@
 //! Messages that must be rejected, between messages that must not suffer from it.
 
-use evener_core::{Direction, Iv, Key, Padding};
+use evener_core::{Direction, Iv, Key, Mode, Padding};
 
 use super::Check;
 use super::harness::{Case, Expected, Message, Subject, Verdict, bytes};
@@ -39,6 +39,9 @@ fn malformed(subject: &Subject<'_>) -> Verdict {
         add(&|message| message.input.truncate(17));
     } else {
         add(&|message| message.padding = Padding::Pkcs7);
+    }
+    if cipher.mode() == Mode::Xts {
+        add(&|message| message.input.truncate(15));
     }
     match subject.direction {
         Direction::Encrypt if cipher.block_length() > 1 => add(&|message| {

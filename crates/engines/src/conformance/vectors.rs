@@ -5,6 +5,7 @@ use evener_core::{Cipher, Direction, Iv, Key, Outcome, Padding};
 use super::harness::{Case, Expected, Message, Subject};
 
 /// One published vector.
+#[derive(Clone)]
 pub(super) struct Vector {
     /// Where it comes from, for complaints.
     pub(super) source: String,

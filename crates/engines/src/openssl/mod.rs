@@ -104,6 +104,28 @@ mod tests {
     }
 
     #[test]
+    fn xts_encrypts_nothing_with_two_equal_keys() {
+        let engine = probe("").unwrap().remove(0);
+        let request = SessionRequest {
+            cipher: Cipher::Aes128Xts,
+            direction: Direction::Encrypt,
+            key: Some(&Key::new(&[5; 32]).unwrap()),
+        };
+        let mut session = engine.open(&request).unwrap();
+        let good_key = Key::new(&(0..32).collect::<Vec<u8>>()).unwrap();
+        let iv = Iv::new(&[0; 16]).unwrap();
+        let mut outputs = [[0; 32]; 3];
+        let mut batch = outputs.each_mut().map(|output| Job::new(iv, &[1; 32], output));
+        batch[0].key = Some(&good_key);
+        batch[2].key = Some(&good_key);
+        session.process(&mut batch).unwrap();
+        assert_eq!(batch[0].outcome, Outcome::Done { written: 32 });
+        assert!(matches!(batch[1].outcome, Outcome::Rejected(_)));
+        assert_eq!(batch[2].outcome, Outcome::Done { written: 32 });
+        assert_eq!((outputs[0], outputs[1]), (outputs[2], [0; 32]));
+    }
+
+    #[test]
     fn it_takes_no_parameters() {
         assert!(probe("fast").is_err());
     }
