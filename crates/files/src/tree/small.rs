@@ -115,6 +115,10 @@ impl TreeWork<'_> {
         let (input, output, _) = bench.parts();
         let length = source.length();
         if length > input.len() as u64 {
+            // Beginning it takes the buffers that the others lie in.
+            if !group.is_empty() {
+                return Ok(Begun::Full);
+            }
             return self.begin_large(directory, item, source, bench, worker).map(Begun::Large);
         }
         let input_range = used.0..used.0 + length as usize;
@@ -131,6 +135,9 @@ impl TreeWork<'_> {
             Direction::Decrypt => length,
         };
         if needed > output.len() as u64 {
+            if !group.is_empty() {
+                return Ok(Begun::Full);
+            }
             return self.begin_large(directory, item, source, bench, worker).map(Begun::Large);
         }
         let same_cipher =

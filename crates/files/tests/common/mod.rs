@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_files::format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
-use evener_files::{KeyRing, Options};
+use evener_files::{KeyRing, Operation, Options, process};
 use zeroize::Zeroizing;
 
 /// Options with two workers on the openssl engine.
@@ -113,4 +113,18 @@ pub fn assert_same_tree(expected: &Path, actual: &Path) {
         );
         assert!(entry.content == there.content, "{path:?}: content differs");
     }
+}
+
+/// Encrypts, verifies and decrypts a tree below `home`, and compares every byte.
+pub fn round_trip(name: &str, keys: &KeyRing, plain: &Path, home: &Path, options: &Options) {
+    let (sealed, back) = (home.join("sealed"), home.join("back"));
+    for (operation, from, to) in [
+        (Operation::Encrypt, plain, Some(&*sealed)),
+        (Operation::Verify, &*sealed, None),
+        (Operation::Decrypt, &*sealed, Some(&*back)),
+    ] {
+        let report = process(operation, keys, from, to, options).unwrap();
+        assert!(report.is_success(), "{name}: {operation:?}: {:?}", report.failures);
+    }
+    assert_same_tree(plain, &back);
 }

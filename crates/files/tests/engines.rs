@@ -1,0 +1,144 @@
+//! Engines that want many jobs at once, and engines that fail on the way.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{assert_same_tree, bytes, every_key_ring, options, round_trip, tink};
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
+};
+use evener_files::{FileError, KeyRing, Operation, Options, process};
+
+/// The openssl engine in other clothes: it asks for `batch` jobs at once, and breaks for good
+/// after `batches_left` batches.
+struct Disguise {
+    engine: Arc<dyn Engine>,
+    batch: usize,
+    batches_left: Arc<AtomicUsize>,
+}
+
+impl Disguise {
+    fn new(batch: usize, batches_left: usize) -> Arc<dyn Engine> {
+        let engine = evener_engines::find("openssl").unwrap();
+        Arc::new(Disguise { engine, batch, batches_left: Arc::new(batches_left.into()) })
+    }
+}
+
+impl Engine for Disguise {
+    fn description(&self) -> &Description {
+        self.engine.description()
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.engine.offer(cipher, direction).map(|offer| Offer { batch: self.batch, ..offer })
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let session = self.engine.open(request)?;
+        Ok(Box::new(DisguisedSession { session, batches_left: self.batches_left.clone() }))
+    }
+}
+
+struct DisguisedSession {
+    session: Box<dyn Session>,
+    batches_left: Arc<AtomicUsize>,
+}
+
+impl Session for DisguisedSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let take = |left: usize| left.checked_sub(1);
+        if self.batches_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
+            // Half of the batch was done when the device went away.
+            let half = batch.len() / 2;
+            self.session.process(&mut batch[..half])?;
+            let reason = "the device is gone".to_owned();
+            return Err(EngineError::Failed { engine: "disguise".to_owned(), reason });
+        }
+        self.session.process(batch)
+    }
+}
+
+/// Files shorter and longer than a worker's buffer side by side, so that a batch of short ones
+/// is begun when a long one comes.
+fn make_mixed_tree(root: &Path) {
+    fs::create_dir_all(root).unwrap();
+    for number in 0..60 {
+        let length = if number % 7 == 3 { 150_000 + number } else { number * 131 };
+        fs::write(root.join(format!("{number}")), bytes(length)).unwrap();
+    }
+}
+
+/// Buffers of 70 KiB, whatever the number of workers.
+fn options_with(seats: Vec<Arc<dyn Engine>>) -> Options {
+    Options { memory: seats.len() * (140 << 10), seats, ..options() }
+}
+
+/// One of each kind in [`every_key_ring`], with segments that fit those buffers.
+fn key_rings() -> Vec<(String, KeyRing)> {
+    let mut rings = every_key_ring();
+    let kinds = ["cobblestone-256", "openssl aes-256-cbc", "openssl des-ede3-cbc, raw"];
+    rings.retain(|(name, _)| kinds.contains(&name.as_str()));
+    rings.push(("tink".to_owned(), KeyRing::new(tink(1, 4096)).with(tink(2, 5000))));
+    rings
+}
+
+#[test]
+fn batches_of_short_files_survive_a_long_one_among_them() {
+    for (name, keys) in key_rings() {
+        let home = tempfile::tempdir().unwrap();
+        let plain = home.path().join("plain");
+        make_mixed_tree(&plain);
+        let options = options_with(vec![Disguise::new(16, usize::MAX)]);
+        round_trip(&name, &keys, &plain, home.path(), &options);
+    }
+}
+
+#[test]
+fn what_one_engine_fails_another_does() {
+    for (name, keys) in key_rings() {
+        for batches in [0, 1, 7] {
+            for batch in [1, 16] {
+                let home = tempfile::tempdir().unwrap();
+                let [plain, sealed, back] =
+                    ["plain", "sealed", "back"].map(|name| home.path().join(name));
+                make_mixed_tree(&plain);
+                for (operation, from, to) in [
+                    (Operation::Encrypt, &plain, Some(&*sealed)),
+                    (Operation::Verify, &sealed, None),
+                    (Operation::Decrypt, &sealed, Some(&*back)),
+                ] {
+                    let seats =
+                        vec![Disguise::new(batch, batches), Disguise::new(batch, usize::MAX)];
+                    let report = process(operation, &keys, from, to, &options_with(seats)).unwrap();
+                    assert!(report.is_success(), "{name}: {operation:?}: {:?}", report.failures);
+                    assert_eq!(report.files, 60, "{name}: {operation:?}");
+                }
+                assert_same_tree(&plain, &back);
+            }
+        }
+    }
+}
+
+#[test]
+fn when_no_engine_is_left_every_file_is_done_or_named() {
+    for (name, keys) in key_rings() {
+        for batches in [0, 5] {
+            let home = tempfile::tempdir().unwrap();
+            let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+            make_mixed_tree(&plain);
+            let seats = vec![Disguise::new(4, batches), Disguise::new(4, batches)];
+            let options = options_with(seats);
+            let report =
+                process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
+            assert_eq!(report.files as usize + report.failures.len(), 60, "{name}, {batches}");
+            for failure in &report.failures {
+                assert!(matches!(failure.error, FileError::Engine(_)), "{name}: {failure:?}");
+            }
+            assert_eq!(fs::read_dir(&sealed).unwrap().count() as u64, report.files, "{name}");
+        }
+    }
+}
