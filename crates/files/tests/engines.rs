@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{assert_same_tree, bytes, every_key_ring, options, round_trip, tink};
+use common::{assert_same_tree, bytes, every_key_ring, home, options, round_trip, tink};
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
 };
@@ -89,7 +89,7 @@ fn key_rings() -> Vec<(String, KeyRing)> {
 #[test]
 fn batches_of_short_files_survive_a_long_one_among_them() {
     for (name, keys) in key_rings() {
-        let home = tempfile::tempdir().unwrap();
+        let home = home();
         let plain = home.path().join("plain");
         make_mixed_tree(&plain);
         let options = options_with(vec![Disguise::new(16, usize::MAX)]);
@@ -102,7 +102,7 @@ fn what_one_engine_fails_another_does() {
     for (name, keys) in key_rings() {
         for batches in [0, 1, 7] {
             for batch in [1, 16] {
-                let home = tempfile::tempdir().unwrap();
+                let home = home();
                 let [plain, sealed, back] =
                     ["plain", "sealed", "back"].map(|name| home.path().join(name));
                 make_mixed_tree(&plain);
@@ -127,7 +127,7 @@ fn what_one_engine_fails_another_does() {
 fn when_no_engine_is_left_every_file_is_done_or_named() {
     for (name, keys) in key_rings() {
         for batches in [0, 5] {
-            let home = tempfile::tempdir().unwrap();
+            let home = home();
             let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
             make_mixed_tree(&plain);
             let seats = vec![Disguise::new(4, batches), Disguise::new(4, batches)];

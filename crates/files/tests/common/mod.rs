@@ -13,6 +13,12 @@ use evener_files::format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Re
 use evener_files::{KeyRing, Operation, Options, process};
 use zeroize::Zeroizing;
 
+/// A directory of its own for a test, in memory where the machine has a place for that: these
+/// tests make many thousands of files.
+pub fn home() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// Options with two workers on the openssl engine.
 pub fn options() -> Options {
     let engine: Arc<dyn Engine> = evener_engines::find("openssl").unwrap();
