@@ -145,8 +145,12 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         );
-        // A parent that may not be opened can't be compared; nor can the walk come from there.
-        let Ok(parent) = parent else { return Ok(()) };
+        let parent = match parent {
+            Ok(parent) => parent,
+            // It can't be compared, but nor can the walk come from there.
+            Err(Errno::ACCESS) => return Ok(()),
+            Err(errno) => return Err(FileError::System { action: "open the directory", errno }),
+        };
         let above = fstat(&parent).map_err(FileError::system("read its status"))?;
         if same_file(&above, &here) {
             return Ok(());
