@@ -75,6 +75,12 @@ impl<D: AsFd> Output<D> {
         Output { file, directory, name, temporary, published: AtomicBool::new(false) }
     }
 
+    /// Whether the file was created with the mode that was asked for. One with a temporary name
+    /// is for its owner alone.
+    pub(crate) fn has_its_mode(&self) -> bool {
+        self.temporary.is_none()
+    }
+
     /// Writes all of `bytes` at `offset`.
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         let (mut bytes, mut offset) = (bytes, offset);

@@ -19,11 +19,11 @@ use crate::segment::Segments;
 use crate::source::Source;
 use crate::{FileError, Report};
 
-/// An output of a tree with the mode that it was created with.
+/// An output of a tree with the mode that it has since it was created, if that is known.
 #[derive(Clone)]
 pub(super) struct TreeOutput {
     pub(super) file: Arc<Output<TargetDirectory>>,
-    pub(super) created: Mode,
+    pub(super) created: Option<Mode>,
 }
 
 /// A file whose every byte has been processed and written.
@@ -71,6 +71,7 @@ impl TreeWork<'_> {
     ) -> Result<TreeOutput, FileError> {
         let (mode, created) = self.metadata.creation_mode(source.status());
         let file = Arc::new(self.outputs.create(target, &item.target, mode)?);
+        let created = file.has_its_mode().then_some(created);
         Ok(TreeOutput { file, created })
     }
 
@@ -109,9 +110,8 @@ impl TreeWork<'_> {
         if self.options.remove_source {
             self.compare(&done, &output, bench, worker)?;
         }
-        let created = Some(output.created);
         let (source, status) = (done.source.as_fd(), done.source.status());
-        self.metadata.apply(source, status, output.file.as_fd().as_fd(), created)?;
+        self.metadata.apply(source, status, output.file.as_fd().as_fd(), output.created)?;
         let finished = commit::Finished {
             directory: done.directory.clone(),
             name: done.item.name.clone(),
