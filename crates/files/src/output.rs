@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
@@ -199,6 +200,21 @@ impl<D: AsFd> Drop for Output<D> {
             self.remove(temporary);
         }
     }
+}
+
+/// Gives the file `existing` the name `new` as well, in place of the file that has it. Both are
+/// paths below `directory`, and of different files.
+pub(crate) fn link_over(
+    directory: BorrowedFd<'_>,
+    existing: &Path,
+    new: &Path,
+) -> Result<(), Errno> {
+    let temporary = new.with_file_name(temporary_name());
+    linkat(directory, existing, directory, &temporary, AtFlags::empty())?;
+    renameat(directory, &temporary, directory, new).inspect_err(|_| {
+        // If this fails, `sweep` takes the file next time.
+        let _ = unlinkat(directory, &temporary, AtFlags::empty());
+    })
 }
 
 /// Removes temporary files that killed processes left in a directory. Those of living ones are

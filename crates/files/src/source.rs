@@ -78,11 +78,7 @@ impl Source {
     /// [`FileError::Changed`] when its size or its time of change is another.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         let now = fstat(&self.file).map_err(FileError::system("read its status"))?;
-        let then = &self.status;
-        let same = now.st_size == then.st_size
-            && now.st_mtime == then.st_mtime
-            && now.st_mtime_nsec == then.st_mtime_nsec;
-        if same { Ok(()) } else { Err(FileError::Changed) }
+        if is_unchanged(&self.status, &now) { Ok(()) } else { Err(FileError::Changed) }
     }
 }
 
@@ -90,6 +86,13 @@ impl AsFd for Source {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Whether a file's size and time of change are what they were.
+pub(crate) fn is_unchanged(then: &Stat, now: &Stat) -> bool {
+    now.st_size == then.st_size
+        && now.st_mtime == then.st_mtime
+        && now.st_mtime_nsec == then.st_mtime_nsec
 }
 
 /// Fills `buffer` from a file's `offset` on, however short the single reads are.

@@ -96,14 +96,20 @@ impl TreeWork<'_> {
             return;
         }
         for finished in batch {
-            if let Err(error) = remove_source(&finished) {
-                self.record.failed(&finished.directory.path_of(&finished.name), error);
+            match remove_source(&finished) {
+                Ok(()) => self.links.done(&finished.source),
+                Err(error) => {
+                    self.record.failed(&finished.directory.path_of(&finished.name), error);
+                }
             }
         }
     }
 
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
         finished.output.publish(self.outputs)?;
+        if !self.options.remove_source {
+            self.links.done(&finished.source);
+        }
         self.record.done(finished.source.length(), finished.length);
         Ok(())
     }

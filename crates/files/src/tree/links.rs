@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, linkat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Stat, linkat, statat, syncfs, unlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, Item};
 use super::endpoints::same_file;
 use super::work::TreeWork;
 use crate::FileError;
-use crate::source::Source;
+use crate::output::link_over;
+use crate::source::{Source, is_unchanged};
 
 /// The files with several names that have been met.
 #[derive(Default)]
@@ -22,10 +23,24 @@ pub(super) struct Links {
 
 #[derive(Default)]
 struct Met {
-    /// The first name met of each file, by device and inode.
-    first: HashMap<(u64, u64), Name>,
-    /// The others, each with the first.
-    further: Vec<(Name, Name)>,
+    /// Each file under the name that was met first, by device and inode.
+    first: HashMap<(u64, u64), First>,
+    /// The others.
+    further: Vec<Further>,
+}
+
+/// A file under its first name.
+struct First {
+    name: Name,
+    /// Whether its output is published and, if sources are removed, on the device.
+    is_done: bool,
+}
+
+/// Another name of a file.
+struct Further {
+    name: Name,
+    /// The file's status when the name was met.
+    status: Stat,
 }
 
 /// A name of a file, on both sides, as paths below the roots.
@@ -51,20 +66,33 @@ impl Links {
         }
         let name =
             Name { source: directory.path_of(&item.name), target: directory.path_of(&item.target) };
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (status.st_dev, status.st_ino);
-        match met.first.get(&key).cloned() {
+        let mut met = self.lock();
+        match met.first.get(&identity(status)) {
             None => {
-                met.first.insert(key, name);
+                met.first.insert(identity(status), First { name, is_done: false });
                 false
             }
             // An engine failed this file before.
-            Some(first) if first == name => false,
-            Some(first) => {
-                met.further.push((name, first));
+            Some(first) if first.name == name => false,
+            Some(_) => {
+                met.further.push(Further { name, status: *status });
                 true
             }
         }
+    }
+
+    /// Notes that a file is done, so that its further names can be linked to its output.
+    pub(super) fn done(&self, source: &Source) {
+        let status = source.status();
+        if status.st_nlink > 1
+            && let Some(first) = self.lock().first.get_mut(&identity(status))
+        {
+            first.is_done = true;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Met> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,57 +100,83 @@ impl TreeWork<'_> {
     /// Links every further name to its first; returns how many there are.
     pub(super) fn make_links(&self, root: &Arc<Directory>) -> u64 {
         let Some(target) = &root.target else { return 0 };
-        let met =
-            std::mem::take(&mut *self.links.met.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut made = 0;
-        for (name, first) in met.further {
-            match self.make_link(root, target, &name, &first) {
-                Ok(()) => {
-                    made += 1;
-                    self.options.control.done_files(1);
-                }
-                Err(error) => self.record.failed(&name.source, error),
+        let Met { first, further } = std::mem::take(&mut *self.links.lock());
+        let mut linked = Vec::with_capacity(further.len());
+        for further in further {
+            let Some(first) = first.get(&identity(&further.status)) else { continue };
+            match self.make_link(target, &further.name, first) {
+                Ok(()) => linked.push(further),
+                Err(error) => self.record.failed(&further.name.source, error),
             }
         }
-        made
+        self.options.control.done_files(linked.len() as u64);
+        if self.options.remove_source && !linked.is_empty() {
+            self.remove_further_names(root, target, &linked);
+        }
+        linked.len() as u64
     }
 
-    fn make_link(
-        &self,
-        root: &Directory,
-        target: &impl AsFd,
-        name: &Name,
-        first: &Name,
-    ) -> Result<(), FileError> {
-        let link = || linkat(target, &first.target, target, &name.target, AtFlags::empty());
-        let system = FileError::system("link its output");
-        match link() {
-            Ok(()) => {}
-            Err(Errno::NOENT) => {
-                return Err(FileError::LinkedToFailed(first.source.display().to_string()));
-            }
+    fn make_link(&self, target: &impl AsFd, name: &Name, first: &First) -> Result<(), FileError> {
+        // Another file may have the output's name if this one's could not be made.
+        if !first.is_done {
+            return Err(match self.is_stopped() {
+                true => FileError::Interrupted,
+                false => FileError::LinkedToFailed(first.name.source.display().to_string()),
+            });
+        }
+        let (existing, new) = (&*first.name.target, &*name.target);
+        match linkat(target, existing, target, new, AtFlags::empty()) {
             Err(Errno::EXIST) if self.options.resume || self.options.overwrite => {
-                let status = |path| statat(target, path, AtFlags::SYMLINK_NOFOLLOW);
-                let there = status(&name.target).map_err(&system)?;
-                let wanted = status(&first.target).map_err(&system)?;
-                if !same_file(&there, &wanted) {
-                    if !self.options.overwrite {
-                        return Err(FileError::Differs(name.target.display().to_string()));
-                    }
-                    unlinkat(target, &name.target, AtFlags::empty()).map_err(&system)?;
-                    link().map_err(&system)?;
-                }
+                self.link_over_existing(target, existing, new)
             }
-            Err(Errno::EXIST) => {
-                return Err(FileError::Exists(name.target.display().to_string()));
-            }
-            Err(errno) => return Err(system(errno)),
+            Err(Errno::EXIST) => Err(FileError::Exists(new.display().to_string())),
+            linked => linked.map_err(FileError::system("link its output")),
         }
-        if self.options.remove_source {
-            // Its first name's output was verified before that source was removed.
-            unlinkat(&root.source, &name.source, AtFlags::empty())
-                .map_err(FileError::system("remove the source"))?;
-        }
-        Ok(())
     }
+
+    fn link_over_existing(
+        &self,
+        target: &impl AsFd,
+        existing: &Path,
+        new: &Path,
+    ) -> Result<(), FileError> {
+        let system = FileError::system("link its output");
+        let status = |path| statat(target, path, AtFlags::SYMLINK_NOFOLLOW);
+        let (there, wanted) = (status(new).map_err(&system)?, status(existing).map_err(&system)?);
+        if same_file(&there, &wanted) {
+            return Ok(());
+        }
+        // An earlier run may have met this name first and made an output of its own for it.
+        let is_ours = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+            && is_unchanged(&wanted, &there);
+        if !self.options.overwrite && !is_ours {
+            return Err(FileError::Differs(new.display().to_string()));
+        }
+        link_over(target.as_fd(), existing, new).map_err(&system)
+    }
+
+    /// Removes the sources of links, when the links are on the device. What they link to was
+    /// verified before its own source was removed.
+    fn remove_further_names(&self, root: &Directory, target: &impl AsFd, linked: &[Further]) {
+        let synced =
+            syncfs(target).map_err(FileError::system("sync its output, so the source was kept"));
+        for Further { name, status } in linked {
+            let removed = synced.clone().and_then(|()| {
+                let system = FileError::system("remove the source");
+                let there = statat(&root.source, &name.source, AtFlags::SYMLINK_NOFOLLOW);
+                let there = there.map_err(&system)?;
+                if !same_file(&there, status) || !is_unchanged(status, &there) {
+                    return Err(FileError::Changed);
+                }
+                unlinkat(&root.source, &name.source, AtFlags::empty()).map_err(&system)
+            });
+            if let Err(error) = removed {
+                self.record.failed(&name.source, error);
+            }
+        }
+    }
+}
+
+fn identity(status: &Stat) -> (u64, u64) {
+    (status.st_dev, status.st_ino)
 }

@@ -82,7 +82,9 @@ pub fn process(
     let cipher = keys.primary().cipher();
     let seats = seats::able(&options.seats, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
-    let outputs = Outputs::new(options.overwrite);
+    // A resumed run replaces complete outputs whose source is yet to be removed, after it has
+    // refused those that are something else.
+    let outputs = Outputs::new(options.overwrite || options.resume && options.remove_source);
     let work = TreeWork::new(operation, keys, source, options, &outputs, seats.len());
 
     let statistics =

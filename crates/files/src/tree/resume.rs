@@ -33,10 +33,15 @@ impl TreeWork<'_> {
             Err(errno) => return Err(FileError::System { action: "look at its output", errno }),
         };
         if self.is_output_of(&there, source) {
+            // Sources are removed only when this very run has verified the output: make it again.
+            if self.options.remove_source {
+                return Ok(false);
+            }
+            self.links.done(source);
             self.record.skipped(source.length());
             return Ok(true);
         }
-        if self.outputs.replaces() {
+        if self.options.overwrite {
             return Ok(false);
         }
         Err(FileError::Differs(item.target.to_string_lossy().into_owned()))

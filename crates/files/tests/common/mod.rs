@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
+pub mod child;
+pub mod scene;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,0 +1,125 @@
+//! Operations in a process of their own, which can be made to fail and be killed.
+//!
+//! The process is the test program itself: each test file that uses this has a test `child`,
+//! which does nothing unless it finds an errand in its environment.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use evener_files::{KeyRing, Operation, Options, process};
+
+use super::{every_key_ring, options};
+
+/// What a process is to do.
+#[derive(Clone)]
+pub struct Errand<'a> {
+    pub operation: Operation,
+    /// The name of one of [`every_key_ring`].
+    pub keys: &'a str,
+    pub source: &'a Path,
+    pub target: &'a Path,
+    pub flags: Flags,
+}
+
+/// The options that matter for what is left behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flags {
+    pub overwrite: bool,
+    pub resume: bool,
+    pub remove_source: bool,
+    pub durable: bool,
+}
+
+impl Flags {
+    /// The same in the form in which the library takes them.
+    pub fn options(self) -> Options {
+        let Flags { overwrite, resume, remove_source, durable } = self;
+        // So short buffers that a long file has several segments.
+        let memory = 4 * (70 << 10);
+        Options { memory, overwrite, resume, remove_source, durable, ..options() }
+    }
+}
+
+impl Errand<'_> {
+    /// The command that does it. It exits with 0 when all was done, 1 when files failed and 2
+    /// when it could not begin; the failures are lines on standard error.
+    pub fn command(&self) -> Command {
+        let Flags { overwrite, resume, remove_source, durable } = self.flags;
+        let flags = [overwrite, resume, remove_source, durable];
+        let flags: String = flags.map(|flag| if flag { '1' } else { '0' }).iter().collect();
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .args(["--exact", "child", "--nocapture", "--quiet"])
+            .env(OPERATION, self.operation.name())
+            .env(KEYS, self.keys)
+            .env(SOURCE, self.source)
+            .env(TARGET, self.target)
+            .env(FLAGS, flags)
+            .env("RUST_BACKTRACE", "0");
+        command
+    }
+
+    /// Does it in this process.
+    pub fn perform(&self) -> evener_files::Report {
+        let keys = key_ring(self.keys);
+        let options = self.flags.options();
+        process(self.operation, &keys, self.source, Some(self.target), &options).unwrap()
+    }
+}
+
+/// Does the errand in the environment, if there is one, and ends the process.
+pub fn serve() {
+    let Ok(operation) = env::var(OPERATION) else { return };
+    let operation = match operation.as_str() {
+        "encrypt" => Operation::Encrypt,
+        _ => Operation::Decrypt,
+    };
+    let keys = key_ring(&env::var(KEYS).unwrap());
+    let [source, target] = [SOURCE, TARGET].map(|name| PathBuf::from(env::var_os(name).unwrap()));
+    let flags = env::var(FLAGS).unwrap();
+    let flag = |index: usize| flags.as_bytes()[index] == b'1';
+    let flags =
+        Flags { overwrite: flag(0), resume: flag(1), remove_source: flag(2), durable: flag(3) };
+    let status = match process(operation, &keys, &source, Some(&target), &flags.options()) {
+        Ok(report) => {
+            for failure in &report.failures {
+                eprintln!("{}: {}", failure.path.display(), failure.error);
+            }
+            i32::from(!report.is_success())
+        }
+        Err(failure) => {
+            eprintln!("{}: {}", failure.path.display(), failure.error);
+            2
+        }
+    };
+    std::process::exit(status);
+}
+
+pub fn key_ring(name: &str) -> KeyRing {
+    let mut rings = every_key_ring().into_iter();
+    rings.find(|ring| ring.0 == name).unwrap().1
+}
+
+/// The library that makes system calls fail, built with the C compiler that the vendored
+/// OpenSSL needs as well.
+pub fn shim() -> &'static Path {
+    static SHIM: OnceLock<PathBuf> = OnceLock::new();
+    SHIM.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shim/faults.c");
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("faults-{}.so", std::process::id()));
+        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let mut command = Command::new(compiler);
+        command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&built).arg(source).arg("-ldl");
+        assert!(command.status().unwrap().success(), "the shim does not build");
+        built
+    })
+}
+
+const OPERATION: &str = "EVENER_TEST_OPERATION";
+const KEYS: &str = "EVENER_TEST_KEYS";
+const SOURCE: &str = "EVENER_TEST_SOURCE";
+const TARGET: &str = "EVENER_TEST_TARGET";
+const FLAGS: &str = "EVENER_TEST_FLAGS";

@@ -1,0 +1,89 @@
+//! Files with several names, symbolic links, and names that collide.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use common::{bytes, cobblestone, home, options};
+use evener_files::{FileError, Operation, Options, process};
+
+#[test]
+fn a_link_is_never_made_to_what_was_there_before() {
+    for remove_source in [false, true] {
+        let home = home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        fs::create_dir(&sealed).unwrap();
+        fs::write(plain.join("one"), bytes(1000)).unwrap();
+        fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
+        // Whichever name is met first can't be written, so nor can the other.
+        for (occupied, free) in [("one", "two"), ("two", "one")] {
+            let occupied = sealed.join(format!("{occupied}.enc"));
+            fs::write(&occupied, b"something else").unwrap();
+            let options = Options { remove_source, ..options() };
+            let report =
+                process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options)
+                    .unwrap();
+            assert!(!report.failures.is_empty());
+            assert_eq!(fs::read(&occupied).unwrap(), b"something else");
+            let other = sealed.join(format!("{free}.enc"));
+            if other.exists() {
+                let same = other.metadata().unwrap().ino() == occupied.metadata().unwrap().ino();
+                assert!(!same, "linked to something else");
+                fs::remove_file(&other).unwrap();
+            }
+            assert_eq!(fs::read(plain.join(occupied.file_stem().unwrap())).unwrap(), bytes(1000));
+            fs::remove_file(&occupied).unwrap();
+            let _ = fs::hard_link(plain.join("one"), plain.join("two"));
+            let _ = fs::hard_link(plain.join("two"), plain.join("one"));
+        }
+    }
+}
+
+#[test]
+fn resuming_links_what_an_earlier_run_made_apart() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("one"), bytes(1000)).unwrap();
+    fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
+    for name in ["one", "two"] {
+        let (from, to) = (plain.join(name), sealed.join(format!("{name}.enc")));
+        fs::create_dir_all(&sealed).unwrap();
+        process(Operation::Encrypt, &cobblestone(), &from, Some(&to), &options()).unwrap();
+    }
+    let resuming = Options { resume: true, ..options() };
+    let report =
+        process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &resuming).unwrap();
+    assert!(report.is_success(), "{:?}", report.failures);
+    let inode = |name: &str| fs::metadata(sealed.join(name)).unwrap().ino();
+    assert_eq!(inode("one.enc"), inode("two.enc"));
+    assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+
+    // What is not an output of this file is left alone.
+    fs::remove_file(sealed.join("two.enc")).unwrap();
+    fs::write(sealed.join("two.enc"), b"mine").unwrap();
+    let report =
+        process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &resuming).unwrap();
+    let differs = report.failures.iter().any(|f| matches!(f.error, FileError::Differs(_)));
+    assert!(differs, "{:?}", report.failures);
+    assert_eq!(fs::read(sealed.join("two.enc")).unwrap(), b"mine");
+}
+
+#[test]
+fn resuming_removes_the_sources_that_an_earlier_run_kept() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("one"), bytes(1000)).unwrap();
+    fs::write(plain.join("two"), bytes(2000)).unwrap();
+    process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options()).unwrap();
+    fs::write(plain.join("two"), b"changed since").unwrap();
+    let moving = Options { resume: true, remove_source: true, ..options() };
+    let report =
+        process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &moving).unwrap();
+    assert_eq!(report.failures.len(), 1, "{:?}", report.failures);
+    assert!(!plain.join("one").exists());
+    assert_eq!(fs::read(plain.join("two")).unwrap(), b"changed since");
+}
