@@ -1,0 +1,149 @@
+//! Every system call that matters fails once, at its first, second, … Nth time.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use common::child::{Flags, serve, shim};
+use common::scene::{Scene, fill_small};
+use evener_files::Operation;
+
+#[test]
+fn child() {
+    serve();
+}
+
+/// What is made to happen, as `EVENER_FAULT_DO` takes it, and how it reads in a message.
+#[derive(Clone, Copy)]
+struct Fault {
+    action: &'static str,
+    message: &'static str,
+}
+
+const EIO: Fault = Fault { action: "5", message: "Input/output error" };
+const ENOSPC: Fault = Fault { action: "28", message: "No space left on device" };
+const EDQUOT: Fault = Fault { action: "122", message: "quota exceeded" };
+const EMFILE: Fault = Fault { action: "24", message: "Too many open files" };
+/// What a call is to be repeated after: no failure at all.
+const EINTR: Fault = Fault { action: "4", message: "" };
+const SHORT: Fault = Fault { action: "short", message: "" };
+
+/// The calls, with the faults that each may meet.
+const CALLS: &[(&str, &[Fault])] = &[
+    ("pread", &[EIO, EINTR, SHORT]),
+    ("pwrite", &[ENOSPC, EIO, EDQUOT, EINTR, SHORT]),
+    ("openat", &[EMFILE, EIO]),
+    ("linkat", &[ENOSPC, EIO]),
+    ("renameat", &[EIO, ENOSPC]),
+    ("renameat2", &[EIO]),
+    ("futimens", &[EIO]),
+    ("fchmod", &[EIO]),
+    ("ftruncate", &[EIO]),
+    ("fstat", &[EIO]),
+    ("fstatat", &[EIO]),
+    ("readdir", &[EIO]),
+    ("mkdirat", &[ENOSPC]),
+    ("symlinkat", &[ENOSPC]),
+    ("readlinkat", &[EIO]),
+    ("syncfs", &[EIO]),
+];
+
+/// Calls some of which spoil nothing when they fail: they look whether something that is done
+/// anyway can be left out.
+const PERHAPS_HARMLESS: &[&str] = &["fstatat", "readlinkat"];
+
+fn run(scene: &Scene, call: &str, fault: Fault, nth: usize, tmpfile: bool) -> Output {
+    let mut command = scene.command();
+    command
+        .env("LD_PRELOAD", shim())
+        .env("EVENER_FAULT_BELOW", scene.source().parent().unwrap())
+        .env("EVENER_FAULT_CALL", call)
+        .env("EVENER_FAULT_NTH", nth.to_string())
+        .env("EVENER_FAULT_DO", fault.action)
+        .env("EVENER_FAULT_MARK", scene.mark());
+    if !tmpfile {
+        command.env("EVENER_FAULT_NO_TMPFILE", "1");
+    }
+    command.output().unwrap()
+}
+
+/// Lets each call fail at each of its times, until there are no more.
+fn fail_everything(operation: Operation, keys: &'static str, flags: Flags, tmpfile: bool) {
+    let scene = Scene::new(operation, keys, flags, fill_small);
+    let mut reached = 0;
+    for &(call, faults) in CALLS {
+        for (rank, &fault) in faults.iter().enumerate() {
+            for nth in 1.. {
+                // The first fault is tried everywhere, its relatives at some places.
+                if rank > 0 && ![1, 2, 3, 5, 8].contains(&nth) {
+                    if nth > 8 {
+                        break;
+                    }
+                    continue;
+                }
+                scene.reset();
+                let output = run(&scene, call, fault, nth, tmpfile);
+                let errors = String::from_utf8_lossy(&output.stderr);
+                let what = format!(
+                    "{operation:?} {keys} {flags:?}, tmpfile {tmpfile}, {call} {nth} {}: {errors}",
+                    fault.action
+                );
+                let status = output.status.code().unwrap_or_else(|| panic!("{what}: died"));
+                let fired = scene.mark().exists();
+                reached += usize::from(fired);
+                assert!((0..=2).contains(&status), "{what}: status {status}");
+                scene.assert_whole(&what);
+                scene.assert_no_leftovers(&what);
+                let spoils = fired && !fault.message.is_empty();
+                if !spoils {
+                    assert_eq!(status, 0, "{what}");
+                } else if status != 0 || !PERHAPS_HARMLESS.contains(&call) {
+                    assert_ne!(status, 0, "{what}: reported as success");
+                    assert!(errors.contains(fault.message), "{what}: the cause is not named");
+                    let names = |path: PathBuf| errors.contains(path.to_str().unwrap());
+                    assert!(names(scene.source()) || names(scene.target()), "{what}: no name");
+                }
+                scene.assert_resumes(&what);
+                if !fired {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(reached > 50, "only {reached} faults were met");
+}
+
+const FRESH: Flags =
+    Flags { overwrite: false, resume: false, remove_source: false, durable: false };
+const REPLACING: Flags = Flags { overwrite: true, ..FRESH };
+const MOVING: Flags = Flags { remove_source: true, ..FRESH };
+const DURABLE: Flags = Flags { durable: true, ..FRESH };
+
+#[test]
+fn encrypting() {
+    fail_everything(Operation::Encrypt, "cobblestone-256", FRESH, true);
+}
+
+#[test]
+fn decrypting() {
+    fail_everything(Operation::Decrypt, "cobblestone-256", FRESH, true);
+}
+
+#[test]
+fn without_nameless_files() {
+    fail_everything(Operation::Encrypt, "openssl aes-256-cbc", DURABLE, false);
+    fail_everything(Operation::Decrypt, "cobblestone-256", REPLACING, false);
+}
+
+#[test]
+fn replacing() {
+    fail_everything(Operation::Encrypt, "cobblestone-256", REPLACING, true);
+    fail_everything(Operation::Decrypt, "openssl aes-256-cbc", REPLACING, true);
+}
+
+#[test]
+fn removing_the_source() {
+    fail_everything(Operation::Encrypt, "cobblestone-256", MOVING, true);
+    fail_everything(Operation::Decrypt, "cobblestone-256", MOVING, true);
+}

@@ -1,0 +1,207 @@
+/*
+ * Lets chosen system calls fail, for tests: a library to LD_PRELOAD.
+ *
+ *   EVENER_FAULT_BELOW=PATH      only calls on files below PATH count
+ *   EVENER_FAULT_NAME=TEXT       of those, only calls whose file's path contains TEXT
+ *   EVENER_FAULT_CALL=NAME       the call, by its POSIX name: pwrite, openat, linkat, ...
+ *   EVENER_FAULT_NTH=N           the Nth such call fails; 0: all of them
+ *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked
+ *   EVENER_FAULT_MARK=PATH       made when a call was made to fail
+ *   EVENER_FAULT_NO_TMPFILE=1    O_TMPFILE is not supported
+ *
+ * 32-bit systems are not served: there, the names without 64 have other types.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+static int calls;
+
+static int matches(const char *variable, const char *text, int prefix)
+{
+    const char *wanted = getenv(variable);
+    if (wanted == NULL)
+        return 1;
+    return prefix ? strncmp(text, wanted, strlen(wanted)) == 0 : strstr(text, wanted) != NULL;
+}
+
+/* The path of `name` below the directory `fd`, or of `fd` itself. */
+static void path_of(int fd, const char *name, char *path, size_t size)
+{
+    size_t length = 0;
+    if (name == NULL || name[0] != '/') {
+        char link[64];
+        if (fd == AT_FDCWD)
+            snprintf(link, sizeof link, "/proc/self/cwd");
+        else
+            snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        long read = syscall(SYS_readlinkat, AT_FDCWD, link, path, size - 1);
+        length = read > 0 ? (size_t)read : 0;
+        path[length] = 0;
+    }
+    if (name != NULL)
+        snprintf(path + length, size - length, "%s%s", name[0] == '/' ? "" : "/", name);
+}
+
+enum verdict { GO_ON, FAIL, SHORT };
+
+/* Decides about one call, and sets errno when it is to fail. */
+static enum verdict judge(const char *call, int fd, const char *name)
+{
+    const char *wanted = getenv("EVENER_FAULT_CALL");
+    if (wanted == NULL || strcmp(wanted, call) != 0)
+        return GO_ON;
+    char path[8192];
+    path_of(fd, name, path, sizeof path);
+    if (!matches("EVENER_FAULT_BELOW", path, 1) || !matches("EVENER_FAULT_NAME", path, 0))
+        return GO_ON;
+    const char *nth = getenv("EVENER_FAULT_NTH");
+    int number = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+    int due = nth == NULL ? 0 : atoi(nth);
+    if (due != 0 && number != due)
+        return GO_ON;
+    const char *mark = getenv("EVENER_FAULT_MARK");
+    if (mark != NULL) {
+        long made = syscall(SYS_openat, AT_FDCWD, mark, O_CREAT | O_WRONLY, 0600);
+        if (made >= 0)
+            syscall(SYS_close, made);
+    }
+    const char *what = getenv("EVENER_FAULT_DO");
+    if (what != NULL && strcmp(what, "short") == 0)
+        return SHORT;
+    errno = what == NULL ? EIO : atoi(what);
+    return FAIL;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* A call that is passed on as it is unless it is to fail. */
+#define PASS(type, name, parameters, arguments, fd, path) \
+    type name parameters \
+    { \
+        return judge(#name, fd, path) != GO_ON ? (type)-1 : REAL(name) arguments; \
+    }
+
+#define TRANSFER(name, call, pointer, ...) \
+    ssize_t name(int fd, pointer buffer, size_t count __VA_OPT__(,) __VA_ARGS__)
+
+#define TRANSFER_BODY(name, call, ...) \
+    { \
+        switch (judge(call, fd, NULL)) { \
+        case FAIL: \
+            return -1; \
+        case SHORT: \
+            count = count > 1 ? 1 : count; \
+            break; \
+        case GO_ON: \
+            break; \
+        } \
+        return REAL(name)(fd, buffer, count __VA_OPT__(,) __VA_ARGS__); \
+    }
+
+TRANSFER(read, "read", void *) TRANSFER_BODY(read, "read")
+TRANSFER(write, "write", const void *) TRANSFER_BODY(write, "write")
+TRANSFER(pread, "pread", void *, off_t offset) TRANSFER_BODY(pread, "pread", offset)
+TRANSFER(pread64, "pread", void *, off64_t offset) TRANSFER_BODY(pread64, "pread", offset)
+TRANSFER(pwrite, "pwrite", const void *, off_t offset) TRANSFER_BODY(pwrite, "pwrite", offset)
+TRANSFER(pwrite64, "pwrite", const void *, off64_t offset) TRANSFER_BODY(pwrite64, "pwrite", offset)
+
+static int open_at(int directory, const char *path, int flags, mode_t mode)
+{
+    if ((flags & O_TMPFILE) == O_TMPFILE && getenv("EVENER_FAULT_NO_TMPFILE") != NULL) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    if (judge("openat", directory, path) != GO_ON)
+        return -1;
+    return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+#define MODE(flags) \
+    mode_t mode = 0; \
+    if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+        va_list list; \
+        va_start(list, flags); \
+        mode = va_arg(list, mode_t); \
+        va_end(list); \
+    }
+
+int openat(int directory, const char *path, int flags, ...)
+{
+    MODE(flags)
+    return open_at(directory, path, flags, mode);
+}
+
+int openat64(int directory, const char *path, int flags, ...)
+{
+    MODE(flags)
+    return open_at(directory, path, flags, mode);
+}
+
+PASS(int, linkat, (int from_directory, const char *from, int directory, const char *path, int flags),
+     (from_directory, from, directory, path, flags), directory, path)
+PASS(int, renameat, (int from_directory, const char *from, int directory, const char *path),
+     (from_directory, from, directory, path), directory, path)
+PASS(int, renameat2,
+     (int from_directory, const char *from, int directory, const char *path, unsigned int flags),
+     (from_directory, from, directory, path, flags), directory, path)
+PASS(int, unlinkat, (int directory, const char *path, int flags), (directory, path, flags),
+     directory, path)
+PASS(int, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode),
+     directory, path)
+PASS(int, symlinkat, (const char *text, int directory, const char *path), (text, directory, path),
+     directory, path)
+PASS(ssize_t, readlinkat, (int directory, const char *path, char *buffer, size_t size),
+     (directory, path, buffer, size), directory, path)
+PASS(int, fsync, (int fd), (fd), fd, NULL)
+PASS(int, fdatasync, (int fd), (fd), fd, NULL)
+PASS(int, syncfs, (int fd), (fd), fd, NULL)
+PASS(int, futimens, (int fd, const struct timespec times[2]), (fd, times), fd, NULL)
+PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), fd, NULL)
+PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), fd, NULL)
+
+int ftruncate(int fd, off_t length)
+{
+    return judge("ftruncate", fd, NULL) != GO_ON ? -1 : REAL(ftruncate)(fd, length);
+}
+
+int ftruncate64(int fd, off64_t length)
+{
+    return judge("ftruncate", fd, NULL) != GO_ON ? -1 : REAL(ftruncate64)(fd, length);
+}
+
+int fstat64(int fd, struct stat64 *status)
+{
+    return judge("fstat", fd, NULL) != GO_ON ? -1 : REAL(fstat64)(fd, status);
+}
+
+int fstatat64(int directory, const char *restrict path, struct stat64 *restrict status, int flags)
+{
+    if (judge("fstatat", directory, path) != GO_ON)
+        return -1;
+    return REAL(fstatat64)(directory, path, status, flags);
+}
+
+int statx(int directory, const char *restrict path, int flags, unsigned int mask,
+          struct statx *restrict status)
+{
+    if (judge("fstatat", directory, path) != GO_ON)
+        return -1;
+    return REAL(statx)(directory, path, flags, mask, status);
+}
+
+struct dirent64 *readdir64(DIR *directory)
+{
+    return judge("readdir", dirfd(directory), NULL) != GO_ON ? NULL : REAL(readdir64)(directory);
+}
