@@ -1,13 +1,14 @@
 //! A file that is written, and appears under its name only when it is complete.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
     AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, ftruncate, linkat, openat,
-    renameat, renameat_with, unlinkat,
+    renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
@@ -155,6 +156,8 @@ impl<D: AsFd> Output<D> {
         match link(&self.name) {
             // A link can't replace a file, but a rename can.
             Err(Errno::EXIST) if replace => {
+                // Tells `sweep` that somebody is at work.
+                let _ = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
                 let temporary = temporary_name();
                 link(&temporary)?;
                 self.rename(&temporary, true).inspect_err(|_| self.remove(&temporary))
@@ -211,9 +214,24 @@ pub(crate) fn link_over(
 ) -> Result<(), Errno> {
     let temporary = new.with_file_name(temporary_name());
     linkat(directory, existing, directory, &temporary, AtFlags::empty())?;
-    renameat(directory, &temporary, directory, new).inspect_err(|_| {
+    rename_or_remove(directory, &temporary, new)
+}
+
+/// Makes a symbolic link to `text`, in place of whatever but a directory has the name.
+pub(crate) fn symlink_over(
+    directory: BorrowedFd<'_>,
+    text: &CStr,
+    name: &CStr,
+) -> Result<(), Errno> {
+    let temporary = temporary_name();
+    symlinkat(text, directory, &temporary)?;
+    rename_or_remove(directory, temporary.as_ref(), OsStr::from_bytes(name.to_bytes()).as_ref())
+}
+
+fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> Result<(), Errno> {
+    renameat(directory, temporary, directory, to).inspect_err(|_| {
         // If this fails, `sweep` takes the file next time.
-        let _ = unlinkat(directory, &temporary, AtFlags::empty());
+        let _ = unlinkat(directory, temporary, AtFlags::empty());
     })
 }
 
@@ -227,17 +245,29 @@ pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let Ok(file) = openat(directory, name, flags, Mode::empty()) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            unlinkat(directory, name, AtFlags::empty())?;
+        let is_abandoned = match openat(directory, name, flags, Mode::empty()) {
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
+            // A symbolic link, which nobody works at for long.
+            Err(errno) => errno == Errno::LOOP,
+        };
+        if is_abandoned {
+            match unlinkat(directory, name, AtFlags::empty()) {
+                // Another process was quicker, or has given the file its name.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
         }
     }
     Ok(())
 }
 
-/// Whether a name is one that [`Outputs`] gives to unfinished files.
+/// Whether a name is one that [`Outputs`] gives to unfinished files: its prefix, 16 hexadecimal
+/// digits and its suffix.
 pub(crate) fn is_temporary_name(name: &[u8]) -> bool {
-    name.starts_with(TEMPORARY_PREFIX.as_bytes()) && name.ends_with(TEMPORARY_SUFFIX.as_bytes())
+    let middle = name.strip_prefix(TEMPORARY_PREFIX.as_bytes());
+    middle
+        .and_then(|rest| rest.strip_suffix(TEMPORARY_SUFFIX.as_bytes()))
+        .is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 const TEMPORARY_PREFIX: &str = ".evener-";

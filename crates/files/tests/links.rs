@@ -3,7 +3,8 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 
 use common::{bytes, cobblestone, home, options};
 use evener_files::{FileError, Operation, Options, process};
@@ -86,4 +87,58 @@ fn resuming_removes_the_sources_that_an_earlier_run_kept() {
     assert_eq!(report.failures.len(), 1, "{:?}", report.failures);
     assert!(!plain.join("one").exists());
     assert_eq!(fs::read(plain.join("two")).unwrap(), b"changed since");
+}
+
+#[test]
+fn a_symbolic_link_never_takes_the_place_of_an_output() {
+    for overwrite in [false, true] {
+        let home = home();
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        for number in 0..80 {
+            fs::write(plain.join(number.to_string()), bytes(number)).unwrap();
+            symlink("elsewhere", plain.join(format!("{number}.enc"))).unwrap();
+        }
+        let options = Options { overwrite, ..options() };
+        let run = |operation, from, to| {
+            process(operation, &cobblestone(), from, Some(to), &options).unwrap()
+        };
+        let report = run(Operation::Encrypt, &plain, &sealed);
+        assert_eq!((report.files, report.symlinks, report.failures.len()), (80, 0, 80));
+        assert!(report.failures.iter().all(|f| f.path.extension().is_some()));
+
+        for number in 0..80 {
+            symlink("elsewhere", sealed.join(number.to_string())).unwrap();
+        }
+        let report = run(Operation::Decrypt, &sealed, &back);
+        assert_eq!((report.files, report.symlinks, report.failures.len()), (80, 0, 80));
+        for number in 0..80 {
+            assert_eq!(fs::read(back.join(number.to_string())).unwrap(), bytes(number));
+        }
+    }
+}
+
+#[test]
+fn symbolic_links_are_replaced_at_once() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::create_dir(&sealed).unwrap();
+    symlink("new", plain.join("link")).unwrap();
+    symlink("old", sealed.join("link")).unwrap();
+    // What a killed process may leave, and what only looks like it.
+    symlink("new", sealed.join(".evener-0123456789abcdef.part")).unwrap();
+    fs::write(sealed.join(".evener-fedcba9876543210.part"), b"half").unwrap();
+    fs::write(sealed.join(".evener-notes.part"), b"mine").unwrap();
+    let run = |options| {
+        process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap()
+    };
+    assert!(matches!(run(options()).failures[0].error, FileError::Exists(_)));
+    assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("old"));
+    assert!(run(Options { overwrite: true, ..options() }).is_success());
+    assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("new"));
+    let mut left: Vec<_> =
+        fs::read_dir(&sealed).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".evener-notes.part", "link"]);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use evener_pipeline::Queue;
 use rustix::fs::{
     AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat,
-    statat, symlinkat, unlinkat,
+    statat, symlinkat,
 };
 use rustix::io::Errno;
 
@@ -17,7 +17,7 @@ use super::directory::{Directory, Item};
 use super::endpoints::{same_file, target_name};
 use super::work::{Task, TreeWork};
 use super::{Operation, finish::Visited};
-use crate::output::{is_temporary_name, sweep};
+use crate::output::{is_temporary_name, sweep, symlink_over};
 use crate::{FileError, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
 /// A directory on the way down, with the subdirectories that are yet to be entered.
@@ -197,16 +197,16 @@ impl TreeWork<'_> {
             self.directories.count_symlink();
             return Ok(());
         };
+        self.refuse_collision(directory, OsStr::from_bytes(name.to_bytes()))?;
         let text = readlinkat(&directory.source, name, Vec::new())
             .map_err(FileError::system("read the link"))?;
-        let make = || symlinkat(text.as_c_str(), target, name);
-        let mut made = make();
+        let mut made = symlinkat(text.as_c_str(), target, name);
         if made == Err(Errno::EXIST) {
             let is_same = readlinkat(target, name, Vec::new()).is_ok_and(|there| there == text);
             if is_same && (self.options.resume || self.options.overwrite) {
                 made = Ok(());
             } else if self.options.overwrite {
-                made = unlinkat(target, name, AtFlags::empty()).and_then(|()| make());
+                made = symlink_over(target.as_fd(), &text, name);
             }
         }
         match made {
@@ -220,6 +220,26 @@ impl TreeWork<'_> {
             crate::metadata::set_link_times(target.as_fd(), name, &status);
         }
         self.directories.count_symlink();
+        Ok(())
+    }
+}
+
+impl TreeWork<'_> {
+    /// Refuses a symbolic link that has the name of the output of a file beside it. Of all names
+    /// only those of links and directories stay as they are, and only a link could replace, or
+    /// be replaced by, such an output.
+    fn refuse_collision(&self, directory: &Directory, name: &OsStr) -> Result<(), FileError> {
+        let back = match self.operation {
+            Operation::Encrypt => Operation::Decrypt,
+            Operation::Decrypt | Operation::Verify => Operation::Encrypt,
+        };
+        let Some(file) = target_name(back, name, &self.options.suffix) else { return Ok(()) };
+        let is_file = statat(&directory.source, &file, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
+        if is_file && self.options.selection.takes_file(&directory.path_of(&file)) {
+            let file = file.display();
+            return Err(FileError::Refused(format!("has the name of the output of `{file}`")));
+        }
         Ok(())
     }
 }
