@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{assert_same_tree, bytes, cobblestone, every_key_ring, options, snapshot};
-use evener_files::{Control, Operation, Options, Report, process};
+use evener_files::{Control, FileError, Operation, Options, Report, process};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
@@ -125,6 +125,14 @@ fn sources_are_removed_only_when_asked() {
         let removing = Options { remove_source: true, ..options() };
         let encrypted = encrypt(&keys, &plain, &sealed, &removing);
         assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+        if !keys.primary().cipher().is_authenticated() {
+            // A wrong key would go unnoticed, and the only copy be gone.
+            let before = snapshot(&sealed);
+            let refused = process(Operation::Decrypt, &keys, &sealed, Some(&back), &removing);
+            assert!(matches!(refused.unwrap_err().error, FileError::Refused(_)), "{name}");
+            assert_eq!(snapshot(&sealed), before, "{name}");
+            continue;
+        }
         let decrypted = decrypt(&keys, &sealed, &back, &removing);
         assert!(decrypted.is_success(), "{name}: {:?}", decrypted.failures);
         for gone in [&plain, &sealed] {

@@ -24,7 +24,7 @@ use std::time::Instant;
 use evener_core::Direction;
 
 use crate::output::Outputs;
-use crate::{Failure, KeyRing, Options, Report, seats};
+use crate::{Failure, FileError, KeyRing, Options, Report, seats};
 
 use endpoints::Endpoints;
 use work::TreeWork;
@@ -69,7 +69,8 @@ impl Operation {
 ///
 /// # Errors
 /// When the operation could not begin: the source is not there, the target can't be made or
-/// lies inside the source, or no engine can do the cipher.
+/// lies inside the source, no engine can do the cipher, or sources are to be removed of which
+/// nothing tells whether they were decrypted with the right key.
 pub fn process(
     operation: Operation,
     keys: &KeyRing,
@@ -80,6 +81,9 @@ pub fn process(
     let started = Instant::now();
     let fail = |error| Failure { path: source.to_owned(), error };
     let cipher = keys.primary().cipher();
+    if operation == Operation::Decrypt && options.remove_source && !cipher.is_authenticated() {
+        return Err(fail(FileError::Refused(NO_PROOF.to_owned())));
+    }
     let seats = seats::able(&options.seats, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
@@ -102,6 +106,9 @@ pub fn process(
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
+
+const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong key can go \
+    unnoticed: decrypting does not remove them";
 
 /// How many tasks wait at most. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;
