@@ -182,6 +182,7 @@ impl TreeWork<'_> {
             self.record.notice(&directory.path_of(name), reason);
             return Ok(Entry::Done);
         };
+        self.refuse_key_name(directory, &target)?;
         if self.options.measure_total {
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let status = status.map_or_else(|| statat(&directory.source, name, flags), Ok);
@@ -197,6 +198,7 @@ impl TreeWork<'_> {
             self.directories.count_symlink();
             return Ok(());
         };
+        self.refuse_key_name(directory, OsStr::from_bytes(name.to_bytes()))?;
         self.refuse_collision(directory, OsStr::from_bytes(name.to_bytes()))?;
         let text = readlinkat(&directory.source, name, Vec::new())
             .map_err(FileError::system("read the link"))?;
@@ -225,6 +227,16 @@ impl TreeWork<'_> {
 }
 
 impl TreeWork<'_> {
+    /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
+    fn refuse_key_name(&self, directory: &Directory, target: &OsStr) -> Result<(), FileError> {
+        let sealing = self.operation == Operation::Encrypt;
+        if sealing && directory.path.as_os_str().is_empty() && is_wrapped_key(target) {
+            let reason = "its output would have the name of the tree's wrapped key";
+            return Err(FileError::Refused(reason.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Refuses a symbolic link that has the name of the output of a file beside it. Of all names
     /// only those of links and directories stay as they are, and only a link could replace, or
     /// be replaced by, such an output.
@@ -255,9 +267,15 @@ enum Entry {
 /// workers end together.
 const BATCH: usize = 32;
 
+/// Whether a name is that of a tree's wrapped key: `evener-key.age`, `evener-key-2.age` …
 fn is_wrapped_key(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    name.starts_with(WRAPPED_KEY_PREFIX.as_bytes()) && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
+    let middle = name.as_bytes().strip_prefix(WRAPPED_KEY_PREFIX.as_bytes());
+    let middle = middle.and_then(|rest| rest.strip_suffix(WRAPPED_KEY_SUFFIX.as_bytes()));
+    match middle.map(|middle| middle.split_first()) {
+        Some(None) => true,
+        Some(Some((b'-', number))) => number.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
 }
 
 fn open_below(
