@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, statat, syncfs, unlinkat};
+use rustix::fs::{AtFlags, fstat, statat, syncfs, unlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, TargetDirectory};
@@ -30,9 +30,13 @@ pub(super) struct Finished {
 /// A sync costs a disk about as much for many files as for one, so files that must be durable
 /// are published in batches: sync all their content at once, give all of them their names, and
 /// sync again before any source is removed.
+///
+/// One batch is synced at a time, while the next gathers: more of them would keep too many
+/// files open.
 #[derive(Default)]
 pub(super) struct Committer {
     waiting: Mutex<Vec<Finished>>,
+    syncing: Mutex<()>,
 }
 
 impl TreeWork<'_> {
@@ -46,13 +50,16 @@ impl TreeWork<'_> {
         if waiting.len() < BATCH {
             return Ok(());
         }
+        // Whoever has another file to commit meanwhile waits for this as well.
+        let syncing = self.committer.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = std::mem::take(&mut *waiting);
         drop(waiting);
         self.commit_batch(batch);
+        drop(syncing);
         Ok(())
     }
 
-    /// Publishes the outputs that still wait.
+    /// Publishes the outputs that still wait, when no worker is left.
     pub(super) fn commit_waiting(&self) {
         let mut waiting = self.committer.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = std::mem::take(&mut *waiting);
@@ -76,8 +83,13 @@ impl TreeWork<'_> {
     }
 
     fn commit_batch(&self, mut batch: Vec<Finished>) {
-        let Some(output) = batch.first().map(|finished| finished.output.clone()) else { return };
-        if let Err(errno) = syncfs(output.as_fd()) {
+        // Usually one: a target tree may have other filesystems mounted in it.
+        let on_each = match one_on_each_filesystem(&batch) {
+            Ok(on_each) => on_each,
+            Err(errno) => return self.fail_all(batch, "read its output's status", errno),
+        };
+        let sync = || on_each.iter().try_for_each(|output| syncfs(output.as_fd()));
+        if let Err(errno) = sync() {
             self.fail_all(batch, "sync its output", errno);
             return;
         }
@@ -88,11 +100,15 @@ impl TreeWork<'_> {
                 false
             }
         });
-        if !self.options.remove_source {
+        // At the end of the operation only the root's filesystem is synced.
+        if !self.options.remove_source && on_each.len() < 2 {
             return;
         }
-        if let Err(errno) = syncfs(output.as_fd()) {
-            self.fail_all(batch, "sync its output, so the source was kept", errno);
+        if let Err(errno) = sync() {
+            self.fail_all(batch, "sync its output, so its source was kept", errno);
+            return;
+        }
+        if !self.options.remove_source {
             return;
         }
         for finished in batch {
@@ -122,6 +138,20 @@ impl TreeWork<'_> {
     }
 }
 
+/// One output of each filesystem that a batch lies on.
+fn one_on_each_filesystem(batch: &[Finished]) -> Result<Vec<Arc<Output<TargetDirectory>>>, Errno> {
+    let mut devices = Vec::new();
+    let mut outputs = Vec::new();
+    for finished in batch {
+        let device = fstat(finished.output.as_fd())?.st_dev;
+        if !devices.contains(&device) {
+            devices.push(device);
+            outputs.push(finished.output.clone());
+        }
+    }
+    Ok(outputs)
+}
+
 /// Removes a source whose output is verified, named and on the device, if its name still is
 /// the file that was read.
 fn remove_source(finished: &Finished) -> Result<(), FileError> {
@@ -136,5 +166,5 @@ fn remove_source(finished: &Finished) -> Result<(), FileError> {
         .map_err(FileError::system("remove the source"))
 }
 
-/// How many outputs are synced together. Each keeps two files open.
-const BATCH: usize = 128;
+/// How many outputs are synced together. Each keeps two files open, and at worst two directories.
+const BATCH: usize = 64;

@@ -159,7 +159,7 @@ impl TreeWork<'_> {
     /// verified before its own source was removed.
     fn remove_further_names(&self, root: &Directory, target: &impl AsFd, linked: &[Further]) {
         let synced =
-            syncfs(target).map_err(FileError::system("sync its output, so the source was kept"));
+            syncfs(target).map_err(FileError::system("sync its output, so its source was kept"));
         for Further { name, status } in linked {
             let removed = synced.clone().and_then(|()| {
                 let system = FileError::system("remove the source");
