@@ -75,10 +75,22 @@ impl Source {
     /// Checks that nobody has written to the file since it was opened.
     ///
     /// # Errors
-    /// [`FileError::Changed`] when its size or its time of change is another.
+    /// [`FileError::Changed`] when its size or its time of change is another, and
+    /// [`FileError::Refused`] when it has content but shows no size, as in /proc.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
+        if self.length() == 0 {
+            self.check_empty()?;
+        }
         let now = fstat(&self.file).map_err(FileError::system("read its status"))?;
         if is_unchanged(&self.status, &now) { Ok(()) } else { Err(FileError::Changed) }
+    }
+
+    fn check_empty(&self) -> Result<(), FileError> {
+        match retry_on_intr(|| pread(&self.file, &mut [0], 0)) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(FileError::Refused("has content but shows no size".to_owned())),
+            Err(errno) => Err(FileError::System { action: "read it", errno }),
+        }
     }
 }
 
