@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_pipeline::Worker;
-use rustix::fs::{Mode, OFlags, Stat, openat};
+use rustix::fs::{Mode, Stat};
 
-use super::directory::{Directory, Item, TargetDirectory};
+use super::directory::{Directory, Item, TargetDirectory, open_path};
 use super::endpoints::Endpoints;
 use super::work::TreeWork;
 use super::{Operation, commit};
@@ -151,9 +151,11 @@ impl TreeWork<'_> {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
         for directory in visited.iter().rev() {
-            let finished = open_both(root, target, directory).and_then(|(source, output)| {
-                self.metadata.apply(source.as_fd(), &directory.status, output.as_fd(), None)
-            });
+            let follow = self.options.follow_symlinks;
+            let finished =
+                open_both(root, target, directory, follow).and_then(|(source, output)| {
+                    self.metadata.apply(source.as_fd(), &directory.status, output.as_fd(), None)
+                });
             if let Err(error) = finished {
                 self.record.failed(&directory.path, error);
             }
@@ -165,10 +167,10 @@ fn open_both(
     root: &Directory,
     target: &OwnedFd,
     directory: &Visited,
+    follow: bool,
 ) -> Result<(OwnedFd, OwnedFd), FileError> {
-    let path = if directory.path.as_os_str().is_empty() { ".".as_ref() } else { &*directory.path };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let open = |below: &OwnedFd| openat(below, path, flags, Mode::empty());
-    let both = open(&root.source).and_then(|source| Ok((source, open(target)?)));
+    let source = open_path(root.source.as_fd(), &directory.path, follow);
+    let both =
+        source.and_then(|source| Ok((source, open_path(target.as_fd(), &directory.path, false)?)));
     both.map_err(FileError::system("set the output directory's metadata"))
 }
