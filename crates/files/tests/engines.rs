@@ -21,11 +21,9 @@ struct Disguise {
     batches_left: Arc<AtomicUsize>,
 }
 
-impl Disguise {
-    fn new(batch: usize, batches_left: usize) -> Arc<dyn Engine> {
-        let engine = evener_engines::find("openssl").unwrap();
-        Arc::new(Disguise { engine, batch, batches_left: Arc::new(batches_left.into()) })
-    }
+fn disguised(batch: usize, batches_left: usize) -> Arc<dyn Engine> {
+    let engine = evener_engines::find("openssl").unwrap();
+    Arc::new(Disguise { engine, batch, batches_left: Arc::new(batches_left.into()) })
 }
 
 impl Engine for Disguise {
@@ -92,7 +90,7 @@ fn batches_of_short_files_survive_a_long_one_among_them() {
         let home = home();
         let plain = home.path().join("plain");
         make_mixed_tree(&plain);
-        let options = options_with(vec![Disguise::new(16, usize::MAX)]);
+        let options = options_with(vec![disguised(16, usize::MAX)]);
         round_trip(&name, &keys, &plain, home.path(), &options);
     }
 }
@@ -111,8 +109,7 @@ fn what_one_engine_fails_another_does() {
                     (Operation::Verify, &sealed, None),
                     (Operation::Decrypt, &sealed, Some(&*back)),
                 ] {
-                    let seats =
-                        vec![Disguise::new(batch, batches), Disguise::new(batch, usize::MAX)];
+                    let seats = vec![disguised(batch, batches), disguised(batch, usize::MAX)];
                     let report = process(operation, &keys, from, to, &options_with(seats)).unwrap();
                     assert!(report.is_success(), "{name}: {operation:?}: {:?}", report.failures);
                     assert_eq!(report.files, 60, "{name}: {operation:?}");
@@ -130,7 +127,7 @@ fn when_no_engine_is_left_every_file_is_done_or_named() {
             let home = home();
             let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
             make_mixed_tree(&plain);
-            let seats = vec![Disguise::new(4, batches), Disguise::new(4, batches)];
+            let seats = vec![disguised(4, batches), disguised(4, batches)];
             let options = options_with(seats);
             let report =
                 process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
