@@ -6,7 +6,7 @@
 use std::fmt;
 use std::hint::black_box;
 
-use evener_core::{Cipher, Key};
+use evener_core::Key;
 use hmac::digest::FixedOutput;
 use hmac::digest::generic_array::GenericArray;
 use hmac::{Hmac, Mac};
@@ -18,41 +18,7 @@ use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
 use super::recipe::{Header, random};
-
-/// The suites of Cobblestone: which AES-GCM, and with it the key length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CobblestoneSuite {
-    /// Cobblestone-256.
-    Aes256Gcm,
-    /// Cobblestone-128.
-    Aes128Gcm,
-}
-
-impl CobblestoneSuite {
-    /// The suite's name, `cobblestone-256` or `cobblestone-128`.
-    pub fn name(self) -> &'static str {
-        match self {
-            CobblestoneSuite::Aes256Gcm => "cobblestone-256",
-            CobblestoneSuite::Aes128Gcm => "cobblestone-128",
-        }
-    }
-
-    /// The cipher of the chunks; its key length is also the input key's.
-    pub fn cipher(self) -> Cipher {
-        match self {
-            CobblestoneSuite::Aes256Gcm => Cipher::Aes256Gcm,
-            CobblestoneSuite::Aes128Gcm => Cipher::Aes128Gcm,
-        }
-    }
-
-    /// The name in the IANA registry of AEAD algorithms, which the derivation binds.
-    fn aead_name(self) -> &'static [u8] {
-        match self {
-            CobblestoneSuite::Aes256Gcm => b"AEAD_AES_256_GCM",
-            CobblestoneSuite::Aes128Gcm => b"AEAD_AES_128_GCM",
-        }
-    }
-}
+use crate::keys::CobblestoneSuite;
 
 /// A Cobblestone input key and context, ready to derive each file's key.
 ///
@@ -143,7 +109,7 @@ impl Cobblestone {
     }
 
     fn expand_block(&self, before: &[u8], salt: &[u8], number: u8, output: &mut [u8]) {
-        let aead = self.suite.aead_name();
+        let aead = aead_name(self.suite);
         let mut mac = Hmac::clone(&self.keyed);
         for part in [before, b"c2sp.org/chunked-encryption@v1+", aead, &[0], salt, &self.context] {
             mac.update(part);
@@ -167,6 +133,14 @@ impl Drop for Cobblestone {
 impl fmt::Debug for Cobblestone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cobblestone").field("suite", &self.suite).finish_non_exhaustive()
+    }
+}
+
+/// The name in the IANA registry of AEAD algorithms, which the derivation binds.
+fn aead_name(suite: CobblestoneSuite) -> &'static [u8] {
+    match suite {
+        CobblestoneSuite::Aes256Gcm => b"AEAD_AES_256_GCM",
+        CobblestoneSuite::Aes128Gcm => b"AEAD_AES_128_GCM",
     }
 }
 

@@ -44,11 +44,12 @@ mod tink;
 #[cfg(test)]
 mod tests;
 
-pub use cobblestone::{Cobblestone, CobblestoneSuite};
+pub use crate::keys::{CobblestoneSuite, HkdfHash, TinkKey};
+pub use cobblestone::Cobblestone;
 pub use error::FormatError;
 pub use file_cipher::{ChunkIv, FileCipher};
 pub use geometry::{Chunk, Ending, Geometry, Layout};
 pub use openssl_enc::{Digest, OpensslEnc, OpensslSecret, UnknownDigest};
 pub use recipe::{Header, Recipe};
 pub use recognise::{Guess, recognise};
-pub use tink::{HkdfHash, Tink, TinkKey};
+pub use tink::Tink;

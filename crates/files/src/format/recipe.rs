@@ -5,11 +5,12 @@ use std::fmt;
 use evener_core::{Cipher, Key};
 
 use super::FormatError;
-use super::cobblestone::{Cobblestone, CobblestoneSuite};
+use super::cobblestone::Cobblestone;
 use super::file_cipher::FileCipher;
 use super::geometry::Geometry;
 use super::openssl_enc::{OpensslEnc, OpensslSecret};
-use super::tink::{Tink, TinkKey};
+use super::tink::Tink;
+use crate::keys::{CobblestoneSuite, TinkKey};
 
 /// A format together with its secret: makes and reads any number of files, on any thread.
 ///

@@ -3,8 +3,6 @@
 //! Document: "AES-GCM-HKDF Streaming AEAD" in Tink's documentation,
 //! <https://developers.google.com/tink/streaming-aead/aes_gcm_hkdf_streaming>.
 
-use std::fmt;
-
 use evener_core::{Cipher, Key};
 use hkdf::Hkdf;
 use sha1::Sha1;
@@ -15,42 +13,7 @@ use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
 use super::recipe::{Header, random};
-
-/// The hash of HKDF.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the variants are the names")]
-pub enum HkdfHash {
-    Sha1,
-    Sha256,
-    Sha512,
-}
-
-/// A key of the kind AES-GCM-HKDF streaming, as a Tink keyset holds it.
-#[derive(Clone)]
-pub struct TinkKey {
-    /// The key's identifier within the keyset. Files do not carry it.
-    pub id: u32,
-    /// The key's secret value, as long as the derived key or longer.
-    pub value: Zeroizing<Vec<u8>>,
-    /// The hash that derives each file's key.
-    pub hash: HkdfHash,
-    /// Length of each file's AES key in bytes: 16 or 32.
-    pub derived_key_length: usize,
-    /// Length in bytes of a full segment in the file, tag included (and in the first, the
-    /// header): from `derived_key_length` + 25 to 2³¹ - 1.
-    pub segment_length: u32,
-}
-
-impl fmt::Debug for TinkKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TinkKey")
-            .field("id", &self.id)
-            .field("hash", &self.hash)
-            .field("derived_key_length", &self.derived_key_length)
-            .field("segment_length", &self.segment_length)
-            .finish_non_exhaustive()
-    }
-}
+use crate::keys::{HkdfHash, TinkKey};
 
 /// A Tink key and associated data, ready to derive each file's key.
 ///
@@ -71,21 +34,13 @@ impl Tink {
     /// # Errors
     /// [`FormatError::Parameters`] when Tink would refuse the key.
     pub fn new(key: TinkKey, aad: &[u8]) -> Result<Tink, FormatError> {
+        if let Some(flaw) = key.flaw() {
+            return Err(FormatError::Parameters(flaw));
+        }
         let cipher = match key.derived_key_length {
             16 => Cipher::Aes128Gcm,
-            32 => Cipher::Aes256Gcm,
-            _ => return Err(FormatError::Parameters("Tink's derived keys have 16 or 32 bytes")),
+            _ => Cipher::Aes256Gcm,
         };
-        if key.value.len() < cipher.key_length() {
-            return Err(FormatError::Parameters("the Tink key is shorter than its derived keys"));
-        }
-        let header_and_tag = cipher.key_length() + 24;
-        if key.segment_length as usize <= header_and_tag {
-            return Err(FormatError::Parameters("Tink's segments must hold more than the header"));
-        }
-        if key.segment_length > i32::MAX as u32 {
-            return Err(FormatError::Parameters("Tink's segments are shorter than 2 GiB"));
-        }
         Ok(Tink { key, cipher, aad: aad.into() })
     }
 

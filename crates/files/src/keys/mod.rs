@@ -13,6 +13,7 @@
 pub mod age;
 mod error;
 mod key_file;
+mod key_format;
 mod key_line;
 mod passphrase;
 mod random;
@@ -20,15 +21,17 @@ mod tink_json;
 mod tink_keyset;
 mod unlock;
 
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
-use evener_core::{Cipher, Key};
+use evener_core::Key;
 use zeroize::Zeroizing;
+
+use crate::KeyRing;
+use crate::format::{FormatError, Recipe};
 
 pub use error::{KeyError, MalformedKey};
 pub use key_file::create;
+pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
 pub use passphrase::Passphrase;
 pub use tink_keyset::{HkdfHash, TinkKey, TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
@@ -114,6 +117,26 @@ impl KeyMaterial {
         }
     }
 
+    /// What encrypts with this key (of a keyset with its primary key) and decrypts with all
+    /// there are. Files open only with the context that they were made with, which may be
+    /// empty; Tink calls it associated data.
+    ///
+    /// # Errors
+    /// When the key's parameters are not those of its format.
+    pub fn key_ring(&self, context: &[u8]) -> Result<KeyRing, FormatError> {
+        match self {
+            KeyMaterial::Cobblestone { suite, key } => {
+                Recipe::cobblestone(*suite, key, context).map(KeyRing::new)
+            }
+            KeyMaterial::Tink(keyset) => {
+                let primary = KeyRing::new(Recipe::tink(keyset.primary.clone(), context)?);
+                keyset.others.iter().try_fold(primary, |ring, other| {
+                    Ok(ring.with(Recipe::tink(other.clone(), context)?))
+                })
+            }
+        }
+    }
+
     /// The format that this key is for.
     pub fn format(&self) -> KeyFormat {
         match self {
@@ -127,94 +150,6 @@ impl KeyMaterial {
         }
     }
 }
-
-/// The variants of C2SP chunked encryption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CobblestoneSuite {
-    /// Cobblestone-256.
-    Aes256Gcm,
-    /// Cobblestone-128.
-    Aes128Gcm,
-}
-
-impl CobblestoneSuite {
-    /// Every suite.
-    pub const ALL: [CobblestoneSuite; 2] =
-        [CobblestoneSuite::Aes256Gcm, CobblestoneSuite::Aes128Gcm];
-
-    const LONGEST_KEY: usize = 32;
-
-    /// The name, such as `cobblestone-256`.
-    pub fn name(self) -> &'static str {
-        match self {
-            CobblestoneSuite::Aes256Gcm => "cobblestone-256",
-            CobblestoneSuite::Aes128Gcm => "cobblestone-128",
-        }
-    }
-
-    /// The cipher of the chunks.
-    pub fn cipher(self) -> Cipher {
-        match self {
-            CobblestoneSuite::Aes256Gcm => Cipher::Aes256Gcm,
-            CobblestoneSuite::Aes128Gcm => Cipher::Aes128Gcm,
-        }
-    }
-
-    /// The length in bytes of the key that files are encrypted with, and also of the one that
-    /// is derived from it for each file.
-    pub fn key_length(self) -> usize {
-        self.cipher().key_length()
-    }
-}
-
-/// The formats that `evener keygen` makes keys for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "the variants are the names")]
-pub enum KeyFormat {
-    #[default]
-    Cobblestone256,
-    Cobblestone128,
-    Tink,
-}
-
-impl KeyFormat {
-    /// Every format, the default one first.
-    pub const ALL: &'static [KeyFormat] =
-        &[KeyFormat::Cobblestone256, KeyFormat::Cobblestone128, KeyFormat::Tink];
-
-    /// The name, such as `cobblestone-256`.
-    pub fn name(self) -> &'static str {
-        match self {
-            KeyFormat::Cobblestone256 => CobblestoneSuite::Aes256Gcm.name(),
-            KeyFormat::Cobblestone128 => CobblestoneSuite::Aes128Gcm.name(),
-            KeyFormat::Tink => "tink",
-        }
-    }
-}
-
-impl fmt::Display for KeyFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for KeyFormat {
-    type Err = UnknownKeyFormat;
-
-    fn from_str(name: &str) -> Result<Self, UnknownKeyFormat> {
-        KeyFormat::ALL
-            .iter()
-            .copied()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| UnknownKeyFormat(name.to_owned()))
-    }
-}
-
-/// A name that is none of a key format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown key format {0:?}; take `cobblestone-256`, `cobblestone-128` or `tink`")]
-pub struct UnknownKeyFormat(pub String);
 
 #[cfg(test)]
 mod tests {
@@ -245,6 +180,21 @@ mod tests {
             assert_ne!(another.to_text(), key.to_text());
         }
         assert!("openssl".parse::<KeyFormat>().is_err());
+    }
+
+    #[test]
+    fn a_key_becomes_a_ring_of_its_format() {
+        for &format in KeyFormat::ALL {
+            let ring = KeyMaterial::generate(format).unwrap().key_ring(b"context").unwrap();
+            assert_eq!(ring.primary().format(), format.name());
+            assert_eq!(ring.recipes().count(), 1);
+        }
+        let mut keyset = TinkKeyset::generate(TinkTemplate::Aes256GcmHkdf4Kb).unwrap();
+        let other = TinkKeyset::generate(TinkTemplate::Aes256GcmHkdf1Mb).unwrap();
+        keyset.others.push(other.primary);
+        let ring = KeyMaterial::Tink(keyset).key_ring(b"").unwrap();
+        let chunks: Vec<_> = ring.recipes().map(|recipe| recipe.geometry().chunk).collect();
+        assert_eq!(chunks, [4096 - 16, (1 << 20) - 16], "the primary key is first");
     }
 
     #[test]

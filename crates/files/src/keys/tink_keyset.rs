@@ -82,19 +82,26 @@ impl TinkKey {
     /// # Errors
     /// [`MalformedKey::KeysetKey`] says what Tink would refuse.
     pub fn check(&self) -> Result<(), MalformedKey> {
+        match self.flaw() {
+            Some(reason) => Err(MalformedKey::KeysetKey { id: self.id, reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// What Tink would refuse in the parameters.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
         let shortest_segment = self.derived_key_length.saturating_add(SEGMENT_OVERHEAD + 1);
-        let reason = if !matches!(self.derived_key_length, 16 | 32) {
-            "the derived key has neither 16 nor 32 bytes"
+        if !matches!(self.derived_key_length, 16 | 32) {
+            Some("the derived key has neither 16 nor 32 bytes")
         } else if self.value.len() < self.derived_key_length.max(16) {
-            "its value is shorter than the derived key"
+            Some("its value is shorter than the derived key")
         } else if (self.segment_length as usize) < shortest_segment {
-            "its segments are too short for a header, a tag and a byte"
+            Some("its segments are too short for a header, a tag and a byte")
         } else if self.segment_length > i32::MAX as u32 {
-            "its segments are longer than 2 GiB"
+            Some("its segments are longer than 2 GiB")
         } else {
-            return Ok(());
-        };
-        Err(MalformedKey::KeysetKey { id: self.id, reason })
+            None
+        }
     }
 }
 

@@ -1,0 +1,94 @@
+//! The names of what keys are for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use evener_core::Cipher;
+
+/// The variants of C2SP chunked encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CobblestoneSuite {
+    /// Cobblestone-256.
+    Aes256Gcm,
+    /// Cobblestone-128.
+    Aes128Gcm,
+}
+
+impl CobblestoneSuite {
+    /// Every suite.
+    pub const ALL: [CobblestoneSuite; 2] =
+        [CobblestoneSuite::Aes256Gcm, CobblestoneSuite::Aes128Gcm];
+
+    pub(super) const LONGEST_KEY: usize = 32;
+
+    /// The name, such as `cobblestone-256`.
+    pub fn name(self) -> &'static str {
+        match self {
+            CobblestoneSuite::Aes256Gcm => "cobblestone-256",
+            CobblestoneSuite::Aes128Gcm => "cobblestone-128",
+        }
+    }
+
+    /// The cipher of the chunks.
+    pub fn cipher(self) -> Cipher {
+        match self {
+            CobblestoneSuite::Aes256Gcm => Cipher::Aes256Gcm,
+            CobblestoneSuite::Aes128Gcm => Cipher::Aes128Gcm,
+        }
+    }
+
+    /// The length in bytes of the key that files are encrypted with, and also of the one that
+    /// is derived from it for each file.
+    pub fn key_length(self) -> usize {
+        self.cipher().key_length()
+    }
+}
+
+/// The formats that `evener keygen` makes keys for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the variants are the names")]
+pub enum KeyFormat {
+    #[default]
+    Cobblestone256,
+    Cobblestone128,
+    Tink,
+}
+
+impl KeyFormat {
+    /// Every format, the default one first.
+    pub const ALL: &'static [KeyFormat] =
+        &[KeyFormat::Cobblestone256, KeyFormat::Cobblestone128, KeyFormat::Tink];
+
+    /// The name, such as `cobblestone-256`.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyFormat::Cobblestone256 => CobblestoneSuite::Aes256Gcm.name(),
+            KeyFormat::Cobblestone128 => CobblestoneSuite::Aes128Gcm.name(),
+            KeyFormat::Tink => "tink",
+        }
+    }
+}
+
+impl fmt::Display for KeyFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for KeyFormat {
+    type Err = UnknownKeyFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKeyFormat> {
+        KeyFormat::ALL
+            .iter()
+            .copied()
+            .find(|format| format.name() == name)
+            .ok_or_else(|| UnknownKeyFormat(name.to_owned()))
+    }
+}
+
+/// A name that is none of a key format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown key format {0:?}; take `cobblestone-256`, `cobblestone-128` or `tink`")]
+pub struct UnknownKeyFormat(pub String);
