@@ -79,8 +79,9 @@ pub struct WorkerEffort {
     pub retired: Option<String>,
 }
 
-/// A file that could not be done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A file that could not be done, or an operation that could not begin.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[error("{}: {error}", path.display())]
 pub struct Failure {
     /// The path as the user would write it.
     #[serde(serialize_with = "lossy")]

@@ -32,6 +32,14 @@ impl KeyRing {
         self
     }
 
+    /// Adds all recipes of another ring, to decrypt.
+    #[must_use]
+    pub fn joined_by(mut self, other: KeyRing) -> KeyRing {
+        self.others.push(other.primary);
+        self.others.extend(other.others);
+        self
+    }
+
     /// The recipe that encrypts.
     pub fn primary(&self) -> &Recipe {
         &self.primary

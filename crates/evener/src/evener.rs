@@ -1,0 +1,162 @@
+//! The way in.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use evener_core::{Engine, EngineError};
+use evener_files::{
+    Failure, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
+    process_stream,
+};
+
+use crate::seats::seats;
+
+/// Keys, engines and options, ready to encrypt and decrypt any number of times.
+///
+/// ```
+/// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
+/// # let keys = KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?;
+/// let evener = Evener::new(keys)?
+///     .engines(&["openssl"])?
+///     .jobs(4.try_into()?)
+///     .options(|options| {
+///         options.resume = true;
+///         options.durable = true;
+///     });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Evener {
+    keys: KeyRing,
+    engines: Vec<Arc<dyn Engine>>,
+    jobs: Option<NonZeroUsize>,
+    options: Options,
+}
+
+impl Evener {
+    /// The engine that is used when none is chosen.
+    pub const DEFAULT_ENGINE: &'static str = "openssl";
+
+    /// Takes keys, for the default engine with as many workers as it likes, and the default
+    /// [`Options`].
+    ///
+    /// # Errors
+    /// When the default engine is not there.
+    pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
+        let engines = vec![evener_engines::find(Evener::DEFAULT_ENGINE)?];
+        Ok(Evener { keys, engines, jobs: None, options: Options::new(Vec::new()) })
+    }
+
+    /// Chooses the engines by their names, such as `openssl` or `af_alg:DRIVER`, instead of
+    /// the default one. All of them work at once.
+    ///
+    /// # Errors
+    /// When one of them is not there.
+    pub fn engines<S: AsRef<str>>(mut self, names: &[S]) -> Result<Evener, EngineError> {
+        self.engines = names
+            .iter()
+            .map(|name| evener_engines::find(name.as_ref()))
+            .collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Sets how many workers there are, over all engines; otherwise each engine has as many as
+    /// it likes.
+    #[must_use]
+    pub fn jobs(mut self, jobs: NonZeroUsize) -> Evener {
+        self.jobs = Some(jobs);
+        self
+    }
+
+    /// Changes options. [`Options::seats`] is not among them: it is made of the engines.
+    #[must_use]
+    pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Evener {
+        change(&mut self.options);
+        self
+    }
+
+    /// The keys.
+    pub fn key_ring(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    /// The engines chosen that can't do what the keys' format needs, and are left out.
+    pub fn unable_engines(&self, operation: Operation) -> Vec<&str> {
+        let cipher = self.keys.primary().cipher();
+        let unable = |engine: &&Arc<dyn Engine>| {
+            engine.offer(cipher, operation.direction()).is_none()
+        };
+        self.engines
+            .iter()
+            .filter(unable)
+            .map(|engine| engine.description().name.as_str())
+            .collect()
+    }
+
+    /// Encrypts a file or a tree, see [`Evener::process`].
+    ///
+    /// # Errors
+    /// As [`Evener::process`].
+    pub fn encrypt(&self, source: &Path, target: &Path) -> Result<Report, Failure> {
+        self.process(Operation::Encrypt, source, Some(target))
+    }
+
+    /// Decrypts a file or a tree, see [`Evener::process`].
+    ///
+    /// # Errors
+    /// As [`Evener::process`].
+    pub fn decrypt(&self, source: &Path, target: &Path) -> Result<Report, Failure> {
+        self.process(Operation::Decrypt, source, Some(target))
+    }
+
+    /// Authenticates everything in a file or a tree and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Evener::process`].
+    pub fn verify(&self, source: &Path) -> Result<Report, Failure> {
+        self.process(Operation::Verify, source, None)
+    }
+
+    /// Encrypts, decrypts or verifies a file or a tree.
+    ///
+    /// A tree goes to a tree: the same relative names, with [`Options::suffix`] added or
+    /// stripped. A file goes to the file `target`, or into it under such a name if it is a
+    /// directory. `target` is `None` exactly for [`Operation::Verify`].
+    ///
+    /// Files that can't be done are listed in the report, and all others are done.
+    ///
+    /// # Errors
+    /// When the operation could not begin: the source is not there, the target can't be made
+    /// or lies inside the source, or no chosen engine can do the cipher.
+    pub fn process(
+        &self,
+        operation: Operation,
+        source: &Path,
+        target: Option<&Path>,
+    ) -> Result<Report, Failure> {
+        process(operation, &self.keys, source, target, &self.seated(operation))
+    }
+
+    /// Encrypts, decrypts or verifies one stream from beginning to end.
+    ///
+    /// Plaintext goes on only after its chunks were authenticated. What fails on the way is in
+    /// the report, with the path `-` for a descriptor.
+    ///
+    /// # Errors
+    /// When the operation could not begin: an end can't be opened, or no chosen engine can do
+    /// the cipher.
+    pub fn process_stream(
+        &self,
+        operation: Operation,
+        source: StreamSource,
+        target: StreamTarget,
+    ) -> Result<Report, Failure> {
+        process_stream(operation, &self.keys, source, target, &self.seated(operation))
+    }
+
+    fn seated(&self, operation: Operation) -> Options {
+        let cipher = self.keys.primary().cipher();
+        let seats = seats(&self.engines, cipher, operation.direction(), self.jobs);
+        Options { seats, ..self.options.clone() }
+    }
+}

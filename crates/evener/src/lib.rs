@@ -1,0 +1,65 @@
+//! Evener encrypts in bulk with every crypto engine of a machine at once.
+//!
+//! [`Evener`] is the way in: give it keys, choose engines if the default is not wanted, and
+//! encrypt, decrypt or verify files, trees and pipes.
+//!
+//! ```
+//! use evener::keys::{KeyFormat, KeyMaterial};
+//! use evener::Evener;
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = |name: &str| directory.path().join(name);
+//! # std::fs::create_dir(path("photos"))?;
+//! # std::fs::write(path("photos/one.jpg"), "not quite a picture")?;
+//! let key = KeyMaterial::generate(KeyFormat::default())?;
+//! evener::keys::create(&path("backup.key"), key.to_text().as_bytes())?;
+//!
+//! let evener = Evener::new(key.key_ring(b"")?)?;
+//! let report = evener.encrypt(&path("photos"), &path("sealed"))?;
+//! assert!(report.is_success());
+//! assert_eq!(report.files, 1);
+//!
+//! evener.verify(&path("sealed"))?;
+//! evener.decrypt(&path("sealed"), &path("restored"))?;
+//! assert_eq!(std::fs::read(path("restored/one.jpg"))?, b"not quite a picture");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Files that could not be done are listed in the [`Report`], and all others are done; a
+//! [`Failure`] comes back only when the operation could not begin.
+//!
+//! # Features
+//! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
+//! `system-openssl` links the distribution's (with `default-features = false`).
+
+#![forbid(unsafe_code)]
+
+mod evener;
+mod seats;
+
+pub use crate::evener::Evener;
+
+pub use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Iv, Key, Kind, Mode, Offer, Rejection,
+    UnknownCipher,
+};
+pub use evener_files::{
+    Control, Effort, Failure, FileError, KeyRing, MalformedGlob, Notice, Operation, Options,
+    Progress, Report, Selection, StreamSource, StreamTarget, WRAPPED_KEY_PREFIX,
+    WRAPPED_KEY_SUFFIX, WorkerEffort,
+};
+
+/// The file formats.
+pub mod format {
+    pub use evener_files::format::*;
+}
+
+/// Keys and the files they live in.
+pub mod keys {
+    pub use evener_files::keys::*;
+}
+
+/// The engines of this machine.
+pub mod engines {
+    pub use evener_engines::{Probed, find, probe_all};
+}
