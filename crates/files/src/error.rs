@@ -82,9 +82,13 @@ impl FileError {
     }
 }
 
-/// The system's words, as `strerror` gives them, without the number.
 fn describe(errno: Errno) -> String {
-    let text = std::io::Error::from(errno).to_string();
+    without_number(&errno.into())
+}
+
+/// The system's words, as `strerror` gives them, without the number that Rust adds.
+pub(crate) fn without_number(error: &std::io::Error) -> String {
+    let text = error.to_string();
     match text.rfind(" (os error") {
         Some(end) => text[..end].to_owned(),
         None => text,

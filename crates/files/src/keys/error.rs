@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum KeyError {
     /// The operating system refused.
-    #[error("cannot {action} {path:?}: {cause}")]
+    #[error("cannot {action} {path:?}: {}", crate::error::without_number(cause))]
     Io {
         /// What was being done, as a verb with what the path stands for: `read the key file`.
         action: &'static str,

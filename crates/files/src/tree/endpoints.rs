@@ -42,6 +42,16 @@ impl Endpoints {
     }
 }
 
+impl Endpoints {
+    /// What the paths of files are relative to: the tree, or the directory of a single file.
+    pub(super) fn root<'p>(&self, source: &'p Path) -> &'p Path {
+        match self {
+            Endpoints::Tree { .. } => source,
+            Endpoints::File { .. } => source.parent().unwrap_or(Path::new("")),
+        }
+    }
+}
+
 /// The name of a file's output; `None` when a sealed file does not have the suffix.
 pub(super) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
     match operation {

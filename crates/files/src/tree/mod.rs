@@ -89,7 +89,8 @@ pub fn process(
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
     let outputs = Outputs::new(options.overwrite || options.resume && options.remove_source);
-    let work = TreeWork::new(operation, keys, source, options, &outputs, seats.len());
+    let root = endpoints.root(source);
+    let work = TreeWork::new(operation, keys, root, options, &outputs, seats.len());
 
     let statistics =
         evener_pipeline::run(&seats, QUEUED_TASKS, &work, |queue| work.feed(&endpoints, queue));

@@ -108,7 +108,11 @@ impl TreeWork<'_> {
         if self.links.is_further_name(&source, directory, item, self.writes()) {
             return Ok(Begun::Finished);
         }
-        if self.is_complete(directory, item, &source)? || self.options.dry_run {
+        if self.is_complete(directory, item, &source)? {
+            return Ok(Begun::Finished);
+        }
+        if self.options.dry_run {
+            self.record.done(source.length(), 0);
             return Ok(Begun::Finished);
         }
         let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
