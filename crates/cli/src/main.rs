@@ -1,1 +1,53 @@
-fn main() {}
+//! The program `evener`.
+//!
+//! What the user typed is parsed into [`arguments`]; of these a command makes a [`plan`] (keys,
+//! engines, options, paths) before anything runs; [`run`] carries the plan out, shows progress
+//! and tells what became of it.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod keys;
+mod limits;
+mod options;
+mod panics;
+mod plan;
+mod progress;
+mod run;
+mod signals;
+mod summary;
+mod trouble;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use signals::Signals;
+use trouble::{Ending, Trouble};
+
+fn main() -> ExitCode {
+    panics::caught(|| {
+        limits::raise_open_files();
+        let arguments = Arguments::parse();
+        match perform(arguments.command) {
+            Ok(ending) => ending.into(),
+            Err(trouble) => trouble.tell(),
+        }
+    })
+}
+
+fn perform(command: Command) -> Result<Ending, Trouble> {
+    let signals = Signals::install()?;
+    match command {
+        Command::Keygen(options) => options.perform(&signals),
+        Command::Encrypt(options) => options.perform(&signals),
+        Command::Decrypt(options) => options.perform(&signals),
+        Command::Verify(options) => options.perform(&signals),
+        Command::List(options) => options.perform(&signals),
+        Command::Engines(options) => options.perform(),
+        Command::Completions(options) => options.perform(),
+        Command::Man(options) => options.perform(),
+    }
+}

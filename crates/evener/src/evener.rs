@@ -83,9 +83,8 @@ impl Evener {
     /// The engines chosen that can't do what the keys' format needs, and are left out.
     pub fn unable_engines(&self, operation: Operation) -> Vec<&str> {
         let cipher = self.keys.primary().cipher();
-        let unable = |engine: &&Arc<dyn Engine>| {
-            engine.offer(cipher, operation.direction()).is_none()
-        };
+        let unable =
+            |engine: &&Arc<dyn Engine>| engine.offer(cipher, operation.direction()).is_none();
         self.engines
             .iter()
             .filter(unable)

@@ -44,9 +44,9 @@ pub use evener_core::{
     UnknownCipher,
 };
 pub use evener_files::{
-    Control, Effort, Failure, FileError, KeyRing, MalformedGlob, Notice, Operation, Options,
-    Progress, Report, Selection, StreamSource, StreamTarget, WRAPPED_KEY_PREFIX,
-    WRAPPED_KEY_SUFFIX, WorkerEffort,
+    Control, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob, Notice,
+    Operation, Options, Progress, RandomAccess, Report, Selection, StreamSource, StreamTarget,
+    WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list,
 };
 
 /// The file formats.
@@ -61,5 +61,5 @@ pub mod keys {
 
 /// The engines of this machine.
 pub mod engines {
-    pub use evener_engines::{Probed, find, probe_all};
+    pub use evener_engines::{Probed, find, probe_all, self_test};
 }

@@ -1,0 +1,67 @@
+//! `evener decrypt`
+
+use std::ffi::OsString;
+
+use clap::Args;
+use evener::Operation;
+
+use crate::keys::{Intent, Keyholder, opening};
+use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling, Writing};
+use crate::plan::{Ends, Plan, warnings};
+use crate::progress;
+use crate::run::run;
+use crate::signals::Signals;
+use crate::trouble::{Ending, Trouble};
+
+/// Decrypt a file, a tree or a pipe
+///
+/// SRC and DST are files, trees, or `-` for standard input or output. Of a tree, the files whose
+/// names end in the suffix `.enc` are decrypted. No file gets its name, and no byte goes to a
+/// pipe, before it was authenticated.
+///
+/// --identity and --passphrase open the wrapped keys that lie beside or above SRC
+/// (evener-key.age); with --key they open that.
+#[derive(Args)]
+pub(crate) struct Decrypt {
+    #[command(flatten)]
+    keys: OpeningKeys,
+    #[command(flatten)]
+    choosing: Choosing,
+    #[command(flatten)]
+    writing: Writing,
+    #[command(flatten)]
+    engines: EngineOptions,
+    #[command(flatten)]
+    telling: Telling,
+    /// What to decrypt
+    #[arg(value_name = "SRC")]
+    source: OsString,
+    /// Where it goes
+    #[arg(value_name = "DST")]
+    target: OsString,
+}
+
+impl Decrypt {
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let telling = self.telling.clone();
+        run(Operation::Decrypt, &telling, signals, || self.plan(signals))
+    }
+
+    fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
+        let operation = Operation::Decrypt;
+        let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        self.writing.check(&ends)?;
+        let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
+        let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
+        let evener = self.engines.evener(ring)?;
+        let warnings = warnings(operation, &evener, ends.source_is_tree);
+        let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
+        let (choosing, writing) = (self.choosing, self.writing);
+        Plan::new(operation, evener, ends, None, warnings, |options| {
+            options.measure_total = measure_total;
+            writing.apply(options);
+            choosing.apply(options)
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! `evener encrypt`
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Args;
+use evener::{Mode, Operation};
+
+use crate::keys::{KeyPlace, Keyholder, sealing};
+use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
+use crate::plan::{Ends, Place, Plan, warnings};
+use crate::progress;
+use crate::run::run;
+use crate::signals::Signals;
+use crate::trouble::{Ending, Trouble};
+
+/// Encrypt a file, a tree or a pipe
+///
+/// SRC and DST are files, trees, or `-` for standard input or output. A tree goes to a tree: the
+/// same names with the suffix `.enc`; mode and time are kept, links and empty directories are
+/// recreated, sockets and devices are left out.
+///
+/// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
+/// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later, unless
+/// --identity or the passphrase opens the first), in DST.evener-key.age for a file.
+#[derive(Args)]
+pub(crate) struct Encrypt {
+    #[command(flatten)]
+    keys: SealingKeys,
+    #[command(flatten)]
+    choosing: Choosing,
+    #[command(flatten)]
+    writing: Writing,
+    #[command(flatten)]
+    engines: EngineOptions,
+    #[command(flatten)]
+    telling: Telling,
+    /// What to encrypt
+    #[arg(value_name = "SRC")]
+    source: OsString,
+    /// Where it goes
+    #[arg(value_name = "DST")]
+    target: OsString,
+}
+
+impl Encrypt {
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let telling = self.telling.clone();
+        run(Operation::Encrypt, &telling, signals, || self.plan(signals))
+    }
+
+    fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
+        let operation = Operation::Encrypt;
+        let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        self.writing.check(&ends)?;
+        let SealingKeys { key, identities, passphrase, .. } = &self.keys;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, key.is_some())?;
+        let sealing = sealing(&self.keys, key_place(&ends, &self.choosing), &keyholder)?;
+        let recipe = sealing.ring.primary();
+        if ends.source_is_tree && recipe.repeats_ivs() && recipe.cipher().mode() == Mode::Ctr {
+            return Err(Trouble::usage(
+                "a raw key and IV encrypt one file in CTR mode, not a tree: two files under \
+                 one key stream give each other away; use a passphrase",
+            ));
+        }
+        let fresh_key = sealing.fresh.filter(|_| !self.writing.dry_run);
+        let evener = self.engines.evener(sealing.ring)?;
+        let warnings = warnings(operation, &evener, ends.source_is_tree);
+        let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
+        let (choosing, writing) = (self.choosing, self.writing);
+        Plan::new(operation, evener, ends, fresh_key, warnings, |options| {
+            options.measure_total = measure_total;
+            writing.apply(options);
+            choosing.apply(options)
+        })
+    }
+}
+
+/// Where a wrapped key belongs; a pipe has no such place.
+fn key_place(ends: &Ends, choosing: &Choosing) -> Option<KeyPlace> {
+    let Some(Place::Path(target)) = &ends.target else { return None };
+    if ends.source_is_tree {
+        return Some(KeyPlace::in_tree(target));
+    }
+    match &ends.source {
+        // A file goes into a directory under its own name.
+        Place::Path(source) if target.is_dir() => {
+            let mut name = source.file_name()?.to_owned();
+            name.push(&choosing.suffix);
+            Some(KeyPlace::beside(&target.join(Path::new(&name))))
+        }
+        _ => Some(KeyPlace::beside(target)),
+    }
+}

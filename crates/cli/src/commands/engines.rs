@@ -1,0 +1,123 @@
+//! `evener engines`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use evener::engines::{Probed, probe_all, self_test};
+use evener::{Cipher, Direction, Engine, Kind};
+use serde::Serialize;
+
+use crate::run::print_json;
+use crate::trouble::{Ending, Trouble};
+
+/// Show the engines of this machine, tested
+///
+/// For every engine: how many workers it likes (depth), how many messages it likes at once
+/// (batch), its ciphers, and whether it computes what it should. Engines that are not there are
+/// listed with the reason.
+#[derive(Args)]
+pub(crate) struct Engines {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Engines {
+    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+        let engines: Vec<_> = probe_all().iter().map(Found::from).collect();
+        if self.json {
+            #[derive(Serialize)]
+            struct Document {
+                engines: Vec<Found>,
+            }
+            print_json(&Document { engines })?;
+        } else {
+            let mut out = io::stdout().lock();
+            engines
+                .iter()
+                .try_for_each(|engine| engine.print(&mut out))
+                .and_then(|()| out.flush())
+                .map_err(Trouble::Output)?;
+        }
+        Ok(Ending::Done)
+    }
+}
+
+/// What was found of an engine.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Found {
+    Present { name: String, kind: &'static str, detail: String, ciphers: Vec<Ability> },
+    Absent { name: &'static str, absent: String },
+}
+
+/// What an engine can do with a cipher.
+#[derive(Serialize)]
+struct Ability {
+    cipher: &'static str,
+    direction: String,
+    depth: usize,
+    batch: usize,
+    /// `passed`, or what went wrong.
+    self_test: String,
+}
+
+impl From<&Probed> for Found {
+    fn from(probed: &Probed) -> Found {
+        match &probed.engine {
+            Err(error) => Found::Absent { name: probed.name, absent: error.to_string() },
+            Ok(engine) => {
+                let description = engine.description();
+                let both = [Direction::Encrypt, Direction::Decrypt];
+                Found::Present {
+                    name: description.name.clone(),
+                    kind: match description.kind {
+                        Kind::Cpu => "cpu",
+                        _ => "module",
+                    },
+                    detail: description.detail.clone(),
+                    ciphers: Cipher::ALL
+                        .iter()
+                        .flat_map(|&cipher| both.map(|direction| (cipher, direction)))
+                        .filter_map(|(cipher, direction)| ability(&**engine, cipher, direction))
+                        .collect(),
+                }
+            }
+        }
+    }
+}
+
+fn ability(engine: &dyn Engine, cipher: Cipher, direction: Direction) -> Option<Ability> {
+    let offer = engine.offer(cipher, direction)?;
+    let self_test = match self_test(engine, cipher, direction) {
+        Ok(()) => PASSED.to_owned(),
+        Err(failure) => format!("failed: {failure}"),
+    };
+    let (cipher, direction) = (cipher.name(), direction.to_string());
+    Some(Ability { cipher, direction, depth: offer.depth, batch: offer.batch, self_test })
+}
+
+impl Found {
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Found::Absent { name, absent } => writeln!(out, "{name}: absent: {absent}"),
+            Found::Present { name, kind, detail, ciphers } => {
+                writeln!(out, "{name}: {kind}, {detail}")?;
+                writeln!(
+                    out,
+                    "  {:18} {:9} {:>5} {:>5}  self-test",
+                    "cipher", "direction", "depth", "batch"
+                )?;
+                for Ability { cipher, direction, depth, batch, self_test } in ciphers {
+                    writeln!(
+                        out,
+                        "  {cipher:18} {direction:9} {depth:>5} {batch:>5}  {self_test}"
+                    )?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+const PASSED: &str = "passed";

@@ -1,0 +1,61 @@
+//! `evener keygen`
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use evener::keys::{self, KeyFormat, KeyMaterial};
+use zeroize::Zeroizing;
+
+use crate::keys::{Keyholder, wrapping};
+use crate::options::{PassphraseOptions, Recipients};
+use crate::signals::Signals;
+use crate::trouble::{Ending, Trouble};
+
+/// Make a key
+///
+/// A key file is one line, `evener-key:v1:FORMAT:KEY`, or a Tink keyset in JSON. With
+/// --recipient or --passphrase it is encrypted with age, and `age -d` shows it.
+#[derive(Args)]
+pub(crate) struct Keygen {
+    /// The key file to make, for its owner alone; an existing file is never replaced
+    /// [default: standard output]
+    #[arg(short, long, value_name = "KEYFILE")]
+    output: Option<PathBuf>,
+    /// The file format that the key is for
+    #[arg(
+        long,
+        default_value = KeyFormat::default().name(),
+        value_parser = PossibleValuesParser::new(KeyFormat::ALL.iter().map(|format| format.name()))
+            .try_map(|name| name.parse::<KeyFormat>())
+    )]
+    format: KeyFormat,
+    #[command(flatten)]
+    recipients: Recipients,
+    #[command(flatten)]
+    passphrase: PassphraseOptions,
+}
+
+impl Keygen {
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let keyholder = Keyholder::new(signals, None, &self.passphrase, false)?;
+        let wrapping = wrapping(&self.recipients, &keyholder)?;
+        if wrapping.is_some() && self.output.is_none() && io::stdout().is_terminal() {
+            return Err(Trouble::usage("a wrapped key is not for a terminal; give --output"));
+        }
+        let material = KeyMaterial::generate(self.format)?;
+        let contents = match wrapping {
+            None => Zeroizing::new(material.to_text().as_bytes().to_vec()),
+            Some(wrapping) => Zeroizing::new(wrapping.wrap(&material, &keyholder)?),
+        };
+        match &self.output {
+            Some(path) => keys::create(path, &contents)?,
+            None => {
+                let mut out = io::stdout().lock();
+                out.write_all(&contents).and_then(|()| out.flush()).map_err(Trouble::Output)?;
+            }
+        }
+        Ok(Ending::Done)
+    }
+}

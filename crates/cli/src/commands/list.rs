@@ -1,0 +1,76 @@
+//! `evener list`
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use evener::{Listing, Options, list};
+
+use crate::keys::{Intent, Keyholder, opening};
+use crate::options::{Choosing, OpeningKeys};
+use crate::plan::Place;
+use crate::run::print_json;
+use crate::signals::Signals;
+use crate::trouble::{Ending, Trouble, complain, shown};
+
+/// Show what is in a file or a tree: formats and sizes
+///
+/// Formats that only a key can tell for certain are marked with `?` when none is given.
+#[derive(Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    keys: OpeningKeys,
+    #[command(flatten)]
+    choosing: Choosing,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// What to look at
+    #[arg(value_name = "SRC")]
+    source: PathBuf,
+}
+
+impl List {
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
+        let ring = if self.keys.is_empty() {
+            None
+        } else {
+            let source = Place::Path(self.source.clone());
+            Some(opening(&self.keys, &source, Intent::Decrypt, &keyholder)?)
+        };
+        let mut options = Options::new(Vec::new());
+        self.choosing.apply(&mut options)?;
+        let listing = match list(&self.source, ring.as_ref(), &options.selection) {
+            Ok(listing) => listing,
+            Err(failure) => {
+                if self.json {
+                    let mut listing = Listing::default();
+                    listing.failures.push(failure.clone());
+                    print_json(&listing)?;
+                }
+                return Err(failure.into());
+            }
+        };
+        if self.json {
+            print_json(&listing)?;
+        } else {
+            print(&listing, &mut io::stdout().lock()).map_err(Trouble::Output)?;
+        }
+        for failure in &listing.failures {
+            complain(&format_args!("{}: {}", shown(&failure.path), failure.error));
+        }
+        Ok(if listing.failures.is_empty() { Ending::Done } else { Ending::SomeFailed })
+    }
+}
+
+fn print(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:>15} {:>15} {:16} name", "bytes", "plain bytes", "format")?;
+    for file in &listing.files {
+        let plain = file.plain_bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+        let path = shown(&file.path);
+        writeln!(out, "{:>15} {plain:>15} {:16} {path}", file.bytes, file.format)?;
+    }
+    out.flush()
+}

@@ -1,0 +1,19 @@
+//! The commands, one a file: what can be typed after each, and what it means.
+
+mod completions;
+mod decrypt;
+mod encrypt;
+mod engines;
+mod keygen;
+mod list;
+mod man;
+mod verify;
+
+pub(crate) use completions::Completions;
+pub(crate) use decrypt::Decrypt;
+pub(crate) use encrypt::Encrypt;
+pub(crate) use engines::Engines;
+pub(crate) use keygen::Keygen;
+pub(crate) use list::List;
+pub(crate) use man::Man;
+pub(crate) use verify::Verify;

@@ -1,0 +1,135 @@
+//! What opens wrapped keys: identities, and a passphrase wherever it comes from.
+
+use std::cell::OnceCell;
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use evener::keys::age::Identity;
+use evener::keys::{KeyError, Passphrase, Unlock};
+use zeroize::Zeroizing;
+
+use crate::options::{Identities, PassphraseOptions};
+use crate::signals::Signals;
+use crate::trouble::{Trouble, shown};
+
+/// Supplies identities and passphrases, and asks for a passphrase at most once for each purpose.
+pub(crate) struct Keyholder<'a> {
+    signals: &'a Signals,
+    identities: Vec<Identity>,
+    source: Option<Source>,
+    given: OnceCell<Passphrase>,
+    /// Whether to ask for the passphrase of a file although no option speaks of one.
+    asks_unbidden: bool,
+}
+
+/// Where the passphrase comes from.
+enum Source {
+    Terminal,
+    File(PathBuf),
+    Descriptor(RawFd),
+}
+
+impl<'a> Keyholder<'a> {
+    /// Reads the identities. With `asks_unbidden`, the passphrase of a key file that needs one
+    /// is asked for even if the options do not speak of it.
+    pub(crate) fn new(
+        signals: &'a Signals,
+        identities: Option<&Identities>,
+        passphrase: &PassphraseOptions,
+        asks_unbidden: bool,
+    ) -> Result<Keyholder<'a>, Trouble> {
+        let source = match passphrase {
+            PassphraseOptions { passphrase: true, .. } => Some(Source::Terminal),
+            PassphraseOptions { passphrase_file: Some(path), .. } => {
+                Some(Source::File(path.clone()))
+            }
+            PassphraseOptions { passphrase_fd, .. } => passphrase_fd.map(Source::Descriptor),
+        };
+        let empty = |source, asks_unbidden| Keyholder {
+            signals,
+            identities: Vec::new(),
+            source,
+            given: OnceCell::new(),
+            asks_unbidden,
+        };
+        let identities = match identities {
+            Some(options) => super::identities(options, &empty(None, true))?,
+            None => Vec::new(),
+        };
+        Ok(Keyholder { identities, ..empty(source, asks_unbidden) })
+    }
+
+    /// Whether the options speak of a passphrase.
+    pub(crate) fn has_passphrase(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Whether the options give anything to open wrapped keys with.
+    pub(crate) fn opens_something(&self) -> bool {
+        self.has_passphrase() || !self.identities.is_empty()
+    }
+
+    /// The passphrase that the options speak of, for what exists already.
+    pub(crate) fn known_passphrase(&self, what: &str) -> Result<Option<Passphrase>, KeyError> {
+        self.obtain(|| self.ask(&format!("Passphrase for {what}: ")))
+    }
+
+    /// The passphrase that the options speak of, for something new: on the terminal it is typed
+    /// twice.
+    pub(crate) fn new_passphrase(&self, what: &str) -> Result<Option<Passphrase>, KeyError> {
+        self.obtain(|| {
+            let first = self.ask(&format!("New passphrase for {what}: "))?;
+            let second = self.ask("The same again: ")?;
+            if first.bytes() == second.bytes() {
+                Ok(first)
+            } else {
+                Err(terminal("the two are not the same; nothing was done"))
+            }
+        })
+    }
+
+    fn obtain(
+        &self,
+        ask: impl FnOnce() -> Result<Passphrase, KeyError>,
+    ) -> Result<Option<Passphrase>, KeyError> {
+        if let Some(given) = self.given.get() {
+            return Ok(Some(given.clone()));
+        }
+        let passphrase = match &self.source {
+            None => return Ok(None),
+            Some(Source::Terminal) => ask()?,
+            Some(Source::File(path)) => Passphrase::from_file(path)?,
+            Some(Source::Descriptor(number)) => Passphrase::from_descriptor(*number)?,
+        };
+        Ok(Some(self.given.get_or_init(|| passphrase).clone()))
+    }
+
+    fn ask(&self, prompt: &str) -> Result<Passphrase, KeyError> {
+        let typed = self.signals.ask(|| rpassword::prompt_password(prompt).map(Zeroizing::new));
+        match typed {
+            Ok(typed) => Passphrase::new(typed.as_bytes(), "the terminal"),
+            Err(_) => {
+                Err(terminal("there is none to ask; give --passphrase-file or --passphrase-fd"))
+            }
+        }
+    }
+}
+
+impl Unlock for Keyholder<'_> {
+    fn identities(&self) -> &[Identity] {
+        &self.identities
+    }
+
+    fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
+        let path = shown(path);
+        if self.source.is_none() && self.asks_unbidden {
+            // Where there is no terminal, the error about the file says more.
+            return Ok(self.ask(&format!("Passphrase for {path}: ")).ok());
+        }
+        self.known_passphrase(&path)
+    }
+}
+
+fn terminal(reason: &str) -> KeyError {
+    KeyError::Passphrase { origin: "the terminal".to_owned(), reason: reason.to_owned() }
+}

@@ -1,0 +1,58 @@
+//! Wrapping fresh keys with age.
+
+use evener::keys::age::{self, Recipient};
+use evener::keys::{KeyMaterial, Passphrase};
+
+use super::Keyholder;
+use crate::options::Recipients;
+use crate::trouble::Trouble;
+
+/// Who is to open a fresh key.
+pub(crate) enum Wrapping {
+    Recipients(Vec<Recipient>),
+    /// Who knows the passphrase that the options speak of.
+    Passphrase,
+}
+
+/// What the options say of who is to open a fresh key; `None` when they say nothing.
+pub(crate) fn wrapping(
+    options: &Recipients,
+    keyholder: &Keyholder<'_>,
+) -> Result<Option<Wrapping>, Trouble> {
+    let mut recipients =
+        options.recipients.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
+    for path in &options.recipient_files {
+        recipients.extend(Recipient::read_file(path)?);
+    }
+    match (recipients.is_empty(), keyholder.has_passphrase()) {
+        (true, false) => Ok(None),
+        (true, true) => Ok(Some(Wrapping::Passphrase)),
+        (false, false) => Ok(Some(Wrapping::Recipients(recipients))),
+        (false, true) => {
+            Err(Trouble::usage("either --recipient or --passphrase: age does not take both"))
+        }
+    }
+}
+
+impl Wrapping {
+    /// The key's text as an age file.
+    pub(crate) fn wrap(
+        &self,
+        material: &KeyMaterial,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<Vec<u8>, Trouble> {
+        let text = material.to_text();
+        match self {
+            Wrapping::Recipients(recipients) => Ok(age::wrap(text.as_bytes(), recipients)?),
+            Wrapping::Passphrase => {
+                let passphrase = required(keyholder.new_passphrase("the new key")?)?;
+                Ok(age::wrap_with_passphrase(text.as_bytes(), &passphrase)?)
+            }
+        }
+    }
+}
+
+/// The passphrase where an option has said that there is one.
+pub(super) fn required(passphrase: Option<Passphrase>) -> Result<Passphrase, Trouble> {
+    passphrase.ok_or_else(|| Trouble::usage("no passphrase: give --passphrase"))
+}

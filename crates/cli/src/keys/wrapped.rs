@@ -1,0 +1,227 @@
+//! The wrapped keys that lie beside what they encrypt: `evener-key.age`, `evener-key-2.age` and
+//! so on in a tree, `NAME.evener-key.age` beside a single file.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use evener::keys::{self, KeyError, KeyFormat, KeyMaterial};
+use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
+
+use super::wrap::Wrapping;
+use super::{Keyholder, check_format};
+use crate::plan::directory_of;
+use crate::trouble::{Trouble, shown};
+
+/// A directory and what the names of its wrapped keys begin with.
+pub(crate) struct KeyPlace {
+    directory: PathBuf,
+    stem: OsString,
+}
+
+/// A wrapped key that is yet to be written.
+pub(crate) struct FreshKey {
+    place: KeyPlace,
+    contents: Vec<u8>,
+}
+
+/// A wrapped key that this run has written.
+pub(crate) struct WrittenKey {
+    path: PathBuf,
+    is_first: bool,
+    made_directory: bool,
+}
+
+impl KeyPlace {
+    /// For a tree.
+    pub(crate) fn in_tree(root: &Path) -> KeyPlace {
+        KeyPlace { directory: root.to_owned(), stem: WRAPPED_KEY_PREFIX.into() }
+    }
+
+    /// For a single encrypted file.
+    pub(crate) fn beside(file: &Path) -> KeyPlace {
+        let mut stem = file.file_name().unwrap_or_default().to_owned();
+        stem.push(".");
+        stem.push(WRAPPED_KEY_PREFIX);
+        KeyPlace { directory: directory_of(file).to_owned(), stem }
+    }
+
+    /// The wrapped keys that are there, in the order of their names; none where there is no
+    /// directory or it can't be read.
+    fn existing(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
+        let mut paths: Vec<_> = entries
+            .flatten()
+            .filter(|entry| self.is_key_name(&entry.file_name()))
+            .map(|entry| entry.path())
+            .collect();
+        paths.sort_unstable_by_key(|path| (path.as_os_str().len(), path.clone()));
+        paths
+    }
+
+    fn is_key_name(&self, name: &OsStr) -> bool {
+        let name = name.as_encoded_bytes();
+        name.starts_with(self.stem.as_encoded_bytes())
+            && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
+    }
+
+    fn path(&self, number: u32) -> PathBuf {
+        let mut name = self.stem.clone();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        name.push(WRAPPED_KEY_SUFFIX);
+        self.directory.join(name)
+    }
+}
+
+/// The key for what is to be added to a place: one that lies there and can be opened, else a
+/// fresh one that `wrapping` wraps.
+pub(super) fn reuse_or_make(
+    place: KeyPlace,
+    wrapping: Option<Wrapping>,
+    wanted: Option<KeyFormat>,
+    keyholder: &Keyholder<'_>,
+) -> Result<(KeyMaterial, Option<FreshKey>), Trouble> {
+    let existing = if keyholder.opens_something() { place.existing() } else { Vec::new() };
+    let Opened { keys, refusal, .. } = open_all(existing, keyholder)?;
+    if let Some((path, material)) = keys.into_iter().next() {
+        check_format(&material, wanted, &path)?;
+        return Ok((material, None));
+    }
+    match (wrapping, refusal) {
+        // Whoever gives a wrong identity or passphrase does not want one tree under two.
+        (_, Some(refusal)) => Err(refusal.into()),
+        (None, None) => Err(Trouble::Usage(format!(
+            "{} has no wrapped key that --identity could open; give --recipient for a fresh one",
+            shown(&place.directory)
+        ))),
+        (Some(wrapping), None) => {
+            let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
+            let contents = wrapping.wrap(&material, keyholder)?;
+            Ok((material, Some(FreshKey { place, contents })))
+        }
+    }
+}
+
+/// The keys that open a file or a tree: those beside the file, else those of the tree that it
+/// is or lies in.
+pub(super) fn find(
+    source: &Path,
+    wanted: Option<KeyFormat>,
+    keyholder: &Keyholder<'_>,
+) -> Result<Vec<KeyMaterial>, Trouble> {
+    let failed = |cause| Trouble::File { action: "open", path: source.to_owned(), cause };
+    let beside = (!source.is_dir()).then(|| KeyPlace::beside(source));
+    let source = fs::canonicalize(source).map_err(failed)?;
+    let above = source.ancestors().map(KeyPlace::in_tree);
+    let mut refusal = None;
+    for place in beside.into_iter().chain(above) {
+        let opened = open_all(place.existing(), keyholder)?;
+        let fitting: Vec<_> = opened
+            .keys
+            .into_iter()
+            .map(|(_, material)| material)
+            .filter(|material| wanted.is_none_or(|wanted| wanted == material.format()))
+            .collect();
+        if !fitting.is_empty() {
+            return Ok(fitting);
+        }
+        refusal = refusal.or(opened.refusal).or(opened.passed_over);
+    }
+    Err(refusal.map_or_else(
+        || {
+            Trouble::Usage(format!(
+                "no wrapped key ({WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}) beside or above {}; \
+                 give the key with --key",
+                shown(&source)
+            ))
+        },
+        Trouble::Key,
+    ))
+}
+
+/// What became of wrapped keys.
+#[derive(Default)]
+struct Opened {
+    keys: Vec<(PathBuf, KeyMaterial)>,
+    /// The first that should have opened and did not.
+    refusal: Option<KeyError>,
+    /// The first that is wrapped in the other way, for recipients or with a passphrase.
+    passed_over: Option<KeyError>,
+}
+
+fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
+    let mut opened = Opened::default();
+    for path in paths {
+        match keys::load(&path, keyholder) {
+            Ok(material) => opened.keys.push((path, material)),
+            Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
+            Err(error @ (KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. })) => {
+                opened.passed_over.get_or_insert(error);
+            }
+            Err(error) => {
+                opened.refusal.get_or_insert(error);
+            }
+        }
+    }
+    Ok(opened)
+}
+
+impl FreshKey {
+    /// Writes the key to disk, synced, under the first name that is free, and makes the
+    /// directory if it is not there yet.
+    pub(crate) fn write(&self) -> Result<WrittenKey, Trouble> {
+        let made_directory = self.make_directory()?;
+        let mut number = 1;
+        loop {
+            let path = self.place.path(number);
+            match keys::create(&path, &self.contents) {
+                Ok(()) => {
+                    return Ok(WrittenKey { path, is_first: number == 1, made_directory });
+                }
+                Err(KeyError::Exists { .. }) => number += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn make_directory(&self) -> Result<bool, Trouble> {
+        let path = &self.place.directory;
+        let failed = |cause| Trouble::File { action: "make", path: path.clone(), cause };
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(failed(error)),
+        }
+        let parent = File::open(directory_of(path)).map_err(failed)?;
+        // Some file systems keep no directories on stable storage and say so.
+        match parent.sync_all() {
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed(error)),
+            _ => Ok(true),
+        }
+    }
+}
+
+impl WrittenKey {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is the only one in its place.
+    pub(crate) fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// Removes a key that nothing was encrypted with.
+    pub(crate) fn remove(self) {
+        // What can't be removed is a key that opens nothing, and does no harm.
+        let _ = fs::remove_file(&self.path);
+        if self.made_directory {
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Which engines work, and how many workers.
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+use evener::{Evener, KeyRing, Options};
+
+use super::values;
+use crate::trouble::Trouble;
+
+#[derive(Args, Debug)]
+pub(crate) struct EngineOptions {
+    /// An engine to use, instead of openssl; may be given several times, and all of them work
+    /// at once (`evener engines` lists them)
+    #[arg(long = "engine", value_name = "NAME", help_heading = "Engines")]
+    engines: Vec<String>,
+    /// How many workers there are in total [default: as many as each engine likes, one a core
+    /// for the processor]
+    #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
+    jobs: Option<NonZeroUsize>,
+    /// How much memory the workers' buffers may take together; the whole program stays below
+    /// 256 MiB with the default [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
+    memory: Option<usize>,
+}
+
+impl EngineOptions {
+    /// Finds the engines.
+    pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
+        let mut evener = Evener::new(keys)?;
+        if !self.engines.is_empty() {
+            evener = evener.engines(&self.engines)?;
+        }
+        if let Some(jobs) = self.jobs {
+            evener = evener.jobs(jobs);
+        }
+        let memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
+        Ok(evener.options(|options| options.memory = memory))
+    }
+}
+
+/// Each worker is a thread.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .ok()
+        .filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS)
+        .ok_or_else(|| format!("not a number from 1 to {MOST_JOBS}"))
+}
+
+const MOST_JOBS: usize = 1024;

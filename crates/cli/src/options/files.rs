@@ -1,0 +1,102 @@
+//! Which files are taken, and how outputs are written.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use evener::{Options, Selection};
+
+use super::values;
+use crate::plan::Ends;
+use crate::trouble::Trouble;
+
+/// Which files of a tree are taken.
+#[derive(Args, Debug)]
+pub(crate) struct Choosing {
+    /// Leave out what this matches: a name in SRC, or a path below it if it has a slash; may be given
+    /// several times
+    #[arg(long, value_name = "GLOB", help_heading = "Trees")]
+    exclude: Vec<String>,
+    /// Take only files that this matches; may be given several times
+    #[arg(long, value_name = "GLOB", help_heading = "Trees")]
+    include: Vec<String>,
+    /// Take what symbolic links point to; otherwise the links are recreated
+    #[arg(long, help_heading = "Trees")]
+    follow_symlinks: bool,
+    /// What encrypting appends to names and decrypting strips
+    #[arg(
+        long,
+        default_value = Options::DEFAULT_SUFFIX,
+        value_parser = OsStringValueParser::new().try_map(values::suffix),
+        help_heading = "Trees"
+    )]
+    pub(crate) suffix: OsString,
+}
+
+impl Choosing {
+    pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
+        options.selection = Selection::new(&self.include, &self.exclude)?;
+        options.follow_symlinks = self.follow_symlinks;
+        options.suffix = self.suffix;
+        Ok(())
+    }
+}
+
+/// How outputs are written.
+#[derive(Args, Debug)]
+pub(crate) struct Writing {
+    /// Go on with an operation that was interrupted: skip files whose output is complete (its
+    /// size and time are right)
+    #[arg(long, help_heading = "Outputs")]
+    resume: bool,
+    /// Replace outputs that exist; otherwise they are errors
+    #[arg(long, help_heading = "Outputs")]
+    overwrite: bool,
+    /// Remove each source file once its output was read back, compared and synced
+    #[arg(long, help_heading = "Outputs")]
+    remove_source: bool,
+    /// Have every output and its name on the device before the end
+    #[arg(long, help_heading = "Outputs")]
+    durable: bool,
+    /// Keep owner and group (mode and time are kept anyway)
+    #[arg(long, help_heading = "Outputs")]
+    owner: bool,
+    /// Keep extended attributes
+    #[arg(long, help_heading = "Outputs")]
+    xattrs: bool,
+    /// Leave holes where a decrypted file has whole pages of zeros
+    #[arg(long, help_heading = "Outputs")]
+    sparse: bool,
+    /// Write nothing and tell how much would be done
+    #[arg(long, short = 'n', help_heading = "Outputs")]
+    pub(crate) dry_run: bool,
+}
+
+impl Writing {
+    pub(crate) fn apply(self, options: &mut Options) {
+        options.resume = self.resume;
+        options.overwrite = self.overwrite;
+        options.remove_source = self.remove_source;
+        options.durable = self.durable;
+        options.owner = self.owner;
+        options.xattrs = self.xattrs;
+        options.sparse = self.sparse;
+        options.dry_run = self.dry_run;
+    }
+
+    /// Refuses what means nothing where one end is a pipe.
+    pub(crate) fn check(&self, ends: &Ends) -> Result<(), Trouble> {
+        let need_files = [
+            (self.resume, "--resume"),
+            (self.remove_source, "--remove-source"),
+            (self.owner, "--owner"),
+            (self.xattrs, "--xattrs"),
+            (self.sparse, "--sparse"),
+            (self.dry_run, "--dry-run"),
+        ];
+        match need_files.into_iter().find(|(given, _)| *given && ends.has_pipe()) {
+            Some((_, name)) => Err(Trouble::Usage(format!("{name} does not go with a pipe"))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Options that several commands share, and what they mean.
+
+mod engines;
+mod files;
+mod keys;
+mod telling;
+mod values;
+
+pub(crate) use engines::EngineOptions;
+pub(crate) use files::{Choosing, Writing};
+pub(crate) use keys::{
+    Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
+};
+pub(crate) use telling::Telling;
+pub(crate) use values::{Format, Iterations};

@@ -1,0 +1,118 @@
+//! Values of options.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use evener::format::OpensslSecret;
+use evener::keys::KeyFormat;
+
+/// A file format, as `--format` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// C2SP chunked encryption with AES-256-GCM
+    #[value(name = "cobblestone-256")]
+    Cobblestone256,
+    /// C2SP chunked encryption with AES-128-GCM
+    #[value(name = "cobblestone-128")]
+    Cobblestone128,
+    /// Tink streaming AEAD (AES-GCM-HKDF)
+    Tink,
+    /// Files of `openssl enc`; nothing authenticates them
+    Openssl,
+}
+
+impl Format {
+    /// The format as keys have it; `None` for `openssl`, which has no key files.
+    pub(crate) fn of_keys(self) -> Option<KeyFormat> {
+        match self {
+            Format::Cobblestone256 => Some(KeyFormat::Cobblestone256),
+            Format::Cobblestone128 => Some(KeyFormat::Cobblestone128),
+            Format::Tink => Some(KeyFormat::Tink),
+            Format::Openssl => None,
+        }
+    }
+}
+
+/// The iterations of PBKDF2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Iterations(pub(crate) u32);
+
+impl Default for Iterations {
+    fn default() -> Iterations {
+        Iterations(OpensslSecret::DEFAULT_ITERATIONS)
+    }
+}
+
+impl FromStr for Iterations {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Iterations, String> {
+        let number: NonZeroU32 =
+            text.parse().map_err(|_| format!("not a number from 1 to {}", u32::MAX))?;
+        Ok(Iterations(number.get()))
+    }
+}
+
+/// A number of bytes: `65536`, `64K`, `64M`, `1G`, with or without `iB` at the end.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
+    let wrong = || "not a size such as 65536, 64M or 1G".to_owned();
+    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KIB" => 10,
+        "M" | "MIB" => 20,
+        "G" | "GIB" => 30,
+        "T" | "TIB" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: usize = number.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|&size| size >= SMALLEST_MEMORY)
+        .ok_or_else(|| "too small (at least 1M) or too large".to_owned())
+}
+
+/// A file name's suffix.
+pub(crate) fn suffix(text: OsString) -> Result<OsString, &'static str> {
+    if text.is_empty() || text.as_encoded_bytes().contains(&b'/') {
+        return Err("a suffix has at least one character and no slash");
+    }
+    Ok(text)
+}
+
+const SMALLEST_MEMORY: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_units() {
+        for (text, expected) in [
+            ("1048576", Some(1 << 20)),
+            ("64M", Some(64 << 20)),
+            ("64MiB", Some(64 << 20)),
+            ("1g", Some(1 << 30)),
+            ("2048k", Some(2 << 20)),
+            ("1K", None),
+            ("", None),
+            ("M", None),
+            ("-1M", None),
+            ("1.5G", None),
+            ("64MB", None),
+            ("99999999999999999999", None),
+            ("99999999999T", None),
+        ] {
+            assert_eq!(size(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn iterations_are_at_least_one() {
+        assert!("0".parse::<Iterations>().is_err());
+        assert_eq!("600000".parse::<Iterations>().unwrap().0, 600_000);
+    }
+}

@@ -1,0 +1,192 @@
+//! What is to be done, worked out before anything is.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use evener::{
+    Control, Evener, Failure, FileError, Mode, Operation, Options, StreamSource, StreamTarget,
+};
+
+use crate::keys::FreshKey;
+use crate::options::Telling;
+use crate::trouble::Trouble;
+
+/// An operation with all that it needs.
+pub(crate) struct Plan {
+    pub(crate) operation: Operation,
+    pub(crate) evener: Evener,
+    pub(crate) control: Arc<Control>,
+    pub(crate) ends: Ends,
+    /// A key that has to be on disk before the first output.
+    pub(crate) fresh_key: Option<FreshKey>,
+    /// What the user should know beforehand.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Where it comes from and where it goes.
+pub(crate) struct Ends {
+    pub(crate) source: Place,
+    /// `None` to verify.
+    pub(crate) target: Option<Place>,
+    pub(crate) source_is_tree: bool,
+    /// The length of a single file.
+    pub(crate) length: Option<u64>,
+}
+
+/// SRC or DST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// `-`: standard input or output.
+    Pipe,
+    Path(PathBuf),
+}
+
+impl Plan {
+    /// Completes a plan with its options.
+    pub(crate) fn new(
+        operation: Operation,
+        evener: Evener,
+        ends: Ends,
+        fresh_key: Option<FreshKey>,
+        warnings: Vec<String>,
+        apply: impl FnOnce(&mut Options) -> Result<(), Trouble>,
+    ) -> Result<Plan, Trouble> {
+        let control = Arc::new(Control::default());
+        let mut applied = Ok(());
+        let evener = evener.options(|options| {
+            options.control = control.clone();
+            applied = apply(options);
+        });
+        applied?;
+        Ok(Plan { operation, evener, control, ends, fresh_key, warnings })
+    }
+}
+
+impl From<OsString> for Place {
+    fn from(typed: OsString) -> Place {
+        if typed == "-" { Place::Pipe } else { Place::Path(typed.into()) }
+    }
+}
+
+impl Ends {
+    /// Looks at the source, and refuses what can't be meant.
+    pub(crate) fn find(
+        operation: Operation,
+        source: OsString,
+        target: Option<OsString>,
+        telling: &Telling,
+    ) -> Result<Ends, Trouble> {
+        let (source, target) = (Place::from(source), target.map(Place::from));
+        let metadata = match &source {
+            Place::Pipe => None,
+            Place::Path(path) => Some(fs::metadata(path).map_err(|cause| Trouble::File {
+                action: "open",
+                path: path.clone(),
+                cause,
+            })?),
+        };
+        let source_is_tree = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
+        let length = metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len());
+        if target == Some(Place::Pipe) {
+            if source_is_tree {
+                return Err(Trouble::usage("a tree goes to a tree, not to a pipe"));
+            }
+            if telling.json {
+                return Err(Trouble::usage("--json and the output can't both be standard output"));
+            }
+            if operation == Operation::Encrypt && io::stdout().is_terminal() {
+                return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
+            }
+        }
+        if let (true, Place::Path(source), Some(Place::Path(target))) =
+            (source_is_tree, &source, &target)
+        {
+            refuse_inside(source, target)?;
+        }
+        Ok(Ends { source, target, source_is_tree, length })
+    }
+
+    /// Whether standard input or output is one of the ends.
+    pub(crate) fn has_pipe(&self) -> bool {
+        self.source == Place::Pipe || self.target == Some(Place::Pipe)
+    }
+
+    pub(crate) fn stream_source(&self) -> io::Result<StreamSource> {
+        Ok(match &self.source {
+            Place::Pipe => StreamSource::Descriptor(io::stdin().as_fd().try_clone_to_owned()?),
+            Place::Path(path) => StreamSource::File(path.clone()),
+        })
+    }
+
+    pub(crate) fn stream_target(&self) -> io::Result<StreamTarget> {
+        Ok(match &self.target {
+            None => StreamTarget::Nowhere,
+            Some(Place::Pipe) => {
+                StreamTarget::Descriptor(io::stdout().as_fd().try_clone_to_owned()?)
+            }
+            Some(Place::Path(path)) => StreamTarget::File(path.clone()),
+        })
+    }
+}
+
+/// What the user should know before the operation begins.
+pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> Vec<String> {
+    let mut warnings: Vec<String> = evener
+        .unable_engines(operation)
+        .into_iter()
+        .map(|engine| {
+            let cipher = evener.key_ring().primary().cipher();
+            format!("engine {engine} can't {} {cipher} and is left out", operation.direction())
+        })
+        .collect();
+    let recipe = evener.key_ring().primary();
+    if !recipe.cipher().is_authenticated() {
+        warnings.push(
+            match (operation, recipe.cipher().mode()) {
+                (Operation::Verify, Mode::Cbc) => {
+                    "only the padding at the end of each file can be checked: nothing else in \
+                     files of `openssl enc` shows that they were changed"
+                }
+                (Operation::Verify, _) => {
+                    "nothing can be checked but that the files can be read: nothing in files of \
+                     `openssl enc` in CTR mode shows that they were changed"
+                }
+                _ => "nothing authenticates files of `openssl enc`: changes go unnoticed",
+            }
+            .to_owned(),
+        );
+    }
+    if operation == Operation::Encrypt && is_tree && recipe.repeats_ivs() {
+        warnings.push(
+            "all files share one key and one IV, which shows where their beginnings are equal"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// The directory that a path is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Refuses a target inside the source before anything is made there.
+fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
+    let there = if target.exists() { target } else { directory_of(target) };
+    // What can't be resolved here is refused later, with the reason.
+    let (Ok(there), Ok(root)) = (fs::canonicalize(there), fs::canonicalize(source)) else {
+        return Ok(());
+    };
+    if !there.starts_with(root) {
+        return Ok(());
+    }
+    let error = FileError::Refused(format!("lies inside the source `{}`", source.display()));
+    Err(Failure { path: target.to_owned(), error }.into())
+}

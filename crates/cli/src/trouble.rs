@@ -1,0 +1,123 @@
+//! How the program ends.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use evener::format::FormatError;
+use evener::keys::KeyError;
+use evener::{EngineError, Failure, FileError, MalformedGlob};
+use signal_hook::consts::SIGPIPE;
+
+/// How a command ended that could begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All is done.
+    Done,
+    /// Some files could not be done; they were named.
+    SomeFailed,
+    /// A signal stopped it.
+    Interrupted,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> ExitCode {
+        ExitCode::from(match ending {
+            Ending::Done => 0,
+            Ending::SomeFailed => 1,
+            Ending::Interrupted => INTERRUPTED,
+        })
+    }
+}
+
+/// Why a command could not begin, or could not say what it did.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Glob(#[from] MalformedGlob),
+    #[error("{}: {}", shown(&.0.path), .0.error)]
+    Failure(#[from] Failure),
+    #[error("{}: can't {action} it: {}", shown(path), words(cause))]
+    File { action: &'static str, path: PathBuf, cause: io::Error },
+    #[error("can't handle signals: {0}")]
+    Signals(io::Error),
+    #[error("can't write to standard output: {}", words(.0))]
+    Output(io::Error),
+}
+
+impl Trouble {
+    pub(crate) fn usage(text: impl Into<String>) -> Trouble {
+        Trouble::Usage(text.into())
+    }
+
+    /// For the report of what could not begin.
+    pub(crate) fn as_failure(&self) -> Failure {
+        match self {
+            Trouble::Failure(failure) => failure.clone(),
+            Trouble::File { action, path, cause } => Failure {
+                path: path.clone(),
+                error: FileError::Refused(format!("can't {action} it: {}", words(cause))),
+            },
+            _ => Failure { path: PathBuf::new(), error: FileError::Refused(self.to_string()) },
+        }
+    }
+
+    /// Says it on standard error and gives the exit status. Where nobody reads standard output
+    /// any more, nothing is said, as other programs do.
+    pub(crate) fn tell(&self) -> ExitCode {
+        if matches!(self, Trouble::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe) {
+            end_by_broken_pipe();
+        }
+        complain(self);
+        ExitCode::from(match self {
+            Trouble::Output(_) => 1,
+            _ => 2,
+        })
+    }
+}
+
+/// Ends the program as the system ends one that writes to a pipe which nobody reads.
+pub(crate) fn end_by_broken_pipe() {
+    // Returns only when the signal can't be raised; then the caller's way to end is as good.
+    let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
+}
+
+/// Says something on standard error. Where that is closed, nobody wants to know.
+pub(crate) fn complain(text: &dyn std::fmt::Display) {
+    use io::Write;
+    let _ = writeln!(io::stderr().lock(), "evener: {text}");
+}
+
+/// A path for people: with control characters, which could make a terminal show something
+/// else, it is quoted.
+pub(crate) fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.chars().any(char::is_control) { format!("{text:?}") } else { text.into_owned() }
+}
+
+/// The system's words without the number.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+const INTERRUPTED: u8 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(shown(Path::new("a b/ü")), "a b/ü");
+        assert_eq!(shown(Path::new("a\x1b[2Jb")), "\"a\\u{1b}[2Jb\"");
+    }
+}
