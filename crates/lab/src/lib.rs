@@ -1,0 +1,15 @@
+//! Evener's benchmarks: workloads, the rivals that run beside Evener, and reports.
+//!
+//! A benchmark names every parameter, runs its rivals in the same run, and records the
+//! machine. None of them is a test: nothing here fails on a time.
+
+mod chart;
+mod error;
+mod machine;
+mod process;
+mod statistics;
+mod sys;
+pub mod tree;
+
+pub use error::LabError;
+pub use machine::Machine;

@@ -1,0 +1,83 @@
+//! Programs run and measured.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::LabError;
+use crate::sys::wait_with_peak;
+
+/// What a program took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// Wall time from before its start to after its end.
+    pub(crate) wall: Duration,
+    /// Peak resident set in KiB; of several processes, that of the largest.
+    pub(crate) peak: u64,
+}
+
+/// Runs `command` to its end, its standard output thrown away.
+///
+/// # Errors
+/// When it can't be started or reports failure; the error has the end of what it wrote to its
+/// standard error.
+pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
+    // A file rather than a pipe: nobody needs to empty it while the program runs.
+    let complaints = tempfile::NamedTempFile::new()
+        .map_err(LabError::file("create a file in", std::env::temp_dir()))?;
+    let handle = complaints.reopen().map_err(LabError::file("open", complaints.path()))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(handle);
+    let program = PathBuf::from(command.get_program());
+
+    let start = Instant::now();
+    let child =
+        command.spawn().map_err(|source| LabError::Start { program: program.clone(), source })?;
+    let (status, peak) = wait_with_peak(child).map_err(LabError::file("wait for", &program))?;
+    let wall = start.elapsed();
+
+    if status.success() {
+        return Ok(Cost { wall, peak });
+    }
+    if status.signal() == Some(libc::SIGINT) || status.code() == Some(128 + libc::SIGINT) {
+        return Err(LabError::Interrupted);
+    }
+    let message = fs::read_to_string(complaints.path()).unwrap_or_default();
+    let message = message.trim().lines().last().unwrap_or("it said nothing").to_owned();
+    Err(LabError::Failed { program: name(command), status, message })
+}
+
+/// The program and its first argument, enough to tell what was being done.
+fn name(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let arguments = command.get_args().take(1);
+    let words = std::iter::once(program).chain(arguments).map(|word| word.to_string_lossy());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_has_a_cost() {
+        let cost = run(&mut Command::new("true")).unwrap();
+        assert!(cost.peak > 0);
+        assert!(cost.wall > Duration::ZERO);
+    }
+
+    #[test]
+    fn failure_is_told_in_the_programs_words() {
+        let error = run(Command::new("sh").args(["-c", "echo no room >&2; exit 7"])).unwrap_err();
+        assert_eq!(error.to_string(), "sh -c failed (exit status: 7): no room");
+        let error = run(&mut Command::new("/no/such/program")).unwrap_err();
+        assert!(matches!(error, LabError::Start { .. }), "{error}");
+    }
+
+    #[test]
+    fn an_interrupted_program_interrupts_the_benchmark() {
+        let error = run(Command::new("sh").args(["-c", "kill -INT $$"])).unwrap_err();
+        assert!(matches!(error, LabError::Interrupted), "{error}");
+    }
+}

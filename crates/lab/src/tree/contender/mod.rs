@@ -1,0 +1,101 @@
+//! Those who encrypt and decrypt a tree, and `cp -r`, which only copies it.
+
+mod age;
+mod copy;
+mod each_file;
+mod evener;
+mod gocryptfs;
+mod openssl;
+mod rclone;
+mod secret;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+pub(super) use self::copy::copy;
+use crate::LabError;
+use crate::process::Cost;
+
+/// The contenders' names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "the variants are the programs' names")]
+pub enum ContenderName {
+    Evener,
+    Openssl,
+    Age,
+    Rclone,
+    Gocryptfs,
+}
+
+/// What a contender is and how it is used, for the report.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ContenderFacts {
+    /// As in the rows.
+    pub name: &'static str,
+    /// What the program says of itself.
+    pub version: String,
+    /// How it is run, with what that means for its figures.
+    pub usage: &'static str,
+}
+
+/// Someone who encrypts and decrypts a tree.
+pub(super) trait Contender {
+    /// What it is.
+    fn facts(&self) -> &ContenderFacts;
+
+    /// Encrypts the tree `source` into `target`, which does not exist yet.
+    fn encrypt(&self, source: &Path, target: &Path) -> Result<Cost, LabError>;
+
+    /// Decrypts what [`Contender::encrypt`] made of a tree into `target`, which does not
+    /// exist yet.
+    fn decrypt(&self, source: &Path, target: &Path) -> Result<Cost, LabError>;
+}
+
+/// Makes a contender ready: finds its program and makes its keys in `secrets`, a directory
+/// that only this user may enter.
+///
+/// # Errors
+/// [`LabError::Unavailable`] when it is not installed or can't work here.
+pub(super) fn set_up(
+    name: ContenderName,
+    program: Option<&Path>,
+    secrets: &Path,
+) -> Result<Box<dyn Contender>, LabError> {
+    Ok(match name {
+        ContenderName::Evener => Box::new(evener::Evener::set_up(program, secrets)?),
+        ContenderName::Openssl => Box::new(openssl::Openssl::set_up(secrets)?),
+        ContenderName::Age => Box::new(age::Age::set_up(secrets)?),
+        ContenderName::Rclone => Box::new(rclone::Rclone::set_up(secrets)?),
+        ContenderName::Gocryptfs => Box::new(gocryptfs::Gocryptfs::set_up(secrets)?),
+    })
+}
+
+/// The first line that a program prints when asked for its version.
+fn version(program: &Path, argument: &str) -> Result<String, LabError> {
+    let output = capture(Command::new(program).arg(argument))?;
+    Ok(output.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// What a program prints.
+fn capture(command: &mut Command) -> Result<String, LabError> {
+    let program = PathBuf::from(command.get_program());
+    let output = command.output().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => {
+            LabError::Unavailable(format!("{} is not installed", program.display()))
+        }
+        _ => LabError::Start { program: program.clone(), source },
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(LabError::Failed { program: program.display().to_string(), status: output.status, message })
+}
+
+#[cfg(test)]
+pub(super) mod tests;

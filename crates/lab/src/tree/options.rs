@@ -1,0 +1,72 @@
+//! What the benchmark is to run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{ContenderName, TreeName};
+
+/// What the benchmark is to run. The defaults are those of the published figures.
+#[derive(Args, Clone, Debug)]
+#[non_exhaustive]
+pub struct TreeOptions {
+    /// Build the trees below this directory; may be given several times
+    #[arg(long = "at", value_name = "DIR", default_values = ["/dev/shm", "/var/tmp"])]
+    pub places: Vec<PathBuf>,
+    /// Which trees
+    #[arg(long = "tree", value_name = "TREE", value_enum,
+          default_values = ["small", "large", "mixed"])]
+    pub trees: Vec<TreeName>,
+    /// The real directory that the mixed tree is a copy of
+    #[arg(long, value_name = "DIR", default_value = "/usr/share/doc")]
+    pub mixed: PathBuf,
+    /// Which contenders take part beside `cp -r` [default: all that are installed]
+    #[arg(long = "contender", value_name = "NAME", value_enum)]
+    pub contenders: Vec<ContenderName>,
+    /// How often each contender takes its turn
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+    /// After this many seconds on one tree, a contender takes part in no further round
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub budget: u64,
+    /// The `evener` program to measure [default: this one]
+    #[arg(long, value_name = "PATH")]
+    pub program: Option<PathBuf>,
+    /// How many files of 16 KiB the small and the flat tree have
+    #[arg(long, value_name = "N", default_value_t = 4_000)]
+    pub files: u64,
+    /// The length of the large file
+    #[arg(long, value_name = "MIB", default_value_t = 1_024)]
+    pub large: u64,
+    /// How many files the tree has on which memory is measured; 0 leaves memory out
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub many: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: TreeOptions,
+    }
+
+    #[test]
+    fn everything_has_a_default() {
+        let options = Line::parse_from(["tree"]).options;
+        assert_eq!(options.places.len(), 2);
+        assert_eq!(options.trees, [TreeName::Small, TreeName::Large, TreeName::Mixed]);
+        assert!(options.contenders.is_empty());
+        assert_eq!((options.files, options.large, options.rounds), (4_000, 1_024, 5));
+    }
+
+    #[test]
+    fn no_rounds_are_refused() {
+        assert!(Line::try_parse_from(["tree", "--rounds", "0"]).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the trees are built.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{fstatfs, fstatvfs, syncfs};
+use tempfile::TempDir;
+
+use crate::LabError;
+
+/// A directory of our own on some file system; removed when dropped.
+pub(crate) struct Place {
+    /// `tmpfs`, or `disk` for everything else.
+    pub(crate) name: &'static str,
+    /// What the kernel calls the file system, where we know it: `ext4`.
+    pub(crate) file_system: String,
+    root: TempDir,
+    handle: File,
+}
+
+impl Place {
+    /// Makes a directory below `parent`, which only this user may enter.
+    pub(crate) fn below(parent: &Path) -> Result<Place, LabError> {
+        let root = tempfile::Builder::new()
+            .prefix("evener-bench-")
+            .tempdir_in(parent)
+            .map_err(LabError::file("create a directory in", parent))?;
+        let handle = File::open(root.path()).map_err(LabError::file("open", root.path()))?;
+        let magic = fstatfs(&handle)
+            .map_err(|error| LabError::file("look at", root.path())(error.into()))?
+            .f_type;
+        let file_system = name_of(magic as i64);
+        let name = if file_system == "tmpfs" { "tmpfs" } else { "disk" };
+        Ok(Place { name, file_system, root, handle })
+    }
+
+    /// A path in the directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Refuses a workload that needs more room than there is.
+    pub(crate) fn check_room(&self, bytes: u64) -> Result<(), LabError> {
+        let found = fstatvfs(&self.handle)
+            .map_err(|error| LabError::file("look at", self.root.path())(error.into()))?;
+        let available = found.f_bavail.saturating_mul(found.f_frsize);
+        if available >= bytes {
+            return Ok(());
+        }
+        let place = self.root.path().to_owned();
+        Err(LabError::Space { place, available: available >> 20, needed: bytes >> 20 })
+    }
+
+    /// Waits until the file system has nothing left to write.
+    pub(crate) fn settle(&self) -> Result<(), LabError> {
+        syncfs(&self.handle).map_err(|error| LabError::file("sync", self.root.path())(error.into()))
+    }
+}
+
+/// Removes a tree, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), LabError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LabError::file("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// After `linux/magic.h`.
+fn name_of(magic: i64) -> String {
+    match magic {
+        0x0102_1994 => "tmpfs".to_owned(),
+        0xEF53 => "ext4".to_owned(),
+        0x5846_5342 => "xfs".to_owned(),
+        0x9123_683E => "btrfs".to_owned(),
+        0x794C_7630 => "overlayfs".to_owned(),
+        0x2FC1_2FC1 => "zfs".to_owned(),
+        other => format!("{other:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_there_until_dropped() {
+        let place = Place::below(&std::env::temp_dir()).unwrap();
+        let inside = place.path("inside");
+        fs::create_dir(&inside).unwrap();
+        place.settle().unwrap();
+        place.check_room(1).unwrap();
+        let error = place.check_room(u64::MAX).unwrap_err();
+        assert!(matches!(error, LabError::Space { .. }), "{error}");
+        remove(&inside).unwrap();
+        remove(&inside).unwrap();
+        let root = place.path("");
+        drop(place);
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn file_systems_have_names() {
+        assert_eq!(name_of(0xEF53), "ext4");
+        assert_eq!(name_of(0x1234), "0x1234");
+    }
+}

@@ -1,0 +1,127 @@
+//! The rounds in which contenders take turns on one tree.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::contender::{Contender, copy};
+use super::place::{Place, remove};
+use super::walk::{first_difference, warm};
+use super::watch::Watch;
+use crate::LabError;
+use crate::process::Cost;
+
+/// One tree at one place, and how often it is worked on.
+pub(super) struct Rounds<'a> {
+    pub(super) place: &'a Place,
+    /// The tree.
+    pub(super) source: &'a Path,
+    pub(super) rounds: u32,
+    /// How long a contender may work on it before it takes part in no further round.
+    pub(super) budget: Duration,
+}
+
+/// What one contender's turns took.
+#[derive(Default)]
+pub(super) struct Turns {
+    pub(super) encrypt: Vec<Turn>,
+    pub(super) decrypt: Vec<Turn>,
+    /// Why it takes part no longer, when it failed.
+    pub(super) failure: Option<LabError>,
+    spent: Duration,
+}
+
+/// One measurement.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) cost: Cost,
+    /// What `cp -r` took in the same round.
+    pub(super) copy: Duration,
+}
+
+impl Rounds<'_> {
+    /// Has all `contenders` take their turns. Returns what `cp -r` took in each round, and
+    /// each contender's turns.
+    ///
+    /// # Errors
+    /// When the machine fails or Ctrl-C was pressed; a contender's own failure is kept in its
+    /// turns.
+    pub(super) fn run(
+        &self,
+        contenders: &[Box<dyn Contender>],
+        watch: &mut Watch<'_>,
+    ) -> Result<(Vec<Cost>, Vec<Turns>), LabError> {
+        let mut copies = Vec::new();
+        let mut turns: Vec<Turns> = contenders.iter().map(|_| Turns::default()).collect();
+        for round in 0..self.rounds {
+            watch.next(&format!("round {} of {}: cp -r", round + 1, self.rounds))?;
+            let copied = self.measure(self.source, "copy", copy)?;
+            remove(&copied.1)?;
+            copies.push(copied.0);
+
+            // Each round begins with another one, so that nobody always follows the same.
+            for index in
+                (0..contenders.len()).map(|turn| (turn + round as usize) % contenders.len())
+            {
+                let (contender, turns) = (&*contenders[index], &mut turns[index]);
+                if turns.failure.is_some() || turns.spent > self.budget {
+                    continue;
+                }
+                let name = contender.facts().name;
+                watch.next(&format!("round {} of {}: {name}", round + 1, self.rounds))?;
+                match self.turn(contender, turns, copied.0.wall) {
+                    Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+                    Err(error) => turns.failure = Some(error),
+                    Ok(()) => {}
+                }
+                for output in [ENCRYPTED, DECRYPTED] {
+                    remove(&self.place.path(output))?;
+                }
+            }
+        }
+        Ok((copies, turns))
+    }
+
+    /// Encrypts the tree and decrypts the result; the first time, checks that it came back.
+    fn turn(
+        &self,
+        contender: &dyn Contender,
+        turns: &mut Turns,
+        copy: Duration,
+    ) -> Result<(), LabError> {
+        let encrypt = |source: &Path, target: &Path| contender.encrypt(source, target);
+        let decrypt = |source: &Path, target: &Path| contender.decrypt(source, target);
+        let (encrypted, ciphertext) = self.measure(self.source, ENCRYPTED, encrypt)?;
+        let (decrypted, plaintext) = self.measure(&ciphertext, DECRYPTED, decrypt)?;
+
+        if turns.decrypt.is_empty()
+            && let Some(path) = first_difference(self.source, &plaintext)?
+        {
+            let contender = contender.facts().name.to_owned();
+            return Err(LabError::NotRestored { contender, path });
+        }
+        turns.spent += encrypted.wall + decrypted.wall;
+        turns.encrypt.push(Turn { cost: encrypted, copy });
+        turns.decrypt.push(Turn { cost: decrypted, copy });
+        Ok(())
+    }
+
+    /// Measures `operation` from `source` to a new tree, from a state that is always the
+    /// same: the source in the page cache, the output absent, nothing left to write.
+    pub(super) fn measure(
+        &self,
+        source: &Path,
+        output: &str,
+        operation: impl FnOnce(&Path, &Path) -> Result<Cost, LabError>,
+    ) -> Result<(Cost, PathBuf), LabError> {
+        let target = self.place.path(output);
+        remove(&target)?;
+        warm(source)?;
+        self.place.settle()?;
+        operation(source, &target).map(|cost| (cost, target))
+    }
+}
+
+/// The output of encryption.
+pub(super) const ENCRYPTED: &str = "encrypted";
+/// The output of decryption.
+pub(super) const DECRYPTED: &str = "decrypted";
