@@ -40,8 +40,7 @@ impl Chart {
     fn draw(&self, svg: &mut String) -> fmt::Result {
         let scale = Scale::of(self.panels.iter().flat_map(|panel| &panel.bars));
         let rows: usize = self.panels.iter().map(|panel| panel.bars.len()).sum();
-        let bottom = TOP + PANEL_HEAD * self.panels.len() as f64 + ROW * rows as f64;
-        let height = bottom + 40.0;
+        let height = TOP + PANEL_HEAD * self.panels.len() as f64 + ROW * rows as f64 + 40.0;
         writeln!(
             svg,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -51,25 +50,20 @@ impl Chart {
         text(svg, 16.0, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title)?;
         text(svg, 16.0, 46.0, "font-size=\"11\" fill=\"#555\"", &self.subtitle)?;
 
-        for tick in scale.ticks() {
-            let x = scale.x(tick);
-            let reference = tick == 1.0;
-            let stroke = if reference { "#222" } else { "#ddd" };
-            writeln!(
-                svg,
-                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\" stroke=\"{stroke}\"/>"
-            )?;
-            let name = if reference { self.reference.clone() } else { format!("{tick}×") };
-            text(svg, x, bottom + 18.0, "text-anchor=\"middle\" fill=\"#555\"", &name)?;
-        }
         let mut y = TOP;
         for panel in &self.panels {
             text(svg, 16.0, y + 18.0, "font-weight=\"bold\"", &panel.title)?;
             y += PANEL_HEAD;
+            scale.draw_lines(svg, y, y + ROW * panel.bars.len() as f64)?;
             for bar in &panel.bars {
                 bar.draw(svg, &scale, y)?;
                 y += ROW;
             }
+        }
+        for tick in scale.ticks() {
+            let name = if tick == 1.0 { self.reference.clone() } else { format!("{tick}×") };
+            let style = "text-anchor=\"middle\" fill=\"#555\"";
+            text(svg, scale.x(tick), y + 18.0, style, &name)?;
         }
         svg.push_str("</svg>\n");
         Ok(())
@@ -118,6 +112,19 @@ impl Scale {
     fn x(&self, value: f64) -> f64 {
         let share = (value / self.least).ln() / (self.most / self.least).ln();
         LEFT + share.clamp(0.0, 1.0) * (RIGHT - LEFT)
+    }
+
+    /// Draws a line at each tick, the reference's dark.
+    fn draw_lines(&self, svg: &mut String, top: f64, bottom: f64) -> fmt::Result {
+        for tick in self.ticks() {
+            let x = self.x(tick);
+            let stroke = if tick == 1.0 { "#222" } else { "#ddd" };
+            writeln!(
+                svg,
+                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{bottom}\" stroke=\"{stroke}\"/>"
+            )?;
+        }
+        Ok(())
     }
 
     /// 1, 2 and 5 in every decade of the scale.

@@ -153,7 +153,7 @@ impl TreeReport {
         });
         Chart {
             title: "Time to encrypt and decrypt a tree, as a multiple of cp -r".to_owned(),
-            subtitle: format!("{}; medians of {} rounds", self.machine, self.rounds),
+            subtitle: format!("{}; rounds: {}, medians", self.machine, self.rounds),
             reference: "cp -r".to_owned(),
             panels: panels.collect(),
         }
@@ -229,7 +229,7 @@ impl fmt::Display for TreeReport {
         }
         writeln!(
             f,
-            "Medians of {} rounds; who had worked on a tree for {} s took part in no further one.",
+            "Rounds: {}, medians below; who had worked on a tree for {} s sat out the rest.",
             self.rounds, self.budget_seconds
         )?;
         for tree in &self.trees {
