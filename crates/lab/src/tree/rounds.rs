@@ -84,7 +84,7 @@ impl Rounds<'_> {
 
     /// Makes the outputs once with `cp`, unmeasured. A virtual machine's memory is slow the
     /// first time it is touched, and whoever came first would pay for it.
-    fn touch_memory(&self) -> Result<(), LabError> {
+    pub(super) fn touch_memory(&self) -> Result<(), LabError> {
         let outputs = [ENCRYPTED, DECRYPTED].map(|output| self.place.path(output));
         outputs.iter().try_for_each(|output| copy(self.source, output).map(drop))?;
         outputs.iter().try_for_each(|output| remove(output))
