@@ -1,0 +1,36 @@
+# What can be done with this checkout. `make test` is what CI runs.
+
+.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree
+
+# Checks of the whole program, each a script that ends with a status; added to `make test`.
+CHECKS := $(sort $(wildcard tests/check-*))
+
+build: needs
+	cargo build --locked --release
+
+demo: needs
+	scripts/demo
+
+test: fmt clippy unit-tests dependencies checks
+
+needs:
+	scripts/install-needs
+
+fmt:
+	cargo fmt --all --check
+
+clippy: needs
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+unit-tests: needs
+	cargo test --locked --workspace
+
+dependencies: needs
+	scripts/python-environment
+	scripts/check-dependencies
+
+checks: needs
+	set -e; for check in $(CHECKS); do echo "== $$check"; $$check; done
+
+bench-tree: needs
+	cargo run --locked --release -p evener-cli -- bench tree --svg target/bench-tree.svg
