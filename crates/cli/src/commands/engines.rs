@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use evener::engines::{Probed, probe_all, self_test};
-use evener::{Cipher, Direction, Engine, Kind};
+use evener::engines::self_test::{self, SelfTest};
+use evener::engines::{Probed, probe_all};
+use evener::{Engine, Kind};
 use serde::Serialize;
 
 use crate::run::print_json;
@@ -68,7 +69,6 @@ impl From<&Probed> for Found {
             Err(error) => Found::Absent { name: probed.name, absent: error.to_string() },
             Ok(engine) => {
                 let description = engine.description();
-                let both = [Direction::Encrypt, Direction::Decrypt];
                 Found::Present {
                     name: description.name.clone(),
                     kind: match description.kind {
@@ -76,10 +76,9 @@ impl From<&Probed> for Found {
                         _ => "module",
                     },
                     detail: description.detail.clone(),
-                    ciphers: Cipher::ALL
-                        .iter()
-                        .flat_map(|&cipher| both.map(|direction| (cipher, direction)))
-                        .filter_map(|(cipher, direction)| ability(&**engine, cipher, direction))
+                    ciphers: self_test::run(&**engine)
+                        .into_iter()
+                        .filter_map(|test| ability(&**engine, test))
                         .collect(),
                 }
             }
@@ -87,14 +86,18 @@ impl From<&Probed> for Found {
     }
 }
 
-fn ability(engine: &dyn Engine, cipher: Cipher, direction: Direction) -> Option<Ability> {
-    let offer = engine.offer(cipher, direction)?;
-    let self_test = match self_test(engine, cipher, direction) {
-        Ok(()) => PASSED.to_owned(),
-        Err(failure) => format!("failed: {failure}"),
-    };
-    let (cipher, direction) = (cipher.name(), direction.to_string());
-    Some(Ability { cipher, direction, depth: offer.depth, batch: offer.batch, self_test })
+fn ability(engine: &dyn Engine, test: SelfTest) -> Option<Ability> {
+    let offer = engine.offer(test.cipher, test.direction)?;
+    Some(Ability {
+        cipher: test.cipher.name(),
+        direction: test.direction.to_string(),
+        depth: offer.depth,
+        batch: offer.batch,
+        self_test: match test.result {
+            Ok(()) => "passed".to_owned(),
+            Err(error) => format!("failed: {error}"),
+        },
+    })
 }
 
 impl Found {
@@ -119,5 +122,3 @@ impl Found {
         }
     }
 }
-
-const PASSED: &str = "passed";

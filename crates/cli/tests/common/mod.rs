@@ -1,0 +1,114 @@
+//! What the tests of the program share.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// An age identity made for these tests, and its recipient.
+pub const IDENTITY: &str =
+    "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";
+pub const RECIPIENT: &str = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95";
+
+/// A directory with a key, a small tree, and the program to run in it.
+pub struct Bench {
+    directory: tempfile::TempDir,
+}
+
+/// What the program said and how it ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// `None` when a signal killed it.
+    pub status: Option<i32>,
+    pub output: Vec<u8>,
+    pub messages: String,
+}
+
+impl Bench {
+    /// Makes `my.key`, `identity` and `tree`.
+    pub fn new() -> Bench {
+        let bench = Bench { directory: tempfile::tempdir().unwrap() };
+        bench.secret("identity", IDENTITY);
+        fs::create_dir_all(bench.path("tree/deep")).unwrap();
+        fs::write(bench.path("tree/one"), "the first file").unwrap();
+        fs::write(bench.path("tree/deep/two"), vec![7; 300_000]).unwrap();
+        bench.expect(0, &["keygen", "-o", "my.key"]);
+        bench
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Makes a file for its owner alone.
+    pub fn secret(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evener"));
+        command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        Ended::of(&mut self.command(arguments))
+    }
+
+    /// Runs the program and checks its exit status.
+    pub fn expect(&self, status: i32, arguments: &[&str]) -> Ended {
+        let ended = self.run(arguments);
+        assert_eq!(ended.status, Some(status), "{arguments:?}: {}", ended.messages);
+        ended
+    }
+
+    /// Runs a line of shell in which `$evener` is the program.
+    pub fn shell(&self, line: &str) -> Ended {
+        let mut command = Command::new("sh");
+        command.current_dir(self.directory.path()).args(["-c", line]).stdin(Stdio::null());
+        Ended::of(command.env("evener", env!("CARGO_BIN_EXE_evener")))
+    }
+
+    /// The names in a directory, sorted.
+    pub fn names(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(directory)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    pub fn assert_same_tree(&self, one: &str, other: &str) {
+        let status = Command::new("diff")
+            .arg("-r")
+            .args([self.path(one), self.path(other)])
+            .status()
+            .unwrap();
+        assert!(status.success(), "{one} and {other} differ");
+    }
+}
+
+impl Ended {
+    pub fn of(command: &mut Command) -> Ended {
+        let output = command.output().unwrap();
+        Ended {
+            status: output.status.code(),
+            output: output.stdout,
+            messages: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The single JSON document on standard output.
+    pub fn document(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.output).expect("one JSON document")
+    }
+}
+
+/// Whether a program is installed.
+pub fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| Path::new(&directory).join(program).is_file())
+}

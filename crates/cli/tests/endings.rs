@@ -1,0 +1,151 @@
+//! How the program ends: exit statuses, signals, readers that go away.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Bench, RECIPIENT};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Waits until the program has read some of its sources.
+fn await_work(child: &mut Child) {
+    let counters = format!("/proc/{}/io", child.id());
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(60) {
+        let text = fs::read_to_string(&counters).unwrap_or_default();
+        let read = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+        if read.and_then(|bytes| bytes.parse().ok()).is_some_and(|bytes: u64| bytes > 16 << 20) {
+            return;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    panic!("the program did not begin");
+}
+
+#[test]
+fn an_interrupted_pipe_leaves_nothing() {
+    let bench = Bench::new();
+    let before = bench.names(".");
+    let mut command = bench.command(&["encrypt", "-k", "my.key", "-", "output.enc"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // More than a pipe holds: when it is written, some of it was read.
+    input.write_all(&vec![1; 8 << 20]).unwrap();
+    send(&child, Signal::INT);
+    let status = child.wait().unwrap();
+    drop(input);
+    let mut messages = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+    assert_eq!(status.code(), Some(130), "{messages}");
+    assert!(messages.contains("interrupted; encrypted 0 files"), "{messages}");
+    assert_eq!(bench.names("."), before);
+}
+
+#[test]
+fn an_interrupted_tree_leaves_complete_files_only() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("large")).unwrap();
+    // Long enough to be interrupted, and without blocks on the disk.
+    File::create(bench.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
+    for (signal, keys) in [(Signal::TERM, ["-k", "my.key"]), (Signal::INT, ["-r", RECIPIENT])] {
+        let mut command = bench.command(&["encrypt", keys[0], keys[1], "large", "sealed"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        await_work(&mut child);
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let mut messages = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+        assert!(messages.contains("--resume goes on"), "{messages}");
+        // The wrapped key had encrypted nothing that is left, and went too.
+        let left = fs::read_dir(bench.path("sealed")).into_iter().flatten().count();
+        assert_eq!(left, 0, "after {keys:?}");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let bench = Bench::new();
+    // A reader that never comes holds the first signal up: the program waits to write.
+    let mut command = bench.command(&["encrypt", "-k", "my.key", "-", "-"]);
+    let mut child =
+        command.stdin(File::open("/dev/zero").unwrap()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut some = [0; 1 << 16];
+    child.stdout.as_mut().unwrap().read_exact(&mut some).unwrap();
+    send(&child, Signal::INT);
+    sleep(Duration::from_millis(50));
+    send(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["encrypt", "-k", "my.key", "-", "-"]);
+    command.stdin(File::open("/dev/zero").unwrap());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut some = [0; 1000];
+    child.stdout.as_mut().unwrap().read_exact(&mut some).unwrap();
+    drop(child.stdout.take());
+    let status = child.wait().unwrap();
+    let mut messages = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+    assert_eq!((status.signal(), messages.as_str()), (Some(Signal::PIPE.as_raw()), ""));
+}
+
+#[test]
+fn one_broken_file_does_not_stop_the_others() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    fs::write(bench.path("sealed/broken.enc"), "not encrypted at all").unwrap();
+    let ended = bench.expect(1, &["decrypt", "-k", "my.key", "--json", "sealed", "restored"]);
+    assert_eq!(ended.messages.lines().count(), 2, "{}", ended.messages);
+    assert!(ended.messages.starts_with("evener: sealed/broken.enc: "), "{}", ended.messages);
+    let document = ended.document();
+    assert_eq!(document["files"], 2);
+    assert_eq!(document["failures"][0]["path"], "sealed/broken.enc");
+    bench.assert_same_tree("tree", "restored");
+}
+
+#[test]
+fn json_is_one_document_whatever_happens() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    let verify = |status, key, source| {
+        bench.expect(status, &["verify", "--json", "-q", "-k", key, source]).document()
+    };
+    let document = verify(0, "my.key", "sealed");
+    assert_eq!(document["failures"].as_array().map(Vec::len), Some(0));
+    assert_eq!(document["cipher"], "aes-256-gcm");
+    assert_eq!(verify(2, "my.key", "absent")["failures"][0]["path"], "absent");
+    let document = verify(2, "absent.key", "sealed");
+    let cause = document["failures"][0]["cause"].as_str().unwrap();
+    assert!(cause.contains("absent.key"), "{cause}");
+}
+
+#[test]
+fn a_full_device_for_the_document_is_an_error() {
+    let bench = Bench::new();
+    let ended = bench.shell("$evener engines --json > /dev/full");
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    let ended = bench.shell("$evener keygen > /dev/full");
+    assert_eq!(ended.messages, "evener: can't write to standard output: No space left on device\n");
+}
+
+#[test]
+fn outputs_on_a_full_device_are_no_files() {
+    let bench = Bench::new();
+    let ended = bench.shell("$evener encrypt -k my.key tree/deep/two - > /dev/full");
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    assert!(ended.messages.contains("No space left on device"), "{}", ended.messages);
+}

@@ -1,0 +1,149 @@
+//! Keys that are wrapped with age and lie beside what they encrypt.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Bench, Ended, RECIPIENT, has};
+
+/// Another recipient, whose identity nobody has.
+const STRANGER: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+
+#[test]
+fn a_tree_carries_its_wrapped_key() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
+    bench.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    bench.assert_same_tree("tree", "restored");
+
+    // A file or folder of the tree finds the key above it.
+    bench.expect(0, &["verify", "-i", "identity", "sealed/deep"]);
+    let two = bench.expect(0, &["decrypt", "-i", "identity", "sealed/deep/two.enc", "-"]);
+    assert_eq!(two.output, fs::read(bench.path("tree/deep/two")).unwrap());
+}
+
+#[test]
+fn age_opens_the_wrapped_key_and_makes_others() {
+    if !has("age") {
+        println!("skipped: there is no program `age`");
+        return;
+    }
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let mut age = Command::new("age");
+    age.args(["-d", "-i", "identity", "sealed/evener-key.age"]).current_dir(bench.path("."));
+    let opened = Ended::of(&mut age);
+    assert!(opened.output.starts_with(b"evener-key:v1:cobblestone-256:"), "{opened:?}");
+
+    // What age shows is a key file, and a key file that age wraps can be used.
+    bench.secret("opened.key", std::str::from_utf8(&opened.output).unwrap());
+    bench.expect(0, &["verify", "-k", "opened.key", "sealed"]);
+    let line = format!("age -a -r {RECIPIENT} -o armoured.key opened.key");
+    assert_eq!(bench.shell(&line).status, Some(0));
+    bench.expect(0, &["verify", "-k", "armoured.key", "-i", "identity", "sealed"]);
+    let refused = bench.expect(2, &["verify", "-k", "armoured.key", "sealed"]);
+    assert!(refused.messages.contains("(`-i`)"), "{}", refused.messages);
+}
+
+#[test]
+fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fs::write(bench.path("tree/three"), "later").unwrap();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"]);
+    assert_eq!(
+        bench.names("sealed"),
+        ["deep", "evener-key-2.age", "evener-key.age", "one.enc", "three.enc"]
+    );
+    fs::write(bench.path("tree/four"), "later still").unwrap();
+    let reuse = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
+    bench.expect(0, &reuse);
+    assert!(!bench.path("sealed/evener-key-3.age").exists());
+    bench.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    bench.assert_same_tree("tree", "restored");
+}
+
+#[test]
+fn a_key_that_nothing_was_encrypted_with_is_not_left_behind() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "--dry-run", "tree", "sealed"]);
+    assert!(!bench.path("sealed").exists());
+    bench.expect(2, &["encrypt", "-r", RECIPIENT, "tree", "tree/sealed"]);
+    assert!(!bench.path("tree/sealed").exists());
+
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    bench.expect(1, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"]);
+    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+
+    fs::write(bench.path("taken"), "").unwrap();
+    bench.expect(1, &["encrypt", "-r", RECIPIENT, "tree/one", "taken"]);
+    assert!(!bench.path("taken.evener-key.age").exists());
+}
+
+#[test]
+fn a_single_file_has_its_key_beside_it() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "one.enc"]);
+    assert!(bench.path("one.enc.evener-key.age").exists());
+    let one = bench.expect(0, &["decrypt", "-i", "identity", "one.enc", "-"]);
+    assert_eq!(one.output, b"the first file");
+
+    fs::create_dir(bench.path("box")).unwrap();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "box"]);
+    assert_eq!(bench.names("box"), ["one.enc", "one.enc.evener-key.age"]);
+    bench.expect(0, &["verify", "-i", "identity", "box/one.enc"]);
+}
+
+#[test]
+fn a_wrong_identity_opens_nothing_and_writes_nothing() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", STRANGER, "tree", "sealed"]);
+    let refused = bench.expect(2, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    assert!(refused.messages.contains("no identity given opens"), "{}", refused.messages);
+    assert!(!bench.path("restored").exists());
+    let refused = bench.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
+    assert!(refused.messages.contains("no identity given opens"), "{}", refused.messages);
+    let refused = bench.expect(2, &["decrypt", "-i", "identity", "tree", "restored"]);
+    assert!(refused.messages.contains("no wrapped key"), "{}", refused.messages);
+}
+
+#[test]
+fn a_pipe_has_no_place_for_a_wrapped_key() {
+    let bench = Bench::new();
+    for arguments in
+        [["encrypt", "-r", RECIPIENT, "-", "-"], ["decrypt", "-i", "identity", "-", "-"]]
+    {
+        let refused = bench.expect(2, &arguments);
+        assert!(refused.messages.contains("evener keygen -r"), "{}", refused.messages);
+    }
+    bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "wrapped.key"]);
+    let line = "$evener encrypt -q -k wrapped.key -i identity - - < tree/one \
+                | $evener decrypt -q -k wrapped.key -i identity - -";
+    assert_eq!(bench.shell(line).output, b"the first file");
+}
+
+#[test]
+fn a_passphrase_wraps_a_tree_and_comes_from_a_descriptor() {
+    let bench = Bench::new();
+    bench.secret("passphrase", "correct horse\nfor somebody else\n");
+    bench.secret("other", "wrong horse\n");
+    let encrypt = "$evener encrypt --passphrase-fd 3 tree sealed 3<passphrase";
+    assert_eq!(bench.shell(encrypt).status, Some(0));
+    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+    let verify = ["verify", "--passphrase-file", "passphrase", "sealed"];
+    bench.expect(0, &verify);
+    let refused = bench.expect(2, &["verify", "--passphrase-file", "other", "sealed"]);
+    assert!(refused.messages.contains("does not open"), "{}", refused.messages);
+
+    // The same passphrase goes on with the same key; another one does not make a second.
+    fs::write(bench.path("tree/three"), "later").unwrap();
+    let resume = ["encrypt", "--resume", "--passphrase-file"];
+    bench.expect(2, &[&resume[..], &["other", "tree", "sealed"]].concat());
+    bench.expect(0, &[&resume[..], &["passphrase", "tree", "sealed"]].concat());
+    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc", "three.enc"]);
+    bench.expect(0, &verify);
+}
