@@ -1,7 +1,7 @@
 //! What is to be done, worked out before anything is.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) ends: Ends,
     /// A key that has to be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
+    /// A wrapped key that is used again, and must not go away meanwhile.
+    pub(crate) reused_key: Option<File>,
     /// What the user should know beforehand.
     pub(crate) warnings: Vec<String>,
 }
@@ -46,12 +48,11 @@ pub(crate) enum Place {
 }
 
 impl Plan {
-    /// Completes a plan with its options.
+    /// A plan with its options, for keys that are there already.
     pub(crate) fn new(
         operation: Operation,
         evener: Evener,
         ends: Ends,
-        fresh_key: Option<FreshKey>,
         warnings: Vec<String>,
         apply: impl FnOnce(&mut Options) -> Result<(), Trouble>,
     ) -> Result<Plan, Trouble> {
@@ -62,7 +63,8 @@ impl Plan {
             applied = apply(options);
         });
         applied?;
-        Ok(Plan { operation, evener, control, ends, fresh_key, warnings })
+        let (fresh_key, reused_key) = (None, None);
+        Ok(Plan { operation, evener, control, ends, fresh_key, reused_key, warnings })
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(
     result
 }
 
-fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending, Trouble> {
+fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending, Trouble> {
     if !telling.quiet {
         for warning in &plan.warnings {
             complain(&format_args!("warning: {warning}"));
@@ -46,6 +46,7 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
     } else {
         process(&plan)
     };
+    drop(plan.reused_key.take());
     if let Some(key) = written {
         keep_if_used(key, &result, telling);
     }

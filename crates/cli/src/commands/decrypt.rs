@@ -58,7 +58,7 @@ impl Decrypt {
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
-        Plan::new(operation, evener, ends, None, warnings, |options| {
+        Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
             writing.apply(options);
             choosing.apply(options)

@@ -68,11 +68,12 @@ impl Encrypt {
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
-        Plan::new(operation, evener, ends, fresh_key, warnings, |options| {
+        let plan = Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
             writing.apply(options);
             choosing.apply(options)
-        })
+        })?;
+        Ok(Plan { fresh_key, reused_key: sealing.reused, ..plan })
     }
 }
 

@@ -48,7 +48,7 @@ impl Verify {
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let choosing = self.choosing;
-        Plan::new(operation, evener, ends, None, warnings, |options| {
+        Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
             choosing.apply(options)
         })

@@ -5,6 +5,7 @@ mod openssl;
 mod wrap;
 mod wrapped;
 
+use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
@@ -17,6 +18,7 @@ use crate::trouble::{Trouble, shown};
 pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
 pub(crate) use wrap::{Wrapping, wrapping};
+use wrapped::Wrapped;
 pub(crate) use wrapped::{FreshKey, KeyPlace, WrittenKey};
 
 /// What encrypts.
@@ -24,6 +26,8 @@ pub(crate) struct Sealing {
     pub(crate) ring: KeyRing,
     /// A key that has to be on disk before the first output.
     pub(crate) fresh: Option<FreshKey>,
+    /// The wrapped key that lay there already, to be held open while it is used.
+    pub(crate) reused: Option<File>,
 }
 
 /// Finds or makes the key that encrypts. `place` is where a fresh key would be kept: beside the
@@ -43,12 +47,12 @@ pub(crate) fn sealing(
         ];
         refuse_with_openssl(&others)?;
         let recipe = openssl::recipe(&options.openssl, Intent::Encrypt, keyholder)?;
-        return Ok(Sealing { ring: KeyRing::new(recipe), fresh: None });
+        return Ok(Sealing { ring: KeyRing::new(recipe), fresh: None, reused: None });
     }
     refuse_without_openssl(&options.openssl)?;
     let wanted = options.format.and_then(Format::of_keys);
     let wrapping = wrapping(&options.recipients, keyholder)?;
-    let (material, fresh) = match (&options.key, wrapping) {
+    let (material, wrapped) = match (&options.key, wrapping) {
         (Some(_), Some(Wrapping::Recipients(_))) => {
             return Err(Trouble::usage(
                 "either --key or --recipient: a key file is wrapped already",
@@ -62,10 +66,16 @@ pub(crate) fn sealing(
         }
         (None, wrapping) => {
             let place = place.ok_or_else(|| Trouble::usage(NO_PLACE))?;
-            wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?
+            let (material, wrapped) = wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?;
+            (material, Some(wrapped))
         }
     };
-    Ok(Sealing { ring: ring(&material, context)?, fresh })
+    let (fresh, reused) = match wrapped {
+        None => (None, None),
+        Some(Wrapped::Fresh(key)) => (Some(key), None),
+        Some(Wrapped::Reused(file)) => (None, Some(file)),
+    };
+    Ok(Sealing { ring: ring(&material, context)?, fresh, reused })
 }
 
 /// Finds the keys that decrypt `source`.

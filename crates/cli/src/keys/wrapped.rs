@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use evener::keys::{self, KeyError, KeyFormat, KeyMaterial};
@@ -25,6 +25,14 @@ pub(crate) struct KeyPlace {
 pub(crate) struct FreshKey {
     place: KeyPlace,
     contents: Vec<u8>,
+}
+
+/// What encrypts, and where its wrapped key is.
+pub(super) enum Wrapped {
+    /// It lies there already. While this file is open, the run that wrote it does not remove it.
+    Reused(File),
+    /// It is yet to be written.
+    Fresh(FreshKey),
 }
 
 /// A wrapped key that this run has written.
@@ -84,12 +92,12 @@ pub(super) fn reuse_or_make(
     wrapping: Option<Wrapping>,
     wanted: Option<KeyFormat>,
     keyholder: &Keyholder<'_>,
-) -> Result<(KeyMaterial, Option<FreshKey>), Trouble> {
+) -> Result<(KeyMaterial, Wrapped), Trouble> {
     let existing = if keyholder.opens_something() { place.existing() } else { Vec::new() };
     let Opened { keys, refusal, .. } = open_all(existing, keyholder)?;
     if let Some((path, material)) = keys.into_iter().next() {
         check_format(&material, wanted, &path)?;
-        return Ok((material, None));
+        return Ok((material, Wrapped::Reused(hold(&path)?)));
     }
     match (wrapping, refusal) {
         // Whoever gives a wrong identity or passphrase does not want one tree under two.
@@ -101,9 +109,21 @@ pub(super) fn reuse_or_make(
         (Some(wrapping), None) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
-            Ok((material, Some(FreshKey { place, contents })))
+            Ok((material, Wrapped::Fresh(FreshKey { place, contents })))
         }
     }
+}
+
+/// Holds a wrapped key that another run may still find unused and remove.
+fn hold(path: &Path) -> Result<File, Trouble> {
+    let failed = |cause| Trouble::File { action: "open", path: path.to_owned(), cause };
+    let file = File::open(path).map_err(failed)?;
+    // Where there are no locks, nobody removes it either.
+    let _ = file.lock_shared();
+    if file.metadata().map_err(failed)?.nlink() == 0 {
+        return Err(failed(io::ErrorKind::NotFound.into()));
+    }
+    Ok(file)
 }
 
 /// The keys that open a file or a tree: those beside the file, else those of the tree that it
@@ -216,8 +236,12 @@ impl WrittenKey {
         self.is_first
     }
 
-    /// Removes a key that nothing was encrypted with.
+    /// Removes a key that this run has encrypted nothing with, unless another run uses it.
     pub(crate) fn remove(self) {
+        let Ok(file) = File::open(&self.path) else { return };
+        if file.try_lock().is_err() {
+            return;
+        }
         // What can't be removed is a key that opens nothing, and does no harm.
         let _ = fs::remove_file(&self.path);
         if self.made_directory {
