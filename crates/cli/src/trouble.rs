@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::keys::KeyError;
 use evener::{EngineError, Failure, FileError, MalformedGlob};
+use evener_lab::LabError;
 use signal_hook::consts::SIGPIPE;
 
 /// How a command ended that could begin.
@@ -47,6 +48,8 @@ pub(crate) enum Trouble {
     Failure(#[from] Failure),
     #[error("{}: can't {action} it: {}", shown(path), words(cause))]
     File { action: &'static str, path: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Benchmark(#[from] LabError),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
     #[error("can't write to standard output: {}", words(.0))]
@@ -78,7 +81,7 @@ impl Trouble {
         }
         complain(self);
         ExitCode::from(match self {
-            Trouble::Output(_) => 1,
+            Trouble::Output(_) | Trouble::Benchmark(_) => 1,
             _ => 2,
         })
     }

@@ -1,5 +1,6 @@
 //! The commands, one a file: what can be typed after each, and what it means.
 
+mod bench;
 mod completions;
 mod decrypt;
 mod encrypt;
@@ -9,6 +10,7 @@ mod list;
 mod man;
 mod verify;
 
+pub(crate) use bench::Bench;
 pub(crate) use completions::Completions;
 pub(crate) use decrypt::Decrypt;
 pub(crate) use encrypt::Encrypt;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::contender::{Contender, copy};
-use super::place::{Place, remove};
+use super::place::Place;
 use super::walk::{first_difference, warm};
 use super::watch::Watch;
 use crate::LabError;
@@ -56,7 +56,7 @@ impl Rounds<'_> {
         for round in 0..self.rounds {
             watch.next(&format!("round {} of {}: cp -r", round + 1, self.rounds))?;
             let copied = self.measure(self.source, "copy", copy)?;
-            remove(&copied.1)?;
+            self.place.discard(&copied.1)?;
             copies.push(copied.0);
 
             // Each round begins with another one, so that nobody always follows the same.
@@ -75,7 +75,7 @@ impl Rounds<'_> {
                     Ok(()) => {}
                 }
                 for output in [ENCRYPTED, DECRYPTED] {
-                    remove(&self.place.path(output))?;
+                    self.place.discard(&self.place.path(output))?;
                 }
             }
         }
@@ -87,7 +87,7 @@ impl Rounds<'_> {
     pub(super) fn touch_memory(&self) -> Result<(), LabError> {
         let outputs = [ENCRYPTED, DECRYPTED].map(|output| self.place.path(output));
         outputs.iter().try_for_each(|output| copy(self.source, output).map(drop))?;
-        outputs.iter().try_for_each(|output| remove(output))
+        outputs.iter().try_for_each(|output| self.place.discard(output))
     }
 
     /// Encrypts the tree and decrypts the result; the first time, checks that it came back.
@@ -123,7 +123,7 @@ impl Rounds<'_> {
         operation: impl FnOnce(&Path, &Path) -> Result<Cost, LabError>,
     ) -> Result<(Cost, PathBuf), LabError> {
         let target = self.place.path(output);
-        remove(&target)?;
+        self.place.discard(&target)?;
         warm(source)?;
         self.place.settle()?;
         operation(source, &target).map(|cost| (cost, target))

@@ -1,0 +1,34 @@
+//! `evener bench`
+
+use clap::{Args, Subcommand};
+use evener_lab::LabError;
+
+use crate::trouble::{Ending, Trouble};
+
+/// Measure Evener beside its rivals
+///
+/// Every benchmark runs its rivals in the same run, names its parameters and records the machine.
+#[derive(Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// Whole trees, beside cp and other encryption tools
+    Tree(evener_lab::tree::Command),
+}
+
+impl Bench {
+    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+        let measured = match self.benchmark {
+            Benchmark::Tree(command) => command.run(),
+        };
+        match measured {
+            Ok(()) => Ok(Ending::Done),
+            Err(LabError::Interrupted) => Ok(Ending::Interrupted),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
