@@ -18,6 +18,13 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When the engine does not offer the cipher, or can't serve another session now.
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError>;
+
+    /// Whether the engine has a key of its own, such as an object in a token, that never
+    /// leaves it. Such an engine does only jobs that bring no key, in sessions without one,
+    /// and fails those with a key with [`EngineError::HoldsKey`].
+    fn holds_key(&self) -> bool {
+        false
+    }
 }
 
 /// An engine opened for one cipher, direction and key. It stays on the thread that opened it.
@@ -73,6 +80,7 @@ pub struct SessionRequest<'a> {
     pub cipher: Cipher,
     /// Encrypt or decrypt.
     pub direction: Direction,
-    /// The key of every job that brings none of its own; `None` when each brings its own.
+    /// The key of every job that brings none of its own; `None` when each brings its own, and
+    /// for an engine that [holds its key](Engine::holds_key).
     pub key: Option<&'a Key>,
 }

@@ -32,6 +32,12 @@ pub enum EngineError {
         /// The engine's name.
         engine: String,
     },
+    /// A job or session brought a key to an engine that has one of its own.
+    #[error("engine `{engine}` works with the key that it holds and takes no other")]
+    HoldsKey {
+        /// The engine's name.
+        engine: String,
+    },
     /// The engine is not there or may not be used; the reason says what to do about it.
     #[error("engine `{engine}` is not available: {reason}")]
     Unavailable {

@@ -22,7 +22,7 @@ use crate::{Cipher, Direction, Iv, Key, Mode, Padding, padding};
 pub struct Job<'a> {
     /// The IV, of the cipher's [`Cipher::iv_length`].
     pub iv: Iv,
-    /// This message's own key; `None` uses the session's.
+    /// This message's own key; `None` uses the session's, or the one that the engine holds.
     pub key: Option<&'a Key>,
     /// Additional authenticated data; empty for ciphers that are not AEAD.
     pub aad: &'a [u8],
