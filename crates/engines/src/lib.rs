@@ -17,5 +17,8 @@ pub mod self_test;
 pub mod conformance;
 mod cpu;
 mod openssl;
+mod pkcs11;
+mod serial;
 
-pub use registry::{Probed, find, probe_all};
+pub use pkcs11::PinPrompt;
+pub use registry::{Probed, find, find_with, probe_all};

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 
 use crate::openssl;
+use crate::pkcs11::{self, PinPrompt};
 
 /// Every engine, in the order in which they are listed to people.
-const ENTRIES: &[Entry] = &[Entry { name: "openssl", probe: openssl::probe }];
+const ENTRIES: &[Entry] = &[
+    Entry { name: "openssl", probe: openssl::probe },
+    Entry { name: pkcs11::NAME, probe: pkcs11::probe },
+];
 
 struct Entry {
     /// The name, without parameters, by which the engine is selected.
@@ -41,6 +45,17 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     })?;
     let engines = (entry.probe)(parameters)?;
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
+}
+
+/// Finds an engine like [`find`], with somebody to ask for a token's PIN where it has none.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_with(selector: &str, prompt: &PinPrompt<'_>) -> Result<Arc<dyn Engine>, EngineError> {
+    match selector.split_once(':') {
+        Some((pkcs11::NAME, parameters)) => pkcs11::find(parameters, prompt),
+        _ => find(selector),
+    }
 }
 
 /// Looks for every engine: one line for each engine found, one for each that is absent.

@@ -1,0 +1,103 @@
+//! Tokens and HSMs, through PKCS #11.
+//!
+//! `pkcs11:…` is the URI of a token (RFC 7512) or of a key in it. Of a token, with keys that
+//! jobs bring: `pkcs11:token=NAME?module-path=/usr/lib/…/libsofthsm2.so&pin-source=file:PIN`.
+//! Keys are made in it as session objects, which go with the session. With `object=LABEL` or
+//! `id=%01%02` it is a secret key that is in the token already and never leaves it; the engine
+//! then does only jobs that bring no key (see [`Engine::holds_key`]).
+//!
+//! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from
+//! the caller's prompt; never from the URI, since command lines are public.
+
+mod mechanism;
+mod probe;
+mod session;
+mod sys;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+mod uri;
+mod words;
+
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+};
+use zeroize::Zeroizing;
+
+use crate::cpu;
+use crate::registry::Found;
+use probe::Token;
+use session::Pkcs11Session;
+use uri::Uri;
+
+/// Asks somebody for a token's PIN, naming the token. `None`: there is nobody to ask.
+pub type PinPrompt<'p> = dyn Fn(&str) -> Option<Zeroizing<Vec<u8>>> + 'p;
+
+/// Finds the token, without anybody to ask for a PIN.
+pub(crate) fn probe(parameters: &str) -> Found {
+    Ok(vec![find(parameters, &|_| None)?])
+}
+
+/// Finds the token that the rest of a `pkcs11:` URI means.
+pub(crate) fn find(
+    parameters: &str,
+    prompt: &PinPrompt<'_>,
+) -> Result<Arc<dyn Engine>, EngineError> {
+    if parameters.is_empty() {
+        return Err(unavailable(NAME, "name a token, as in pkcs11:token=NAME".to_owned()));
+    }
+    // What can't be read may hold a PIN, and is not repeated.
+    let uri = Uri::parse(parameters).map_err(|error| unavailable(NAME, error.to_string()))?;
+    let name = format!("{NAME}:{parameters}");
+    match Token::find(&uri, prompt) {
+        Ok(token) => Ok(Arc::new(Pkcs11Engine::new(name, token))),
+        Err(reason) => Err(unavailable(&name, reason)),
+    }
+}
+
+struct Pkcs11Engine {
+    description: Description,
+    offer: Offer,
+    token: Arc<Token>,
+}
+
+impl Pkcs11Engine {
+    fn new(name: String, token: Token) -> Pkcs11Engine {
+        let usual = cpu::available_cores().max(LEAST_DEPTH);
+        let depth = token.sessions.map_or(usual, |sessions| sessions.min(usual));
+        Pkcs11Engine {
+            description: Description { name, kind: Kind::Module, detail: token.detail.clone() },
+            offer: Offer { depth, batch: 1 },
+            token: Arc::new(token),
+        }
+    }
+}
+
+impl Engine for Pkcs11Engine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.token.performs(cipher, direction).then_some(self.offer)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        Ok(Box::new(Pkcs11Session::open(&self.description.name, &self.token, request)?))
+    }
+
+    fn holds_key(&self) -> bool {
+        self.token.held.is_some()
+    }
+}
+
+fn unavailable(engine: &str, reason: String) -> EngineError {
+    EngineError::Unavailable { engine: engine.to_owned(), reason }
+}
+
+/// Tokens don't say how many requests they serve at once. With two workers, one prepares a
+/// request while the token is busy with the other's.
+const LEAST_DEPTH: usize = 2;
+
+pub(crate) const NAME: &str = "pkcs11";

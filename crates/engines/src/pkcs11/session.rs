@@ -1,0 +1,351 @@
+//! One PKCS #11 session, one key in it, one job after the other.
+
+use std::sync::Arc;
+
+use cryptoki_sys::{CK_KEY_TYPE, CK_MECHANISM_TYPE, CK_OBJECT_HANDLE};
+use evener_core::{
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, Rejection, Session,
+    SessionRequest, padding,
+};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::mechanism::{PART_LENGTH, can_be_parted, mechanism};
+use super::probe::Token;
+use super::sys::{Channel, Failure, Mechanism, NewKey};
+use super::words::{may_mean_forged, means_forged, refused};
+use crate::serial::{LoadedKey, Stop, perform_each, same};
+
+pub(super) struct Pkcs11Session {
+    engine: String,
+    cipher: Cipher,
+    direction: Direction,
+    mechanism: CK_MECHANISM_TYPE,
+    key_type: CK_KEY_TYPE,
+    session_key: Option<Key>,
+    loaded: LoadedKey,
+    /// The key's object in the token: the held one, or the loaded one, if there is one.
+    object: Option<CK_OBJECT_HANDLE>,
+    channel: Channel,
+    /// Where the last part of a padded message is put together.
+    padded_part: Zeroizing<Vec<u8>>,
+    /// Where GCM messages are decrypted to. Grows to the longest message.
+    room: Zeroizing<Vec<u8>>,
+    /// Keeps the user logged in.
+    token: Arc<Token>,
+}
+
+impl Pkcs11Session {
+    pub(super) fn open(
+        engine: &str,
+        token: &Arc<Token>,
+        request: &SessionRequest<'_>,
+    ) -> Result<Pkcs11Session, EngineError> {
+        let &SessionRequest { cipher, direction, key } = request;
+        let offered = mechanism(cipher).filter(|_| token.performs(cipher, direction));
+        let (mechanism, key_type) = offered.ok_or_else(|| EngineError::NotOffered {
+            engine: engine.to_owned(),
+            cipher,
+            direction,
+        })?;
+        let expected = cipher.key_length();
+        if let Some(key) = key.filter(|key| key.len() != expected) {
+            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
+        }
+        if token.held.is_some() && key.is_some() {
+            return Err(EngineError::HoldsKey { engine: engine.to_owned() });
+        }
+        let channel = Channel::open(&token.module, token.slot).map_err(|failure| {
+            EngineError::Unavailable { engine: engine.to_owned(), reason: refused(&failure) }
+        })?;
+        let mut session = Pkcs11Session {
+            engine: engine.to_owned(),
+            cipher,
+            direction,
+            mechanism,
+            key_type,
+            session_key: None,
+            loaded: LoadedKey::none(),
+            object: token.held.map(|held| held.handle),
+            channel,
+            padded_part: Zeroizing::new(vec![0; PART_LENGTH]),
+            room: Zeroizing::default(),
+            token: Arc::clone(token),
+        };
+        if let Some(key) = key {
+            session.load(key.bytes())?;
+            session.session_key = Some(key.clone());
+        }
+        Ok(session)
+    }
+
+    /// Does one job and returns how many bytes it wrote.
+    fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        job.check(self.cipher, self.direction)?;
+        let object = self.key_object(job)?;
+        let result = if can_be_parted(self.cipher.mode()) {
+            self.perform_in_parts(job, object)
+        } else {
+            self.perform_whole(job, object)
+        };
+        if result.is_err() && self.direction == Direction::Decrypt {
+            let length = job.output_length(self.cipher, self.direction);
+            job.output[..length].zeroize();
+        }
+        result
+    }
+
+    /// The object of the job's key, made if the last job had another.
+    fn key_object(&mut self, job: &Job<'_>) -> Result<CK_OBJECT_HANDLE, EngineError> {
+        if let Some(held) = self.token.held {
+            return match job.key {
+                None => Ok(held.handle),
+                Some(_) => Err(EngineError::HoldsKey { engine: self.engine.clone() }),
+            };
+        }
+        let session_key = self.session_key.take();
+        let result = match (job.key.or(session_key.as_ref()), self.object) {
+            (None, _) => Err(EngineError::NoKey { engine: self.engine.clone() }),
+            (Some(key), Some(object)) if self.loaded.is(key.bytes()) => Ok(object),
+            (Some(key), _) => self.load(key.bytes()),
+        };
+        self.session_key = session_key;
+        result
+    }
+
+    fn load(&mut self, key: &[u8]) -> Result<CK_OBJECT_HANDLE, EngineError> {
+        self.unload();
+        let mut bytes = Zeroizing::new([0; Key::MAX_LENGTH]);
+        let bytes = &mut bytes[..key.len()];
+        bytes.copy_from_slice(key);
+        if self.cipher == Cipher::DesEde3Cbc {
+            set_odd_parity(bytes);
+        }
+        let key_type = self.key_type;
+        let new = NewKey { kind: key_type, bytes, is_private: self.token.is_logged_in };
+        let object = self.channel.create_key(&new).map_err(|failure| self.failed(&failure))?;
+        self.loaded.set(key);
+        self.object = Some(object);
+        Ok(object)
+    }
+
+    /// Destroys the object of the last key, unless it is the token's own.
+    fn unload(&mut self) {
+        self.loaded.clear();
+        if let Some(object) = self.object.take().filter(|_| self.token.held.is_none()) {
+            // What can't be destroyed any more goes with the session.
+            let _ = self.channel.destroy(object);
+        }
+    }
+
+    /// ECB, CBC and CTR: in parts that the token takes, each with an IV of its own.
+    fn perform_in_parts(
+        &mut self,
+        job: &mut Job<'_>,
+        object: CK_OBJECT_HANDLE,
+    ) -> Result<usize, Stop> {
+        let mut padded = std::mem::take(&mut self.padded_part);
+        let result = self.perform_parts(job, object, &mut padded);
+        self.padded_part = padded;
+        result
+    }
+
+    fn perform_parts(
+        &mut self,
+        job: &mut Job<'_>,
+        object: CK_OBJECT_HANDLE,
+        padded: &mut [u8],
+    ) -> Result<usize, Stop> {
+        let length = job.output_length(self.cipher, self.direction);
+        let block = self.cipher.block_length();
+        let mut iv = job.iv;
+        let mut done = 0;
+        while done < length {
+            let end = length.min(done + self.part_length(iv));
+            let input = match job.input.get(done..end) {
+                Some(part) => part,
+                // Only padding makes the output longer than the input.
+                None => padded_to(&mut padded[..end - done], &job.input[done..], block),
+            };
+            let output = &mut job.output[done..end];
+            self.transform(iv, &[], object, input, output)?;
+            iv = match (self.cipher.mode(), self.direction) {
+                (Mode::Ctr, _) => iv.advanced(((end - done) / COUNTER_BLOCK) as u64),
+                (Mode::Cbc, Direction::Encrypt) => last_block(output, block),
+                (Mode::Cbc, Direction::Decrypt) => last_block(input, block),
+                _ => iv,
+            };
+            done = end;
+        }
+        if job.padding == Padding::None || self.direction == Direction::Encrypt {
+            return Ok(length);
+        }
+        let padding = padding::padding_length(&job.output[length - block..length]);
+        Ok(length - padding.ok_or(Rejection::Padding)?)
+    }
+
+    /// How much may go to the token at once. A counter must not wrap around within a message
+    /// of the token's, where the standard calls that an error.
+    fn part_length(&self, iv: Iv) -> usize {
+        let counter = match iv.bytes().try_into() {
+            Ok(block) if self.cipher.mode() == Mode::Ctr => u128::from_be_bytes(block),
+            _ => return PART_LENGTH,
+        };
+        let blocks_left = u128::MAX - counter;
+        let most = (PART_LENGTH / COUNTER_BLOCK) as u128;
+        (blocks_left.min(most - 1) as usize + 1) * COUNTER_BLOCK
+    }
+
+    /// GCM: the whole message, its tag behind it on either side.
+    fn perform_whole(
+        &mut self,
+        job: &mut Job<'_>,
+        object: CK_OBJECT_HANDLE,
+    ) -> Result<usize, Stop> {
+        let length = job.output_length(self.cipher, self.direction);
+        if self.direction == Direction::Encrypt {
+            let output = &mut job.output[..length];
+            self.transform(job.iv, job.aad, object, job.input, output)?;
+            return Ok(length);
+        }
+        let mut room = std::mem::take(&mut self.room);
+        if room.len() < job.input.len() {
+            room = Zeroizing::new(vec![0; job.input.len()]);
+        }
+        let result = self.open_sealed(job, object, &mut room[..job.input.len()]);
+        match result {
+            Ok(()) => job.output[..length].copy_from_slice(&room[..length]),
+            Err(_) => room[..job.input.len()].zeroize(),
+        }
+        self.room = room;
+        result.map(|()| length)
+    }
+
+    /// Decrypts into `room`, which has room for the tag too, as some modules want it (SoftHSM
+    /// is one), though they write only the text.
+    fn open_sealed(
+        &mut self,
+        job: &Job<'_>,
+        object: CK_OBJECT_HANDLE,
+        room: &mut [u8],
+    ) -> Result<(), Stop> {
+        let length = room.len().saturating_sub(self.cipher.tag_length());
+        let mechanism = Mechanism::Gcm { iv: job.iv.bytes(), aad: job.aad };
+        match self.channel.transform(Direction::Decrypt, mechanism, object, job.input, room) {
+            Ok(written) if written == length => Ok(()),
+            Ok(written) => Err(self.broken(written, length).into()),
+            Err(failure) if means_forged(failure.code) => Err(Rejection::Tag.into()),
+            Err(failure) if may_mean_forged(failure.code) => {
+                let sealed = self.seal_again(mechanism, object, &job.input[..length], room);
+                sealed.map_err(|_| self.failed(&failure))?;
+                if same(room, job.input) {
+                    return Err(self.failed(&failure).into());
+                }
+                Err(Rejection::Tag.into())
+            }
+            Err(failure) => Err(self.failed(&failure).into()),
+        }
+    }
+
+    /// Seals the text whose ciphertext is given, by which a forged tag is told from a token
+    /// that fails: GCM encrypts and decrypts by the same key stream, so encrypting ciphertext
+    /// gives the text, and encrypting that gives the ciphertext with its true tag.
+    fn seal_again(
+        &mut self,
+        mechanism: Mechanism<'_>,
+        object: CK_OBJECT_HANDLE,
+        ciphertext: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<(), Failure> {
+        let mut text = Zeroizing::new(vec![0; sealed.len()]);
+        let encrypt = Direction::Encrypt;
+        self.channel.transform(encrypt, mechanism, object, ciphertext, &mut text)?;
+        let text = &text[..ciphertext.len()];
+        self.channel.transform(encrypt, mechanism, object, text, sealed)?;
+        Ok(())
+    }
+
+    /// Has the token make exactly as much output as there is room for.
+    fn transform(
+        &mut self,
+        iv: Iv,
+        aad: &[u8],
+        object: CK_OBJECT_HANDLE,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Stop> {
+        let mechanism = match (self.cipher.mode(), iv.bytes().try_into()) {
+            (Mode::Gcm, _) => Mechanism::Gcm { iv: iv.bytes(), aad },
+            (Mode::Ctr, Ok(block)) => Mechanism::Counter(block),
+            (Mode::Ecb, _) => Mechanism::Plain(self.mechanism),
+            _ => Mechanism::Chained(self.mechanism, iv.bytes()),
+        };
+        let wanted = output.len();
+        match self.channel.transform(self.direction, mechanism, object, input, output) {
+            Ok(written) if written == wanted => Ok(()),
+            Ok(written) => Err(self.broken(written, wanted).into()),
+            Err(failure) => Err(self.failed(&failure).into()),
+        }
+    }
+
+    fn failed(&self, failure: &Failure) -> EngineError {
+        EngineError::Failed { engine: self.engine.clone(), reason: refused(failure) }
+    }
+
+    fn broken(&self, written: usize, wanted: usize) -> EngineError {
+        let reason = format!("the token returned {written} bytes where {wanted} were due");
+        EngineError::Failed { engine: self.engine.clone(), reason }
+    }
+}
+
+impl Session for Pkcs11Session {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        perform_each(batch, |job| self.perform(job))
+    }
+}
+
+impl Drop for Pkcs11Session {
+    fn drop(&mut self) {
+        self.unload();
+    }
+}
+
+/// Fills `part` with the end of a message and its padding.
+fn padded_to<'a>(part: &'a mut [u8], tail: &[u8], block: usize) -> &'a [u8] {
+    let (whole, last) = part.split_at_mut(part.len() - block);
+    let (message, rest) = tail.split_at(whole.len());
+    whole.copy_from_slice(message);
+    padding::fill_last_block(last, rest);
+    part
+}
+
+/// The last block of a part, as the IV of the next; parts are never empty.
+fn last_block(part: &[u8], block: usize) -> Iv {
+    Iv::new(&part[part.len().saturating_sub(block)..]).unwrap_or(Iv::NONE)
+}
+
+/// DES ignores the lowest bit of every key byte, but some tokens insist on what FIPS 46-3 says
+/// of it: that it make the number of set bits odd.
+fn set_odd_parity(key: &mut [u8]) {
+    for byte in key {
+        let others_are_even = (*byte >> 1).count_ones().is_multiple_of(2);
+        *byte = (*byte & !1) | u8::from(others_are_even);
+    }
+}
+
+/// The length of a counter block in bytes.
+const COUNTER_BLOCK: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_des_key_gets_odd_parity() {
+        let mut key: Vec<u8> = (0..=255).collect();
+        set_odd_parity(&mut key);
+        for (index, byte) in key.into_iter().enumerate() {
+            assert_eq!(byte.count_ones() % 2, 1);
+            assert_eq!(byte | 1, index as u8 | 1);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Calls into a PKCS #11 module (OASIS PKCS #11 v2.40; what later versions add is not used).
+
+use std::ffi::c_void;
+use std::mem;
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+use cryptoki_sys as ck;
+use cryptoki_sys::{
+    CK_ATTRIBUTE, CK_ATTRIBUTE_TYPE, CK_FLAGS, CK_FUNCTION_LIST, CK_KEY_TYPE, CK_MECHANISM,
+    CK_MECHANISM_INFO, CK_MECHANISM_TYPE, CK_OBJECT_HANDLE, CK_RV, CK_SESSION_HANDLE, CK_SLOT_ID,
+    CK_TOKEN_INFO, CK_ULONG,
+};
+use evener_core::Direction;
+
+/// A call that a module refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) function: &'static str,
+    pub(super) code: CK_RV,
+}
+
+/// Why a module could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error("{0}")]
+    Library(String),
+    #[error("it is a library, but no PKCS #11 module")]
+    NotAModule,
+    #[error("{}", super::words::refused(.0))]
+    Refused(Failure),
+}
+
+impl From<Failure> for LoadError {
+    fn from(failure: Failure) -> LoadError {
+        LoadError::Refused(failure)
+    }
+}
+
+/// Calls a function of a module; `CKR_FUNCTION_NOT_SUPPORTED` when it has none.
+macro_rules! call {
+    ($module:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $module.functions.$function {
+            Some(function) => check(stringify!($function), function($($argument),*)),
+            None => check(stringify!($function), ck::CKR_FUNCTION_NOT_SUPPORTED),
+        }
+    };
+}
+
+/// A module, loaded and initialised, for as long as the process lives.
+///
+/// It is never finalised or unloaded: both would end the sessions of everyone else in the
+/// process who uses the same module, and modules start threads that outlive being unloaded.
+pub(super) struct Module {
+    functions: CK_FUNCTION_LIST,
+}
+
+impl Module {
+    /// Loads a module from a path, or from a file name that the system's loader finds.
+    pub(super) fn load(path: &Path) -> Result<Module, LoadError> {
+        // SAFETY: loading runs the library's initialisers, as linking to it would. The user
+        // names this library to be run in the process; its code is trusted by that.
+        let library = unsafe { ck::Pkcs11::new(path) };
+        let library = library.map_err(|error| LoadError::Library(error.to_string()))?;
+        let function = library.C_GetFunctionList.as_ref().map_err(|_| LoadError::NotAModule)?;
+        let mut list: *mut CK_FUNCTION_LIST = ptr::null_mut();
+        // SAFETY: the function has the signature that PKCS #11 gives to its name, and writes
+        // one pointer, to `list`.
+        check("C_GetFunctionList", unsafe { function(&mut list) })?;
+        if list.is_null() {
+            return Err(LoadError::NotAModule);
+        }
+        // SAFETY: the module returned success, so `list` points to its function list, which
+        // lives as long as the library. It is copied, and every version of the standard begins
+        // with the members of `CK_FUNCTION_LIST`.
+        let functions = unsafe { *list };
+        mem::forget(library);
+        let module = Module { functions };
+        module.initialise()?;
+        Ok(module)
+    }
+
+    fn initialise(&self) -> Result<(), Failure> {
+        let mut arguments = ck::CK_C_INITIALIZE_ARGS {
+            CreateMutex: None,
+            DestroyMutex: None,
+            LockMutex: None,
+            UnlockMutex: None,
+            flags: ck::CKF_OS_LOCKING_OK,
+            pReserved: ptr::null_mut(),
+        };
+        // SAFETY: the arguments outlive the call, which only reads them.
+        match unsafe { call!(self, C_Initialize((&raw mut arguments).cast())) } {
+            Err(failure) if failure.code == ck::CKR_CRYPTOKI_ALREADY_INITIALIZED => Ok(()),
+            other => other,
+        }
+    }
+
+    pub(super) fn info(&self) -> Result<ck::CK_INFO, Failure> {
+        let mut info = ck::CK_INFO::default();
+        // SAFETY: the module writes one `CK_INFO`.
+        unsafe { call!(self, C_GetInfo(&mut info)) }?;
+        Ok(info)
+    }
+
+    /// The slots that hold a token.
+    pub(super) fn slots(&self) -> Result<Vec<CK_SLOT_ID>, Failure> {
+        list(|slots, count| {
+            // SAFETY: `list` passes null, or room for `count` slots, which bounds the writing.
+            unsafe { call!(self, C_GetSlotList(ck::CK_TRUE, slots, count)) }
+        })
+    }
+
+    pub(super) fn slot_info(&self, slot: CK_SLOT_ID) -> Result<ck::CK_SLOT_INFO, Failure> {
+        let mut info = ck::CK_SLOT_INFO::default();
+        // SAFETY: the module writes one `CK_SLOT_INFO`.
+        unsafe { call!(self, C_GetSlotInfo(slot, &mut info)) }?;
+        Ok(info)
+    }
+
+    pub(super) fn token_info(&self, slot: CK_SLOT_ID) -> Result<CK_TOKEN_INFO, Failure> {
+        let mut info = CK_TOKEN_INFO::default();
+        // SAFETY: the module writes one `CK_TOKEN_INFO`.
+        unsafe { call!(self, C_GetTokenInfo(slot, &mut info)) }?;
+        Ok(info)
+    }
+
+    pub(super) fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<CK_MECHANISM_TYPE>, Failure> {
+        list(|mechanisms, count| {
+            // SAFETY: `list` passes null, or room for `count` entries, which bounds the writing.
+            unsafe { call!(self, C_GetMechanismList(slot, mechanisms, count)) }
+        })
+    }
+
+    pub(super) fn mechanism_info(
+        &self,
+        slot: CK_SLOT_ID,
+        mechanism: CK_MECHANISM_TYPE,
+    ) -> Result<CK_MECHANISM_INFO, Failure> {
+        let mut info = CK_MECHANISM_INFO::default();
+        // SAFETY: the module writes one `CK_MECHANISM_INFO`.
+        unsafe { call!(self, C_GetMechanismInfo(slot, mechanism, &mut info)) }?;
+        Ok(info)
+    }
+}
+
+/// A PKCS #11 session, closed on drop. Whoever calls has it for themselves (`&mut`), as the
+/// standard demands of a session's users.
+pub(super) struct Channel {
+    module: Arc<Module>,
+    handle: CK_SESSION_HANDLE,
+}
+
+/// A key to be made in a token, for as long as the session lives.
+pub(super) struct NewKey<'a> {
+    pub(super) kind: CK_KEY_TYPE,
+    pub(super) bytes: &'a [u8],
+    /// Whether only a logged-in user may use it.
+    pub(super) is_private: bool,
+}
+
+/// A mechanism with its parameters.
+#[derive(Clone, Copy)]
+pub(super) enum Mechanism<'a> {
+    /// Without parameters.
+    Plain(CK_MECHANISM_TYPE),
+    /// With an IV.
+    Chained(CK_MECHANISM_TYPE, &'a [u8]),
+    /// AES-CTR over all 128 bits of a counter block.
+    Counter([u8; 16]),
+    /// AES-GCM with a 16-byte tag.
+    Gcm { iv: &'a [u8], aad: &'a [u8] },
+}
+
+impl Channel {
+    /// Opens a read-only session; keys that live only as long as it can be made in it.
+    pub(super) fn open(module: &Arc<Module>, slot: CK_SLOT_ID) -> Result<Channel, Failure> {
+        let mut handle = 0;
+        let flags = ck::CKF_SERIAL_SESSION;
+        // SAFETY: without a callback the application pointer is not used. One handle is written.
+        unsafe { call!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle)) }?;
+        Ok(Channel { module: Arc::clone(module), handle })
+    }
+
+    /// Logs the user in, in all sessions with the token; without a PIN, at its own PIN pad.
+    pub(super) fn log_in(&mut self, pin: Option<&[u8]>) -> Result<(), Failure> {
+        let (start, length) = pin.map_or((ptr::null(), 0), |pin| (pin.as_ptr(), pin.len()));
+        // SAFETY: the module reads `length` bytes of the PIN, and does not write to it.
+        unsafe {
+            call!(
+                self.module,
+                C_Login(self.handle, ck::CKU_USER, start.cast_mut(), length as CK_ULONG)
+            )
+        }
+    }
+
+    pub(super) fn create_key(&mut self, key: &NewKey<'_>) -> Result<CK_OBJECT_HANDLE, Failure> {
+        let (class, kind) = (ck::CKO_SECRET_KEY, key.kind);
+        let (yes, no, private) = (ck::CK_TRUE, ck::CK_FALSE, u8::from(key.is_private));
+        let mut template = [
+            attribute(ck::CKA_CLASS, &class),
+            attribute(ck::CKA_KEY_TYPE, &kind),
+            attribute(ck::CKA_TOKEN, &no),
+            attribute(ck::CKA_PRIVATE, &private),
+            attribute(ck::CKA_SENSITIVE, &yes),
+            attribute(ck::CKA_EXTRACTABLE, &no),
+            attribute(ck::CKA_ENCRYPT, &yes),
+            attribute(ck::CKA_DECRYPT, &yes),
+            attribute_of_bytes(ck::CKA_VALUE, key.bytes),
+        ];
+        let mut object = 0;
+        // SAFETY: every entry points to a value that lives to the end of this function and has
+        // the length beside it; the module reads them. One handle is written.
+        unsafe {
+            call!(
+                self.module,
+                C_CreateObject(
+                    self.handle,
+                    template.as_mut_ptr(),
+                    template.len() as CK_ULONG,
+                    &mut object
+                )
+            )
+        }?;
+        Ok(object)
+    }
+
+    pub(super) fn destroy(&mut self, object: CK_OBJECT_HANDLE) -> Result<(), Failure> {
+        // SAFETY: no pointers are passed.
+        unsafe { call!(self.module, C_DestroyObject(self.handle, object)) }
+    }
+
+    /// The handles of secret keys with this label and identifier, at most two of them.
+    pub(super) fn find_keys(
+        &mut self,
+        label: Option<&str>,
+        id: Option<&[u8]>,
+    ) -> Result<Vec<CK_OBJECT_HANDLE>, Failure> {
+        let class = ck::CKO_SECRET_KEY;
+        let mut template = vec![attribute(ck::CKA_CLASS, &class)];
+        template.extend(label.map(|label| attribute_of_bytes(ck::CKA_LABEL, label.as_bytes())));
+        template.extend(id.map(|id| attribute_of_bytes(ck::CKA_ID, id)));
+        // SAFETY: every entry points to a value that outlives the call and has the length
+        // beside it; the module reads them.
+        unsafe {
+            call!(
+                self.module,
+                C_FindObjectsInit(self.handle, template.as_mut_ptr(), template.len() as CK_ULONG)
+            )
+        }?;
+        let mut found = [0; 2];
+        let mut count = 0;
+        // SAFETY: the module writes at most as many handles as there is room for, and a count.
+        let result = unsafe {
+            call!(
+                self.module,
+                C_FindObjects(self.handle, found.as_mut_ptr(), found.len() as CK_ULONG, &mut count)
+            )
+        };
+        // SAFETY: no pointers are passed.
+        let ended = unsafe { call!(self.module, C_FindObjectsFinal(self.handle)) };
+        result.and(ended)?;
+        Ok(found.into_iter().take(count as usize).collect())
+    }
+
+    /// A numeric attribute; `None` when the object does not have it or does not tell.
+    pub(super) fn number(
+        &mut self,
+        object: CK_OBJECT_HANDLE,
+        kind: CK_ATTRIBUTE_TYPE,
+    ) -> Option<CK_ULONG> {
+        let mut value: CK_ULONG = 0;
+        self.read(object, kind, (&raw mut value).cast(), size_of::<CK_ULONG>()).then_some(value)
+    }
+
+    /// A truth value; false when the object does not have it or does not tell.
+    pub(super) fn is_set(&mut self, object: CK_OBJECT_HANDLE, kind: CK_ATTRIBUTE_TYPE) -> bool {
+        let mut value = ck::CK_FALSE;
+        self.read(object, kind, (&raw mut value).cast(), size_of_val(&value))
+            && value == ck::CK_TRUE
+    }
+
+    /// Reads an attribute of exactly `length` bytes to `value`, which has that much room.
+    fn read(
+        &mut self,
+        object: CK_OBJECT_HANDLE,
+        kind: CK_ATTRIBUTE_TYPE,
+        value: *mut c_void,
+        length: usize,
+    ) -> bool {
+        let mut entry = CK_ATTRIBUTE { type_: kind, pValue: value, ulValueLen: length as CK_ULONG };
+        // SAFETY: the entry says how much room its value has, which the callers, both above,
+        // take from a local variable that outlives the call.
+        let result =
+            unsafe { call!(self.module, C_GetAttributeValue(self.handle, object, &mut entry, 1)) };
+        let read = entry.ulValueLen;
+        result.is_ok() && read == length as CK_ULONG
+    }
+
+    /// Encrypts or decrypts one message and returns the length of the result.
+    pub(super) fn transform(
+        &mut self,
+        direction: Direction,
+        mechanism: Mechanism<'_>,
+        key: CK_OBJECT_HANDLE,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<usize, Failure> {
+        self.begin(direction, mechanism, key)?;
+        let mut length = output.len() as CK_ULONG;
+        let (from, to) = (input.as_ptr().cast_mut(), output.as_mut_ptr());
+        let given = input.len() as CK_ULONG;
+        // SAFETY: the module reads `given` bytes from `from`, does not write to them, and
+        // writes at most `length` bytes to `to`: both are the slices' own lengths. The slices
+        // do not overlap, one being borrowed mutably.
+        unsafe {
+            match direction {
+                Direction::Encrypt => {
+                    call!(self.module, C_Encrypt(self.handle, from, given, to, &mut length))
+                }
+                Direction::Decrypt => {
+                    call!(self.module, C_Decrypt(self.handle, from, given, to, &mut length))
+                }
+            }
+        }?;
+        Ok(length as usize)
+    }
+
+    fn begin(
+        &mut self,
+        direction: Direction,
+        mechanism: Mechanism<'_>,
+        key: CK_OBJECT_HANDLE,
+    ) -> Result<(), Failure> {
+        let mut counter = ck::CK_AES_CTR_PARAMS { ulCounterBits: 128, cb: [0; 16] };
+        let mut gcm = ck::CK_GCM_PARAMS::default();
+        let (kind, parameters, length) = match mechanism {
+            Mechanism::Plain(kind) => (kind, ptr::null_mut(), 0),
+            Mechanism::Chained(kind, iv) => (kind, iv.as_ptr().cast_mut().cast(), iv.len()),
+            Mechanism::Counter(block) => {
+                counter.cb = block;
+                (ck::CKM_AES_CTR, (&raw mut counter).cast(), size_of_val(&counter))
+            }
+            Mechanism::Gcm { iv, aad } => {
+                gcm.pIv = iv.as_ptr().cast_mut();
+                gcm.ulIvLen = iv.len() as CK_ULONG;
+                gcm.ulIvBits = 8 * iv.len() as CK_ULONG;
+                gcm.pAAD = aad.as_ptr().cast_mut();
+                gcm.ulAADLen = aad.len() as CK_ULONG;
+                gcm.ulTagBits = 128;
+                (ck::CKM_AES_GCM, (&raw mut gcm).cast(), size_of_val(&gcm))
+            }
+        };
+        let mut mechanism = CK_MECHANISM {
+            mechanism: kind,
+            pParameter: parameters,
+            ulParameterLen: length as CK_ULONG,
+        };
+        // SAFETY: the mechanism points to the parameters that its type has, of the length
+        // beside them; they, and what they point to, outlive the call, which copies them.
+        unsafe {
+            match direction {
+                Direction::Encrypt => {
+                    call!(self.module, C_EncryptInit(self.handle, &mut mechanism, key))
+                }
+                Direction::Decrypt => {
+                    call!(self.module, C_DecryptInit(self.handle, &mut mechanism, key))
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: no pointers are passed. A token that is gone has closed the session already.
+        let _ = unsafe { call!(self.module, C_CloseSession(self.handle)) };
+    }
+}
+
+fn check(function: &'static str, code: CK_RV) -> Result<(), Failure> {
+    if code == ck::CKR_OK { Ok(()) } else { Err(Failure { function, code }) }
+}
+
+/// Gets a list by the convention of asking for its length first.
+fn list(
+    mut ask: impl FnMut(*mut CK_ULONG, *mut CK_ULONG) -> Result<(), Failure>,
+) -> Result<Vec<CK_ULONG>, Failure> {
+    loop {
+        let mut count = 0;
+        ask(ptr::null_mut(), &mut count)?;
+        let mut entries = vec![0; count as usize];
+        match ask(entries.as_mut_ptr(), &mut count) {
+            // It has grown in the meantime.
+            Err(failure) if failure.code == ck::CKR_BUFFER_TOO_SMALL => {}
+            Err(failure) => return Err(failure),
+            Ok(()) => {
+                entries.truncate(count as usize);
+                return Ok(entries);
+            }
+        }
+    }
+}
+
+fn attribute<T: Copy>(kind: CK_ATTRIBUTE_TYPE, value: &T) -> CK_ATTRIBUTE {
+    CK_ATTRIBUTE {
+        type_: kind,
+        pValue: ptr::from_ref(value).cast_mut().cast(),
+        ulValueLen: size_of::<T>() as CK_ULONG,
+    }
+}
+
+fn attribute_of_bytes(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> CK_ATTRIBUTE {
+    CK_ATTRIBUTE {
+        type_: kind,
+        pValue: value.as_ptr().cast_mut().cast(),
+        ulValueLen: value.len() as CK_ULONG,
+    }
+}
+
+/// Whether all bits of `flag` are set.
+pub(super) fn has(flags: CK_FLAGS, flag: CK_FLAGS) -> bool {
+    flags & flag == flag
+}

@@ -1,0 +1,92 @@
+//! What sessions share that do one job after the other with one key at a time.
+
+use std::hint::black_box;
+
+use evener_core::{EngineError, Job, Key, Outcome, Rejection};
+use zeroize::Zeroizing;
+
+/// Does the pending jobs of a batch with `perform`, which returns how many bytes it wrote.
+/// Ends at the first failure of the engine; that job and those after it stay pending.
+pub(crate) fn perform_each(
+    batch: &mut [Job<'_>],
+    mut perform: impl FnMut(&mut Job<'_>) -> Result<usize, Stop>,
+) -> Result<(), EngineError> {
+    for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
+        job.outcome = match perform(job) {
+            Ok(written) => Outcome::Done { written },
+            Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+    }
+    Ok(())
+}
+
+/// Why a job was not done.
+pub(crate) enum Stop {
+    /// The message is wrong: nobody can do it.
+    Rejected(Rejection),
+    /// The engine could not do it.
+    Failed(EngineError),
+}
+
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Stop {
+        Stop::Rejected(rejection)
+    }
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// A copy of the key that the backend holds, by which a repeated key is known: a key's address
+/// proves nothing, since another key may come to lie there.
+pub(crate) struct LoadedKey {
+    bytes: Zeroizing<[u8; Key::MAX_LENGTH]>,
+    /// In bytes; 0 when nothing is loaded.
+    length: usize,
+}
+
+impl LoadedKey {
+    pub(crate) fn none() -> LoadedKey {
+        LoadedKey { bytes: Zeroizing::new([0; Key::MAX_LENGTH]), length: 0 }
+    }
+
+    pub(crate) fn is(&self, key: &[u8]) -> bool {
+        same(&self.bytes[..self.length], key)
+    }
+
+    pub(crate) fn set(&mut self, key: &[u8]) {
+        // Keys of a session have one length, so the old bytes are all overwritten.
+        self.bytes[..key.len()].copy_from_slice(key);
+        self.length = key.len();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
+    }
+}
+
+/// Compares in a time that depends on the lengths only.
+pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
+    let differences = left.iter().zip(right).fold(0, |bits, (left, right)| bits | (left ^ right));
+    left.len() == right.len() && black_box(differences) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loaded_key_is_known_by_its_bytes() {
+        let mut loaded = LoadedKey::none();
+        assert!(!loaded.is(&[1; 16]));
+        loaded.set(&[1; 16]);
+        assert!(loaded.is(&[1; 16]));
+        assert!(!loaded.is(&[1; 15]) && !loaded.is(&[2; 16]));
+        loaded.clear();
+        assert!(!loaded.is(&[1; 16]));
+    }
+}
