@@ -16,6 +16,8 @@ pub mod self_test;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod cpu;
+#[cfg(feature = "faulty")]
+pub mod faulty;
 mod openssl;
 mod pkcs11;
 mod serial;

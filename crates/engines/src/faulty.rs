@@ -1,0 +1,230 @@
+//! An engine with a fault, for tests of what uses engines (feature `faulty`).
+//!
+//! It does its work with another engine, and counts its jobs; from a given job on it has the
+//! fault. The jobs by which a session is tested when it opens count too.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Outcome, Rejection,
+    Session, SessionRequest,
+};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Processing fails.
+    Error,
+    /// Processing fails, and no session can be opened any more.
+    Vanish,
+    /// One byte less is returned than is due.
+    Short,
+    /// A bit of the result is wrong.
+    Wrong,
+    /// A good message is rejected.
+    Reject,
+    /// The job is left pending, though processing succeeds.
+    Undone,
+    /// Processing panics.
+    Panic,
+    /// Processing takes so long, and does the job then.
+    Hang(Duration),
+}
+
+impl Fault {
+    /// One of each, the longest hang among them.
+    pub const ALL: &'static [Fault] = &[
+        Fault::Error,
+        Fault::Vanish,
+        Fault::Short,
+        Fault::Wrong,
+        Fault::Reject,
+        Fault::Undone,
+        Fault::Panic,
+        Fault::Hang(Duration::MAX),
+    ];
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Error => "error",
+            Fault::Vanish => "vanish",
+            Fault::Short => "short",
+            Fault::Wrong => "wrong",
+            Fault::Reject => "reject",
+            Fault::Undone => "undone",
+            Fault::Panic => "panic",
+            Fault::Hang(_) => "hang",
+        })
+    }
+}
+
+/// The engine `faulty:FAULT@JOB`, a module.
+pub struct Faulty {
+    description: Description,
+    inner: Arc<dyn Engine>,
+    state: Arc<State>,
+}
+
+struct State {
+    fault: Fault,
+    /// The number of the first job that has the fault, from 0.
+    at: u64,
+    jobs: AtomicU64,
+    struck: Mutex<bool>,
+    strikes: Condvar,
+}
+
+impl Faulty {
+    /// An engine that works as `inner` does until its job number `at`, counted from 0.
+    pub fn new(inner: Arc<dyn Engine>, fault: Fault, at: u64) -> Arc<Faulty> {
+        let state = State {
+            fault,
+            at,
+            jobs: AtomicU64::new(0),
+            struck: Mutex::new(false),
+            strikes: Condvar::new(),
+        };
+        let description = Description {
+            name: format!("{NAME}:{fault}@{at}"),
+            kind: Kind::Module,
+            detail: format!("{} with a fault", inner.description().name),
+        };
+        Arc::new(Faulty { description, inner, state: Arc::new(state) })
+    }
+
+    /// How many jobs it has been given.
+    pub fn jobs(&self) -> u64 {
+        self.state.jobs.load(Ordering::SeqCst)
+    }
+
+    /// Whether the fault has shown.
+    pub fn has_struck(&self) -> bool {
+        *self.state.struck.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A sound engine that begins to work when the fault has shown, so that a test decides
+    /// which job that is. It gives up waiting after half a minute.
+    pub fn successor(&self) -> Arc<dyn Engine> {
+        Arc::new(Successor { inner: Arc::clone(&self.inner), state: Arc::clone(&self.state) })
+    }
+}
+
+impl Engine for Faulty {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.inner.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        if self.state.fault == Fault::Vanish && self.jobs() > self.state.at {
+            return Err(gone());
+        }
+        let inner = self.inner.open(request)?;
+        Ok(Box::new(FaultySession { inner, state: Arc::clone(&self.state) }))
+    }
+}
+
+struct FaultySession {
+    inner: Box<dyn Session>,
+    state: Arc<State>,
+}
+
+impl FaultySession {
+    /// Does a job as the fault has it.
+    fn perform(&mut self, job: &mut Job<'_>) -> Result<(), EngineError> {
+        let inner = &mut self.inner;
+        let mut perform = |job: &mut Job<'_>| inner.process(std::slice::from_mut(job));
+        match self.state.fault {
+            Fault::Error => {
+                let reason = "it has an error".to_owned();
+                return Err(EngineError::Failed { engine: NAME.to_owned(), reason });
+            }
+            Fault::Vanish => return Err(gone()),
+            Fault::Reject => job.outcome = Outcome::Rejected(Rejection::Tag),
+            Fault::Undone => {}
+            Fault::Panic => panic!("the faulty engine panics, as it was asked to"),
+            Fault::Short => {
+                perform(job)?;
+                if let Outcome::Done { written } = &mut job.outcome {
+                    *written = written.saturating_sub(1);
+                }
+            }
+            Fault::Wrong => {
+                perform(job)?;
+                if let Outcome::Done { written } = job.outcome {
+                    job.output.get_mut(written / 2).into_iter().for_each(|byte| *byte ^= 1);
+                }
+            }
+            Fault::Hang(duration) => {
+                thread::sleep(duration);
+                perform(job)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Session for FaultySession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
+            if self.state.jobs.fetch_add(1, Ordering::SeqCst) < self.state.at {
+                self.inner.process(std::slice::from_mut(job))?;
+            } else {
+                self.state.strike();
+                self.perform(job)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn strike(&self) {
+        *self.struck.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.strikes.notify_all();
+    }
+
+    fn wait(&self) {
+        let struck = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.strikes.wait_timeout_while(struck, PATIENCE, |struck| !*struck));
+    }
+}
+
+struct Successor {
+    inner: Arc<dyn Engine>,
+    state: Arc<State>,
+}
+
+impl Engine for Successor {
+    fn description(&self) -> &Description {
+        self.inner.description()
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.inner.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        self.state.wait();
+        self.inner.open(request)
+    }
+}
+
+fn gone() -> EngineError {
+    EngineError::Unavailable { engine: NAME.to_owned(), reason: "it has vanished".to_owned() }
+}
+
+const NAME: &str = "faulty";
+
+/// A test whose fault does not come must fail and not hang.
+const PATIENCE: Duration = Duration::from_secs(30);
