@@ -1,5 +1,7 @@
 //! What performs ciphers.
 
+use std::time::Duration;
+
 use crate::{Cipher, Direction, EngineError, Job, Key};
 
 /// Something that performs ciphers: a library on the CPU, a kernel module, a token.
@@ -41,6 +43,12 @@ pub trait Session {
     /// The engine refused or failed. Jobs that are still [`Pending`](crate::Outcome::Pending)
     /// were not done, their input is as it was, and another engine can do them.
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError>;
+
+    /// CPU time that the session has used so far on other threads than the caller's, so that
+    /// whoever reads the caller's CPU clock can add it.
+    fn cpu_elsewhere(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What an engine is, in words and facts for people and for policies.

@@ -46,6 +46,17 @@ pub enum EngineError {
         /// In words.
         reason: String,
     },
+    /// The engine computed a wrong result.
+    #[error(
+        "engine `{engine}` computed a wrong result; {unverified} jobs that it did before were \
+         not verified and may be wrong too"
+    )]
+    WrongResult {
+        /// The engine's name.
+        engine: String,
+        /// Jobs handed on since the last that was verified.
+        unverified: u64,
+    },
     /// The engine failed while working.
     #[error("engine `{engine}` failed: {reason}")]
     Failed {

@@ -13,11 +13,16 @@
 
 #![forbid(unsafe_code)]
 
+mod batch;
+mod clock;
+mod guard;
 mod queue;
 mod run;
 mod statistics;
 mod worker;
 
+pub use batch::emptied;
+pub use guard::{Watch, guard};
 pub use queue::Queue;
 pub use run::{Returned, Work, run};
 pub use statistics::{RunStatistics, WorkerStatistics};

@@ -4,11 +4,11 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use evener_core::{Engine, EngineError};
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::clock::thread_cpu_time;
 use crate::{Queue, RunStatistics, Worker, WorkerStatistics};
 
 /// What is to be done with each task.
@@ -108,12 +108,12 @@ fn serve<W: Work>(mut worker: Worker<'_>, queue: &Queue<W::Task>, work: &W) -> E
         worker.statistics_mut().busy += claimed.elapsed();
         if let Err(Returned { task, cause }) = performed {
             queue.share(task);
-            worker.statistics_mut().retired = Some(cause.to_string());
+            worker.statistics_mut().retire(&cause);
             failure = Some(cause);
             break;
         }
     }
-    worker.statistics_mut().cpu = thread_cpu_time();
+    worker.statistics_mut().cpu = thread_cpu_time() + worker.cpu_elsewhere();
     Ended { statistics: worker.into_statistics(), failure }
 }
 
@@ -130,11 +130,6 @@ impl<T> Drop for Seat<'_, T> {
             self.queue.stop();
         }
     }
-}
-
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
 #[cfg(test)]

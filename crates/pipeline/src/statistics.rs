@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use evener_core::EngineError;
+
 /// What one worker did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerStatistics {
@@ -17,10 +19,22 @@ pub struct WorkerStatistics {
     pub bytes: u64,
     /// Wall time between claiming a task and having performed it.
     pub busy: Duration,
-    /// CPU time of the worker's thread, in user and kernel mode.
+    /// CPU time of the worker's thread and of its sessions' own, in user and kernel mode.
     pub cpu: Duration,
     /// Why the worker was taken out of service, when its engine failed.
     pub retired: Option<String>,
+    /// When its engine was found to compute wrong results: how many jobs all of that engine's
+    /// workers together had handed on without verifying them, or a later one.
+    pub doubtful: u64,
+}
+
+impl WorkerStatistics {
+    pub(crate) fn retire(&mut self, cause: &EngineError) {
+        self.retired = Some(cause.to_string());
+        if let EngineError::WrongResult { unverified, .. } = cause {
+            self.doubtful = *unverified;
+        }
+    }
 }
 
 /// What a run did.

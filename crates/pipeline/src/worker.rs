@@ -1,5 +1,7 @@
 //! One thread, one engine.
 
+use std::time::Duration;
+
 use evener_core::{Cipher, Direction, Engine, EngineError, Job, Session, SessionRequest};
 
 use crate::WorkerStatistics;
@@ -54,6 +56,11 @@ impl<'e> Worker<'e> {
     /// Counts units (files, records) that this worker has finished.
     pub fn count_units(&mut self, units: u64) {
         self.statistics.units += units;
+    }
+
+    /// CPU time that the worker's sessions have used on threads of their own.
+    pub(crate) fn cpu_elsewhere(&self) -> Duration {
+        self.sessions.iter().map(|open| open.session.cpu_elsewhere()).sum()
     }
 
     pub(crate) fn statistics_mut(&mut self) -> &mut WorkerStatistics {

@@ -1,0 +1,156 @@
+//! Sessions that may hang.
+//!
+//! A call that hangs in a driver can't be ended, and as long as it may come back it may write
+//! to the buffers that it was given. So the session lives on a helper thread, and works in
+//! buffers that travel to the helper and back: the caller copies in, waits until the deadline,
+//! and copies out. When the deadline passes, thread, session and buffers are left to
+//! themselves, the caller's own buffers were never lent, and its jobs are still pending.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use evener_core::{Cipher, Direction, Engine, EngineError, Job, Key, Session, SessionRequest};
+
+use super::parcel::Parcel;
+use crate::clock::thread_cpu_time;
+
+/// A session on a helper thread.
+pub(super) struct HelperSession {
+    engine: String,
+    cipher: Cipher,
+    direction: Direction,
+    deadline: Duration,
+    /// The way to the helper and back; `None` once it was left behind.
+    channels: Option<(SyncSender<Parcel>, Receiver<Reply>)>,
+    /// The buffers, while the helper does not have them.
+    parcel: Parcel,
+    cpu: Duration,
+}
+
+impl HelperSession {
+    /// Opens a session on a new thread.
+    pub(super) fn open(
+        engine: &Arc<dyn Engine>,
+        request: &SessionRequest<'_>,
+        deadline: Duration,
+    ) -> Result<HelperSession, EngineError> {
+        let name = engine.description().name.clone();
+        let &SessionRequest { cipher, direction, key } = request;
+        let channels = start(Arc::clone(engine), cipher, direction, key.cloned());
+        let channels = channels.map_err(|error| EngineError::Unavailable {
+            engine: name.clone(),
+            reason: format!("no thread could be started for it: {error}"),
+        })?;
+        let mut session = HelperSession {
+            engine: name,
+            cipher,
+            direction,
+            deadline,
+            channels: Some(channels),
+            parcel: Parcel::default(),
+            cpu: Duration::ZERO,
+        };
+        session.wait("open")?;
+        Ok(session)
+    }
+
+    /// Waits for the helper's answer, and leaves it behind if that does not come.
+    fn wait(&mut self, action: &str) -> Result<(), EngineError> {
+        let Some((_, replies)) = &self.channels else { return Err(self.left_behind("work")) };
+        match replies.recv_timeout(self.deadline) {
+            Ok(reply) => {
+                self.parcel = reply.parcel;
+                self.cpu = reply.cpu;
+                reply.result
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                self.channels = None;
+                Err(self.left_behind(action))
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                self.channels = None;
+                Err(self.failed("its thread panicked".to_owned()))
+            }
+        }
+    }
+
+    fn left_behind(&self, action: &str) -> EngineError {
+        let seconds = self.deadline.as_secs_f64();
+        self.failed(format!("it did not {action} within {seconds} s and was left behind"))
+    }
+
+    fn failed(&self, reason: String) -> EngineError {
+        EngineError::Failed { engine: self.engine.clone(), reason }
+    }
+}
+
+impl Session for HelperSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let mut parcel = std::mem::take(&mut self.parcel);
+        parcel.pack(batch, self.cipher, self.direction);
+        let sent = self.channels.as_ref().map(|(requests, _)| requests.send(parcel));
+        // A helper that is gone takes nothing; waiting for it says why.
+        drop(sent);
+        let result = self.wait("finish a batch");
+        self.parcel.unpack(batch);
+        result
+    }
+
+    fn cpu_elsewhere(&self) -> Duration {
+        self.cpu
+    }
+}
+
+impl Drop for HelperSession {
+    fn drop(&mut self) {
+        // The helper closes its session when there is nothing more to come. That may hang too.
+        if let Some((requests, replies)) = self.channels.take() {
+            drop(requests);
+            let _ = replies.recv_timeout(self.deadline);
+        }
+    }
+}
+
+/// What comes back from the helper.
+struct Reply {
+    parcel: Parcel,
+    result: Result<(), EngineError>,
+    /// What its thread has used so far.
+    cpu: Duration,
+}
+
+/// Starts a helper. Its first reply says whether the session was opened.
+fn start(
+    engine: Arc<dyn Engine>,
+    cipher: Cipher,
+    direction: Direction,
+    key: Option<Key>,
+) -> io::Result<(SyncSender<Parcel>, Receiver<Reply>)> {
+    let (to_helper, requests) = sync_channel::<Parcel>(1);
+    let (to_caller, replies) = sync_channel(1);
+    let help = move || {
+        let reply = |parcel, result| {
+            to_caller.send(Reply { parcel, result, cpu: thread_cpu_time() }).is_ok()
+        };
+        let opened = engine.open(&SessionRequest { cipher, direction, key: key.as_ref() });
+        drop(key);
+        let (mut session, result) = match opened {
+            Ok(session) => (Some(session), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let mut is_heard = reply(Parcel::default(), result);
+        let mut room = Vec::new();
+        while let Some(session) = session.as_mut().filter(|_| is_heard)
+            && let Ok(mut parcel) = requests.recv()
+        {
+            let (result, emptied) = parcel.process(session.as_mut(), room);
+            room = emptied;
+            is_heard = reply(parcel, result);
+        }
+    };
+    thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
+    Ok((to_helper, replies))
+}

@@ -1,0 +1,107 @@
+//! A batch that owns its data, to be sent to another thread and back.
+
+use std::ops::Range;
+
+use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Padding, Session};
+use zeroize::Zeroizing;
+
+use crate::batch::emptied;
+
+/// Copies of a batch's jobs. Its memory is kept from batch to batch.
+#[derive(Default)]
+pub(super) struct Parcel {
+    jobs: Vec<PackedJob>,
+    /// What became of each job.
+    outcomes: Vec<Outcome>,
+    /// Additional data and input of every job.
+    input: Zeroizing<Vec<u8>>,
+    /// Room for every job's output.
+    output: Zeroizing<Vec<u8>>,
+}
+
+/// A job whose data is in the parcel.
+struct PackedJob {
+    iv: Iv,
+    key: Option<Key>,
+    padding: Padding,
+    aad: Range<usize>,
+    input: Range<usize>,
+    output: Range<usize>,
+}
+
+impl Parcel {
+    /// Copies the jobs in.
+    pub(super) fn pack(&mut self, batch: &[Job<'_>], cipher: Cipher, direction: Direction) {
+        self.jobs.clear();
+        self.outcomes.clear();
+        self.input.clear();
+        // Growing in place would leave what was there in memory that is given back unwiped.
+        let length = batch.iter().map(|job| job.aad.len() + job.input.len()).sum();
+        if self.input.capacity() < length {
+            self.input = Zeroizing::new(Vec::with_capacity(length));
+        }
+        let mut output = 0;
+        for job in batch {
+            let room = job.output_length(cipher, direction).min(job.output.len());
+            self.outcomes.push(job.outcome);
+            self.jobs.push(PackedJob {
+                iv: job.iv,
+                key: job.key.cloned(),
+                padding: job.padding,
+                aad: append(&mut self.input, job.aad),
+                input: append(&mut self.input, job.input),
+                output: output..output + room,
+            });
+            output += room;
+        }
+        if self.output.len() < output {
+            self.output = Zeroizing::new(vec![0; output]);
+        }
+    }
+
+    /// Copies outcomes and results out, to the jobs that were packed; nothing from a parcel
+    /// that never came back.
+    pub(super) fn unpack(&self, batch: &mut [Job<'_>]) {
+        for ((packed, &outcome), job) in self.jobs.iter().zip(&self.outcomes).zip(batch) {
+            let was_pending = job.outcome == Outcome::Pending;
+            job.outcome = outcome;
+            if was_pending && let Outcome::Done { .. } = outcome {
+                let result = &self.output[packed.output.clone()];
+                job.output[..result.len()].copy_from_slice(result);
+            }
+        }
+    }
+
+    /// Has a session process the jobs. `room` is an empty list whose memory is used and comes
+    /// back.
+    pub(super) fn process(
+        &mut self,
+        session: &mut dyn Session,
+        room: Vec<Job<'static>>,
+    ) -> (Result<(), EngineError>, Vec<Job<'static>>) {
+        let mut batch = emptied(room);
+        let mut output = &mut self.output[..];
+        for (job, &outcome) in self.jobs.iter().zip(&self.outcomes) {
+            let (this_output, rest) = output.split_at_mut(job.output.len());
+            output = rest;
+            batch.push(Job {
+                key: job.key.as_ref(),
+                aad: &self.input[job.aad.clone()],
+                padding: job.padding,
+                outcome,
+                ..Job::new(job.iv, &self.input[job.input.clone()], this_output)
+            });
+        }
+        let result = session.process(&mut batch);
+        for (outcome, job) in self.outcomes.iter_mut().zip(&batch) {
+            *outcome = job.outcome;
+        }
+        (result, emptied(batch))
+    }
+}
+
+fn append(buffer: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
+    let start = buffer.len();
+    buffer.extend_from_slice(bytes);
+    start..buffer.len()
+}
