@@ -30,7 +30,7 @@ pub use error::FileError;
 pub use list::{Listed, Listing, list};
 pub use options::Options;
 pub use random_access::RandomAccess;
-pub use report::{Effort, Failure, Notice, Report, WorkerEffort};
+pub use report::{Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, Selection};
 pub use stream::{StreamSource, StreamTarget, process_stream};

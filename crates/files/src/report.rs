@@ -47,6 +47,24 @@ pub struct Report {
     pub notices: Vec<Notice>,
     /// Files that could not be done.
     pub failures: Vec<Failure>,
+    /// Engines that were taken out of service. Their jobs were done by the others, where
+    /// `failures` does not say otherwise.
+    pub retired: Vec<Retirement>,
+}
+
+/// An engine that was taken out of service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Retirement {
+    /// The engine's name.
+    pub engine: String,
+    /// Why, as one line. Names the engine.
+    pub cause: String,
+    /// How many of its workers ended with that.
+    pub workers: usize,
+    /// Where it computed wrong results: how many jobs it had done before that were not
+    /// verified, so that what was written may be wrong.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub doubtful_jobs: u64,
 }
 
 /// What an engine or a worker did.
@@ -102,9 +120,10 @@ pub struct Notice {
 }
 
 impl Report {
-    /// Whether everything asked for was done.
+    /// Whether everything asked for was done, and nothing that was done is in doubt.
     pub fn is_success(&self) -> bool {
-        self.failures.is_empty() && !self.interrupted
+        let in_doubt = self.retired.iter().any(|retirement| retirement.doubtful_jobs > 0);
+        self.failures.is_empty() && !self.interrupted && !in_doubt
     }
 
     pub(crate) fn add_statistics(&mut self, statistics: RunStatistics) {
@@ -116,8 +135,27 @@ impl Report {
             sum.bytes += effort.bytes;
             sum.busy_seconds += effort.busy_seconds;
             sum.cpu_seconds += effort.cpu_seconds;
-            let WorkerStatistics { engine, worker, retired, .. } = worker;
+            let WorkerStatistics { engine, worker, retired, doubtful, .. } = worker;
+            if let Some(cause) = &retired {
+                self.add_retirement(&engine, cause, doubtful);
+            }
             self.workers.push(WorkerEffort { worker, engine, effort, retired });
+        }
+    }
+}
+
+impl Report {
+    /// Workers of one engine that end for one reason make one retirement.
+    fn add_retirement(&mut self, engine: &str, cause: &str, doubtful_jobs: u64) {
+        let same = |known: &&mut Retirement| known.engine == engine && known.cause == cause;
+        match self.retired.iter_mut().find(same) {
+            Some(known) => known.workers += 1,
+            None => self.retired.push(Retirement {
+                engine: engine.to_owned(),
+                cause: cause.to_owned(),
+                workers: 1,
+                doubtful_jobs,
+            }),
         }
     }
 }
@@ -132,6 +170,10 @@ impl From<&WorkerStatistics> for Effort {
             cpu_seconds: worker.cpu.as_secs_f64(),
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

@@ -6,7 +6,8 @@ use evener_core::{Cipher, Direction, Engine};
 
 use crate::FileError;
 
-/// The seats whose engine offers a cipher.
+/// The seats whose engine offers a cipher. Every file has a key of its own, so an engine that
+/// works with a key that it holds can't serve.
 ///
 /// # Errors
 /// [`FileError::NoEngine`] when none does.
@@ -15,7 +16,9 @@ pub(crate) fn able(
     cipher: Cipher,
     direction: Direction,
 ) -> Result<Vec<Arc<dyn Engine>>, FileError> {
-    let offers = |engine: &&Arc<dyn Engine>| engine.offer(cipher, direction).is_some();
+    let offers = |engine: &&Arc<dyn Engine>| {
+        engine.offer(cipher, direction).is_some() && !engine.holds_key()
+    };
     let able: Vec<_> = seats.iter().filter(offers).cloned().collect();
     if able.is_empty() { Err(FileError::NoEngine { cipher, direction }) } else { Ok(able) }
 }

@@ -1,0 +1,147 @@
+//! Trees that are done whole though an engine fails on the way.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::{assert_same_tree, bytes, cobblestone, options, tink};
+use evener_core::Engine;
+use evener_engines::faulty::{Fault, Faulty};
+use evener_files::{KeyRing, Operation, Options, Report, process};
+use evener_pipeline::{Watch, guard};
+
+/// Long enough for an engine that does not hang, on any machine.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+fn openssl() -> Arc<dyn Engine> {
+    evener_engines::find("openssl").unwrap()
+}
+
+/// A watched engine, and what follows when its fault has shown.
+fn options_with(faulty: &Arc<Faulty>, verify_every: u64) -> Options {
+    let watch = Watch { verify_every, deadline: Some(DEADLINE) };
+    let engine = guard(Arc::clone(faulty) as Arc<dyn Engine>, openssl(), watch);
+    Options::new(vec![engine, faulty.successor()])
+}
+
+fn encrypt(keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
+    process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
+}
+
+fn decrypt(keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
+    process(Operation::Decrypt, keys, from, Some(to), options).unwrap()
+}
+
+/// 128 files of one job each, and one that all workers share.
+fn make_tree(root: &Path, large: usize) {
+    fs::create_dir(root).unwrap();
+    for number in 0..FILES {
+        fs::write(root.join(format!("file-{number}")), bytes(number * 50)).unwrap();
+    }
+    if large > 0 {
+        fs::write(root.join("large"), bytes(large)).unwrap();
+    }
+}
+
+const FILES: usize = 128;
+
+/// What a worker claims at most at once.
+const CLAIM: usize = 32;
+
+/// How many jobs a session is tested with, per direction.
+fn known_answers(direction: Operation, keys: &KeyRing) -> u64 {
+    let engine = Faulty::new(openssl(), Fault::Error, u64::MAX);
+    let watched = guard(Arc::clone(&engine) as Arc<dyn Engine>, openssl(), Watch::default());
+    let (cipher, direction) = (keys.primary().cipher(), direction.direction());
+    let request = evener_core::SessionRequest { cipher, direction, key: None };
+    watched.open(&request).unwrap();
+    engine.jobs()
+}
+
+/// Encrypts and decrypts a tree, with the fault in the one and then in the other.
+fn there_and_back(keys: &KeyRing, fault: Fault, at: u64, large: usize) {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    make_tree(&plain, large);
+
+    let opening = known_answers(Operation::Encrypt, keys);
+    let faulty = Faulty::new(openssl(), fault, opening + at);
+    let encrypted = encrypt(keys, &plain, &sealed, &options_with(&faulty, 1));
+    assert_retired(&encrypted, &faulty, fault);
+    assert!(decrypt(keys, &sealed, &back, &options()).is_success(), "{fault} at {at}");
+    assert_same_tree(&plain, &back);
+    fs::remove_dir_all(&back).unwrap();
+
+    let opening = known_answers(Operation::Decrypt, keys);
+    let faulty = Faulty::new(openssl(), fault, opening + at);
+    let decrypted = decrypt(keys, &sealed, &back, &options_with(&faulty, 1));
+    assert_retired(&decrypted, &faulty, fault);
+    assert_same_tree(&plain, &back);
+}
+
+fn assert_retired(report: &Report, faulty: &Faulty, fault: Fault) {
+    assert!(faulty.has_struck(), "{fault} did not show");
+    assert!(report.is_success(), "{fault}: {:?}", report.failures);
+    let [retirement] = &report.retired[..] else { panic!("{fault}: {:?}", report.retired) };
+    println!("{}", retirement.cause);
+    assert_eq!(retirement.engine, faulty.description().name);
+    assert_eq!((retirement.workers, retirement.doubtful_jobs), (1, 0));
+}
+
+#[test]
+fn a_tree_is_done_whatever_fails_whenever() {
+    // The sound engine claims some files and waits, so all others are sure to come.
+    let last = (FILES - CLAIM - 1) as u64;
+    thread::scope(|scope| {
+        for &fault in Fault::ALL {
+            scope.spawn(move || {
+                for at in [0, last / 2, last] {
+                    there_and_back(&cobblestone(), fault, at, 0);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_file_in_segments_survives_an_engine_that_fails_between_them() {
+    for fault in [Fault::Error, Fault::Wrong, Fault::Short] {
+        there_and_back(&cobblestone(), fault, (FILES + 40) as u64, 3_000_000);
+        there_and_back(&KeyRing::new(tink(1, 4096)), fault, (FILES + 40) as u64, 3_000_000);
+    }
+}
+
+#[test]
+fn results_in_doubt_are_no_success() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    make_tree(&plain, 0);
+    let keys = cobblestone();
+    let opening = known_answers(Operation::Encrypt, &keys);
+    let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 15);
+    let report = encrypt(&keys, &plain, &sealed, &options_with(&faulty, 20));
+    assert!(report.failures.is_empty() && !report.is_success());
+    // Verified are the jobs 0 and 20; the doubtful ones lie between.
+    assert_eq!(report.retired[0].doubtful_jobs, 19);
+    println!("{}", report.retired[0].cause);
+}
+
+#[test]
+fn when_no_other_engine_is_left_every_file_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    make_tree(&plain, 0);
+    let keys = cobblestone();
+    let opening = known_answers(Operation::Encrypt, &keys);
+    let faulty = Faulty::new(openssl(), Fault::Vanish, opening + 70);
+    let options = options_with(&faulty, 1);
+    let alone = Options::new(vec![options.seats[0].clone()]);
+    let report = encrypt(&keys, &plain, &sealed, &alone);
+    assert_eq!(report.files + report.failures.len() as u64, FILES as u64);
+    assert_eq!(report.files, 70);
+    assert!(report.failures[0].error.to_string().contains("vanished"));
+}
