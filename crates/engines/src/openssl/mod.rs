@@ -1,6 +1,11 @@
-//! OpenSSL's ciphers on the calling core, over EVP.
+//! OpenSSL's ciphers on the calling core, over EVP, and those of other providers.
+//!
+//! `openssl` is the library that Evener is linked with. `openssl:provider=NAME`, with
+//! `,path=DIRECTORY` where the provider is not in the library's own directory, is a provider of
+//! that library: the way in for accelerators that come with one.
 
 mod probe;
+mod provider;
 mod session;
 mod sys;
 
@@ -16,14 +21,19 @@ use crate::registry::Found;
 use probe::Library;
 use session::OpensslSession;
 
-/// Finds the engine. It takes no parameters.
+/// Finds the library's own ciphers, or the provider that the parameters name.
 pub(crate) fn probe(parameters: &str) -> Found {
-    let unavailable = |reason: String| EngineError::Unavailable { engine: NAME.to_owned(), reason };
-    if !parameters.is_empty() {
-        return Err(unavailable(format!("it takes no parameters, but was given `{parameters}`")));
+    if parameters.is_empty() {
+        let library = Library::load(NAME).map_err(|error| unavailable(NAME, error.to_string()))?;
+        return Ok(vec![Arc::new(OpensslEngine::new(library, Kind::Cpu, version()))]);
     }
-    let library = Library::load().map_err(|error| unavailable(error.to_string()))?;
-    Ok(vec![Arc::new(OpensslEngine::new(library))])
+    let name = format!("{NAME}:{parameters}");
+    match provider::find(&name, parameters) {
+        Ok((library, kind, detail)) => {
+            Ok(vec![Arc::new(OpensslEngine::new(library, kind, detail))])
+        }
+        Err(reason) => Err(unavailable(&name, reason)),
+    }
 }
 
 struct OpensslEngine {
@@ -33,10 +43,12 @@ struct OpensslEngine {
 }
 
 impl OpensslEngine {
-    fn new(library: Library) -> OpensslEngine {
+    fn new(library: Library, kind: Kind, detail: String) -> OpensslEngine {
+        let cores = cpu::available_cores();
+        let depth = if kind == Kind::Cpu { cores } else { cores.max(LEAST_MODULE_DEPTH) };
         OpensslEngine {
-            description: Description { name: NAME.to_owned(), kind: Kind::Cpu, detail: version() },
-            offer: Offer { depth: cpu::available_cores(), batch: 1 },
+            description: Description { name: library.engine().to_owned(), kind, detail },
+            offer: Offer { depth, batch: 1 },
             library: Arc::new(library),
         }
     }
@@ -61,9 +73,17 @@ fn version() -> String {
     openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-fn failed(error: &ErrorStack) -> EngineError {
-    EngineError::Failed { engine: NAME.to_owned(), reason: error.to_string() }
+fn failed(engine: &str, error: &ErrorStack) -> EngineError {
+    EngineError::Failed { engine: engine.to_owned(), reason: error.to_string() }
 }
+
+fn unavailable(engine: &str, reason: String) -> EngineError {
+    EngineError::Unavailable { engine: engine.to_owned(), reason }
+}
+
+/// A provider does not say how many requests its device serves at once. With two workers, one
+/// prepares a request while the device is busy with the other's.
+const LEAST_MODULE_DEPTH: usize = 2;
 
 const NAME: &str = "openssl";
 
@@ -126,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_no_parameters() {
+    fn it_takes_no_other_parameters() {
         assert!(probe("fast").is_err());
     }
 }

@@ -6,6 +6,8 @@ use openssl::error::ErrorStack;
 use openssl::lib_ctx::LibCtx;
 use openssl::provider::Provider;
 
+use super::provider::Selection;
+
 /// A private library context with its providers and every cipher that it has, fetched once.
 ///
 /// It is private so that neither the program's own use of OpenSSL nor a system-wide
@@ -16,21 +18,57 @@ pub(super) struct Library {
     algorithms: Vec<(Cipher, Algorithm)>,
     _providers: Vec<Provider>,
     _context: LibCtx,
+    engine: String,
+    buffers: bool,
 }
 
 impl Library {
     /// Loads the default provider and, if there is one, the legacy provider, which holds
     /// Blowfish.
-    pub(super) fn load() -> Result<Library, ErrorStack> {
+    pub(super) fn load(engine: &str) -> Result<Library, ErrorStack> {
         let context = LibCtx::new()?;
         let mut providers = vec![Provider::load(Some(&context), "default")?];
         providers.extend(Provider::load(Some(&context), "legacy").ok());
+        Ok(Library::new(engine, context, providers, false))
+    }
+
+    /// Loads one provider and nothing else, so that whatever is fetched is that provider's.
+    pub(super) fn load_provider(
+        engine: &str,
+        selection: &Selection,
+    ) -> Result<Library, ErrorStack> {
+        let context = LibCtx::new()?;
+        if let Some(directory) = &selection.directory {
+            Provider::set_default_search_path(Some(&context), directory)?;
+        }
+        let provider = Provider::load(Some(&context), &selection.name)?;
+        Ok(Library::new(engine, context, vec![provider], !selection.is_openssls_own()))
+    }
+
+    fn new(engine: &str, context: LibCtx, providers: Vec<Provider>, buffers: bool) -> Library {
         let fetch = |&cipher: &Cipher| {
             let algorithm = Algorithm::fetch(Some(&context), cipher.name(), None).ok()?;
             has_expected_lengths(cipher, &algorithm).then_some((cipher, algorithm))
         };
         let algorithms = Cipher::ALL.iter().filter_map(fetch).collect();
-        Ok(Library { algorithms, _providers: providers, _context: context })
+        let engine = engine.to_owned();
+        Library { algorithms, _providers: providers, _context: context, engine, buffers }
+    }
+
+    /// The name of the engine that uses it.
+    pub(super) fn engine(&self) -> &str {
+        &self.engine
+    }
+
+    /// Whether ciphers may have only the entry point that buffers and pads. Those of OpenSSL's
+    /// own providers have a more direct one, which is optional.
+    pub(super) fn buffers(&self) -> bool {
+        self.buffers
+    }
+
+    /// Whether it has none of Evener's ciphers.
+    pub(super) fn is_empty(&self) -> bool {
+        self.algorithms.is_empty()
     }
 
     /// The cipher, when the library has it.

@@ -11,9 +11,9 @@ use openssl::error::ErrorStack;
 use openssl::memcmp;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::failed;
 use super::probe::Library;
 use super::sys::{Context, TAG_LENGTH};
-use super::{NAME, failed};
 
 /// A context for one cipher and direction, and the key that it is set up with.
 pub(super) struct OpensslSession {
@@ -23,7 +23,7 @@ pub(super) struct OpensslSession {
     session_key: Option<Key>,
     loaded: LoadedKey,
     // Last, because the context's algorithm lives in it.
-    _library: Arc<Library>,
+    library: Arc<Library>,
 }
 
 impl OpensslSession {
@@ -33,7 +33,7 @@ impl OpensslSession {
     ) -> Result<OpensslSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
         let algorithm = library.algorithm(cipher).ok_or_else(|| EngineError::NotOffered {
-            engine: NAME.to_owned(),
+            engine: library.engine().to_owned(),
             cipher,
             direction,
         })?;
@@ -41,14 +41,14 @@ impl OpensslSession {
         if let Some(key) = key.filter(|key| key.len() != expected) {
             return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
         }
-        let context = Context::new(cipher, algorithm, direction);
+        let context = Context::new(cipher, algorithm, direction, library.buffers());
         Ok(OpensslSession {
-            context: context.map_err(|error| failed(&error))?,
+            context: context.map_err(|error| failed(library.engine(), &error))?,
             cipher,
             direction,
             session_key: key.cloned(),
             loaded: LoadedKey::none(),
-            _library: Arc::clone(library),
+            library: Arc::clone(library),
         })
     }
 
@@ -122,7 +122,7 @@ impl OpensslSession {
 
     /// Starts a message, with a key schedule only if the key is not the last message's.
     fn start(&mut self, job: &Job<'_>, tag: Option<&[u8; TAG_LENGTH]>) -> Result<(), Stop> {
-        let no_key = || EngineError::NoKey { engine: NAME.to_owned() };
+        let no_key = || EngineError::NoKey { engine: self.library.engine().to_owned() };
         let key = job.key.or(self.session_key.as_ref()).ok_or_else(no_key)?.bytes();
         if self.loaded.is(key) {
             return Ok(self.context.start(None, job.iv.bytes(), tag)?);
@@ -149,6 +149,7 @@ impl Session for OpensslSession {
                 Ok(written) => Outcome::Done { written },
                 Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
                 Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Refused(error)) => return Err(failed(self.library.engine(), &error)),
             };
         }
         Ok(())
@@ -196,6 +197,8 @@ impl LoadedKey {
 enum Stop {
     Rejected(Rejection),
     Failed(EngineError),
+    /// A call of libcrypto's failed.
+    Refused(ErrorStack),
 }
 
 impl From<Rejection> for Stop {
@@ -212,7 +215,7 @@ impl From<EngineError> for Stop {
 
 impl From<ErrorStack> for Stop {
     fn from(error: ErrorStack) -> Stop {
-        Stop::Failed(failed(&error))
+        Stop::Refused(error)
     }
 }
 

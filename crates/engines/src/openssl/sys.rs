@@ -25,25 +25,33 @@ pub(super) struct Context {
     iv_length: usize,
     block_length: usize,
     is_authenticated: bool,
+    buffers: bool,
 }
 
 impl Context {
     /// A context without a key. `algorithm` is what libcrypto knows under the cipher's name.
+    /// `buffers` says whether the algorithm may have only the entry point that buffers and
+    /// pads: `EVP_Cipher` would use that too, but not say how much it wrote.
     pub(super) fn new(
         cipher: Cipher,
         algorithm: &CipherRef,
         direction: Direction,
+        buffers: bool,
     ) -> Result<Context, ErrorStack> {
         let mut context = CipherCtx::new()?;
         match direction {
             Direction::Encrypt => context.encrypt_init(Some(algorithm), None, None)?,
             Direction::Decrypt => context.decrypt_init(Some(algorithm), None, None)?,
         }
+        if buffers && context.block_size() > 1 {
+            context.set_padding(false);
+        }
         Ok(Context {
             key_length: context.key_length(),
             iv_length: context.iv_length(),
             block_length: context.block_size(),
             is_authenticated: cipher.is_authenticated(),
+            buffers,
             context,
         })
     }
@@ -78,10 +86,8 @@ impl Context {
         for part in data.chunks(PART_LENGTH) {
             // SAFETY: without an output, AEAD ciphers take in the `part.len()` bytes of `part`
             // and write nothing. The assertion above keeps every other cipher out.
-            let done = unsafe {
-                EVP_Cipher(self.context.as_ptr(), ptr::null_mut(), part.as_ptr(), length(part))
-            };
-            check(done >= 0)?;
+            let done = unsafe { self.update(ptr::null_mut(), part) };
+            check(done.is_some())?;
         }
         Ok(())
     }
@@ -91,15 +97,34 @@ impl Context {
         assert!(input.len() == output.len() && input.len().is_multiple_of(self.block_length));
         for (part, output) in input.chunks(PART_LENGTH).zip(output.chunks_mut(PART_LENGTH)) {
             // SAFETY: both slices are valid for `part.len()` bytes and, one being borrowed
-            // mutably, do not overlap. `EVP_Cipher` writes as many bytes as it reads: it goes
-            // past the layer that pads and buffers, and the assertion above makes the length
-            // whole blocks, as that demands (`PART_LENGTH` is a multiple of every block).
-            let done = unsafe {
-                EVP_Cipher(self.context.as_ptr(), output.as_mut_ptr(), part.as_ptr(), length(part))
-            };
-            check(done >= 0)?;
+            // mutably, do not overlap. As many bytes are written as are read: padding is off
+            // or passed by, and the assertion above makes the length whole blocks
+            // (`PART_LENGTH` is a multiple of every block).
+            let done = unsafe { self.update(output.as_mut_ptr(), part) };
+            check(done == Some(part.len()))?;
         }
         Ok(())
+    }
+
+    /// Gives the cipher one part, and returns how much it wrote.
+    ///
+    /// # Safety
+    /// `output` must be valid for as many bytes as the cipher writes for the part.
+    unsafe fn update(&mut self, output: *mut u8, part: &[u8]) -> Option<usize> {
+        let context = self.context.as_ptr();
+        if self.buffers {
+            let mut written = 0;
+            // SAFETY: `part` is valid for its length, which fits an int; what is written is the
+            // caller's promise, and its length goes to `written`.
+            let status = unsafe {
+                let (start, length) = (part.as_ptr(), length(part) as c_int);
+                ffi::EVP_CipherUpdate(context, output, &mut written, start, length)
+            };
+            return usize::try_from(written).ok().filter(|_| status == 1);
+        }
+        // SAFETY: as above. The return value is the length written, or negative.
+        let done = unsafe { EVP_Cipher(context, output, part.as_ptr(), length(part)) };
+        usize::try_from(done).ok()
     }
 
     /// Ends an AEAD message and writes its tag.

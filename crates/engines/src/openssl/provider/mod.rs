@@ -1,0 +1,79 @@
+//! Providers that are named, and loaded into a context of their own.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use evener_core::Kind;
+
+use super::probe::Library;
+use super::version;
+
+/// Which provider, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    pub(super) name: String,
+    /// Where its file `NAME.so` is, when not where libcrypto looks.
+    pub(super) directory: Option<String>,
+}
+
+/// Loads the provider that `provider=NAME[,path=…]` names. `engine` is the name of the engine.
+/// An error says in words why it can't be used.
+pub(super) fn find(engine: &str, parameters: &str) -> Result<(Library, Kind, String), String> {
+    let selection = Selection::parse(parameters)?;
+    let library = Library::load_provider(engine, &selection).map_err(|error| {
+        let place = match &selection.directory {
+            Some(directory) => format!("from {directory}"),
+            None => "from the library's own directory; path= names another".to_owned(),
+        };
+        format!("the provider can't be loaded {place}: {error}")
+    })?;
+    if library.is_empty() {
+        return Err("the provider has none of the ciphers that Evener knows".to_owned());
+    }
+    // What other providers do is not known, and they are there to use another device.
+    let kind = if selection.is_openssls_own() { Kind::Cpu } else { Kind::Module };
+    Ok((library, kind, format!("{}, provider {}", version(), selection.name)))
+}
+
+impl Selection {
+    /// Reads `provider=NAME`, with `,path=` and the directory that holds `NAME.so`, or the path
+    /// of `NAME.so` itself.
+    fn parse(parameters: &str) -> Result<Selection, String> {
+        let (mut name, mut path) = (None, None);
+        for parameter in parameters.split(',') {
+            let place = match parameter.split_once('=') {
+                Some(("provider", value)) => (&mut name, value),
+                Some(("path", value)) => (&mut path, value),
+                _ => return Err(format!("it takes provider=NAME,path=PATH, not `{parameter}`")),
+            };
+            if place.0.replace(place.1).is_some() {
+                return Err(format!("`{parameter}` is given a second time"));
+            }
+        }
+        let name = name.ok_or("provider=NAME is missing")?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || !name.bytes().all(is_plain) {
+            return Err(format!("`{name}` is no name of a provider; its place goes into path="));
+        }
+        let directory = path.map(|path| directory(name, path)).transpose()?;
+        Ok(Selection { name: name.to_owned(), directory })
+    }
+
+    /// Whether it is one of those that come with OpenSSL and compute on the calling core.
+    pub(super) fn is_openssls_own(&self) -> bool {
+        self.directory.is_none() && ["default", "legacy", "fips", "base"].contains(&&*self.name)
+    }
+}
+
+fn directory(name: &str, path: &str) -> Result<String, String> {
+    if Path::new(path).is_dir() {
+        return Ok(path.to_owned());
+    }
+    let file = format!("{name}.so");
+    match path.strip_suffix(&file).filter(|directory| directory.ends_with('/')) {
+        Some(directory) => Ok(directory.to_owned()),
+        None => Err(format!("{path} is neither a directory nor a file {file}")),
+    }
+}

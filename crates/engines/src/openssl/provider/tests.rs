@@ -1,0 +1,124 @@
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use evener_core::{Cipher, Direction, Engine, Iv, Job, Key, Outcome, SessionRequest};
+
+use super::super::probe;
+use super::*;
+
+fn refusal(parameters: &str) -> String {
+    let text = probe(parameters).err().expect("found").to_string();
+    println!("{text}");
+    text
+}
+
+fn encrypt(engine: &dyn Engine, cipher: Cipher) -> Vec<u8> {
+    let key = Key::new(&vec![3; cipher.key_length()]).unwrap();
+    let iv = Iv::new(&vec![4; cipher.iv_length()]).unwrap();
+    let request = SessionRequest { cipher, direction: Direction::Encrypt, key: Some(&key) };
+    let mut output = vec![0; 160];
+    let mut batch = [Job::new(iv, &[5; 160], &mut output)];
+    engine.open(&request).unwrap().process(&mut batch).unwrap();
+    assert_eq!(batch[0].outcome, Outcome::Done { written: 160 });
+    output
+}
+
+/// Builds the provider that counts; `None`, and says why, where that can't be done.
+fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openssl/provider/counting.c");
+    let count = format!("-DCOUNT_FILE=\"{}\"", directory.join("count").display());
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", &count, source, "-o"]);
+    compiler.arg(directory.join("counting.so")).arg("-lcrypto");
+    let output = match compiler.output() {
+        Ok(output) => output,
+        Err(_) => {
+            println!("skipped: there is no C compiler for the provider");
+            return None;
+        }
+    };
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if complaint.contains("core_dispatch.h: No such file") || complaint.contains("find -lcrypto") {
+        println!("skipped: the system's OpenSSL 3 is not there to build a provider (libssl-dev)");
+        return None;
+    }
+    assert!(output.status.success(), "{complaint}");
+    let parameters = format!("provider=counting,path={}", directory.display());
+    Some(probe(&parameters).unwrap_or_else(|error| panic!("{error}")).remove(0))
+}
+
+#[test]
+fn parameters_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display();
+    let selected = |parameters: &str| Selection::parse(parameters);
+    let plain = Selection { name: "qatprovider".into(), directory: None };
+    assert_eq!(selected("provider=qatprovider"), Ok(plain));
+    let parameters = format!("path={path},provider=a-b_1.c");
+    assert_eq!(selected(&parameters).unwrap().directory, Some(path.to_string()));
+    let file = format!("provider=qat,path={path}/qat.so");
+    assert_eq!(selected(&file).unwrap().directory, Some(format!("{path}/")));
+    for wrong in [
+        "fast",
+        "provider",
+        "provider=",
+        "path=/tmp",
+        "provider=a,provider=b",
+        "provider=a,speed=1",
+        "provider=../a",
+        "provider=a;b",
+        "provider=a,path=/nowhere",
+        "provider=a,path=/tmp/b.so",
+    ] {
+        assert!(selected(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_said() {
+    assert!(refusal("provider=enigma").contains("path= names another"));
+    assert!(refusal("provider=enigma,path=/tmp").contains("from /tmp"));
+    assert!(refusal("provider=base").contains("none of the ciphers"));
+}
+
+#[test]
+fn the_legacy_provider_does_blowfish_and_nothing_else() {
+    let engine = match probe("provider=legacy") {
+        Ok(mut engines) => engines.remove(0),
+        Err(error) if cfg!(feature = "vendored-openssl") => panic!("{error}"),
+        Err(error) => {
+            println!("skipped: {error}");
+            return;
+        }
+    };
+    println!("{:?}", engine.description());
+    let offered = |cipher: &&Cipher| engine.offer(**cipher, Direction::Encrypt).is_some();
+    let offered: Vec<_> = Cipher::ALL.iter().filter(offered).collect();
+    assert_eq!(offered, [&Cipher::BfCbc]);
+    crate::conformance::run(&*engine).assert_passed();
+}
+
+#[test]
+fn work_goes_to_the_provider_that_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(engine) = build(directory.path()) else { return };
+    println!("{:?}", engine.description());
+    assert_eq!(engine.description().kind, Kind::Module);
+    let calls = || fs::metadata(directory.path().join("count")).map_or(0, |file| file.len());
+    assert_eq!(calls(), 0);
+    let openssl = crate::find("openssl").unwrap();
+    for call in 1..=5 {
+        assert_eq!(encrypt(&*engine, Cipher::Aes128Cbc), encrypt(&*openssl, Cipher::Aes128Cbc));
+        assert_eq!(calls(), call);
+    }
+    assert!(engine.offer(Cipher::Aes256Cbc, Direction::Encrypt).is_none());
+}
+
+#[test]
+fn a_provider_with_buffering_entry_points_conforms() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(engine) = build(directory.path()) else { return };
+    crate::conformance::run(&*engine).assert_passed();
+}
