@@ -40,33 +40,9 @@ impl Bench {
         Bench { input: buffer(), output: buffer(), jobs: Vec::new() }
     }
 
-    /// Both buffers and an empty job list; give the list back with [`emptied`].
+    /// Both buffers and an empty job list; give the list back with
+    /// [`emptied`](evener_pipeline::emptied).
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut [u8], &mut Vec<Job<'static>>) {
         (&mut self.input, &mut self.output, &mut self.jobs)
-    }
-}
-
-/// An empty list in the same memory, for jobs that borrow something else.
-pub(crate) fn emptied<'b>(mut jobs: Vec<Job<'_>>) -> Vec<Job<'b>> {
-    jobs.clear();
-    // Collecting a vector's own iterator into elements of one layout reuses its allocation.
-    jobs.into_iter().map(|_| unreachable!("the list is empty")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use evener_core::Iv;
-
-    use super::*;
-
-    #[test]
-    fn an_emptied_list_keeps_its_memory() {
-        let mut output = [0; 1];
-        let mut jobs = Vec::with_capacity(40);
-        jobs.push(Job::new(Iv::NONE, &[], &mut output));
-        let memory = jobs.as_ptr().addr();
-        let again: Vec<Job<'static>> = emptied(jobs);
-        assert_eq!((again.len(), again.capacity()), (0, 40));
-        assert_eq!(again.as_ptr().addr(), memory);
     }
 }

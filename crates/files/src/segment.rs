@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use evener_core::{Direction, EngineError, Iv, Job, Outcome};
-use evener_pipeline::Worker;
+use evener_pipeline::{Worker, emptied};
 
 use crate::FileError;
-use crate::bench::{Bench, emptied};
+use crate::bench::Bench;
 use crate::format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
 
 /// A file's chunks, grouped so that each group fits a worker's buffers.

@@ -3,12 +3,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Direction, EngineError, Iv, Job};
-use evener_pipeline::{Queue, Returned, Work, Worker};
+use evener_pipeline::{Queue, Returned, Work, Worker, emptied};
 
 use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
-use crate::bench::emptied;
 use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
 use crate::segment::{collect, last_block, push_jobs};
 use crate::{FileError, Options};

@@ -5,14 +5,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction};
-use evener_pipeline::{Queue, Returned, Worker};
+use evener_pipeline::{Queue, Returned, Worker, emptied};
 
 use super::directory::{Directory, Item, TargetDirectory};
 use super::finish::Done;
 use super::large::Large;
 use super::work::{Task, TreeWork};
 use crate::FileError;
-use crate::bench::{Bench, emptied};
+use crate::bench::Bench;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
 use crate::segment::{SegmentError, Segments, collect, push_jobs};
