@@ -36,15 +36,18 @@ fn decrypt(keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report 
     process(Operation::Decrypt, keys, from, Some(to), options).unwrap()
 }
 
-/// 128 files of one job each, and one that all workers share.
-fn make_tree(root: &Path, large: usize) {
+/// 128 files of one job each.
+fn make_small_files(root: &Path) {
     fs::create_dir(root).unwrap();
     for number in 0..FILES {
         fs::write(root.join(format!("file-{number}")), bytes(number * 50)).unwrap();
     }
-    if large > 0 {
-        fs::write(root.join("large"), bytes(large)).unwrap();
-    }
+}
+
+/// A file that all workers share.
+fn make_large_file(root: &Path) {
+    fs::create_dir(root).unwrap();
+    fs::write(root.join("large"), bytes(3_000_000)).unwrap();
 }
 
 const FILES: usize = 128;
@@ -63,10 +66,10 @@ fn known_answers(direction: Operation, keys: &KeyRing) -> u64 {
 }
 
 /// Encrypts and decrypts a tree, with the fault in the one and then in the other.
-fn there_and_back(keys: &KeyRing, fault: Fault, at: u64, large: usize) {
+fn there_and_back(keys: &KeyRing, make: fn(&Path), fault: Fault, at: u64) {
     let home = tempfile::tempdir().unwrap();
     let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
-    make_tree(&plain, large);
+    make(&plain);
 
     let opening = known_answers(Operation::Encrypt, keys);
     let faulty = Faulty::new(openssl(), fault, opening + at);
@@ -84,7 +87,7 @@ fn there_and_back(keys: &KeyRing, fault: Fault, at: u64, large: usize) {
 }
 
 fn assert_retired(report: &Report, faulty: &Faulty, fault: Fault) {
-    assert!(faulty.has_struck(), "{fault} did not show");
+    assert!(faulty.has_struck(), "{fault} did not show: {report:?}");
     assert!(report.is_success(), "{fault}: {:?}", report.failures);
     let [retirement] = &report.retired[..] else { panic!("{fault}: {:?}", report.retired) };
     println!("{}", retirement.cause);
@@ -100,7 +103,7 @@ fn a_tree_is_done_whatever_fails_whenever() {
         for &fault in Fault::ALL {
             scope.spawn(move || {
                 for at in [0, last / 2, last] {
-                    there_and_back(&cobblestone(), fault, at, 0);
+                    there_and_back(&cobblestone(), make_small_files, fault, at);
                 }
             });
         }
@@ -110,8 +113,9 @@ fn a_tree_is_done_whatever_fails_whenever() {
 #[test]
 fn a_file_in_segments_survives_an_engine_that_fails_between_them() {
     for fault in [Fault::Error, Fault::Wrong, Fault::Short] {
-        there_and_back(&cobblestone(), fault, (FILES + 40) as u64, 3_000_000);
-        there_and_back(&KeyRing::new(tink(1, 4096)), fault, (FILES + 40) as u64, 3_000_000);
+        for keys in [cobblestone(), KeyRing::new(tink(1, 4096))] {
+            there_and_back(&keys, make_large_file, fault, 40);
+        }
     }
 }
 
@@ -119,7 +123,7 @@ fn a_file_in_segments_survives_an_engine_that_fails_between_them() {
 fn results_in_doubt_are_no_success() {
     let home = tempfile::tempdir().unwrap();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-    make_tree(&plain, 0);
+    make_small_files(&plain);
     let keys = cobblestone();
     let opening = known_answers(Operation::Encrypt, &keys);
     let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 15);
@@ -134,7 +138,7 @@ fn results_in_doubt_are_no_success() {
 fn when_no_other_engine_is_left_every_file_is_named() {
     let home = tempfile::tempdir().unwrap();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-    make_tree(&plain, 0);
+    make_small_files(&plain);
     let keys = cobblestone();
     let opening = known_answers(Operation::Encrypt, &keys);
     let faulty = Faulty::new(openssl(), Fault::Vanish, opening + 70);
