@@ -21,6 +21,10 @@ pub mod faulty;
 mod openssl;
 mod pkcs11;
 mod serial;
+mod serial;
+
+#[cfg(target_os = "linux")]
+mod af_alg;
 
 pub use pkcs11::PinPrompt;
 pub use registry::{Probed, find, find_with, probe_all};

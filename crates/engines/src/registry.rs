@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 
+#[cfg(target_os = "linux")]
+use crate::af_alg;
 use crate::openssl;
 use crate::pkcs11::{self, PinPrompt};
 
@@ -11,6 +13,8 @@ use crate::pkcs11::{self, PinPrompt};
 const ENTRIES: &[Entry] = &[
     Entry { name: "openssl", probe: openssl::probe },
     Entry { name: pkcs11::NAME, probe: pkcs11::probe },
+    #[cfg(target_os = "linux")]
+    Entry { name: "af_alg", probe: af_alg::probe },
 ];
 
 struct Entry {

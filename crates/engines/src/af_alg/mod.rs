@@ -1,0 +1,87 @@
+//! The Linux kernel's crypto drivers, through AF_ALG sockets.
+//!
+//! `af_alg:DRIVER` is one driver by its name in `/proc/crypto`; plain `af_alg` is, for each
+//! cipher, the hardware driver of the highest priority, and never a software one: the calling
+//! core does the same without two system calls a job.
+//!
+//! The interface is described in the kernel's `Documentation/crypto/userspace-if.rst`. It is
+//! deprecated, and kernels from 7.2 on keep hardware drivers from it; it serves those before.
+
+mod probe;
+mod session;
+mod sys;
+
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+};
+
+use crate::cpu;
+use probe::Driver;
+use session::AfAlgSession;
+
+/// Finds the driver that the parameters name, or the best hardware drivers.
+pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+    let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
+    let found = match parameters {
+        "" => probe::best_hardware_drivers(),
+        driver => probe::drivers_named(driver),
+    };
+    match found {
+        Ok(drivers) => Ok(vec![Arc::new(AfAlgEngine::new(name, drivers))]),
+        Err(reason) => Err(EngineError::Unavailable { engine: name, reason }),
+    }
+}
+
+struct AfAlgEngine {
+    description: Description,
+    /// The best first.
+    drivers: Vec<Driver>,
+}
+
+impl AfAlgEngine {
+    fn new(name: String, drivers: Vec<Driver>) -> AfAlgEngine {
+        let details: Vec<_> = drivers.iter().map(Driver::to_string).collect();
+        let is_module = drivers.iter().all(Driver::is_hardware);
+        let description = Description {
+            name,
+            kind: if is_module { Kind::Module } else { Kind::Cpu },
+            detail: details.join(", "),
+        };
+        AfAlgEngine { description, drivers }
+    }
+
+    fn driver(&self, cipher: Cipher) -> Option<&Driver> {
+        self.drivers.iter().find(|driver| driver.performs(cipher))
+    }
+}
+
+impl Engine for AfAlgEngine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
+        let driver = self.driver(cipher)?;
+        let depth = if driver.is_hardware() { HARDWARE_DEPTH } else { cpu::available_cores() };
+        Some(Offer { depth, batch: 1 })
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let engine = &self.description.name;
+        let &SessionRequest { cipher, direction, .. } = request;
+        let driver = self.driver(cipher).ok_or_else(|| EngineError::NotOffered {
+            engine: engine.clone(),
+            cipher,
+            direction,
+        })?;
+        Ok(Box::new(AfAlgSession::open(engine, driver, request)?))
+    }
+}
+
+/// The kernel does not say how many requests a driver's device takes. With two workers, one
+/// prepares a request and collects a result while the device is busy with the other's.
+const HARDWARE_DEPTH: usize = 2;
+
+const NAME: &str = "af_alg";

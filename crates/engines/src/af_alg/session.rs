@@ -1,0 +1,278 @@
+//! One driver, one socket, one job after the other.
+
+use std::io;
+
+use evener_core::{
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, Rejection, Session,
+    SessionRequest, padding,
+};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::probe::{self, Driver};
+use super::sys::{Operation, Transform};
+use crate::serial::{LoadedKey, Stop, perform_each, same};
+
+/// A driver's transform, which holds the key, and the operation socket that jobs go through.
+pub(super) struct AfAlgSession {
+    engine: String,
+    driver: String,
+    cipher: Cipher,
+    direction: Direction,
+    session_key: Option<Key>,
+    loaded: LoadedKey,
+    transform: Transform,
+    /// None before the first key and after a failure, which may have left a request in it.
+    operation: Option<Operation>,
+    /// Where the kernel writes the additional data of an AEAD job back to.
+    echo: Vec<u8>,
+}
+
+impl AfAlgSession {
+    pub(super) fn open(
+        engine: &str,
+        driver: &Driver,
+        request: &SessionRequest<'_>,
+    ) -> Result<AfAlgSession, EngineError> {
+        let &SessionRequest { cipher, direction, key } = request;
+        let expected = cipher.key_length();
+        if let Some(key) = key.filter(|key| key.len() != expected) {
+            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
+        }
+        let unavailable = |reason| EngineError::Unavailable { engine: engine.to_owned(), reason };
+        let transform = Transform::bind(driver.interface.name(), &driver.name)
+            .map_err(|error| unavailable(probe::reason(driver, &error)))?;
+        if cipher.is_authenticated() {
+            transform.set_tag_length(cipher.tag_length()).map_err(|error| {
+                unavailable(format!("the driver refused 16-byte tags: {error}"))
+            })?;
+        }
+        let mut session = AfAlgSession {
+            engine: engine.to_owned(),
+            driver: driver.name.clone(),
+            cipher,
+            direction,
+            session_key: key.cloned(),
+            loaded: LoadedKey::none(),
+            transform,
+            operation: None,
+            echo: Vec::with_capacity(LONGEST_USUAL_AAD),
+        };
+        // Weak XTS keys are left to the jobs, which are then rejected.
+        if let Some(key) = key.filter(|key| !session.is_weak(key.bytes())) {
+            session.load(key.bytes())?;
+        }
+        Ok(session)
+    }
+
+    /// Does one job and returns how many bytes it wrote.
+    fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        job.check(self.cipher, self.direction)?;
+        self.prepare(job)?;
+        let result = match self.cipher.mode() {
+            Mode::Gcm | Mode::Poly1305 => self.perform_aead(job),
+            Mode::Xts => self.perform_whole(job),
+            _ => self.perform_chained(job),
+        };
+        if result.is_err() && self.direction == Direction::Decrypt {
+            let length = job.output_length(self.cipher, self.direction);
+            job.output[..length].zeroize();
+        }
+        if let Err(Stop::Failed(_)) = result {
+            self.operation = None;
+        }
+        result
+    }
+
+    /// Sees to it that the operation socket is there and has the job's key.
+    fn prepare(&mut self, job: &Job<'_>) -> Result<(), Stop> {
+        let no_key = || EngineError::NoKey { engine: self.engine.clone() };
+        let session_key = self.session_key.take();
+        let key = job.key.or(session_key.as_ref());
+        let result = match key {
+            None => Err(no_key().into()),
+            Some(key) if self.operation.is_some() && self.loaded.is(key.bytes()) => Ok(()),
+            Some(key) if self.is_weak(key.bytes()) => Err(EQUAL_HALVES.into()),
+            Some(key) => self.load(key.bytes()).map_err(Stop::from),
+        };
+        self.session_key = session_key;
+        result
+    }
+
+    /// Sets the key. The kernel refuses that while an operation socket is open.
+    fn load(&mut self, key: &[u8]) -> Result<(), EngineError> {
+        self.operation = None;
+        if !self.loaded.is(key) {
+            self.loaded.clear();
+            self.transform
+                .set_key(key)
+                .map_err(|error| self.failed(format!("refused the key: {error}")))?;
+            self.loaded.set(key);
+        }
+        let iv_length = self.cipher.iv_length();
+        let mut operation = self
+            .transform
+            .accept(self.direction, iv_length, self.cipher.is_authenticated())
+            .map_err(|error| self.failed(format!("could not be opened again: {error}")))?;
+        if self.must_be_whole() {
+            operation.widen(WIDE);
+        }
+        self.operation = Some(operation);
+        Ok(())
+    }
+
+    /// ECB, CBC and CTR: in parts of a size that the socket takes. The IV that carries on is
+    /// computed here, because not every driver hands it back.
+    fn perform_chained(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        let length = job.output_length(self.cipher, self.direction);
+        let block = self.cipher.block_length();
+        let mut last = Zeroizing::new([0; LONGEST_BLOCK]);
+        let mut whole = length;
+        if job.padding == Padding::Pkcs7 && self.direction == Direction::Encrypt {
+            whole = length - block;
+            padding::fill_last_block(&mut last[..block], &job.input[whole..]);
+        }
+        let part = self.part_length()?;
+        let mut iv = job.iv;
+        let mut done = 0;
+        while done < length {
+            let end = length.min(done + part);
+            let from_message = &job.input[done..whole.min(end)];
+            let padded = &last[..end - done - from_message.len()];
+            let output = &mut job.output[done..end];
+            self.request(iv, 0, [from_message, padded], [&mut [], output])?;
+            iv = match (self.cipher.mode(), self.direction) {
+                (Mode::Ctr, _) => iv.advanced((part / LONGEST_BLOCK) as u64),
+                (Mode::Cbc, Direction::Encrypt) => last_block(output, block),
+                (Mode::Cbc, Direction::Decrypt) => last_block(from_message, block),
+                _ => iv,
+            };
+            done = end;
+        }
+        if job.padding == Padding::None || self.direction == Direction::Encrypt {
+            return Ok(length);
+        }
+        let pad = padding::padding_length(&job.output[length - block..length]);
+        Ok(length - pad.ok_or(Rejection::Padding)?)
+    }
+
+    /// XTS, whose tweak the kernel does not let carry on: in one request.
+    fn perform_whole(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        let length = job.input.len();
+        self.check_fit(length)?;
+        self.request(job.iv, 0, [job.input, &[]], [&mut [], &mut job.output[..length]])?;
+        Ok(length)
+    }
+
+    /// The kernel takes additional data, text and tag as one, and gives it back as one.
+    fn perform_aead(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
+        let length = job.output_length(self.cipher, self.direction);
+        self.check_fit(job.aad.len() + job.input.len().max(length))?;
+        let mut echo = std::mem::take(&mut self.echo);
+        echo.resize(job.aad.len(), 0);
+        let output = &mut job.output[..length];
+        let result = self.request(job.iv, job.aad.len(), [job.aad, job.input], [&mut echo, output]);
+        self.echo = echo;
+        result.map(|()| length)
+    }
+
+    fn request(
+        &mut self,
+        iv: Iv,
+        aad_length: usize,
+        input: [&[u8]; 2],
+        output: [&mut [u8]; 2],
+    ) -> Result<(), Stop> {
+        let Some(operation) = &mut self.operation else {
+            return Err(self.failed("has no operation socket".to_owned()).into());
+        };
+        let tag_is_checked = self.cipher.is_authenticated() && self.direction == Direction::Decrypt;
+        match operation.perform(iv.bytes(), aad_length, input, output) {
+            Ok(()) => Ok(()),
+            Err(error) if tag_is_checked && error.raw_os_error() == Some(libc::EBADMSG) => {
+                Err(Rejection::Tag.into())
+            }
+            Err(error) => Err(self.failed(words(self.direction, &error)).into()),
+        }
+    }
+
+    /// Whether a message of so many bytes, with its additional data and tag, fits in a request.
+    fn check_fit(&self, bytes: usize) -> Result<(), Stop> {
+        let capacity = self.operation.as_ref().map_or(0, Operation::capacity);
+        if bytes <= capacity {
+            return Ok(());
+        }
+        Err(self
+            .failed(format!(
+                "was given {bytes} bytes, and a {} message must fit in {capacity} bytes of \
+                 socket buffer; raise net.core.wmem_max and net.core.rmem_max, or use smaller \
+                 messages",
+                self.cipher
+            ))
+            .into())
+    }
+
+    /// How much one request may carry of a message that goes in parts: whole blocks.
+    fn part_length(&self) -> Result<usize, Stop> {
+        let capacity = self.operation.as_ref().map_or(0, Operation::capacity);
+        let part = capacity.min(PART_LENGTH) / LONGEST_BLOCK * LONGEST_BLOCK;
+        if part == 0 {
+            self.check_fit(LONGEST_BLOCK)?;
+        }
+        Ok(part)
+    }
+
+    fn must_be_whole(&self) -> bool {
+        matches!(self.cipher.mode(), Mode::Gcm | Mode::Poly1305 | Mode::Xts)
+    }
+
+    /// IEEE 1619 and FIPS 140 want the two keys of XTS to differ, when encrypting.
+    fn is_weak(&self, key: &[u8]) -> bool {
+        let (first, second) = key.split_at(key.len() / 2);
+        self.cipher.mode() == Mode::Xts
+            && self.direction == Direction::Encrypt
+            && same(first, second)
+    }
+
+    fn failed(&self, what: String) -> EngineError {
+        let reason = format!("the driver {} {what}", self.driver);
+        EngineError::Failed { engine: self.engine.clone(), reason }
+    }
+}
+
+impl Session for AfAlgSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        perform_each(batch, |job| self.perform(job))
+    }
+}
+
+fn words(direction: Direction, error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENODEV | libc::ENXIO) => "has lost its device".to_owned(),
+        Some(libc::ENOMEM | libc::ENOBUFS) => format!(
+            "could not {direction}: the kernel gave it no memory ({error}); net.core.optmem_max \
+             bounds what a socket may use"
+        ),
+        _ => format!("could not {direction}: {error}"),
+    }
+}
+
+/// The last block of a part, as the IV of the next; parts are never empty.
+fn last_block(part: &[u8], block: usize) -> Iv {
+    Iv::new(&part[part.len().saturating_sub(block)..]).unwrap_or(Iv::NONE)
+}
+
+/// The most that one request carries of a message that goes in parts, in bytes: the page list
+/// that the kernel makes at once, and little enough to be in cache when a driver reads it.
+const PART_LENGTH: usize = 1 << 16;
+
+/// What sockets are asked to take at once when a message can't go in parts, in bytes: a
+/// mebibyte, with room for additional data, tag and the pages that both begin and end in.
+const WIDE: usize = (1 << 20) + (1 << 16);
+
+/// The longest block of a cipher that pads, in bytes.
+const LONGEST_BLOCK: usize = 16;
+
+/// Room for this much additional data, in bytes, is made before the first job.
+const LONGEST_USUAL_AAD: usize = 256;
+
+const EQUAL_HALVES: Rejection = Rejection::Malformed("the two keys of XTS are the same");

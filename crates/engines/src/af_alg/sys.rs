@@ -1,0 +1,324 @@
+//! AF_ALG's socket calls (`linux/if_alg.h`).
+//!
+//! A *transform* socket is bound to a driver and holds the key. An *operation* socket is
+//! accepted from it: a request is one `sendmsg`, with direction, IV and length of additional
+//! data in control messages, and one `recvmsg`, which runs it.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::{offset_of, size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use evener_core::Direction;
+
+/// A driver, bound, and its key.
+pub(super) struct Transform(OwnedFd);
+
+/// Which call refused a driver.
+#[derive(Debug)]
+pub(super) enum BindError {
+    /// `socket`: AF_ALG as a whole is refused.
+    Socket(io::Error),
+    /// `bind`: this driver is.
+    Bind(io::Error),
+}
+
+impl Transform {
+    /// Opens a driver, by name, through the interface `skcipher` or `aead`.
+    pub(super) fn bind(interface: &str, driver: &str) -> Result<Transform, BindError> {
+        // SAFETY: the call takes no pointers.
+        let socket =
+            unsafe { libc::socket(libc::AF_ALG, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
+        let socket = owned(socket).map_err(BindError::Socket)?;
+        let too_long = || BindError::Bind(io::Error::from_raw_os_error(libc::ENOENT));
+        let address = address(interface, driver).ok_or_else(too_long)?;
+        // SAFETY: the address is a whole `sockaddr_alg`, which is what AF_ALG reads, and the
+        // length is its size.
+        let status = unsafe {
+            libc::bind(
+                socket.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_alg>() as libc::socklen_t,
+            )
+        };
+        check(status).map_err(BindError::Bind)?;
+        Ok(Transform(socket))
+    }
+
+    /// Fails with EBUSY while an operation that was accepted with an earlier key is open.
+    pub(super) fn set_key(&self, key: &[u8]) -> io::Result<()> {
+        set_option(&self.0, libc::SOL_ALG, libc::ALG_SET_KEY, key)
+    }
+
+    pub(super) fn set_tag_length(&self, length: usize) -> io::Result<()> {
+        // The length travels in the place of the value's length; there is no value.
+        // SAFETY: for this option the kernel does not look at the value's address.
+        let status = unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_ALG,
+                libc::ALG_SET_AEAD_AUTHSIZE,
+                ptr::null(),
+                length as libc::socklen_t,
+            )
+        };
+        check(status)
+    }
+
+    /// Opens a socket for requests in one direction, with IVs of one length.
+    pub(super) fn accept(
+        &self,
+        direction: Direction,
+        iv_length: usize,
+        is_authenticated: bool,
+    ) -> io::Result<Operation> {
+        // SAFETY: null asks for no address to be written.
+        let socket = unsafe {
+            libc::accept4(self.0.as_raw_fd(), ptr::null_mut(), ptr::null_mut(), libc::SOCK_CLOEXEC)
+        };
+        let mut operation = Operation {
+            socket: owned(socket)?,
+            control: Control::new(direction, iv_length, is_authenticated),
+            capacity: 0,
+        };
+        operation.capacity = operation.measure();
+        Ok(operation)
+    }
+}
+
+/// A socket that takes requests.
+pub(super) struct Operation {
+    socket: OwnedFd,
+    control: Control,
+    capacity: usize,
+}
+
+impl Operation {
+    /// How many bytes a request may hold, additional data and tag counted in.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Asks for room for requests of `bytes` bytes. What was granted shows in the capacity.
+    pub(super) fn widen(&mut self, bytes: usize) {
+        // The kernel doubles what is asked for; beyond the system's limit only a privileged
+        // process is served, and the others get the limit.
+        let half = ((bytes / 2) as libc::c_int).to_ne_bytes();
+        for (force, ask) in
+            [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)]
+        {
+            if set_option(&self.socket, libc::SOL_SOCKET, force, &half).is_err() {
+                let _ = set_option(&self.socket, libc::SOL_SOCKET, ask, &half);
+            }
+        }
+        self.capacity = self.measure();
+    }
+
+    /// Runs one request: sends both inputs as one message, and receives its result into both
+    /// outputs, which together must be as long as the result is. `iv` has the length that was
+    /// given to [`Transform::accept`].
+    ///
+    /// After an error other than EBADMSG the socket may hold an unfinished request.
+    pub(super) fn perform(
+        &mut self,
+        iv: &[u8],
+        aad_length: usize,
+        input: [&[u8]; 2],
+        output: [&mut [u8]; 2],
+    ) -> io::Result<()> {
+        self.control.set(iv, aad_length);
+        let given = input[0].len() + input[1].len();
+        let wanted = output[0].len() + output[1].len();
+        let sent = self.send(&input.map(IoSlice::new))?;
+        if sent != given {
+            return Err(short("took", sent, given));
+        }
+        let received = self.receive(&mut output.map(IoSliceMut::new))?;
+        if received != wanted {
+            return Err(short("returned", received, wanted));
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, parts: &[IoSlice<'_>; 2]) -> io::Result<usize> {
+        // SAFETY: all-zero is a valid `msghdr`: no name, no vectors, no control data.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        // The kernel only reads through these when sending.
+        message.msg_iov = parts.as_ptr().cast_mut().cast();
+        message.msg_iovlen = parts.len() as _;
+        message.msg_control = self.control.bytes.0.as_mut_ptr().cast();
+        message.msg_controllen = self.control.length as _;
+        // Nobody else reads from this socket, so to wait for room in it would be to hang.
+        // SAFETY: an `IoSlice` is an `iovec` by its documentation, and the slices behind them
+        // are borrowed for the call; the control data is initialised for `length` bytes.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
+        count(sent)
+    }
+
+    fn receive(&mut self, parts: &mut [IoSliceMut<'_>; 2]) -> io::Result<usize> {
+        // An empty first part is left out: the kernel would run a request of its own for it.
+        let parts = if parts[0].is_empty() { &mut parts[1..] } else { &mut parts[..] };
+        // SAFETY: all-zero is a valid `msghdr`: no name, no vectors, no control data.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = parts.as_mut_ptr().cast();
+        message.msg_iovlen = parts.len() as _;
+        loop {
+            // SAFETY: an `IoSliceMut` is an `iovec` by its documentation, and the slices behind
+            // them are borrowed mutably until the call returns. The kernel keeps none of their
+            // pages longer: this is no asynchronous request.
+            let received = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, 0) };
+            match count(received) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The smaller of the two buffers in whole pages, less one for what is not page-aligned.
+    fn measure(&self) -> usize {
+        let room = |option| {
+            let mut bytes: libc::c_int = 0;
+            let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+            // SAFETY: the value is an int, and `length` is its size.
+            let status = unsafe {
+                libc::getsockopt(
+                    self.socket.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    option,
+                    (&raw mut bytes).cast(),
+                    &mut length,
+                )
+            };
+            if status == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+        };
+        let bytes = room(libc::SO_SNDBUF).min(room(libc::SO_RCVBUF));
+        let page = page_length();
+        (bytes - bytes % page).saturating_sub(page)
+    }
+}
+
+/// Control messages for `sendmsg`, made once and then changed in place.
+struct Control {
+    bytes: Aligned,
+    length: usize,
+    /// Where the IV is, and where the length of the additional data is; 0 when there is none.
+    iv_at: usize,
+    aad_length_at: usize,
+}
+
+#[repr(align(8))]
+struct Aligned([u8; 128]);
+
+impl Control {
+    fn new(direction: Direction, iv_length: usize, is_authenticated: bool) -> Control {
+        let mut control =
+            Control { bytes: Aligned([0; 128]), length: 0, iv_at: 0, aad_length_at: 0 };
+        let operation = match direction {
+            Direction::Encrypt => libc::ALG_OP_ENCRYPT,
+            Direction::Decrypt => libc::ALG_OP_DECRYPT,
+        };
+        let at = control.add(libc::ALG_SET_OP, size_of::<u32>());
+        control.put(at, &operation.to_ne_bytes());
+        if iv_length > 0 {
+            // `struct af_alg_iv`: the length and then the bytes.
+            let at = control.add(libc::ALG_SET_IV, size_of::<u32>() + iv_length);
+            control.put(at, &(iv_length as u32).to_ne_bytes());
+            control.iv_at = at + size_of::<u32>();
+        }
+        if is_authenticated {
+            control.aad_length_at = control.add(libc::ALG_SET_AEAD_ASSOCLEN, size_of::<u32>());
+        }
+        control
+    }
+
+    fn set(&mut self, iv: &[u8], aad_length: usize) {
+        if self.iv_at != 0 {
+            self.put(self.iv_at, iv);
+        }
+        if self.aad_length_at != 0 {
+            self.put(self.aad_length_at, &(aad_length as u32).to_ne_bytes());
+        }
+    }
+
+    /// Adds a header and room for `length` bytes, and returns where they are. Header and
+    /// padding are the kernel's (`struct cmsghdr`), which has a `size_t` for the length.
+    fn add(&mut self, kind: libc::c_int, length: usize) -> usize {
+        let start = self.length;
+        let at = start + HEADER_LENGTH;
+        self.put(start, &(HEADER_LENGTH + length).to_ne_bytes());
+        self.put(start + LEVEL_AT, &libc::SOL_ALG.to_ne_bytes());
+        self.put(start + LEVEL_AT + size_of::<libc::c_int>(), &kind.to_ne_bytes());
+        self.length = at + length.next_multiple_of(size_of::<usize>());
+        at
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// `None` when a name is too long for any driver to have it.
+fn address(interface: &str, driver: &str) -> Option<libc::sockaddr_alg> {
+    // SAFETY: all-zero is a valid `sockaddr_alg`, which is integers and arrays of bytes.
+    let mut address: libc::sockaddr_alg = unsafe { zeroed() };
+    address.salg_family = libc::AF_ALG as libc::sa_family_t;
+    for (field, name) in
+        [(&mut address.salg_type[..], interface), (&mut address.salg_name[..], driver)]
+    {
+        // The zero that ends a name has to fit too, and none may be inside it.
+        let room = field.len() - 1;
+        field[..room].get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        if name.contains('\0') {
+            return None;
+        }
+    }
+    Some(address)
+}
+
+fn page_length() -> usize {
+    // SAFETY: the call takes no pointers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).unwrap_or(4096)
+}
+
+fn set_option(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the kernel reads `value.len()` bytes from the slice, and copies them.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    };
+    check(status)
+}
+
+fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
+    check(descriptor)?;
+    // SAFETY: it is not negative, so the call that returned it has just opened it for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn check(status: libc::c_int) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn count(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+fn short(verb: &str, bytes: usize, expected: usize) -> io::Error {
+    io::Error::other(format!("the kernel {verb} {bytes} of {expected} bytes"))
+}
+
+const HEADER_LENGTH: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
+const LEVEL_AT: usize = size_of::<usize>();
+
+const _: () = assert!(offset_of!(libc::cmsghdr, cmsg_type) == HEADER_LENGTH - 4);
