@@ -69,11 +69,14 @@ impl Pair<'_> {
                     };
                     let expected = message.run(&mut *reference, self.cipher, direction).unwrap();
                     let actual = message.run(&mut *session, self.cipher, direction);
-                    if length > MUST_FIT && actual.is_err() && self.must_be_whole() {
-                        println!("{}: {}", self.cipher, actual.unwrap_err());
-                        continue;
-                    }
-                    let actual = actual.unwrap_or_else(|error| panic!("{length} bytes: {error}"));
+                    let actual = match actual {
+                        Ok(actual) => actual,
+                        Err(error) if length > MUST_FIT && self.must_be_whole() => {
+                            println!("skipped: {} of {length} bytes: {error}", self.cipher);
+                            continue;
+                        }
+                        Err(error) => panic!("{} of {length} bytes: {error}", self.cipher),
+                    };
                     assert!(
                         actual == expected,
                         "{} {direction} {length} bytes {padding:?}: {:?}, not {:?}",
@@ -117,7 +120,9 @@ impl Pair<'_> {
             if self.cipher.mode() != Mode::Ecb {
                 assert_eq!(outcome, Outcome::Rejected(expected));
             }
-            assert!(output.iter().all(|&byte| byte == 0) || self.cipher.mode() == Mode::Ecb);
+            if self.cipher.mode() != Mode::Ecb {
+                assert!(output.iter().all(|&byte| byte == 0), "output is left over");
+            }
             message.input[at] ^= 0x80;
         }
     }
@@ -204,7 +209,7 @@ impl Message<'_> {
         let outcomes: Vec<_> = batch.iter().map(|job| job.outcome).collect();
         drop(batch);
         assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
-        assert!(outputs.iter().all(|output| *output == outputs[0]));
+        assert!(outputs.windows(2).all(|pair| pair[0] == pair[1]));
         let mut output = outputs.remove(1);
         assert_eq!(output.split_off(length), [0x5A; 3]);
         if let Outcome::Done { written } = outcomes[1] {
@@ -217,19 +222,19 @@ impl Message<'_> {
 /// Bytes that look random and are the same each time (SplitMix64).
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed;
-    let mut next = || {
+    let mut bytes = vec![0; length];
+    for part in bytes.chunks_mut(8) {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)).to_le_bytes()[0]
-    };
-    (0..length).map(|_| next()).collect()
+        part.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes()[..part.len()]);
+    }
+    bytes
 }
 
 const LENGTHS: &[usize] = &[
-    0, 1, 8, 15, 16, 17, 24, 31, 32, 33, 64, 100, 255, 256, 1000, 1024, 4080, 4096, 4112, 16_384,
-    65_519, 65_520, 65_535, 65_536, 65_537, 65_552, 131_072, 131_088, 200_000, 262_144, 300_001,
-    1_048_576,
+    0, 1, 8, 15, 16, 17, 24, 31, 32, 33, 100, 256, 1000, 4080, 4096, 4112, 16_384, 65_519, 65_520,
+    65_536, 65_537, 65_552, 131_088, 200_000, 1_048_576,
 ];
 
 /// Messages up to this must be done even where a message can't go in parts, in bytes.

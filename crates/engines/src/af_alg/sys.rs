@@ -133,7 +133,11 @@ impl Operation {
         if sent != given {
             return Err(short("took", sent, given));
         }
-        let received = self.receive(&mut output.map(IoSliceMut::new))?;
+        // With no room for output the kernel would not run the request at all.
+        let mut spare = [0];
+        let [first, second] = output;
+        let second = if wanted == 0 { &mut spare } else { second };
+        let received = self.receive([IoSliceMut::new(first), IoSliceMut::new(second)])?;
         if received != wanted {
             return Err(short("returned", received, wanted));
         }
@@ -155,9 +159,7 @@ impl Operation {
         count(sent)
     }
 
-    fn receive(&mut self, parts: &mut [IoSliceMut<'_>; 2]) -> io::Result<usize> {
-        // An empty first part is left out: the kernel would run a request of its own for it.
-        let parts = if parts[0].is_empty() { &mut parts[1..] } else { &mut parts[..] };
+    fn receive(&mut self, mut parts: [IoSliceMut<'_>; 2]) -> io::Result<usize> {
         // SAFETY: all-zero is a valid `msghdr`: no name, no vectors, no control data.
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_iov = parts.as_mut_ptr().cast();
