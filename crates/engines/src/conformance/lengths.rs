@@ -33,7 +33,7 @@ fn short_messages(subject: &Subject<'_>) -> Verdict {
 
 fn long_messages(subject: &Subject<'_>) -> Verdict {
     for &padding in subject.paddings() {
-        for length in [4_095, 4_096, 16_368, 16_383, 16_384, 16_385, 65_537, 1_048_577] {
+        for length in [4_095, 4_096, 16_368, 16_383, 16_384, 16_385, 65_536, 65_537, 1_048_577] {
             let case = subject.case(length as u64, subject.fit(length, padding), padding)?;
             subject.expect(None, &[case])?;
         }
