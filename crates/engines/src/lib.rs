@@ -25,6 +25,10 @@ mod serial;
 
 #[cfg(target_os = "linux")]
 mod af_alg;
+#[cfg(target_os = "linux")]
+mod cryptodev;
+#[cfg(target_os = "linux")]
+mod kernel;
 
 pub use pkcs11::PinPrompt;
 pub use registry::{Probed, find, find_with, probe_all};

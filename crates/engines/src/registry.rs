@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 
-#[cfg(target_os = "linux")]
-use crate::af_alg;
 use crate::openssl;
 use crate::pkcs11::{self, PinPrompt};
+#[cfg(target_os = "linux")]
+use crate::{af_alg, cryptodev};
 
 /// Every engine, in the order in which they are listed to people.
 const ENTRIES: &[Entry] = &[
@@ -15,6 +15,8 @@ const ENTRIES: &[Entry] = &[
     Entry { name: pkcs11::NAME, probe: pkcs11::probe },
     #[cfg(target_os = "linux")]
     Entry { name: "af_alg", probe: af_alg::probe },
+    #[cfg(target_os = "linux")]
+    Entry { name: "cryptodev", probe: cryptodev::probe },
 ];
 
 struct Entry {

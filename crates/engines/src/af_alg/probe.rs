@@ -6,6 +6,7 @@ use std::{fmt, fs, io};
 use evener_core::{Cipher, Mode};
 
 use super::sys::{BindError, Transform};
+use crate::kernel;
 
 /// The drivers of that name: more than one when it serves several ciphers under one name.
 /// An error says in words why there is none.
@@ -76,13 +77,10 @@ impl Driver {
             && self.key_lengths.is_none_or(fits)
     }
 
-    /// Whether a device does the work. The kernel does not say so outright: what hands work on
-    /// is asynchronous, but so are some wrappers around software, which are known by name.
+    /// Whether a device does the work. What hands work on is asynchronous, but so are some
+    /// wrappers around software, which are known by name.
     pub(super) fn is_hardware(&self) -> bool {
-        let wraps = SOFTWARE_PREFIXES.iter().any(|prefix| self.name.starts_with(prefix));
-        let computes =
-            self.name.split(['-', '_', '(', ')', ',']).any(|word| SOFTWARE_WORDS.contains(&word));
-        self.is_asynchronous && !wraps && !computes
+        self.is_asynchronous && !kernel::computes_on_the_calling_core(&self.name)
     }
 }
 
@@ -229,49 +227,6 @@ fn kernel_name(cipher: Cipher) -> (&'static str, Interface) {
     (name, interface)
 }
 
-/// Drivers that run other drivers in kernel threads.
-const SOFTWARE_PREFIXES: &[&str] = &["cryptd(", "pcrypt(", "__", "simd"];
-
-/// Words in the names of drivers that compute on the calling core: plain C, and instruction
-/// set extensions of every architecture that the kernel has such drivers for.
-const SOFTWARE_WORDS: &[&str] = &[
-    "generic",
-    "lib",
-    "asm",
-    "x86",
-    "aesni",
-    "avx",
-    "avx2",
-    "avx512",
-    "vaes",
-    "sse2",
-    "ssse3",
-    "3way",
-    "16way",
-    "neon",
-    "neonbs",
-    "ce",
-    "arm",
-    "arm64",
-    "aarch64",
-    "p8",
-    "p10",
-    "vsx",
-    "ppc",
-    "spe",
-    "s390",
-    "paes",
-    "padlock",
-    "octeon",
-    "riscv64",
-    "zvkned",
-    "sparc64",
-    "loongarch",
-    "fixed",
-    "time",
-    "ti",
-];
-
 const PROC_CRYPTO: &str = "/proc/crypto";
 
 #[cfg(test)]
@@ -347,17 +302,6 @@ type         : shash
         let drivers = parse(LISTING);
         assert!(drivers[0].is_hardware());
         assert!(!drivers[1].is_hardware() && !drivers[2].is_hardware());
-        let named = |name: &str| Driver { name: name.into(), ..drivers[0].clone() };
-        for device in
-            ["qat_aes_cbc", "cbc-aes-caam", "atmel-cbc-aes", "omap-aes_cbc", "ctr-aes-ccp"]
-        {
-            assert!(named(device).is_hardware(), "{device}");
-        }
-        for software in
-            ["cbc(aes-generic)", "xts-aes-vaes-avx10_256", "ctr-aes-ce", "cryptd(cbc-aes-qat)"]
-        {
-            assert!(!named(software).is_hardware(), "{software}");
-        }
         let waits = Driver { is_asynchronous: false, ..drivers[0].clone() };
         assert!(!waits.is_hardware());
     }

@@ -1,0 +1,80 @@
+//! Crypto devices through `/dev/crypto`, the interface of OpenBSD's Cryptographic Framework
+//! (Keromytis, Wright and de Raadt, "The Design of the OpenBSD Cryptographic Framework", 2003)
+//! as cryptodev-linux has it.
+//!
+//! The kernel chooses the driver of the highest priority for each cipher. Plain `cryptodev`
+//! offers what hardware drivers serve; `cryptodev:DRIVER` offers what that driver serves, be
+//! it hardware or not.
+
+mod probe;
+mod session;
+mod sys;
+
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+};
+
+use crate::cpu;
+use probe::{Drivers, Service};
+use session::CryptodevSession;
+
+/// Finds what the driver that the parameters name serves, or what hardware drivers serve.
+pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+    let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
+    match probe::services(Some(parameters).filter(|driver| !driver.is_empty())) {
+        Ok(services) => Ok(vec![Arc::new(CryptodevEngine::new(name, services))]),
+        Err(reason) => Err(EngineError::Unavailable { engine: name, reason }),
+    }
+}
+
+struct CryptodevEngine {
+    description: Description,
+    services: Vec<Service>,
+}
+
+impl CryptodevEngine {
+    fn new(name: String, services: Vec<Service>) -> CryptodevEngine {
+        let is_module = services.iter().all(|service| service.is_hardware);
+        let description = Description {
+            name,
+            kind: if is_module { Kind::Module } else { Kind::Cpu },
+            detail: Drivers(&services).to_string(),
+        };
+        CryptodevEngine { description, services }
+    }
+
+    fn service(&self, cipher: Cipher) -> Option<&Service> {
+        self.services.iter().find(|service| service.cipher == cipher)
+    }
+}
+
+impl Engine for CryptodevEngine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
+        let is_hardware = self.service(cipher)?.is_hardware;
+        let depth = if is_hardware { HARDWARE_DEPTH } else { cpu::available_cores() };
+        Some(Offer { depth, batch: 1 })
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let engine = &self.description.name;
+        let &SessionRequest { cipher, direction, .. } = request;
+        let service = self.service(cipher).ok_or_else(|| EngineError::NotOffered {
+            engine: engine.clone(),
+            cipher,
+            direction,
+        })?;
+        Ok(Box::new(CryptodevSession::open(engine, service, request)?))
+    }
+}
+
+/// The device does not say how many requests it takes. With two workers, one prepares a
+/// request and collects a result while the device is busy with the other's.
+const HARDWARE_DEPTH: usize = 2;
+
+const NAME: &str = "cryptodev";

@@ -1,0 +1,144 @@
+//! What `/dev/crypto` does, and which of the kernel's drivers serve it.
+
+use std::{fmt, io};
+
+use evener_core::{Cipher, Direction, Mode};
+
+use super::sys::{Device, PATH, SessionFacts, TAG_LENGTH};
+use crate::kernel;
+
+/// A cipher that the device performs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    pub(super) cipher: Cipher,
+    /// The kernel's name of the driver that performs it.
+    pub(super) driver: String,
+    pub(super) is_hardware: bool,
+    /// Addresses of data should be multiples of this, in bytes.
+    pub(super) alignment: usize,
+}
+
+/// What the driver of that name serves, or, without a name, what hardware drivers serve. An
+/// error says in words why there is nothing.
+pub(super) fn services(driver: Option<&str>) -> Result<Vec<Service>, String> {
+    let all = all_services()?;
+    let wanted = |service: &Service| match driver {
+        Some(driver) => service.driver == driver,
+        None => service.is_hardware,
+    };
+    let drivers = Drivers(&all).to_string();
+    let kept: Vec<_> = all.into_iter().filter(wanted).collect();
+    if !kept.is_empty() {
+        return Ok(kept);
+    }
+    Err(match driver {
+        Some(_) => format!("{PATH} is not served by this driver, but by {drivers}"),
+        None => format!(
+            "{PATH} is served by software only: {drivers}; software drivers are used only when \
+             named, as in cryptodev:DRIVER"
+        ),
+    })
+}
+
+fn all_services() -> Result<Vec<Service>, String> {
+    let device = Device::open().map_err(|error| absence(&error))?;
+    let mut services = Vec::new();
+    let mut why_not = None;
+    for &cipher in Cipher::ALL {
+        match algorithm(cipher).map(|algorithm| try_out(&device, cipher, algorithm)) {
+            Some(Ok(service)) => services.push(service),
+            Some(Err(error)) => why_not = Some(error),
+            None => {}
+        }
+    }
+    match why_not {
+        Some(error) if services.is_empty() => Err(refusal(&error)),
+        _ => Ok(services),
+    }
+}
+
+/// Starts a session and asks about it; a GCM session also gets an empty message, because not
+/// every device that has the cipher has the request for it.
+fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Service> {
+    // No key of any cipher here has equal parts, which some drivers refuse.
+    let key: Vec<u8> = (1..).take(cipher.key_length()).collect();
+    let id = device.start_session(algorithm, &key)?;
+    let facts = device.describe(id);
+    let mut nothing = [0; TAG_LENGTH];
+    let trial = match cipher.mode() {
+        Mode::Gcm => {
+            let iv = &key[..cipher.iv_length()];
+            device.authenticate_in_place(id, Direction::Encrypt, iv, &[], &mut nothing)
+        }
+        _ => Ok(()),
+    };
+    device.end_session(id)?;
+    trial?;
+    let SessionFacts { driver, is_kernel_only, alignment } = facts?;
+    let is_hardware = is_kernel_only || !kernel::computes_on_the_calling_core(&driver);
+    Ok(Service { cipher, driver, is_hardware, alignment })
+}
+
+/// Why there is no device, and what to do about it.
+pub(super) fn absence(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("there is no {PATH}: load the module cryptodev, of cryptodev-linux")
+        }
+        io::ErrorKind::PermissionDenied => format!(
+            "this process may not open {PATH} ({error}): change its permissions, or run as a \
+             user who may"
+        ),
+        _ => format!("{PATH} could not be opened: {error}"),
+    }
+}
+
+/// Why a session could not be started.
+pub(super) fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN | libc::EMFILE) => {
+            format!("{PATH} has no room for another session ({error}): use fewer workers")
+        }
+        Some(libc::ENOTTY) => format!("{PATH} is not a crypto device ({error})"),
+        Some(libc::EINVAL | libc::ENOENT) => {
+            format!("{PATH} does not perform the cipher ({error})")
+        }
+        _ => format!("{PATH} refused a session: {error}"),
+    }
+}
+
+/// The device's number of a cipher (`enum cryptodev_crypto_op_t`).
+///
+/// XTS is left out: the device takes whole blocks of it only, and Evener's messages have any
+/// length from one block.
+pub(super) fn algorithm(cipher: Cipher) -> Option<u32> {
+    use Cipher::{BfCbc, Camellia128Cbc, Camellia192Cbc, Camellia256Cbc, DesEde3Cbc};
+    match (cipher, cipher.mode()) {
+        (DesEde3Cbc, _) => Some(2),
+        (BfCbc, _) => Some(3),
+        (Camellia128Cbc | Camellia192Cbc | Camellia256Cbc, _) => Some(101),
+        (_, Mode::Cbc) => Some(11),
+        (_, Mode::Ctr) => Some(21),
+        (_, Mode::Ecb) => Some(23),
+        (_, Mode::Gcm) => Some(50),
+        _ => None,
+    }
+}
+
+/// The drivers of services, each once, with its nature.
+pub(super) struct Drivers<'a>(pub(super) &'a [Service]);
+
+impl fmt::Display for Drivers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut named: Vec<&str> = Vec::new();
+        for Service { driver, is_hardware, .. } in self.0 {
+            if !named.contains(&driver.as_str()) {
+                let comma = if named.is_empty() { "" } else { ", " };
+                let nature = if *is_hardware { "hardware" } else { "software" };
+                write!(f, "{comma}{driver} ({nature})")?;
+                named.push(driver);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! What is known about the drivers of Linux's crypto subsystem by their names.
+
+/// Whether a driver of this name computes on the core that calls it, or in a kernel thread,
+/// rather than on a device.
+///
+/// The kernel's listing does not say so. Drivers in plain C and for instruction sets are
+/// named after those; everything else is taken for a device.
+pub(crate) fn computes_on_the_calling_core(driver: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| driver.starts_with(wrapper))
+        || driver.split(['-', '_', '(', ')', ',']).any(|word| COMPUTING_WORDS.contains(&word))
+}
+
+/// Drivers that run other drivers in kernel threads, and parts of such.
+const WRAPPERS: &[&str] = &["cryptd(", "pcrypt(", "__", "simd"];
+
+/// Words in the names of drivers that compute: plain C, and the instruction set extensions of
+/// every architecture that the kernel has such drivers for.
+const COMPUTING_WORDS: &[&str] = &[
+    "generic",
+    "lib",
+    "asm",
+    "x86",
+    "aesni",
+    "avx",
+    "avx2",
+    "avx512",
+    "vaes",
+    "sse2",
+    "ssse3",
+    "3way",
+    "16way",
+    "neon",
+    "neonbs",
+    "ce",
+    "arm",
+    "arm64",
+    "aarch64",
+    "p8",
+    "p10",
+    "vsx",
+    "ppc",
+    "spe",
+    "s390",
+    "paes",
+    "padlock",
+    "octeon",
+    "riscv64",
+    "zvkned",
+    "sparc64",
+    "loongarch",
+    "fixed",
+    "time",
+    "ti",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_told_from_computation() {
+        for device in [
+            "virtio_crypto_aes_cbc",
+            "qat_aes_cbc",
+            "cbc-aes-caam",
+            "atmel-cbc-aes",
+            "omap-aes_cbc",
+            "cbc-aes-omap",
+            "ctr-aes-ccp",
+            "mv-cbc-aes",
+            "cbc-aes-talitos",
+        ] {
+            assert!(!computes_on_the_calling_core(device), "{device}");
+        }
+        for software in [
+            "cbc(aes-generic)",
+            "cbc-aes-aesni",
+            "xts-aes-vaes-avx10_256",
+            "ctr-aes-ce",
+            "cryptd(cbc-aes-qat)",
+            "generic-gcm-aesni",
+        ] {
+            assert!(computes_on_the_calling_core(software), "{software}");
+        }
+    }
+}
