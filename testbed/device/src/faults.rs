@@ -1,0 +1,103 @@
+//! What the device does wrong, and when.
+
+use std::ffi::OsString;
+
+/// The command line: what the device is like, and at which operation what goes wrong.
+/// Operations are counted from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) sessions: Option<u64>,
+    pub(crate) alignment: u64,
+    pub(crate) is_software: bool,
+    busy_every: Option<u64>,
+    invalid_at: Option<u64>,
+    wrong_at: Option<u64>,
+    hang_at: Option<u64>,
+    vanish_at: Option<u64>,
+}
+
+/// What happens to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Busy,
+    Invalid,
+    Wrong,
+    Hang,
+    Vanish,
+}
+
+impl Options {
+    /// Reads the options and returns what follows them, the command.
+    pub(crate) fn parse(
+        arguments: impl Iterator<Item = OsString>,
+    ) -> Result<(Options, Vec<OsString>), String> {
+        let mut options = Options { alignment: 1, ..Options::default() };
+        let mut arguments = arguments.peekable();
+        while let Some(name) = arguments.next_if(|word| word.to_string_lossy().starts_with("--")) {
+            let name = name.to_string_lossy().into_owned();
+            let mut number = || {
+                let value = arguments.next().and_then(|value| value.into_string().ok());
+                let number =
+                    value.and_then(|value| value.parse().ok()).filter(|&number| number > 0);
+                number.ok_or_else(|| format!("{name} takes a number from 1"))
+            };
+            match name.as_str() {
+                "--" => break,
+                "--software" => options.is_software = true,
+                "--sessions" => options.sessions = Some(number()?),
+                "--alignment" => options.alignment = number()?,
+                "--busy-every" => options.busy_every = Some(number()?),
+                "--invalid-at" => options.invalid_at = Some(number()?),
+                "--wrong-at" => options.wrong_at = Some(number()?),
+                "--hang-at" => options.hang_at = Some(number()?),
+                "--vanish-at" => options.vanish_at = Some(number()?),
+                _ => return Err(format!("there is no option {name}")),
+            }
+        }
+        Ok((options, arguments.collect()))
+    }
+
+    /// What happens to the operation of this number.
+    pub(crate) fn fault(&self, number: u64) -> Option<Fault> {
+        let at = Some(number);
+        if self.vanish_at == at {
+            Some(Fault::Vanish)
+        } else if self.hang_at == at {
+            Some(Fault::Hang)
+        } else if self.invalid_at == at {
+            Some(Fault::Invalid)
+        } else if self.wrong_at == at {
+            Some(Fault::Wrong)
+        } else if self.busy_every.is_some_and(|every| number.is_multiple_of(every)) {
+            Some(Fault::Busy)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<(Options, Vec<OsString>), String> {
+        Options::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn options_end_where_the_command_begins() {
+        let (options, command) = parse("--sessions 3 --wrong-at 7 ls --all").unwrap();
+        assert_eq!(options.sessions, Some(3));
+        assert_eq!(options.fault(7), Some(Fault::Wrong));
+        assert_eq!(options.fault(8), None);
+        assert_eq!(command, ["ls", "--all"]);
+        assert_eq!(parse("-- --odd").unwrap().1, ["--odd"]);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert!(parse("--sessions").is_err());
+        assert!(parse("--sessions 0 ls").is_err());
+        assert!(parse("--explode-at 1 ls").is_err());
+    }
+}
