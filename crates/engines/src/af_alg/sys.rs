@@ -129,14 +129,14 @@ impl Operation {
         self.control.set(iv, aad_length);
         let given = input[0].len() + input[1].len();
         let wanted = output[0].len() + output[1].len();
-        let sent = self.send(&input.map(IoSlice::new))?;
+        let sent = self.send(input.map(IoSlice::new))?;
         if sent != given {
             return Err(short("took", sent, given));
         }
         // With no room for output the kernel would not run the request at all.
         let mut spare = [0];
         let [first, second] = output;
-        let second = if wanted == 0 { &mut spare } else { second };
+        let second = if wanted == 0 { &mut spare[..] } else { second };
         let received = self.receive([IoSliceMut::new(first), IoSliceMut::new(second)])?;
         if received != wanted {
             return Err(short("returned", received, wanted));
@@ -144,7 +144,8 @@ impl Operation {
         Ok(())
     }
 
-    fn send(&mut self, parts: &[IoSlice<'_>; 2]) -> io::Result<usize> {
+    fn send(&mut self, parts: [IoSlice<'_>; 2]) -> io::Result<usize> {
+        let parts = if parts[1].is_empty() { &parts[..1] } else { &parts[..] };
         // SAFETY: all-zero is a valid `msghdr`: no name, no vectors, no control data.
         let mut message: libc::msghdr = unsafe { zeroed() };
         // The kernel only reads through these when sending.
@@ -160,6 +161,7 @@ impl Operation {
     }
 
     fn receive(&mut self, mut parts: [IoSliceMut<'_>; 2]) -> io::Result<usize> {
+        let parts = if parts[0].is_empty() { &mut parts[1..] } else { &mut parts[..] };
         // SAFETY: all-zero is a valid `msghdr`: no name, no vectors, no control data.
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_iov = parts.as_mut_ptr().cast();
