@@ -13,3 +13,6 @@ pub mod tree;
 
 pub use error::LabError;
 pub use machine::Machine;
+#![forbid(unsafe_code)]
+
+pub mod measure;

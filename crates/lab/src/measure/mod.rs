@@ -1,0 +1,100 @@
+//! What engines cost, per cipher, direction and size: the makings of a profile.
+//!
+//! A [`Profile`] is what the adaptive policy and the simulator start from. For every size it
+//! says how long a worker takes for a job, and how much of that its core is busy: for an
+//! engine of the kind `cpu` all of it, for a module what the system calls and copies cost.
+
+mod point;
+mod profile;
+
+pub use profile::{EngineProfile, Point, Profile};
+
+use std::time::Duration;
+
+use evener_core::{Cipher, Direction, Engine, EngineError, Kind, Mode};
+
+/// What to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The cipher.
+    pub cipher: Cipher,
+    /// Encrypt or decrypt.
+    pub direction: Direction,
+    /// Message lengths in bytes, before padding.
+    pub sizes: Vec<usize>,
+    /// How long to measure a point in one round.
+    pub time: Duration,
+    /// How many rounds there are; a point's figures are the medians of theirs.
+    pub rounds: usize,
+}
+
+impl Plan {
+    /// The sizes of the AM3358's profile, and on to a mebibyte.
+    pub const SIZES: &'static [usize] =
+        &[8, 16, 64, 256, 1024, 4096, 8192, 16_384, 65_536, 262_144, 1_048_576];
+
+    /// A plan with the usual sizes, which takes about a second for each of them and engine.
+    pub fn new(cipher: Cipher, direction: Direction) -> Plan {
+        let mut sizes = Plan::SIZES.to_vec();
+        if cipher.mode() == Mode::Xts {
+            sizes.retain(|&size| size >= 16);
+        }
+        Plan { cipher, direction, sizes, time: Duration::from_millis(100), rounds: 5 }
+    }
+}
+
+/// Measures those of the engines that offer the cipher, with one worker and, if they take
+/// more, with as many as their `depth` says. The engines take turns within each round, so
+/// that a change of the machine's speed meets them all.
+///
+/// # Errors
+/// When an engine fails, or does not do a job that it should.
+pub fn measure(
+    machine: &str,
+    engines: &[&dyn Engine],
+    plan: &Plan,
+) -> Result<Profile, EngineError> {
+    let mut profiles = Vec::new();
+    for engine in engines {
+        let Some(offer) = engine.offer(plan.cipher, plan.direction) else { continue };
+        let depths = if offer.depth > 1 { vec![1, offer.depth] } else { vec![1] };
+        profiles.push((*engine, offer, depths, Vec::new()));
+    }
+    for &bytes in &plan.sizes {
+        let mut rounds: Vec<Vec<Vec<Point>>> =
+            profiles.iter().map(|(_, _, depths, _)| vec![Vec::new(); depths.len()]).collect();
+        for _ in 0..plan.rounds.max(1) {
+            for ((engine, offer, depths, _), rounds) in profiles.iter().zip(&mut rounds) {
+                for (&workers, points) in depths.iter().zip(rounds) {
+                    points.push(point::measure(*engine, plan, bytes, workers, offer.batch)?);
+                }
+            }
+        }
+        for ((_, _, _, rows), rounds) in profiles.iter_mut().zip(rounds) {
+            rows.push(rounds.iter().map(|points| Point::median(points)).collect::<Vec<_>>());
+        }
+    }
+    let engines = profiles.into_iter().map(|(engine, offer, _, rows)| {
+        let description = engine.description();
+        EngineProfile {
+            name: description.name.clone(),
+            kind: match description.kind {
+                Kind::Cpu => "cpu",
+                _ => "module",
+            }
+            .to_owned(),
+            detail: description.detail.clone(),
+            depth: offer.depth,
+            batch: offer.batch,
+            points: rows.iter().filter_map(|row| row.first().copied()).collect(),
+            points_at_depth: rows.iter().filter_map(|row| row.get(1).copied()).collect(),
+        }
+    });
+    Ok(Profile {
+        machine: machine.to_owned(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cipher: plan.cipher.name().to_owned(),
+        direction: plan.direction.to_string(),
+        engines: engines.collect(),
+    })
+}

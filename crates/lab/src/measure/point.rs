@@ -1,0 +1,149 @@
+//! One engine, one size, a number of workers.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener_core::{
+    Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Session, SessionRequest,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Plan, Point};
+
+/// Lets `workers` threads process jobs of `bytes` bytes for the plan's time.
+pub(super) fn measure(
+    engine: &dyn Engine,
+    plan: &Plan,
+    bytes: usize,
+    workers: usize,
+    batch: usize,
+) -> Result<Point, EngineError> {
+    let start = Barrier::new(workers);
+    let runs: Vec<Result<Run, EngineError>> = thread::scope(|scope| {
+        let worker = || scope.spawn(|| Worker { engine, plan, bytes, batch }.run(&start));
+        let workers: Vec<_> = (0..workers).map(|_| worker()).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err(ended(engine))))
+            .collect()
+    });
+    let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mean = |figure: fn(&Run) -> Duration| {
+        let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
+        each.sum::<f64>() / runs.len() as f64
+    };
+    Ok(Point { bytes, wall_us: mean(|run| run.wall), cpu_us: mean(|run| run.cpu) })
+}
+
+/// What a worker did.
+struct Run {
+    jobs: usize,
+    wall: Duration,
+    cpu: Duration,
+}
+
+struct Worker<'a> {
+    engine: &'a dyn Engine,
+    plan: &'a Plan,
+    bytes: usize,
+    batch: usize,
+}
+
+impl Worker<'_> {
+    fn run(&self, start: &Barrier) -> Result<Run, EngineError> {
+        // Whatever fails, it fails after the others have been let go.
+        let ready = self.prepare();
+        start.wait();
+        let (mut session, input, mut outputs) = ready?;
+        let mut batch: Vec<_> = outputs.iter_mut().map(|output| self.job(&input, output)).collect();
+        self.process(&mut *session, &mut batch)?;
+        let (wall, cpu) = (Instant::now(), thread_time());
+        let mut jobs = 0;
+        // Reading the clock must not be what is measured, so it is read ever more rarely.
+        let mut calls = 1;
+        let mut looked = Duration::ZERO;
+        while looked < self.plan.time {
+            for _ in 0..calls {
+                self.process(&mut *session, &mut batch)?;
+            }
+            jobs += calls * batch.len();
+            let elapsed = wall.elapsed();
+            if elapsed - looked < BETWEEN_LOOKS {
+                calls *= 2;
+            }
+            looked = elapsed;
+        }
+        Ok(Run { jobs, wall: wall.elapsed(), cpu: thread_time().saturating_sub(cpu) })
+    }
+
+    /// A session, an input and the outputs of a batch.
+    fn prepare(&self) -> Result<Ready, EngineError> {
+        let &Plan { cipher, direction, .. } = self.plan;
+        let plain = vec![0x5A; self.bytes];
+        let input = match direction {
+            Direction::Encrypt => plain,
+            Direction::Decrypt => {
+                let mut sealed = self.output(&plain, Direction::Encrypt);
+                let mut batch = [self.job(&plain, &mut sealed)];
+                let mut session = self.open(Direction::Encrypt)?;
+                self.process(&mut *session, &mut batch)?;
+                let length = batch[0].output_length(cipher, Direction::Encrypt);
+                sealed.truncate(length);
+                sealed
+            }
+        };
+        let outputs = (0..self.batch.max(1)).map(|_| self.output(&input, direction)).collect();
+        Ok((self.open(direction)?, input, outputs))
+    }
+
+    fn open(&self, direction: Direction) -> Result<Box<dyn Session>, EngineError> {
+        let cipher = self.plan.cipher;
+        // No parts of it are equal, which XTS and triple DES want.
+        let bytes: Vec<u8> = (1..).take(cipher.key_length()).collect();
+        self.engine.open(&SessionRequest { cipher, direction, key: Key::new(&bytes).as_ref() })
+    }
+
+    fn output(&self, input: &[u8], direction: Direction) -> Vec<u8> {
+        let job_length = self.job(input, &mut []).output_length(self.plan.cipher, direction);
+        // Outputs a power of two apart would collide in the cache.
+        vec![0; job_length + 64]
+    }
+
+    /// Files of any length are what is encrypted, so messages are padded where that applies.
+    fn job<'a>(&self, input: &'a [u8], output: &'a mut [u8]) -> Job<'a> {
+        let cipher = self.plan.cipher;
+        let iv = Iv::new(&[3; Iv::MAX_LENGTH][..cipher.iv_length()]).unwrap_or(Iv::NONE);
+        let padding = if cipher.block_length() > 1 { Padding::Pkcs7 } else { Padding::None };
+        Job { padding, ..Job::new(iv, input, output) }
+    }
+
+    fn process(&self, session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        for job in batch.iter_mut() {
+            job.outcome = Outcome::Pending;
+        }
+        session.process(batch)?;
+        if batch.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })) {
+            return Ok(());
+        }
+        let reason = format!("a job came back as {:?}", batch[0].outcome);
+        Err(EngineError::Failed { engine: self.engine.description().name.clone(), reason })
+    }
+}
+
+/// How far apart the looks at the clock are to be.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
+
+type Ready = (Box<dyn Session>, Vec<u8>, Vec<Vec<u8>>);
+
+fn ended(engine: &dyn Engine) -> EngineError {
+    EngineError::Failed {
+        engine: engine.description().name.clone(),
+        reason: "a worker's thread ended".to_owned(),
+    }
+}
+
+/// How long the calling thread has been on a core.
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
