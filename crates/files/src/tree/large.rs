@@ -41,13 +41,23 @@ pub(super) struct Large {
 }
 
 impl Large {
-    /// Records the first failure; returns whether this was the first.
-    pub(super) fn fail(&self, error: FileError) -> bool {
-        let first = !self.failed.swap(true, Ordering::AcqRel);
-        if first {
+    /// Records a failure, of which the first counts.
+    fn fail(&self, error: FileError) {
+        if !self.failed.swap(true, Ordering::AcqRel) {
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
-        first
+    }
+
+    /// Whether nothing is left to help with. An invitation may outlast the file.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.next.load(Ordering::Acquire) >= self.segments.count()
+    }
+
+    /// Gives the file up, when a segment of it will never be done because of `error`. Returns
+    /// why the file failed, the first time.
+    pub(super) fn abandon(&self, error: FileError) -> Option<FileError> {
+        self.fail(error);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The file's path below the root of the tree.

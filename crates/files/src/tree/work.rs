@@ -1,7 +1,7 @@
 //! The work of an operation on files: its tasks and what each worker does with them.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_core::EngineError;
 use evener_pipeline::{Queue, Returned, Work, Worker};
@@ -40,6 +40,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) directories: super::finish::Directories,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
+    /// Why the engine failed that failed last.
+    engine_failure: Mutex<Option<EngineError>>,
 }
 
 impl<'a> TreeWork<'a> {
@@ -64,6 +66,7 @@ impl<'a> TreeWork<'a> {
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
             room: crate::bench::room(options.memory, workers, keys),
+            engine_failure: Mutex::default(),
         }
     }
 
@@ -79,10 +82,12 @@ impl<'a> TreeWork<'a> {
         }
     }
 
-    /// Feeds one task; what a queue that has stopped refuses is recorded as not done.
+    /// Feeds one task; what a queue that has stopped refuses is recorded as not done: because
+    /// the operation was stopped, or because the last engine has failed.
     pub(super) fn push(&self, queue: &Queue<Task>, task: Task) {
         if let Err(task) = queue.push(task) {
-            self.abandon(task, None);
+            let cause = self.engine_failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.abandon(task, cause.as_ref().filter(|_| !self.is_stopped()));
         }
     }
 
@@ -116,13 +121,17 @@ impl Work for TreeWork<'_> {
             self.abandon(task, None);
             return Ok(());
         }
-        match task {
+        let performed = match task {
             Task::Files { directory, files } => {
                 self.perform_files(directory, files, bench, worker, queue)
             }
             Task::Large(large) => self.help_with(large, bench, worker, queue),
             Task::Segment(large, index) => self.perform_segment(large, index, bench, worker),
-        }
+        };
+        performed.inspect_err(|returned| {
+            let mut failure = self.engine_failure.lock().unwrap_or_else(PoisonError::into_inner);
+            *failure = Some(returned.cause.clone());
+        })
     }
 
     fn abandon(&self, task: Task, cause: Option<&EngineError>) {
@@ -133,10 +142,10 @@ impl Work for TreeWork<'_> {
                     self.record.failed(&directory.path_of(&item.name), error());
                 }
             }
+            Task::Large(large) if large.is_claimed() => {}
             Task::Large(large) | Task::Segment(large, _) => {
-                // Several tasks may speak of one file; it fails once.
-                if large.fail(error()) {
-                    self.record.failed(&large.path(), error());
+                if let Some(error) = large.abandon(error()) {
+                    self.record.failed(&large.path(), error);
                 }
             }
         }
