@@ -21,7 +21,6 @@ pub mod faulty;
 mod openssl;
 mod pkcs11;
 mod serial;
-mod serial;
 
 #[cfg(target_os = "linux")]
 mod af_alg;

@@ -6,6 +6,7 @@
 mod chart;
 mod error;
 mod machine;
+pub mod measure;
 mod process;
 mod statistics;
 mod sys;
@@ -13,6 +14,3 @@ pub mod tree;
 
 pub use error::LabError;
 pub use machine::Machine;
-#![forbid(unsafe_code)]
-
-pub mod measure;
