@@ -4,27 +4,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::SigId;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::LabError;
 
-/// Tells someone what is being done, and remembers that Ctrl-C was pressed: the trees may
-/// take gigabytes of memory on tmpfs, so they must be removed even then.
+/// Tells someone what is being done, and remembers that Ctrl-C or `kill` wants an end: the
+/// trees may take gigabytes of memory on tmpfs, so they must be removed even then.
 pub(crate) struct Watch<'a> {
     say: &'a mut dyn FnMut(&str),
     interrupted: Arc<AtomicBool>,
-    handler: Option<SigId>,
+    handlers: Vec<SigId>,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(say: &'a mut dyn FnMut(&str)) -> Watch<'a> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        // Without the handler, Ctrl-C still stops the benchmark; it only leaves the trees.
-        let handler = signal_hook::flag::register(SIGINT, Arc::clone(&interrupted)).ok();
-        Watch { say, interrupted, handler }
+        // Without a handler, the signal still stops the benchmark; it only leaves the trees.
+        let register = |signal| signal_hook::flag::register(signal, Arc::clone(&interrupted)).ok();
+        let handlers = [SIGINT, SIGTERM, SIGHUP].into_iter().filter_map(register).collect();
+        Watch { say, interrupted, handlers }
     }
 
-    /// Says what is done next, unless Ctrl-C was pressed.
+    /// Says what is done next, unless an end is wanted.
     pub(crate) fn next(&mut self, what: &str) -> Result<(), LabError> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
@@ -36,7 +37,7 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        if let Some(handler) = self.handler {
+        for handler in self.handlers.drain(..) {
             signal_hook::low_level::unregister(handler);
         }
     }
