@@ -18,6 +18,7 @@ pub mod conformance;
 mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
+pub mod lanes;
 mod openssl;
 mod pkcs11;
 mod serial;

@@ -8,6 +8,7 @@ use crate::openssl;
 use crate::pkcs11::{self, PinPrompt};
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev};
+use crate::{lanes, openssl};
 
 /// Every engine, in the order in which they are listed to people.
 const ENTRIES: &[Entry] = &[
@@ -17,6 +18,7 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "af_alg", probe: af_alg::probe },
     #[cfg(target_os = "linux")]
     Entry { name: "cryptodev", probe: cryptodev::probe },
+    Entry { name: "lanes", probe: lanes::probe },
 ];
 
 struct Entry {

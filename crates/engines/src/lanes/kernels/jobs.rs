@@ -1,0 +1,25 @@
+//! What all kernels ask about jobs.
+
+use evener_core::{Cipher, Direction, Job, Outcome};
+
+/// Whether the job's shape is sound; if it is not, the job is rejected.
+#[inline(always)]
+pub(super) fn admit(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> bool {
+    match job.check(cipher, direction) {
+        Ok(()) => true,
+        Err(rejection) => {
+            job.outcome = Outcome::Rejected(rejection);
+            false
+        }
+    }
+}
+
+/// Whether a batch's output would only pass through the caches: an estimate from some jobs,
+/// since looking at each takes as long as encrypting it when they are small.
+pub(super) fn is_large(batch: &[Job<'_>]) -> bool {
+    const LARGE: usize = 8 << 20;
+    const SAMPLES: usize = 16;
+    let stride = batch.len().div_ceil(SAMPLES).max(1);
+    let sampled: usize = batch.iter().step_by(stride).map(|job| job.input.len()).sum();
+    sampled.saturating_mul(stride) >= LARGE
+}

@@ -1,0 +1,298 @@
+//! The kernels that this CPU can run, and the way to one compiled for it.
+//!
+//! The kernels are generic functions that are always inlined. Each entry here is one function
+//! for one instruction set, mode and key length, compiled with that set's target features.
+
+#![allow(clippy::needless_range_loop, reason = "a lane's number selects in several arrays")]
+
+mod cbc_encrypt;
+mod cbc_lanes;
+mod jobs;
+mod parallel;
+mod schedule;
+mod vector;
+
+use evener_core::{Cipher, Direction, Job, Key, Mode};
+
+use schedule::SharedKeys;
+
+/// A kernel that this CPU can run: a value is proof of it, for [`available`] makes them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kernel(Set);
+
+/// An instruction set for which there are kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    VaesAvx512,
+    #[cfg(target_arch = "x86_64")]
+    VaesAvx2,
+    #[cfg(target_arch = "x86_64")]
+    AesNi,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+/// The kernels that this CPU can run, fastest first.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn available() -> Vec<Kernel> {
+    use std::arch::is_x86_feature_detected as has;
+    let aes_ni = has!("aes") && has!("sse4.1") && has!("ssse3");
+    let vaes_avx2 = aes_ni && has!("vaes") && has!("avx2");
+    let vaes_avx512 = vaes_avx2 && has!("avx512f") && has!("avx512vl") && has!("avx512bw");
+    let sets = [(vaes_avx512, Set::VaesAvx512), (vaes_avx2, Set::VaesAvx2), (aes_ni, Set::AesNi)];
+    sets.into_iter().filter_map(|(can_run, set)| can_run.then_some(Kernel(set))).collect()
+}
+
+/// The kernels that this CPU can run, fastest first.
+#[cfg(target_arch = "aarch64")]
+pub(super) fn available() -> Vec<Kernel> {
+    let has_aes = std::arch::is_aarch64_feature_detected!("aes");
+    has_aes.then_some(Kernel(Set::Neon)).into_iter().collect()
+}
+
+/// There are no kernels for this architecture.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) fn available() -> Vec<Kernel> {
+    Vec::new()
+}
+
+impl Kernel {
+    /// The name by which it is selected.
+    pub(super) fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// What it is, for people.
+    pub(super) fn title(self) -> &'static str {
+        self.facts().title
+    }
+
+    /// How many messages it encrypts side by side in CBC mode.
+    pub(super) fn lanes(self) -> usize {
+        self.facts().lanes
+    }
+
+    /// Whether it does a cipher in a direction: where lanes do not help, it does not.
+    pub(super) fn does(self, cipher: Cipher, direction: Direction) -> bool {
+        self.code(cipher, direction).is_some()
+    }
+
+    /// Gets ready to do batches; `None` when it does not do the cipher, or the key has another
+    /// length than the cipher's.
+    pub(super) fn prepare(
+        self,
+        cipher: Cipher,
+        direction: Direction,
+        key: Option<&Key>,
+    ) -> Option<Prepared> {
+        let code = self.code(cipher, direction)?;
+        let mut shared = None;
+        if let Some(key) = key {
+            if key.len() != cipher.key_length() {
+                return None;
+            }
+            let mut keys = Box::new(SharedKeys::new());
+            // SAFETY: the kernel can run, and the key has the length of an AES key.
+            unsafe { (code.expand)(&mut keys, key.bytes()) }
+            shared = Some(keys);
+        }
+        let own = match (cipher.mode(), direction) {
+            (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(cbc_encrypt::LaneKeys::new())),
+            _ => Room::One(Box::new(SharedKeys::new())),
+        };
+        let state = State { cipher, direction, key: key.cloned(), shared, own };
+        Some(Prepared { process: code.process, state })
+    }
+
+    fn facts(self) -> Facts {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx512 => Facts::of::<vector::VaesAvx512>("vaes-avx512", "VAES on AVX-512"),
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx2 => Facts::of::<vector::VaesAvx2>("vaes-avx2", "VAES on AVX2"),
+            #[cfg(target_arch = "x86_64")]
+            Set::AesNi => Facts::of::<vector::AesNi>("aes-ni", "AES-NI"),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => Facts::of::<vector::Neon>("armv8-aes", "ARMv8 AES"),
+        }
+    }
+
+    fn code(self, cipher: Cipher, direction: Direction) -> Option<Code> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx512 => vaes_avx512::code(cipher, direction),
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx2 => vaes_avx2::code(cipher, direction),
+            #[cfg(target_arch = "x86_64")]
+            Set::AesNi => aes_ni::code(cipher, direction),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => neon::code(cipher, direction),
+        }
+    }
+}
+
+struct Facts {
+    name: &'static str,
+    title: &'static str,
+    lanes: usize,
+}
+
+impl Facts {
+    fn of<V: vector::Vector>(name: &'static str, title: &'static str) -> Facts {
+        Facts { name, title, lanes: cbc_lanes::GROUPS * V::BLOCKS }
+    }
+}
+
+/// A kernel that is ready to do batches for one cipher, direction and session key.
+pub(super) struct Prepared {
+    process: unsafe fn(&mut State, &mut [Job<'_>]),
+    state: State,
+}
+
+impl Prepared {
+    /// Does every pending job and sets its outcome. A job that is still pending afterwards
+    /// brought no key, and there is none for the session.
+    pub(super) fn process(&mut self, batch: &mut [Job<'_>]) {
+        // SAFETY: the function is one of a kernel that this CPU can run.
+        unsafe { (self.process)(&mut self.state, batch) }
+    }
+}
+
+/// What a kernel's functions work with. Keys are wiped when it drops.
+struct State {
+    cipher: Cipher,
+    direction: Direction,
+    /// The session's key, as it came and expanded.
+    key: Option<Key>,
+    shared: Option<Box<SharedKeys>>,
+    /// Room for keys that jobs bring.
+    own: Room,
+}
+
+/// Room for keys that jobs bring, by how the kernel uses them.
+enum Room {
+    /// One message after another.
+    One(Box<SharedKeys>),
+    /// Many at once.
+    Lanes(Box<cbc_encrypt::LaneKeys>),
+}
+
+/// The functions of one kernel for one cipher and direction. They may be called only on a CPU
+/// with the kernel's instructions.
+#[derive(Clone, Copy)]
+struct Code {
+    /// Expands a session's key, which has the cipher's length.
+    expand: unsafe fn(&mut SharedKeys, &[u8]),
+    process: unsafe fn(&mut State, &mut [Job<'_>]),
+}
+
+/// Defines a module with the entries of one instruction set.
+macro_rules! entries {
+    ($module:ident, $vector:ty, $features:literal) => {
+        mod $module {
+            use super::*;
+
+            pub(super) fn code(cipher: Cipher, direction: Direction) -> Option<Code> {
+                match cipher {
+                    Cipher::Aes128Ecb | Cipher::Aes128Cbc | Cipher::Aes128Ctr => {
+                        code_for::<4, 10>(cipher.mode(), direction)
+                    }
+                    Cipher::Aes192Ecb | Cipher::Aes192Cbc | Cipher::Aes192Ctr => {
+                        code_for::<6, 12>(cipher.mode(), direction)
+                    }
+                    Cipher::Aes256Ecb | Cipher::Aes256Cbc | Cipher::Aes256Ctr => {
+                        code_for::<8, 14>(cipher.mode(), direction)
+                    }
+                    _ => None,
+                }
+            }
+
+            fn code_for<const WORDS: usize, const ROUNDS: usize>(
+                mode: Mode,
+                direction: Direction,
+            ) -> Option<Code> {
+                use parallel::{CbcDecrypt, Ctr, EcbDecrypt, EcbEncrypt};
+                Some(match (mode, direction) {
+                    (Mode::Ecb, Direction::Encrypt) => parallel_code::<EcbEncrypt, ROUNDS>(),
+                    (Mode::Ecb, Direction::Decrypt) => parallel_code::<EcbDecrypt, ROUNDS>(),
+                    (Mode::Cbc, Direction::Decrypt) => parallel_code::<CbcDecrypt, ROUNDS>(),
+                    (Mode::Ctr, _) => parallel_code::<Ctr, ROUNDS>(),
+                    (Mode::Cbc, Direction::Encrypt) => {
+                        Code { expand, process: encrypt_cbc::<WORDS, ROUNDS> }
+                    }
+                    _ => return None,
+                })
+            }
+
+            fn parallel_code<M: parallel::Mode, const ROUNDS: usize>() -> Code {
+                let expand = if M::INVERSE { expand_inverse::<ROUNDS> } else { expand };
+                Code { expand, process: in_parallel::<M, ROUNDS> }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand(keys: &mut SharedKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { keys.expand_shared::<$vector>(key) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand_inverse<const ROUNDS: usize>(keys: &mut SharedKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    keys.expand_shared::<$vector>(key);
+                    keys.invert::<$vector>(ROUNDS);
+                }
+            }
+
+            /// # Safety
+            /// The CPU has the features.
+            #[target_feature(enable = $features)]
+            unsafe fn encrypt_cbc<const WORDS: usize, const ROUNDS: usize>(
+                state: &mut State,
+                batch: &mut [Job<'_>],
+            ) {
+                let Room::Lanes(own) = &mut state.own else { return };
+                let mut work = cbc_encrypt::Work {
+                    cipher: state.cipher,
+                    key: state.key.as_ref(),
+                    shared: state.shared.as_deref(),
+                    own,
+                };
+                // SAFETY: the caller's promise.
+                unsafe { cbc_encrypt::process::<$vector, WORDS, ROUNDS>(&mut work, batch) }
+            }
+
+            /// # Safety
+            /// The CPU has the features.
+            #[target_feature(enable = $features)]
+            unsafe fn in_parallel<M: parallel::Mode, const ROUNDS: usize>(
+                state: &mut State,
+                batch: &mut [Job<'_>],
+            ) {
+                let Room::One(own) = &mut state.own else { return };
+                let mut work = parallel::Work {
+                    cipher: state.cipher,
+                    direction: state.direction,
+                    shared: state.shared.as_deref(),
+                    own,
+                };
+                // SAFETY: the caller's promise.
+                unsafe { parallel::process::<$vector, M, ROUNDS>(&mut work, batch) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+entries!(vaes_avx512, vector::VaesAvx512, "avx512f,avx512vl,avx512bw,vaes,aes,avx2");
+#[cfg(target_arch = "x86_64")]
+entries!(vaes_avx2, vector::VaesAvx2, "avx2,vaes,aes");
+#[cfg(target_arch = "x86_64")]
+entries!(aes_ni, vector::AesNi, "aes,sse4.1,ssse3");
+#[cfg(target_arch = "aarch64")]
+entries!(neon, vector::Neon, "neon,aes");

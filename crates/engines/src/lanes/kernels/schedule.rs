@@ -1,0 +1,191 @@
+//! AES round keys (FIPS 197, section 5.2), expanded with AES instructions.
+//!
+//! SubWord is an AES last round without MixColumns: when a word fills all four columns of a
+//! block, ShiftRows does nothing. So there are no table look-ups, and as many keys as a vector
+//! has lanes are expanded at once.
+
+use zeroize::Zeroize;
+
+use super::cbc_lanes::MAX_LANES;
+use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
+
+/// Round keys of AES-256, and room for those of the shorter keys.
+pub(super) const MAX_ROUND_KEYS: usize = 15;
+
+/// Round keys of `LANES` lanes, by round and then by lane, zeroised on drop.
+///
+/// One key for every lane is `RoundKeys<MAX_BLOCKS>` with the same key in each: any vector
+/// type loads its lanes from there.
+#[repr(C, align(64))]
+pub(super) struct RoundKeys<const LANES: usize>([[Block; LANES]; MAX_ROUND_KEYS]);
+
+/// One key, for every lane.
+pub(super) type SharedKeys = RoundKeys<MAX_BLOCKS>;
+
+impl<const LANES: usize> RoundKeys<LANES> {
+    /// No keys yet.
+    pub(super) fn new() -> RoundKeys<LANES> {
+        RoundKeys([[[0; BLOCK]; LANES]; MAX_ROUND_KEYS])
+    }
+
+    /// The lanes' keys of one round, from `lane` on, in one vector.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn load<V: Vector>(&self, round: usize, lane: usize) -> V {
+        let keys: &[Block] = &self.0[round][lane..lane + V::BLOCKS];
+        // SAFETY: the slice has as many blocks as the vector.
+        unsafe { V::load(keys.as_ptr().cast()) }
+    }
+
+    /// Expands `keys` into `lanes`, which has as many elements.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`. Every key has `4 * WORDS` bytes.
+    #[inline(always)]
+    pub(super) unsafe fn expand<V: Vector, const WORDS: usize>(
+        &mut self,
+        lanes: &[usize],
+        keys: &[&[u8]],
+    ) {
+        for (lanes, keys) in lanes.chunks(V::BLOCKS).zip(keys.chunks(V::BLOCKS)) {
+            // A vector that is not full repeats its last key.
+            let nth = |index: usize| index.min(lanes.len() - 1);
+            let mut to = [std::ptr::null_mut(); MAX_BLOCKS];
+            let mut key = [&[][..]; MAX_BLOCKS];
+            for index in 0..V::BLOCKS {
+                to[index] = self.0[0][lanes[nth(index)]].as_mut_ptr();
+                key[index] = keys[nth(index)];
+            }
+            // SAFETY: each pointer is to a lane's block in the first round, and the same lane
+            // is `size_of::<[Block; LANES]>()` bytes further in each of the next; expansion
+            // stops at this type's last round or before.
+            unsafe { expand::<V, WORDS>(&key, &to, size_of::<[Block; LANES]>()) }
+        }
+    }
+}
+
+impl RoundKeys<MAX_LANES> {
+    /// Gives one lane the keys of another.
+    #[inline(always)]
+    pub(super) fn copy(&mut self, from: usize, to: usize) {
+        for lanes in &mut self.0 {
+            lanes[to] = lanes[from];
+        }
+    }
+}
+
+impl RoundKeys<MAX_BLOCKS> {
+    /// Expands one key into every lane.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`. The key has 16, 24 or 32 bytes.
+    #[inline(always)]
+    pub(super) unsafe fn expand_shared<V: Vector>(&mut self, key: &[u8]) {
+        let (lanes, keys) = ([0, 1, 2, 3], [key; MAX_BLOCKS]);
+        // SAFETY: the caller's promise; the key's length is matched.
+        unsafe {
+            match key.len() {
+                16 => self.expand::<V, 4>(&lanes, &keys),
+                24 => self.expand::<V, 6>(&lanes, &keys),
+                _ => self.expand::<V, 8>(&lanes, &keys),
+            }
+        }
+    }
+
+    /// Turns encryption keys into those of FIPS 197's equivalent inverse cipher, in the order
+    /// in which decryption uses them.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn invert<V: Vector>(&mut self, rounds: usize) {
+        self.0[..=rounds].reverse();
+        // SAFETY: a round's keys are `MAX_BLOCKS` blocks, no fewer than a vector's.
+        unsafe {
+            let zero = V::splat(&[0; BLOCK]);
+            for keys in &mut self.0[1..rounds] {
+                for lanes in keys.chunks_exact_mut(V::BLOCKS) {
+                    let key = V::load(lanes.as_ptr().cast());
+                    // SubBytes and its inverse cancel out: InvMixColumns is what is left.
+                    let mixed = key.encrypt_last(zero).decrypt_round(zero);
+                    mixed.store(lanes.as_mut_ptr().cast());
+                }
+            }
+        }
+    }
+}
+
+impl<const LANES: usize> Drop for RoundKeys<LANES> {
+    fn drop(&mut self) {
+        self.0.as_flattened_mut().as_flattened_mut().zeroize();
+    }
+}
+
+/// Expands one key a lane and writes round key after round key, `stride` bytes apart.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. The first `V::BLOCKS` keys have `4 * WORDS` bytes, and
+/// the pointers as many valid places to write to.
+#[inline(always)]
+unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[&[u8]], to: &[*mut u8], stride: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // The last `WORDS` words, each in all four columns of its key's lane.
+        let mut words: [V; WORDS] = [load_word(keys, 0); WORDS];
+        for index in 1..WORDS {
+            words[index] = load_word(keys, index);
+        }
+        let mut columns = [words[0]; 4];
+        let zero = V::splat(&[0; BLOCK]);
+        for index in 0..4 * (WORDS + 7) {
+            let place = index % WORDS;
+            if index >= WORDS {
+                let previous = words[(place + WORDS - 1) % WORDS];
+                let mixed = if place == 0 {
+                    let constant = V::splat(&round_constant(index / WORDS));
+                    previous.rotate_words().encrypt_last(constant)
+                } else if WORDS > 6 && place == 4 {
+                    previous.encrypt_last(zero)
+                } else {
+                    previous
+                };
+                words[place] = words[place].xor(mixed);
+            }
+            columns[index % 4] = words[place];
+            if index % 4 == 3 {
+                V::columns(columns).scatter(to, index / 4 * stride);
+            }
+        }
+    }
+}
+
+/// One word of each of the first `V::BLOCKS` keys, in all four columns of the key's lane.
+///
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn load_word<V: Vector>(keys: &[&[u8]], index: usize) -> V {
+    let mut replicated = [[0; BLOCK]; MAX_BLOCKS];
+    for lane in 0..V::BLOCKS {
+        for (byte, to) in replicated[lane].iter_mut().enumerate() {
+            *to = keys[lane][4 * index + byte % 4];
+        }
+    }
+    // SAFETY: the array has room for the widest vector.
+    let words = unsafe { V::load(replicated.as_ptr().cast()) };
+    replicated.as_flattened_mut().zeroize();
+    words
+}
+
+/// FIPS 197's Rcon (from 1 on), in all four columns.
+#[inline(always)]
+fn round_constant(number: usize) -> Block {
+    const POWERS: [u8; 11] = [0, 1, 2, 4, 8, 16, 32, 64, 128, 0x1B, 0x36];
+    let mut block = [0; BLOCK];
+    for column in block.chunks_exact_mut(4) {
+        column[0] = POWERS[number];
+    }
+    block
+}

@@ -1,0 +1,125 @@
+//! Several 128-bit blocks in one register: the few operations that the kernels are written in.
+//!
+//! The kernels are generic over [`Vector`], and each file here is one instruction set. Every
+//! method is `#[inline(always)]`, so that a kernel becomes one function compiled with its
+//! instruction set's target features (see `kernel.rs`), with its vectors in registers.
+
+#[cfg(target_arch = "x86_64")]
+mod aesni;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::Neon;
+#[cfg(target_arch = "x86_64")]
+pub(super) use {aesni::AesNi, avx2::VaesAvx2, avx512::VaesAvx512};
+
+/// The unit of AES.
+pub(super) type Block = [u8; BLOCK];
+
+/// Length of a block in bytes.
+pub(super) const BLOCK: usize = 16;
+
+/// How many blocks of each lane [`Vector::gather_lines`] takes at once: a cache line.
+pub(super) const LINE_BLOCKS: usize = 4;
+
+/// The most blocks that any vector holds.
+pub(super) const MAX_BLOCKS: usize = 4;
+
+/// A register of one or more AES blocks, each of them in a *lane*.
+///
+/// A value is proof that the CPU has the instructions of its type: whoever makes the first
+/// one (all constructors are unsafe) vouches for them, and what only computes on values is
+/// safe. Rounds have the operands of the x86 instructions: the round key is added last.
+///
+/// # Safety
+/// All unsafe functions here require that the CPU has the instructions of the implementing
+/// type, and that the memory they name is valid for the access. No alignment is required, and
+/// no byte outside the named memory is touched.
+pub(super) trait Vector: Copy {
+    /// Lanes in the register.
+    const BLOCKS: usize;
+
+    /// The same block in every lane.
+    unsafe fn splat(block: &Block) -> Self;
+
+    /// `BLOCKS` consecutive blocks.
+    unsafe fn load(from: *const u8) -> Self;
+
+    /// Writes all lanes, one after another.
+    unsafe fn store(self, to: *mut u8);
+
+    /// The first `count` bytes (up to the register's length) from memory, then zeros.
+    unsafe fn load_bytes(from: *const u8, count: usize) -> Self;
+
+    /// Writes the first `count` bytes (up to the register's length).
+    unsafe fn store_bytes(self, to: *mut u8, count: usize);
+
+    /// One block from each of the `BLOCKS` pointers, `offset` bytes behind it.
+    unsafe fn gather(from: &[*const u8], offset: usize) -> Self;
+
+    /// Writes each lane `offset` bytes behind its own pointer.
+    unsafe fn scatter(self, to: &[*mut u8], offset: usize);
+
+    /// [`LINE_BLOCKS`] blocks from each of the `BLOCKS` pointers, transposed: the first vector
+    /// has the first block of each. A lane's blocks are read with the widest loads, so that a
+    /// cache line is visited once even if it doesn't stay in the cache.
+    unsafe fn gather_lines(from: &[*const u8], offset: usize) -> [Self; LINE_BLOCKS];
+
+    /// The inverse of [`Vector::gather_lines`].
+    unsafe fn scatter_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize);
+
+    /// [`Vector::scatter_lines`] around the caches, where the CPU can: for output that would
+    /// only flush them. The pointers with the offset are multiples of a line.
+    unsafe fn stream_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize);
+
+    /// [`Vector::store`] around the caches. The pointer is a multiple of the vector's length.
+    unsafe fn stream(self, to: *mut u8);
+
+    /// Orders what was streamed before what is written after. To be called once in the end.
+    unsafe fn finish_streaming();
+
+    /// Starts to fetch the cache line at an address, valid or not.
+    fn ask_to_read(address: *const u8);
+
+    /// Starts to fetch a cache line that is going to be overwritten.
+    fn ask_to_write(address: *mut u8);
+
+    /// Exclusive or.
+    fn xor(self, other: Self) -> Self;
+
+    /// FIPS 197: ShiftRows, SubBytes, MixColumns, AddRoundKey.
+    fn encrypt_round(self, key: Self) -> Self;
+
+    /// FIPS 197: ShiftRows, SubBytes, AddRoundKey.
+    fn encrypt_last(self, key: Self) -> Self;
+
+    /// FIPS 197's equivalent inverse cipher: InvShiftRows, InvSubBytes, InvMixColumns,
+    /// AddRoundKey.
+    fn decrypt_round(self, key: Self) -> Self;
+
+    /// FIPS 197: InvShiftRows, InvSubBytes, AddRoundKey.
+    fn decrypt_last(self, key: Self) -> Self;
+
+    /// Little-endian 128-bit counters, `high · 2⁶⁴ + low + lane`; `low + lane` wraps.
+    unsafe fn counters(high: u64, low: u64) -> Self;
+
+    /// Adds `blocks` to the low half of every lane's little-endian counter; it wraps.
+    fn add_to_counters(self, blocks: u64) -> Self;
+
+    /// Reverses the bytes of each lane.
+    fn swap_bytes(self) -> Self;
+
+    /// Rotates each 32-bit word of the block by one byte: FIPS 197's RotWord.
+    fn rotate_words(self) -> Self;
+
+    /// Each lane with the first word of `words[0]`, the second of `words[1]`, and so on.
+    fn columns(words: [Self; 4]) -> Self;
+
+    /// Moves every lane up by one, and the last lane of `previous` into the first.
+    fn shift_in(self, previous: Self) -> Self;
+}

@@ -1,0 +1,61 @@
+//! AES on the calling core, many messages side by side in SIMD registers.
+//!
+//! CBC encryption is serial within a message, so a message alone uses a fraction of a core's
+//! AES units. This engine encrypts 8 to 32 messages at once instead (`kernels/cbc_lanes.rs`
+//! says where the time goes), and the modes whose blocks are independent with the widest
+//! registers there are. Its kernels are chosen when it is probed; a CPU without AES
+//! instructions has no such engine.
+
+mod arena;
+mod kernels;
+mod probe;
+mod self_test;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Kind, Mode, Offer, Session, SessionRequest,
+};
+
+use crate::cpu;
+use kernels::Kernel;
+use session::LanesSession;
+
+pub use arena::Arena;
+pub(crate) use probe::probe;
+
+struct LanesEngine {
+    description: Description,
+    kernel: Kernel,
+    depth: usize,
+}
+
+impl LanesEngine {
+    fn new(name: String, detail: String, kernel: Kernel) -> LanesEngine {
+        let description = Description { name, kind: Kind::Cpu, detail };
+        LanesEngine { description, kernel, depth: cpu::available_cores() }
+    }
+}
+
+impl Engine for LanesEngine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        // Twice the lanes: with messages of mixed lengths, a lane that is done early finds
+        // another message. The other modes need no more than a few to amortise a call.
+        let batch = match (cipher.mode(), direction) {
+            (Mode::Cbc, Direction::Encrypt) => 2 * self.kernel.lanes(),
+            _ => 16,
+        };
+        self.kernel.does(cipher, direction).then_some(Offer { depth: self.depth, batch })
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        Ok(Box::new(LanesSession::open(&self.description.name, self.kernel, request)?))
+    }
+}
+
+const NAME: &str = "lanes";

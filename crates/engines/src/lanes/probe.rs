@@ -1,0 +1,55 @@
+//! The choice of a kernel.
+
+use std::sync::Arc;
+
+use evener_core::EngineError;
+
+use super::kernels::{self, Kernel};
+use super::{LanesEngine, NAME, self_test};
+use crate::registry::Found;
+
+/// Finds the engine with the fastest kernel that this CPU can run and whose self-test passes.
+/// The parameter, if any, names the kernel instead, as in `lanes:vaes-avx2`.
+pub(crate) fn probe(parameters: &str) -> Found {
+    let available = kernels::available();
+    let unavailable = |reason| Err(EngineError::Unavailable { engine: NAME.to_owned(), reason });
+    if available.is_empty() {
+        return unavailable("this CPU has no AES instructions that it could use".to_owned());
+    }
+    if !parameters.is_empty() {
+        let Some(&kernel) = available.iter().find(|kernel| kernel.name() == parameters) else {
+            let names: Vec<_> = available.iter().map(|kernel| kernel.name()).collect();
+            let names = names.join(", ");
+            return unavailable(format!("this CPU can run {names}, but not `{parameters}`"));
+        };
+        return match self_test::run(kernel) {
+            Ok(()) => {
+                let name = format!("{NAME}:{}", kernel.name());
+                let detail = format!("{}, as asked for", kernel.title());
+                Ok(vec![Arc::new(LanesEngine::new(name, detail, kernel))])
+            }
+            Err(failure) => unavailable(failure),
+        };
+    }
+    let mut failures = Vec::new();
+    for kernel in available {
+        match self_test::run(kernel) {
+            Ok(()) => {
+                let detail = detail(kernel, &failures);
+                return Ok(vec![Arc::new(LanesEngine::new(NAME.to_owned(), detail, kernel))]);
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
+    unavailable(failures.join("; "))
+}
+
+/// Which kernel, and why this one.
+fn detail(kernel: Kernel, failures: &[String]) -> String {
+    let (title, lanes) = (kernel.title(), kernel.lanes());
+    let reason = match failures {
+        [] => "the fastest this CPU can run".to_owned(),
+        _ => failures.join("; "),
+    };
+    format!("{title}, {lanes} messages at once ({reason})")
+}

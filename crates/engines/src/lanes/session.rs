@@ -1,0 +1,42 @@
+//! A kernel with a session's key.
+
+use evener_core::{EngineError, Job, Outcome, Session, SessionRequest};
+
+use super::kernels::{Kernel, Prepared};
+
+pub(super) struct LanesSession {
+    engine: String,
+    prepared: Prepared,
+    has_key: bool,
+}
+
+impl LanesSession {
+    pub(super) fn open(
+        engine: &str,
+        kernel: Kernel,
+        request: &SessionRequest<'_>,
+    ) -> Result<LanesSession, EngineError> {
+        let &SessionRequest { cipher, direction, key } = request;
+        let expected = cipher.key_length();
+        if let Some(key) = key.filter(|key| key.len() != expected) {
+            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
+        }
+        let engine = engine.to_owned();
+        match kernel.prepare(cipher, direction, key) {
+            Some(prepared) => Ok(LanesSession { engine, prepared, has_key: key.is_some() }),
+            None => Err(EngineError::NotOffered { engine, cipher, direction }),
+        }
+    }
+}
+
+impl Session for LanesSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        self.prepared.process(batch);
+        // With a session key there is nothing that the kernel leaves undone, and no need to
+        // look at every job again.
+        if !self.has_key && batch.iter().any(|job| job.outcome == Outcome::Pending) {
+            return Err(EngineError::NoKey { engine: self.engine.clone() });
+        }
+        Ok(())
+    }
+}

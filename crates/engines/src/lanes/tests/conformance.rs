@@ -1,0 +1,13 @@
+//! The suite that every engine must pass, for every kernel.
+
+use crate::lanes::{kernels, probe};
+
+#[test]
+fn every_kernel_conforms() {
+    for kernel in kernels::available() {
+        let engines = probe(kernel.name()).expect("the kernel can run here");
+        for engine in engines {
+            crate::conformance::run(&*engine).assert_passed();
+        }
+    }
+}

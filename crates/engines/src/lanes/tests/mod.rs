@@ -1,0 +1,7 @@
+//! Every kernel that this machine can run, not only the fastest.
+
+mod conformance;
+mod differential;
+mod guarded;
+mod messages;
+mod sys;
