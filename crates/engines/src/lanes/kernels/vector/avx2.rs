@@ -36,6 +36,10 @@ impl Vector for VaesAvx2 {
 
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8, count: usize) -> Self {
+        if count == BLOCK {
+            // All that modes of whole blocks leave over.
+            return unsafe { Self(_mm256_zextsi128_si256(_mm_loadu_si128(from.cast()))) };
+        }
         let mut bytes = [0; BYTES];
         unsafe {
             std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count.min(BYTES));
@@ -47,6 +51,9 @@ impl Vector for VaesAvx2 {
 
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8, count: usize) {
+        if count == BLOCK {
+            return unsafe { _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(self.0)) };
+        }
         let mut bytes = [0; BYTES];
         unsafe {
             self.store(bytes.as_mut_ptr());
