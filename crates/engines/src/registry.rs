@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 
-use crate::openssl;
 use crate::pkcs11::{self, PinPrompt};
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev};
@@ -13,12 +12,12 @@ use crate::{lanes, openssl};
 /// Every engine, in the order in which they are listed to people.
 const ENTRIES: &[Entry] = &[
     Entry { name: "openssl", probe: openssl::probe },
+    Entry { name: "lanes", probe: lanes::probe },
     Entry { name: pkcs11::NAME, probe: pkcs11::probe },
     #[cfg(target_os = "linux")]
     Entry { name: "af_alg", probe: af_alg::probe },
     #[cfg(target_os = "linux")]
     Entry { name: "cryptodev", probe: cryptodev::probe },
-    Entry { name: "lanes", probe: lanes::probe },
 ];
 
 struct Entry {
