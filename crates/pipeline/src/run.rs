@@ -83,7 +83,9 @@ pub fn run<W: Work>(
         };
         threads.into_iter().map(join).collect()
     });
-    let cause = ended.iter().find_map(|ended| ended.failure.as_ref());
+    // If any worker was still in service, the run was stopped.
+    let all_failed = ended.iter().all(|ended| ended.failure.is_some());
+    let cause = ended.iter().find_map(|ended| ended.failure.as_ref()).filter(|_| all_failed);
     for task in queue.remains() {
         work.abandon(task, cause);
     }
