@@ -17,9 +17,11 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     for failure in &report.failures {
         complain(&format_args!("{}: {}", shown(&failure.path), failure.error));
     }
-    for worker in &report.workers {
-        if let Some(reason) = &worker.retired {
-            complain(&format_args!("worker {} was taken out of service: {reason}", worker.worker));
+    for retired in &report.retired {
+        complain(&format_args!("{}; it was taken out of service", retired.cause));
+        if retired.doubtful_jobs > 0 {
+            let jobs = count(retired.doubtful_jobs, "job");
+            complain(&format_args!("{jobs} of it were not verified: encrypt again without it"));
         }
     }
     if report.interrupted || !telling.quiet {

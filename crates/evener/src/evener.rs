@@ -4,11 +4,14 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use evener_core::{Engine, EngineError};
+use evener_core::{Engine, EngineError, Kind};
+use evener_engines::PinPrompt;
 use evener_files::{
     Failure, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
     process_stream,
 };
+
+use evener_pipeline::{Watch, guard};
 
 use crate::seats::seats;
 
@@ -30,6 +33,7 @@ pub struct Evener {
     keys: KeyRing,
     engines: Vec<Arc<dyn Engine>>,
     jobs: Option<NonZeroUsize>,
+    verify_every: Option<u64>,
     options: Options,
 }
 
@@ -44,7 +48,8 @@ impl Evener {
     /// When the default engine is not there.
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
         let engines = vec![evener_engines::find(Evener::DEFAULT_ENGINE)?];
-        Ok(Evener { keys, engines, jobs: None, options: Options::new(Vec::new()) })
+        let options = Options::new(Vec::new());
+        Ok(Evener { keys, engines, jobs: None, verify_every: None, options })
     }
 
     /// Chooses the engines by their names, such as `openssl` or `af_alg:DRIVER`, instead of
@@ -52,12 +57,30 @@ impl Evener {
     ///
     /// # Errors
     /// When one of them is not there.
-    pub fn engines<S: AsRef<str>>(mut self, names: &[S]) -> Result<Evener, EngineError> {
-        self.engines = names
-            .iter()
-            .map(|name| evener_engines::find(name.as_ref()))
-            .collect::<Result<_, _>>()?;
+    pub fn engines<S: AsRef<str>>(self, names: &[S]) -> Result<Evener, EngineError> {
+        self.engines_with(names, &|_| None)
+    }
+
+    /// As [`Evener::engines`], with somebody to ask for a token's PIN.
+    ///
+    /// # Errors
+    /// When one of them is not there.
+    pub fn engines_with<S: AsRef<str>>(
+        mut self,
+        names: &[S],
+        prompt: &PinPrompt<'_>,
+    ) -> Result<Evener, EngineError> {
+        let find = |name: &S| evener_engines::find_with(name.as_ref(), prompt);
+        self.engines = names.iter().map(find).collect::<Result<_, _>>()?;
         Ok(self)
+    }
+
+    /// Has one in `every` jobs of every engine but the default one computed again on that and
+    /// compared; 0 for none. Otherwise one in 1,000 of the modules' jobs is.
+    #[must_use]
+    pub fn verify_engine(mut self, every: u64) -> Evener {
+        self.verify_every = Some(every);
+        self
     }
 
     /// Sets how many workers there are, over all engines; otherwise each engine has as many as
@@ -133,7 +156,8 @@ impl Evener {
         source: &Path,
         target: Option<&Path>,
     ) -> Result<Report, Failure> {
-        process(operation, &self.keys, source, target, &self.seated(operation))
+        let options = self.seated(operation).map_err(|error| cannot_begin(source, error))?;
+        process(operation, &self.keys, source, target, &options)
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
@@ -150,12 +174,37 @@ impl Evener {
         source: StreamSource,
         target: StreamTarget,
     ) -> Result<Report, Failure> {
-        process_stream(operation, &self.keys, source, target, &self.seated(operation))
+        let options =
+            self.seated(operation).map_err(|error| cannot_begin(Path::new("-"), error))?;
+        process_stream(operation, &self.keys, source, target, &options)
     }
 
-    fn seated(&self, operation: Operation) -> Options {
+    fn seated(&self, operation: Operation) -> Result<Options, EngineError> {
         let cipher = self.keys.primary().cipher();
-        let seats = seats(&self.engines, cipher, operation.direction(), self.jobs);
-        Options { seats, ..self.options.clone() }
+        let engines: Vec<_> =
+            self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;
+        let seats = seats(&engines, cipher, operation.direction(), self.jobs);
+        Ok(Options { seats, ..self.options.clone() })
     }
+
+    /// Puts a guard before an engine that may fail or compute nonsense: a module, and whatever
+    /// is to be verified.
+    fn watched(&self, engine: &Arc<dyn Engine>) -> Result<Arc<dyn Engine>, EngineError> {
+        let is_module = engine.description().kind == Kind::Module;
+        let is_reference = engine.description().name == Evener::DEFAULT_ENGINE;
+        let usual = Watch::default();
+        let watch = Watch {
+            verify_every: self.verify_every.unwrap_or(usual.verify_every),
+            deadline: usual.deadline.filter(|_| is_module),
+        };
+        if is_module || self.verify_every.is_some() && !is_reference {
+            let reference = evener_engines::find(Evener::DEFAULT_ENGINE)?;
+            return Ok(guard(engine.clone(), reference, watch));
+        }
+        Ok(engine.clone())
+    }
+}
+
+fn cannot_begin(path: &Path, error: EngineError) -> Failure {
+    Failure { path: path.to_owned(), error: error.into() }
 }

@@ -61,5 +61,5 @@ pub mod keys {
 
 /// The engines of this machine.
 pub mod engines {
-    pub use evener_engines::{Probed, find, probe_all, self_test};
+    pub use evener_engines::{PinPrompt, Probed, find, find_with, probe_all, self_test};
 }

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use evener::{Evener, KeyRing, Options};
+use zeroize::Zeroizing;
 
 use super::values;
 use crate::trouble::Trouble;
@@ -22,6 +23,11 @@ pub(crate) struct EngineOptions {
     /// 256 MiB with the default [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
     memory: Option<usize>,
+    /// Compute one in N jobs of every engine but openssl again on openssl, and take an engine
+    /// whose result differs out of service; 0 for none [default: 1000 for modules, none for
+    /// the processor]
+    #[arg(long, value_name = "N", help_heading = "Engines")]
+    verify_engine: Option<u64>,
 }
 
 impl EngineOptions {
@@ -29,7 +35,10 @@ impl EngineOptions {
     pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
         let mut evener = Evener::new(keys)?;
         if !self.engines.is_empty() {
-            evener = evener.engines(&self.engines)?;
+            evener = evener.engines_with(&self.engines, &ask_for_pin)?;
+        }
+        if let Some(every) = self.verify_engine {
+            evener = evener.verify_engine(every);
         }
         if let Some(jobs) = self.jobs {
             evener = evener.jobs(jobs);
@@ -37,6 +46,12 @@ impl EngineOptions {
         let memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
         Ok(evener.options(|options| options.memory = memory))
     }
+}
+
+/// Asks for a token's PIN on the terminal, if there is one.
+fn ask_for_pin(token: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let typed = rpassword::prompt_password(format!("PIN of {token}: ")).ok()?;
+    Some(Zeroizing::new(typed.into_bytes()))
 }
 
 /// Each worker is a thread.
