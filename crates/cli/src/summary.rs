@@ -21,7 +21,7 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         complain(&format_args!("{}; it was taken out of service", retired.cause));
         if retired.doubtful_jobs > 0 {
             let jobs = count(retired.doubtful_jobs, "job");
-            complain(&format_args!("{jobs} of it were not verified: encrypt again without it"));
+            complain(&format_args!("{jobs} of it were not verified: do this again without it"));
         }
     }
     if report.interrupted || !telling.quiet {
