@@ -70,7 +70,7 @@ impl Gocryptfs {
                         .to_owned(),
                 ));
             }
-            thread::sleep(Duration::from_millis(2));
+            thread::sleep(PAUSE);
         }
         Ok(mount)
     }
@@ -103,8 +103,17 @@ struct Mount<'a> {
 
 impl Mount<'_> {
     /// Unmounts and returns the daemon's peak resident set in KiB.
+    ///
+    /// gocryptfs opens a file in its own mount at first, and a mount with an open file is busy;
+    /// so this tries again for a while.
     fn unmount(mut self) -> Result<u64, LabError> {
-        run(Command::new("fusermount").arg("-u").arg(self.point))?;
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(error) = run(Command::new("fusermount").arg("-u").arg(self.point)) {
+            if Instant::now() > deadline {
+                return Err(error);
+            }
+            thread::sleep(PAUSE);
+        }
         let Some(daemon) = self.daemon.take() else { return Ok(0) };
         wait_with_peak(daemon)
             .map(|(_, peak)| peak)
@@ -119,17 +128,53 @@ impl Mount<'_> {
 
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        if let Some(mut daemon) = self.daemon.take() {
-            // Lazily, for someone may still be in it; without a mount the daemon just ends.
-            let _ = run(Command::new("fusermount").args(["-u", "-z"]).arg(self.point));
+        let Some(daemon) = &mut self.daemon else { return };
+        // Lazily, for someone may still be in it. The daemon ends by itself then. It must not
+        // be killed while it serves a mount: where it waits for an answer from its own mount,
+        // nobody is left to give it, and it would never end.
+        let was_mounted =
+            run(Command::new("fusermount").args(["-u", "-z"]).arg(self.point)).is_ok();
+        if !was_mounted {
             let _ = daemon.kill();
-            let _ = daemon.wait();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while !self.has_ended() && Instant::now() < deadline {
+            thread::sleep(PAUSE);
         }
     }
 }
 
-/// How long a mount may take.
+/// How long mounting, unmounting and ending may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// The tree's name in the mounted directory, so that `cp` makes it as it makes any other.
 const TREE: &str = "tree";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_mount_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let contender = match Gocryptfs::set_up(directory.path()) {
+            Ok(contender) => contender,
+            Err(LabError::Unavailable(reason)) => {
+                println!("skipped: {reason}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let encrypted = directory.path().join("encrypted");
+        contender.create(&encrypted).unwrap();
+        let device = || fs::metadata(&contender.mount_point).unwrap().dev();
+        let before = device();
+        let mount = contender.mount(&encrypted).unwrap();
+        assert_ne!(device(), before);
+        drop(mount);
+        assert_eq!(device(), before);
+    }
+}
