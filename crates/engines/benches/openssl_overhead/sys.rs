@@ -27,7 +27,10 @@ impl Bare {
                 context.decrypt_init(Some(&algorithm), Some(key.bytes()), Some(&iv)).unwrap();
             }
         }
-        context.set_padding(false);
+        // Only where it matters, because from then on it costs something at every start.
+        if cipher.block_length() > 1 {
+            context.set_padding(false);
+        }
         Bare { context, direction, tag_length: cipher.tag_length() }
     }
 

@@ -55,20 +55,30 @@ impl OpensslSession {
     /// Does one job and returns how many bytes it wrote.
     fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         job.check(self.cipher, self.direction)?;
-        if self.direction == Direction::Encrypt {
-            return if self.cipher.is_authenticated() { self.seal(job) } else { self.encrypt(job) };
+        match (self.cipher.is_authenticated(), self.direction) {
+            (true, Direction::Encrypt) => self.seal(job),
+            (true, Direction::Decrypt) => self.unseal(job),
+            (false, Direction::Encrypt) => self.encrypt(job),
+            (false, Direction::Decrypt) => self.decrypt(job),
         }
-        let result =
-            if self.cipher.is_authenticated() { self.unseal(job) } else { self.decrypt(job) };
-        if result.is_err() {
-            let length = job.output_length(self.cipher, self.direction);
+    }
+
+    /// Settles a job that was not done, leaving none of its plaintext.
+    #[cold]
+    fn abandon(&self, job: &mut Job<'_>, stop: Stop) -> Result<Outcome, EngineError> {
+        if self.direction == Direction::Decrypt {
+            let length = job.output_length(self.cipher, self.direction).min(job.output.len());
             job.output[..length].zeroize();
         }
-        result
+        match stop {
+            Stop::Rejected(rejection) => Ok(Outcome::Rejected(rejection)),
+            Stop::Failed(error) => Err(*error),
+            Stop::Refused(error) => Err(failed(self.library.engine(), &error)),
+        }
     }
 
     fn encrypt(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
-        self.start(job, None)?;
+        self.start(job)?;
         let length = job.output_length(self.cipher, self.direction);
         let whole = match job.padding {
             Padding::None => length,
@@ -87,7 +97,7 @@ impl OpensslSession {
     }
 
     fn decrypt(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
-        self.start(job, None)?;
+        self.start(job)?;
         let output = &mut job.output[..job.input.len()];
         self.context.transform(job.input, output)?;
         if job.padding == Padding::None {
@@ -99,7 +109,7 @@ impl OpensslSession {
     }
 
     fn seal(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
-        self.start(job, None)?;
+        self.start(job)?;
         let length = job.input.len();
         let (text, rest) = job.output.split_at_mut(length);
         let tag = rest.first_chunk_mut::<TAG_LENGTH>().ok_or(SHORT_OUTPUT)?;
@@ -111,21 +121,21 @@ impl OpensslSession {
 
     fn unseal(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let (text, tag) = job.input.split_last_chunk::<TAG_LENGTH>().ok_or(SHORT_INPUT)?;
-        self.start(job, Some(tag))?;
+        self.start(job)?;
         self.context.authenticate(job.aad)?;
         self.context.transform(text, &mut job.output[..text.len()])?;
-        if !self.context.finish_decryption() {
+        if !self.context.finish_decryption(tag)? {
             return Err(Rejection::Tag.into());
         }
         Ok(text.len())
     }
 
     /// Starts a message, with a key schedule only if the key is not the last message's.
-    fn start(&mut self, job: &Job<'_>, tag: Option<&[u8; TAG_LENGTH]>) -> Result<(), Stop> {
+    fn start(&mut self, job: &Job<'_>) -> Result<(), Stop> {
         let no_key = || EngineError::NoKey { engine: self.library.engine().to_owned() };
         let key = job.key.or(self.session_key.as_ref()).ok_or_else(no_key)?.bytes();
         if self.loaded.is(key) {
-            return Ok(self.context.start(None, job.iv.bytes(), tag)?);
+            return Ok(self.context.start(None, job.iv.bytes())?);
         }
         let (first, second) = key.split_at(key.len() / 2);
         if self.cipher.mode() == Mode::Xts
@@ -136,7 +146,7 @@ impl OpensslSession {
         }
         // Nothing is loaded until libcrypto has taken it.
         self.loaded.clear();
-        self.context.start(Some(key), job.iv.bytes(), tag)?;
+        self.context.start(Some(key), job.iv.bytes())?;
         self.loaded.set(key);
         Ok(())
     }
@@ -147,9 +157,7 @@ impl Session for OpensslSession {
         for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
             job.outcome = match self.perform(job) {
                 Ok(written) => Outcome::Done { written },
-                Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
-                Err(Stop::Failed(error)) => return Err(error),
-                Err(Stop::Refused(error)) => return Err(failed(self.library.engine(), &error)),
+                Err(stop) => self.abandon(job, stop)?,
             };
         }
         Ok(())
@@ -193,10 +201,11 @@ impl LoadedKey {
     }
 }
 
-/// Why a job was not done.
+/// Why a job was not done. The failure is boxed because this is returned for every job, and
+/// moving a large result costs more than some of the calls into libcrypto.
 enum Stop {
     Rejected(Rejection),
-    Failed(EngineError),
+    Failed(Box<EngineError>),
     /// A call of libcrypto's failed.
     Refused(ErrorStack),
 }
@@ -209,7 +218,7 @@ impl From<Rejection> for Stop {
 
 impl From<EngineError> for Stop {
     fn from(error: EngineError) -> Stop {
-        Stop::Failed(error)
+        Stop::Failed(Box::new(error))
     }
 }
 

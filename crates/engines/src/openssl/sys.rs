@@ -1,11 +1,12 @@
 //! Calls into libcrypto that the `openssl` crate does not offer, or makes dearer.
 //!
-//! A short message costs as much in calls as in encryption, so this file makes few of them:
-//! `EVP_Cipher` skips the buffering and padding of `EVP_EncryptUpdate` (and with it the
-//! `OSSL_PARAM` call that switching padding off costs at every start of a message), and the
-//! expected tag travels with the IV instead of in a call of its own.
+//! A short message costs as much in calls as in encryption, so what is called was chosen by
+//! measurement (`benches/openssl_overhead`). `EVP_Cipher` skips the buffering and padding of
+//! `EVP_EncryptUpdate`, and with it the parameter call that switching padding off costs at
+//! every start of a message. Tags are passed in parameter lists that are made in place, which
+//! costs less than the older control call, most of whose time goes into making them.
 
-use std::ffi::{c_char, c_int, c_uchar, c_uint};
+use std::ffi::{c_int, c_uchar, c_uint};
 use std::ptr;
 
 use evener_core::{Cipher, Direction};
@@ -56,27 +57,17 @@ impl Context {
         })
     }
 
-    /// Starts a message. Without a key the last one stays; an AEAD decryption needs the tag
-    /// that the message is expected to have.
-    pub(super) fn start(
-        &mut self,
-        key: Option<&[u8]>,
-        iv: &[u8],
-        tag: Option<&[u8; TAG_LENGTH]>,
-    ) -> Result<(), ErrorStack> {
+    /// Starts a message. Without a key the last one stays.
+    pub(super) fn start(&mut self, key: Option<&[u8]>, iv: &[u8]) -> Result<(), ErrorStack> {
         assert!(key.is_none_or(|key| key.len() == self.key_length) && iv.len() == self.iv_length);
+        let context = self.context.as_ptr();
         let key = key.map_or(ptr::null(), <[u8]>::as_ptr);
         let iv = if iv.is_empty() { ptr::null() } else { iv.as_ptr() };
-        // libcrypto does not write through the parameters of a set call.
-        let parameters = tag.map(|tag| tag_parameter(tag.as_ptr().cast_mut()));
-        let parameters = parameters.as_ref().map_or(ptr::null(), |list| list.as_ptr());
         // SAFETY: the context holds a cipher (set in `new`), whose key and IV lengths were read
         // from it and are never changed, so libcrypto reads exactly the bytes that the assertion
-        // above counted. The parameter list, its terminator and the tag outlive the call, which
-        // keeps no pointer to any of them: provider contexts copy key, IV and tag.
-        let status = unsafe {
-            EVP_CipherInit_ex2(self.context.as_ptr(), ptr::null(), key, iv, KEEP, parameters)
-        };
+        // above counted. It copies them and keeps no pointer.
+        let status =
+            unsafe { ffi::EVP_CipherInit_ex(context, ptr::null(), ptr::null_mut(), key, iv, KEEP) };
         check(status == 1)
     }
 
@@ -141,14 +132,20 @@ impl Context {
         check(status == 1)
     }
 
-    /// Ends an AEAD message; whether it has the tag that it was started with.
-    pub(super) fn finish_decryption(&mut self) -> bool {
+    /// Ends an AEAD message; whether it has this tag.
+    pub(super) fn finish_decryption(&mut self, tag: &[u8; TAG_LENGTH]) -> Result<bool, ErrorStack> {
+        let parameters = tag_parameter(tag.as_ptr().cast_mut());
+        // SAFETY: the list is terminated and its one entry gives the tag's address and true
+        // length. Setting a parameter copies from there and writes nothing.
+        let status =
+            unsafe { EVP_CIPHER_CTX_set_params(self.context.as_ptr(), parameters.as_ptr()) };
+        check(status == 1)?;
         let authentic = self.finish();
         if !authentic {
             // SAFETY: it takes no arguments and only empties this thread's error queue.
             unsafe { ffi::ERR_clear_error() };
         }
-        authentic
+        Ok(authentic)
     }
 
     fn finish(&mut self) -> bool {
@@ -162,22 +159,19 @@ impl Context {
     }
 }
 
+/// A list of one parameter, the tag that lies at an address.
 fn tag_parameter(tag: *mut u8) -> [ffi::OSSL_PARAM; 2] {
-    let tag = ffi::OSSL_PARAM {
-        key: c"tag".as_ptr(),
-        data_type: OSSL_PARAM_OCTET_STRING,
-        data: tag.cast(),
-        data_size: TAG_LENGTH,
+    let parameter = |key, data_type, data, data_size| ffi::OSSL_PARAM {
+        key,
+        data_type,
+        data,
+        data_size,
         return_size: usize::MAX,
     };
-    let end = ffi::OSSL_PARAM {
-        key: ptr::null::<c_char>(),
-        data_type: 0,
-        data: ptr::null_mut(),
-        data_size: 0,
-        return_size: 0,
-    };
-    [tag, end]
+    [
+        parameter(c"tag".as_ptr(), OSSL_PARAM_OCTET_STRING, tag.cast(), TAG_LENGTH),
+        parameter(ptr::null(), 0, ptr::null_mut(), 0),
+    ]
 }
 
 fn check(fine: bool) -> Result<(), ErrorStack> {
@@ -203,20 +197,16 @@ const OSSL_PARAM_OCTET_STRING: c_uint = 5;
 
 // Declared in `openssl/evp.h` of every OpenSSL 3 and missing from `openssl-sys`.
 unsafe extern "C" {
-    fn EVP_CipherInit_ex2(
-        context: *mut ffi::EVP_CIPHER_CTX,
-        cipher: *const ffi::EVP_CIPHER,
-        key: *const c_uchar,
-        iv: *const c_uchar,
-        encrypt: c_int,
-        parameters: *const ffi::OSSL_PARAM,
-    ) -> c_int;
-
     fn EVP_Cipher(
         context: *mut ffi::EVP_CIPHER_CTX,
         output: *mut c_uchar,
         input: *const c_uchar,
         length: c_uint,
+    ) -> c_int;
+
+    fn EVP_CIPHER_CTX_set_params(
+        context: *mut ffi::EVP_CIPHER_CTX,
+        parameters: *const ffi::OSSL_PARAM,
     ) -> c_int;
 
     fn EVP_CIPHER_CTX_get_params(
