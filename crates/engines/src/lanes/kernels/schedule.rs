@@ -53,10 +53,10 @@ impl<const LANES: usize> RoundKeys<LANES> {
             // A vector that is not full repeats its last key.
             let nth = |index: usize| index.min(lanes.len() - 1);
             let mut to = [std::ptr::null_mut(); MAX_BLOCKS];
-            let mut key = [&[][..]; MAX_BLOCKS];
+            let mut key = [std::ptr::null(); MAX_BLOCKS];
             for index in 0..V::BLOCKS {
                 to[index] = self.0[0][lanes[nth(index)]].as_mut_ptr();
-                key[index] = keys[nth(index)];
+                key[index] = keys[nth(index)].as_ptr();
             }
             // SAFETY: each pointer is to a lane's block in the first round, and the same lane
             // is `size_of::<[Block; LANES]>()` bytes further in each of the next; expansion
@@ -129,13 +129,18 @@ impl<const LANES: usize> Drop for RoundKeys<LANES> {
 /// The CPU has the instructions of `V`. The first `V::BLOCKS` keys have `4 * WORDS` bytes, and
 /// the pointers as many valid places to write to.
 #[inline(always)]
-unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[&[u8]], to: &[*mut u8], stride: usize) {
+unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[*const u8], to: &[*mut u8], stride: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         // The last `WORDS` words, each in all four columns of its key's lane.
-        let mut words: [V; WORDS] = [load_word(keys, 0); WORDS];
-        for index in 1..WORDS {
-            words[index] = load_word(keys, index);
+        let first = V::gather(keys, 0);
+        let last = V::gather(keys, 4 * WORDS - BLOCK);
+        let mut words = [first; WORDS];
+        for index in 0..WORDS {
+            words[index] = match index {
+                0..4 => first.spread_word(index),
+                _ => last.spread_word(index + 4 - WORDS),
+            };
         }
         let mut columns = [words[0]; 4];
         let zero = V::splat(&[0; BLOCK]);
@@ -159,24 +164,6 @@ unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[&[u8]], to: &[*mut u8], 
             }
         }
     }
-}
-
-/// One word of each of the first `V::BLOCKS` keys, in all four columns of the key's lane.
-///
-/// # Safety
-/// The CPU has the instructions of `V`.
-#[inline(always)]
-unsafe fn load_word<V: Vector>(keys: &[&[u8]], index: usize) -> V {
-    let mut replicated = [[0; BLOCK]; MAX_BLOCKS];
-    for lane in 0..V::BLOCKS {
-        for (byte, to) in replicated[lane].iter_mut().enumerate() {
-            *to = keys[lane][4 * index + byte % 4];
-        }
-    }
-    // SAFETY: the array has room for the widest vector.
-    let words = unsafe { V::load(replicated.as_ptr().cast()) };
-    replicated.as_flattened_mut().zeroize();
-    words
 }
 
 /// FIPS 197's Rcon (from 1 on), in all four columns.

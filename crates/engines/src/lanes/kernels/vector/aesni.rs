@@ -161,6 +161,18 @@ impl Vector for AesNi {
     }
 
     #[inline(always)]
+    fn spread_word(self, index: usize) -> Self {
+        unsafe {
+            Self(match index {
+                0 => _mm_shuffle_epi32::<0x00>(self.0),
+                1 => _mm_shuffle_epi32::<0x55>(self.0),
+                2 => _mm_shuffle_epi32::<0xAA>(self.0),
+                _ => _mm_shuffle_epi32::<0xFF>(self.0),
+            })
+        }
+    }
+
+    #[inline(always)]
     fn columns([a, b, c, d]: [Self; 4]) -> Self {
         unsafe {
             let front = _mm_blend_epi16::<0x0C>(a.0, b.0);

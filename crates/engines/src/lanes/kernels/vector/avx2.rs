@@ -187,6 +187,18 @@ impl Vector for VaesAvx2 {
     }
 
     #[inline(always)]
+    fn spread_word(self, index: usize) -> Self {
+        unsafe {
+            Self(match index {
+                0 => _mm256_shuffle_epi32::<0x00>(self.0),
+                1 => _mm256_shuffle_epi32::<0x55>(self.0),
+                2 => _mm256_shuffle_epi32::<0xAA>(self.0),
+                _ => _mm256_shuffle_epi32::<0xFF>(self.0),
+            })
+        }
+    }
+
+    #[inline(always)]
     fn columns([a, b, c, d]: [Self; 4]) -> Self {
         unsafe {
             let front = _mm256_blend_epi32::<0x22>(a.0, b.0);

@@ -167,6 +167,18 @@ impl Vector for VaesAvx512 {
     }
 
     #[inline(always)]
+    fn spread_word(self, index: usize) -> Self {
+        unsafe {
+            Self(match index {
+                0 => _mm512_shuffle_epi32::<0x00>(self.0),
+                1 => _mm512_shuffle_epi32::<0x55>(self.0),
+                2 => _mm512_shuffle_epi32::<0xAA>(self.0),
+                _ => _mm512_shuffle_epi32::<0xFF>(self.0),
+            })
+        }
+    }
+
+    #[inline(always)]
     fn columns([a, b, c, d]: [Self; 4]) -> Self {
         unsafe {
             let front = _mm512_mask_blend_epi32(0x2222, a.0, b.0);

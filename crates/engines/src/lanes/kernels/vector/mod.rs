@@ -117,6 +117,9 @@ pub(super) trait Vector: Copy {
     /// Rotates each 32-bit word of the block by one byte: FIPS 197's RotWord.
     fn rotate_words(self) -> Self;
 
+    /// Word `index` (0 to 3) of each lane in all four columns of the lane.
+    fn spread_word(self, index: usize) -> Self;
+
     /// Each lane with the first word of `words[0]`, the second of `words[1]`, and so on.
     fn columns(words: [Self; 4]) -> Self;
 

@@ -164,6 +164,19 @@ impl Vector for Neon {
     }
 
     #[inline(always)]
+    fn spread_word(self, index: usize) -> Self {
+        unsafe {
+            let words = vreinterpretq_u32_u8(self.0);
+            Self(vreinterpretq_u8_u32(match index {
+                0 => vdupq_laneq_u32::<0>(words),
+                1 => vdupq_laneq_u32::<1>(words),
+                2 => vdupq_laneq_u32::<2>(words),
+                _ => vdupq_laneq_u32::<3>(words),
+            }))
+        }
+    }
+
+    #[inline(always)]
     fn columns([a, b, c, d]: [Self; 4]) -> Self {
         unsafe {
             let words = vreinterpretq_u32_u8(a.0);
