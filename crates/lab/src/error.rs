@@ -43,6 +43,14 @@ pub enum LabError {
         /// The first file that differs.
         path: PathBuf,
     },
+    /// What a contender made of messages in memory is not what OpenSSL made of them.
+    #[error("{contender} does not give what OpenSSL gives for {cipher}")]
+    Differs {
+        /// Whose work it is.
+        contender: &'static str,
+        /// Of which cipher.
+        cipher: evener_core::Cipher,
+    },
     /// A contender can't take part; the reason says what would change that.
     #[error("{0}")]
     Unavailable(String),

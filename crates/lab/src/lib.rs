@@ -7,6 +7,7 @@ mod chart;
 mod error;
 mod machine;
 pub mod measure;
+pub mod messages;
 mod process;
 mod statistics;
 mod sys;

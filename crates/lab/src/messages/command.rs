@@ -1,0 +1,38 @@
+//! The benchmark as a command of the program.
+
+use std::io::{self, Write};
+
+use clap::Args;
+
+use super::{MessagesOptions, run};
+use crate::LabError;
+
+/// `evener bench messages`.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    #[command(flatten)]
+    options: MessagesOptions,
+    /// Print the report as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Command {
+    /// Runs the benchmark; the report goes to standard output, and what is being done to
+    /// standard error.
+    ///
+    /// # Errors
+    /// Those of [`run`], and when the report can't be written.
+    pub fn run(&self) -> Result<(), LabError> {
+        let report = run(&self.options, &mut |what| eprintln!("{what}"))?;
+        let mut output = io::stdout().lock();
+        let written = if self.json {
+            serde_json::to_writer_pretty(&mut output, &report)
+                .map_err(io::Error::from)
+                .and_then(|()| writeln!(output))
+        } else {
+            write!(output, "{report}")
+        };
+        written.map_err(LabError::file("write", "standard output"))
+    }
+}

@@ -1,0 +1,169 @@
+//! The messages of one thread.
+
+use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, SessionRequest};
+use evener_engines::lanes::Arena;
+
+use super::Lengths;
+
+/// The messages of one thread, and room for what becomes of them.
+pub(super) struct Load {
+    pub(super) cipher: Cipher,
+    pub(super) direction: Direction,
+    pub(super) key: Key,
+    pub(super) padding: Padding,
+    pub(super) iv: Iv,
+    inputs: Arena,
+    outputs: Arena,
+    input_lengths: Vec<usize>,
+    output_lengths: Vec<usize>,
+}
+
+/// A message and the place for its result.
+pub(super) struct Message<'a> {
+    pub(super) input: &'a [u8],
+    pub(super) output: &'a mut [u8],
+}
+
+impl Load {
+    /// Messages of pseudo-random bytes; for decryption, OpenSSL encrypts them first.
+    ///
+    /// # Errors
+    /// When OpenSSL does not have the cipher.
+    pub(super) fn new(
+        cipher: Cipher,
+        direction: Direction,
+        lengths: Lengths,
+        count: usize,
+    ) -> Result<Load, EngineError> {
+        let mut random = Random(1);
+        let texts: Vec<usize> = (0..count)
+            .map(|_| match lengths {
+                Lengths::Equal(bytes) => bytes,
+                Lengths::Mixed(most) => 1 + random.next() as usize % most.max(1),
+            })
+            .collect();
+        let whole = texts.iter().all(|length| length.is_multiple_of(cipher.block_length()));
+        let mut load = Load {
+            cipher,
+            direction: Direction::Encrypt,
+            key: key(&mut random, cipher),
+            padding: if whole { Padding::None } else { Padding::Pkcs7 },
+            iv: iv(&mut random, cipher),
+            inputs: Arena::new(),
+            outputs: Arena::new(),
+            input_lengths: texts,
+            output_lengths: Vec::new(),
+        };
+        load.set_output_lengths();
+        for input in load.inputs.buffers(load.input_lengths.iter().copied()) {
+            input.fill_with(|| random.next() as u8);
+        }
+        // Every page is there before the first turn.
+        for output in load.outputs.buffers(load.output_lengths.iter().copied()) {
+            output.fill(1);
+        }
+        if direction == Direction::Decrypt {
+            load.turn_round()?;
+        }
+        Ok(load)
+    }
+
+    /// Bytes of all messages, as they were before encryption.
+    pub(super) fn bytes(&self) -> usize {
+        match self.direction {
+            Direction::Encrypt => self.input_lengths.iter().sum(),
+            Direction::Decrypt => self.output_lengths.iter().sum(),
+        }
+    }
+
+    /// All messages, in order.
+    pub(super) fn messages(&mut self) -> impl Iterator<Item = Message<'_>> {
+        let inputs = self.inputs.buffers(self.input_lengths.iter().copied());
+        let outputs = self.outputs.buffers(self.output_lengths.iter().copied());
+        inputs.zip(outputs).map(|(input, output)| Message { input, output })
+    }
+
+    /// All messages as jobs.
+    pub(super) fn jobs(&mut self) -> Vec<Job<'_>> {
+        let (iv, padding) = (self.iv, self.padding);
+        self.messages()
+            .map(|Message { input, output }| Job { padding, ..Job::new(iv, input, output) })
+            .collect()
+    }
+
+    /// A number that depends on every byte of the result. The bytes behind a message whose
+    /// padding was removed do not count.
+    pub(super) fn fingerprint(&mut self) -> u64 {
+        let padded_away = self.padding == Padding::Pkcs7 && self.direction == Direction::Decrypt;
+        let mut fingerprint = 0xCBF2_9CE4_8422_2325_u64;
+        for Message { output, .. } in self.messages() {
+            let result = match output.last() {
+                Some(&padding) if padded_away => {
+                    &output[..output.len().saturating_sub(padding.into())]
+                }
+                _ => &*output,
+            };
+            for &byte in result {
+                fingerprint = (fingerprint ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+            }
+        }
+        fingerprint
+    }
+
+    /// Overwrites the results, so that the next fingerprint is the next contender's.
+    pub(super) fn clear(&mut self) {
+        for Message { output, .. } in self.messages() {
+            output.fill(0);
+        }
+    }
+
+    /// Encrypts the messages and makes the results the input.
+    fn turn_round(&mut self) -> Result<(), EngineError> {
+        let (cipher, direction) = (self.cipher, Direction::Encrypt);
+        let key = self.key.clone();
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        evener_engines::find("openssl")?.open(&request)?.process(&mut self.jobs())?;
+        self.direction = Direction::Decrypt;
+        std::mem::swap(&mut self.inputs, &mut self.outputs);
+        self.input_lengths = std::mem::take(&mut self.output_lengths);
+        self.set_output_lengths();
+        Ok(())
+    }
+
+    fn set_output_lengths(&mut self) {
+        let tag = self.cipher.tag_length();
+        let block = self.cipher.block_length();
+        let longer = |&length: &usize| match (self.direction, self.padding) {
+            (Direction::Encrypt, Padding::Pkcs7) => length - length % block + block,
+            (Direction::Encrypt, Padding::None) => length + tag,
+            (Direction::Decrypt, _) => length - tag,
+        };
+        self.output_lengths = self.input_lengths.iter().map(longer).collect();
+    }
+}
+
+fn key(random: &mut Random, cipher: Cipher) -> Key {
+    let bytes: Vec<u8> = (0..cipher.key_length()).map(|_| random.next() as u8).collect();
+    Key::new(&bytes).expect("every cipher's key fits")
+}
+
+fn iv(random: &mut Random, cipher: Cipher) -> Iv {
+    let mut bytes: Vec<u8> = (0..cipher.iv_length()).map(|_| random.next() as u8).collect();
+    if cipher.mode() == Mode::Ctr {
+        // Like a nonce with a counter from 1 behind it.
+        bytes[8..].copy_from_slice(&1_u64.to_be_bytes());
+    }
+    Iv::new(&bytes).expect("every cipher's IV fits")
+}
+
+/// Numbers that are the same in every run (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}

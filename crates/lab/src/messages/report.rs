@@ -1,0 +1,137 @@
+//! What the benchmark found.
+
+use std::fmt;
+
+use evener_core::{Cipher, Direction};
+use serde::{Serialize, Serializer};
+
+use super::{Contender, Lengths};
+use crate::Machine;
+
+/// What the benchmark found. Its JSON is the document that `--json` prints, its [`Display`]
+/// a table.
+///
+/// [`Display`]: fmt::Display
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct MessagesReport {
+    /// The machine.
+    pub machine: Machine,
+    /// How many messages there were, over all threads.
+    pub messages: u32,
+    /// How often each contender took its turn.
+    pub rounds: u32,
+    /// What the engines say about themselves.
+    pub engines: Vec<String>,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// Who took no part, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// What one contender took for one cipher, direction, length and number of threads.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// The cipher.
+    #[serde(serialize_with = "display")]
+    pub cipher: Cipher,
+    /// Encrypt or decrypt.
+    #[serde(serialize_with = "display")]
+    pub direction: Direction,
+    /// Bytes of a message.
+    pub bytes: Lengths,
+    /// How many threads shared the messages.
+    pub threads: usize,
+    /// Who.
+    pub contender: Contender,
+    /// The time for all messages, of the slowest thread: the median of the rounds.
+    pub ms_median: f64,
+    /// Bytes of all messages in that time.
+    pub gb_per_s: f64,
+}
+
+/// A contender that took no part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The cipher.
+    #[serde(serialize_with = "display")]
+    pub cipher: Cipher,
+    /// Encrypt or decrypt.
+    #[serde(serialize_with = "display")]
+    pub direction: Direction,
+    /// Who.
+    pub contender: Contender,
+    /// Why.
+    pub reason: String,
+}
+
+impl MessagesReport {
+    /// Notes a contender that took no part, once.
+    pub(super) fn skip(&mut self, skipped: Skipped) {
+        if !self.skipped.contains(&skipped) {
+            self.skipped.push(skipped);
+        }
+    }
+
+    /// The time of `contender` in the case of `row`, in ms.
+    fn beside(&self, row: &Row, contender: Contender) -> Option<f64> {
+        let case = |row: &Row| (row.cipher, row.direction, row.bytes, row.threads);
+        let mut rows = self.rows.iter().filter(|other| case(other) == case(row));
+        rows.find(|other| other.contender == contender).map(|other| other.ms_median)
+    }
+}
+
+impl fmt::Display for MessagesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.machine)?;
+        for engine in &self.engines {
+            writeln!(f, "{engine}")?;
+        }
+        writeln!(f, "{} messages, medians of {} rounds", self.messages, self.rounds)?;
+        writeln!(
+            f,
+            "\n{:<12} {:<9} {:>12} {:>7}  {:<15} {:>10} {:>8} {:>10} {:>10}",
+            "cipher",
+            "direction",
+            "bytes",
+            "threads",
+            "contender",
+            "ms",
+            "GB/s",
+            "× openssl",
+            "× memcpy"
+        )?;
+        for row in &self.rows {
+            let faster = self.beside(row, Contender::Openssl).map(|other| other / row.ms_median);
+            let slower = self.beside(row, Contender::Memcpy).map(|other| row.ms_median / other);
+            writeln!(
+                f,
+                "{:<12} {:<9} {:>12} {:>7}  {:<15} {:>10.4} {:>8.2} {:>10} {:>10}",
+                row.cipher,
+                row.direction,
+                row.bytes,
+                row.threads,
+                row.contender.name(),
+                row.ms_median,
+                row.gb_per_s,
+                ratio(faster),
+                ratio(slower)
+            )?;
+        }
+        writeln!(f, "\n× openssl: how many times faster; × memcpy: how many times slower")?;
+        for Skipped { cipher, direction, contender, reason } in &self.skipped {
+            writeln!(f, "skipped: {} for {direction} {cipher}: {reason}", contender.name())?;
+        }
+        Ok(())
+    }
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+fn display<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
