@@ -18,12 +18,15 @@ pub(crate) struct Bench {
 enum Benchmark {
     /// Whole trees, beside cp and other encryption tools
     Tree(evener_lab::tree::Command),
+    /// Messages in memory, beside OpenSSL and intel-ipsec-mb
+    Messages(evener_lab::messages::Command),
 }
 
 impl Bench {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
         let measured = match self.benchmark {
             Benchmark::Tree(command) => command.run(),
+            Benchmark::Messages(command) => command.run(),
         };
         match measured {
             Ok(()) => Ok(Ending::Done),
