@@ -59,10 +59,11 @@ impl Place {
     /// On ext4 it is kept until the place is dropped, while there is plenty of room: before ext4
     /// gives an inode out it looks past all that were deleted in the last minutes
     /// (`recently_deleted` in fs/ext4/ialloc.c), so that removing some thousand files makes the
-    /// next turn, whose ever it is, ten times slower.
+    /// next turn, whose ever it is, ten times slower. A tree of few files is removed: it would
+    /// only fill the page cache.
     pub(crate) fn discard(&self, path: &Path) -> Result<(), LabError> {
         let has_room = || fstatvfs(&self.handle).is_ok_and(|s| s.f_bavail > s.f_blocks / 4);
-        if self.file_system != "ext4" || !path.is_dir() || !has_room() {
+        if self.file_system != "ext4" || !holds_many_files(path) || !has_room() {
             return remove(path);
         }
         let number = self.discarded.replace(self.discarded.get() + 1);
@@ -74,6 +75,23 @@ impl Place {
     pub(crate) fn settle(&self) -> Result<(), LabError> {
         syncfs(&self.handle).map_err(|error| LabError::file("sync", self.root.path())(error.into()))
     }
+}
+
+/// Whether there are 100 files or more below a directory.
+fn holds_many_files(directory: &Path) -> bool {
+    let (mut directories, mut files) = (vec![directory.to_owned()], 0);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => directories.push(entry.path()),
+                _ => files += 1,
+            }
+            if files >= 100 {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Removes a tree, if it is there.
