@@ -1,0 +1,218 @@
+//! The directory in shared memory where the gates of one user or group are.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::GateError;
+use crate::options::Scope;
+
+/// The directory of one user's or group's gates, open and checked.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    file: OwnedFd,
+    path: PathBuf,
+    pub(crate) scope: Scope,
+}
+
+impl Directory {
+    /// Opens the directory, and makes it if it is not there.
+    ///
+    /// It is in `/dev/shm`, where all processes of a user find it however they were started.
+    /// Anybody may make a directory there, so one of our name may be another user's: then
+    /// `/run/user/UID`, which nobody else can write to, is tried.
+    pub(crate) fn open(
+        engine: &str,
+        scope: Scope,
+        parent: Option<&Path>,
+    ) -> Result<Directory, GateError> {
+        let user = rustix::process::geteuid().as_raw();
+        let mut parents = match (parent, scope) {
+            (Some(parent), _) => vec![parent.to_owned()],
+            (None, Scope::Group(_)) => vec![PathBuf::from("/dev/shm")],
+            (None, Scope::User) => {
+                vec![PathBuf::from("/dev/shm"), PathBuf::from(format!("/run/user/{user}"))]
+            }
+        }
+        .into_iter();
+        let name = match scope {
+            Scope::User => format!("evener-{user}"),
+            Scope::Group(group) => format!("evener-group-{group}"),
+        };
+        let first = Directory::open_in(engine, scope, parents.next().unwrap_or_default(), &name);
+        first.or_else(|error| {
+            let second = parents.next().filter(|parent| parent.is_dir());
+            second.map_or(Err(error), |parent| Directory::open_in(engine, scope, parent, &name))
+        })
+    }
+
+    fn open_in(
+        engine: &str,
+        scope: Scope,
+        parent: PathBuf,
+        name: &str,
+    ) -> Result<Directory, GateError> {
+        let path = parent.join(name);
+        let fail = |cause: Errno| match cause {
+            Errno::NOTDIR | Errno::LOOP => {
+                GateError::Untrusted { path: path.clone(), reason: "it is no directory".into() }
+            }
+            cause => GateError::Directory {
+                engine: engine.to_owned(),
+                path: if path.exists() { path.clone() } else { parent.clone() },
+                cause: cause.into(),
+            },
+        };
+        match rustix::fs::mkdir(&path, scope.directory_mode()) {
+            // Umask and group are put right at once; who opens it before that tries again.
+            Ok(()) => scope.adopt(&path).map_err(fail)?,
+            Err(Errno::EXIST) => {}
+            Err(cause) => return Err(fail(cause)),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, Mode::empty()).map_err(fail)?;
+        for attempt in 0.. {
+            let stat = rustix::fs::fstat(&file).map_err(fail)?;
+            match scope.distrusts(&stat, scope.directory_mode()) {
+                None => break,
+                Some(_) if attempt < 5 && scope != Scope::User => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Some(reason) => return Err(GateError::Untrusted { path, reason }),
+            }
+        }
+        Ok(Directory { file, path, scope })
+    }
+
+    /// A gate's file name: the engine's name, with bytes that are unusual in file names as
+    /// `%` and two hexadecimal digits.
+    pub(crate) fn file_name(engine: &str) -> Result<String, GateError> {
+        if engine.is_empty() || engine.len() > LONGEST_NAME {
+            return Err(GateError::Name { engine: engine.to_owned() });
+        }
+        let mut name = String::new();
+        for byte in engine.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(byte.into()),
+                _ => name.push_str(&format!("%{byte:02x}")),
+            }
+        }
+        Ok(name + SUFFIX)
+    }
+
+    /// The engines that have a gate file here, by name.
+    pub(crate) fn engines(&self) -> io::Result<Vec<String>> {
+        let mut engines = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            engines.extend(entry?.file_name().to_str().and_then(engine_of));
+        }
+        engines.sort();
+        Ok(engines)
+    }
+
+    pub(crate) fn file_path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether the file of this name is still the one that is open as `file`.
+    pub(crate) fn still_has(&self, name: &str, file: BorrowedFd<'_>) -> bool {
+        let named = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
+        let open = rustix::fs::fstat(file);
+        named
+            .and_then(|named| Ok((named, open?)))
+            .is_ok_and(|(named, open)| (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino))
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Scope {
+    pub(crate) fn directory_mode(self) -> Mode {
+        Mode::from_raw_mode(if self == Scope::User { 0o700 } else { 0o770 })
+    }
+
+    pub(crate) fn file_mode(self) -> Mode {
+        Mode::from_raw_mode(if self == Scope::User { 0o600 } else { 0o660 })
+    }
+
+    pub(crate) fn group(self) -> Option<Gid> {
+        match self {
+            Scope::User => None,
+            Scope::Group(group) => Some(Gid::from_raw(group)),
+        }
+    }
+
+    /// Why a file or directory that should have this mode is not ours alone, if so.
+    pub(crate) fn distrusts(self, stat: &Stat, mode: Mode) -> Option<String> {
+        let user = rustix::process::geteuid().as_raw();
+        let found = Mode::from_raw_mode(stat.st_mode);
+        match self {
+            Scope::User if stat.st_uid != user => {
+                Some(format!("it belongs to user {}, not {user}", stat.st_uid))
+            }
+            Scope::Group(group) if stat.st_gid != group => {
+                Some(format!("it belongs to group {}, not {group}", stat.st_gid))
+            }
+            _ if found != mode => {
+                Some(format!("its mode is {:o}, not {:o}", found.bits(), mode.bits()))
+            }
+            _ if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                && stat.st_nlink > 1 =>
+            {
+                Some("it has a second name".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives a directory that this process made the group and mode that it is to have.
+    fn adopt(self, path: &Path) -> Result<(), Errno> {
+        rustix::fs::chown(path, None, self.group())?;
+        rustix::fs::chmod(path, self.directory_mode())
+    }
+}
+
+/// The engine whose gate a file is.
+fn engine_of(file_name: &str) -> Option<String> {
+    let mut pieces = file_name.strip_suffix(SUFFIX)?.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+const SUFFIX: &str = ".gate";
+
+/// So that no file name is longer than 255 bytes.
+const LONGEST_NAME: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engine_names_make_file_names() {
+        for engine in ["openssl", "af_alg:cbc-aes-aesni", "../../etc", "a%b", "møtør", "."] {
+            let name = Directory::file_name(engine).unwrap();
+            assert!(!name.contains('/') && !name.starts_with('.'), "{name}");
+            assert_eq!(engine_of(&name).as_deref(), Some(engine));
+        }
+        assert!(Directory::file_name("").is_err());
+        assert!(Directory::file_name(&"x".repeat(81)).is_err());
+        assert_eq!(engine_of("%zz.gate"), None);
+        assert_eq!(engine_of("%c3.gate"), None);
+        assert_eq!(engine_of("%.gate"), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! A gate's shared file: made whole, checked before use, replaced when it is stale.
+//!
+//! - A file is made nameless (`O_TMPFILE`), filled in, and then given its name in one step, so
+//!   nobody ever sees half of one and a crash leaves nothing.
+//! - Whoever has a gate open holds a shared `flock` on its file, which the kernel takes back
+//!   when the process ends in whatever way. So an exclusive `flock` proves that nobody uses a
+//!   file: then one that is damaged, of another version or shape, or from before a reboot is
+//!   removed and made anew. While others use it, it is an error that says what to do.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::directory::Directory;
+use crate::error::GateError;
+use crate::layout::{Layout, header};
+use crate::memory::Memory;
+use crate::options::{Discipline, GateOptions};
+use crate::sys::Mapping;
+use crate::table::Table;
+
+/// A gate's file, open under a shared lock and mapped.
+#[derive(Debug)]
+pub(crate) struct GateFile {
+    pub(crate) table: Table<Mapping>,
+    /// Holds the lock; locks of the processes that share it by fork last as long as theirs.
+    _lock: OwnedFd,
+}
+
+impl GateFile {
+    /// Opens an engine's gate in the given shape, making or replacing its file if need be.
+    pub(crate) fn open(
+        directory: &Directory,
+        engine: &str,
+        layout: Layout,
+    ) -> Result<GateFile, GateError> {
+        let name = Directory::file_name(engine)?;
+        for _ in 0..ATTEMPTS {
+            let Some(file) = open_named(directory, engine, &name)? else {
+                match create(directory, engine, &name, layout)? {
+                    Some(gate) => return Ok(gate),
+                    None => continue,
+                }
+            };
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+                // Somebody is replacing it.
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            }
+            if !directory.still_has(&name, file.as_fd()) {
+                continue;
+            }
+            let problem = match read(&file) {
+                Ok(table) if table.layout == layout => return Ok(GateFile { table, _lock: file }),
+                Ok(table) => GateError::Differs {
+                    engine: engine.to_owned(),
+                    theirs: describe(&table.layout),
+                    ours: describe(&layout),
+                },
+                Err(reason) => GateError::Damaged { path: directory.file_path(&name), reason },
+            };
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                return Err(problem);
+            }
+            if directory.still_has(&name, file.as_fd()) {
+                remove(directory, engine, &name)?;
+            }
+        }
+        Err(system("opening the file", engine)(Errno::TIMEDOUT))
+    }
+
+    /// Opens an engine's gate as it is; `None` if there is none.
+    pub(crate) fn open_existing(
+        directory: &Directory,
+        engine: &str,
+    ) -> Result<Option<GateFile>, GateError> {
+        let name = Directory::file_name(engine)?;
+        let Some(file) = open_named(directory, engine, &name)? else { return Ok(None) };
+        rustix::fs::flock(&file, FlockOperation::LockShared)
+            .map_err(system("locking the file", engine))?;
+        let damaged = |reason| GateError::Damaged { path: directory.file_path(&name), reason };
+        let table = read(&file).map_err(damaged)?;
+        Ok(Some(GateFile { table, _lock: file }))
+    }
+
+    /// Removes an engine's gate, whatever state it is in, and sends those who wait at it to the
+    /// next. Returns whether there was one.
+    pub(crate) fn reset(directory: &Directory, engine: &str) -> Result<bool, GateError> {
+        let name = Directory::file_name(engine)?;
+        let old = GateFile::open_existing(directory, engine);
+        let found = match &old {
+            Ok(None) => return Ok(false),
+            Err(GateError::Damaged { .. }) | Ok(Some(_)) => true,
+            Err(_) => return old.map(|_| false),
+        };
+        remove(directory, engine, &name)?;
+        if let Ok(Some(old)) = old {
+            old.table.retire();
+        }
+        Ok(found)
+    }
+}
+
+/// Opens the file and checks whose it is; `None` if it is not there.
+fn open_named(
+    directory: &Directory,
+    engine: &str,
+    name: &str,
+) -> Result<Option<OwnedFd>, GateError> {
+    let distrust =
+        |reason: String| GateError::Untrusted { path: directory.file_path(name), reason };
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(distrust("it is a symbolic link".into())),
+        Err(Errno::ISDIR | Errno::NXIO) => return Err(distrust("it is no file".into())),
+        Err(Errno::ACCESS) => return Err(distrust("it may not be opened".into())),
+        Err(cause) => return Err(system("opening the file", engine)(cause)),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(system("reading the file's owner", engine))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(distrust("it is no file".into()));
+    }
+    match directory.scope.distrusts(&stat, directory.scope.file_mode()) {
+        Some(reason) => Err(distrust(reason)),
+        None => Ok(Some(file)),
+    }
+}
+
+/// Makes the file; `None` if somebody else was faster.
+fn create(
+    directory: &Directory,
+    engine: &str,
+    name: &str,
+    layout: Layout,
+) -> Result<Option<GateFile>, GateError> {
+    let mode = directory.scope.file_mode();
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let fail = |cause: Errno| GateError::Directory {
+        engine: engine.to_owned(),
+        path: directory.file_path(""),
+        cause: cause.into(),
+    };
+    let file = rustix::fs::openat(directory, ".", flags, mode).map_err(fail)?;
+    rustix::fs::fchown(&file, None, directory.scope.group())
+        .and_then(|()| rustix::fs::fchmod(&file, mode))
+        .map_err(system("setting the file's mode", engine))?;
+    let length = (layout.words() * size_of::<u64>()) as u64;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length).map_err(fail)?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)
+        .map_err(system("locking the file", engine))?;
+    let memory =
+        Mapping::new(file.as_fd(), layout.words()).map_err(system("mapping the file", engine))?;
+    let [boot, more_boot] = boot().map_err(unreadable(engine))?;
+    let lease = layout.lease.map_or(0, |lease| lease.as_nanos() as u64);
+    memory.store(header::VERSION, VERSION);
+    memory.store(header::QUEUES, layout.queues as u64);
+    memory.store(header::PERMITS, layout.permits as u64);
+    memory.store(header::PLACES, layout.places as u64);
+    memory.store(header::LEASE, lease);
+    memory.store(header::BOOT, boot);
+    memory.store(header::BOOT + 1, more_boot);
+    memory.store(header::NAMESPACE, namespace().map_err(unreadable(engine))?);
+    memory.store(header::MAGIC, MAGIC);
+    let nameless = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    match rustix::fs::linkat(CWD, nameless, directory, name, AtFlags::SYMLINK_FOLLOW) {
+        Ok(()) => Ok(Some(GateFile { table: Table { memory, layout }, _lock: file })),
+        Err(Errno::EXIST) => Ok(None),
+        Err(cause) => Err(system("naming the file", engine)(cause)),
+    }
+}
+
+/// Maps a file and reads its shape; the error says why it is no gate of this version.
+fn read(file: &OwnedFd) -> Result<Table<Mapping>, String> {
+    let stat = rustix::fs::fstat(file).map_err(|cause| cause.to_string())?;
+    let length = usize::try_from(stat.st_size).unwrap_or(0);
+    let words = length / size_of::<u64>();
+    if !(header::SEATS[2] + 1..=LARGEST).contains(&words) {
+        return Err(format!("its length of {length} bytes is wrong"));
+    }
+    let memory = Mapping::new(file.as_fd(), words).map_err(|cause| cause.to_string())?;
+    if memory.load(header::MAGIC) != MAGIC {
+        return Err("it is no gate".into());
+    }
+    let version = memory.load(header::VERSION);
+    if version != VERSION {
+        return Err(format!("it has version {version}, and this program has {VERSION}"));
+    }
+    let this_boot = boot().map_err(|cause| cause.to_string())?;
+    if [memory.load(header::BOOT), memory.load(header::BOOT + 1)] != this_boot {
+        return Err("it is from before the last start of the system".into());
+    }
+    if memory.load(header::NAMESPACE) != namespace().map_err(|cause| cause.to_string())? {
+        return Err("its processes are in another container (process id namespace)".into());
+    }
+    let number = |at| usize::try_from(memory.load(at)).unwrap_or(usize::MAX);
+    let lease = Some(memory.load(header::LEASE)).filter(|&lease| lease > 0);
+    let layout = Layout {
+        queues: number(header::QUEUES),
+        permits: number(header::PERMITS),
+        places: number(header::PLACES),
+        lease: lease.map(Duration::from_nanos),
+    };
+    let sensible = (1..=crate::options::LISTS).contains(&layout.queues)
+        && (1..=GateOptions::MAX_PERMITS).contains(&layout.permits)
+        && layout.places <= GateOptions::MAX_PLACES
+        && layout.places.is_power_of_two();
+    if !sensible || layout.words() * size_of::<u64>() != length {
+        return Err("its length and its header do not agree".into());
+    }
+    Ok(Table { memory, layout })
+}
+
+fn remove(directory: &Directory, engine: &str, name: &str) -> Result<(), GateError> {
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(cause) => Err(system("removing the file", engine)(cause)),
+    }
+}
+
+fn describe(layout: &Layout) -> String {
+    let Layout { queues, permits, places, lease } = layout;
+    let discipline = Discipline::of(layout);
+    let lease = lease.map_or("no lease".into(), |lease| format!("a lease of {lease:?}"));
+    format!("{discipline}, {} permits, {} places and {lease}", queues * permits, queues * places)
+}
+
+/// A lease as the file can keep it: in whole nanoseconds, from 1 up to some 292 years.
+pub(crate) fn whole_lease(lease: Duration) -> Duration {
+    lease.clamp(Duration::from_nanos(1), Duration::from_nanos(i64::MAX as u64))
+}
+
+/// The random number of this start of the system.
+fn boot() -> io::Result<[u64; 2]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let number = u128::from_str_radix(&text.trim().replace('-', ""), 16)
+        .map_err(|_| io::Error::other("/proc/sys/kernel/random/boot_id holds no number"))?;
+    Ok([(number >> 64) as u64, number as u64])
+}
+
+/// The process id namespace: process ids of another one mean nothing here.
+fn namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
+}
+
+fn system(doing: &'static str, engine: &str) -> impl Fn(Errno) -> GateError {
+    move |cause| GateError::System { doing, engine: engine.to_owned(), cause: cause.into() }
+}
+
+fn unreadable(engine: &str) -> impl Fn(io::Error) -> GateError {
+    move |cause| GateError::System { doing: "reading /proc", engine: engine.to_owned(), cause }
+}
+
+/// `EVENGATE`.
+const MAGIC: u64 = u64::from_be_bytes(*b"EVENGATE");
+
+/// Of the layout and the algorithm. A process of another version never joins.
+const VERSION: u64 = 1;
+
+/// In words: 64 MiB.
+const LARGEST: usize = 8 << 20;
+
+/// How often opening is tried while others replace the file.
+const ATTEMPTS: usize = 200;

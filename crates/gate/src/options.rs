@@ -1,0 +1,169 @@
+//! How a gate is to be.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::GateError;
+use crate::layout::Layout;
+
+/// How a gate is to be. All processes that meet at a gate want it alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateOptions {
+    /// The engine that the gate stands before: its name names the gate. 1 to 80 bytes.
+    pub engine: String,
+    /// How many sessions the engine serves at once: 1 to [`GateOptions::MAX_PERMITS`]. The
+    /// discipline `lists` has one for each of its lists instead.
+    pub permits: usize,
+    /// In which order processes are admitted.
+    pub discipline: Discipline,
+    /// Which processes meet.
+    pub scope: Scope,
+    /// How long a process may be stopped (`SIGSTOP`) while it holds a permit or is the next to
+    /// get one, before its place is given on. A holder that is then continued still uses the
+    /// engine, so for a while there may be one session too many. `None`, the default, waits for
+    /// as long as it takes.
+    pub lease: Option<Duration>,
+    /// How many processes can wait: 2 to [`GateOptions::MAX_PLACES`], rounded up to a power of
+    /// two. In the discipline `lists`, in all lists together.
+    pub places: usize,
+    /// Where shared memory is, instead of `/dev/shm`; for tests and unusual systems.
+    pub directory: Option<PathBuf>,
+}
+
+impl GateOptions {
+    /// The most permits that a gate can have.
+    pub const MAX_PERMITS: usize = 1024;
+    /// The most places that a gate can have.
+    pub const MAX_PLACES: usize = 65_536;
+
+    /// A gate for one user's processes, `fifo`, with 8,192 places and no lease.
+    pub fn new(engine: impl Into<String>, permits: usize) -> GateOptions {
+        GateOptions {
+            engine: engine.into(),
+            permits,
+            discipline: Discipline::Fifo,
+            scope: Scope::User,
+            lease: None,
+            places: 8192,
+            directory: None,
+        }
+    }
+
+    /// The shape of the shared file; `None` for a gate that is off.
+    pub(crate) fn layout(&self) -> Result<Option<Layout>, GateError> {
+        let bounds = [
+            ("permits", self.permits, 1, GateOptions::MAX_PERMITS),
+            ("places", self.places, 2, GateOptions::MAX_PLACES),
+        ];
+        for (what, given, least, most) in bounds {
+            if !(least..=most).contains(&given) {
+                return Err(GateError::Bounds { what, given, most });
+            }
+        }
+        let (queues, permits) = match self.discipline {
+            Discipline::None => return Ok(None),
+            Discipline::Fifo => (1, self.permits),
+            Discipline::Lists => (LISTS, 1),
+        };
+        let places = (self.places / queues).max(2).next_power_of_two();
+        Ok(Some(Layout { queues, permits, places, lease: self.lease }))
+    }
+}
+
+/// In which order processes are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Discipline {
+    /// One queue in order of arrival, for as many permits as the engine has contexts. No
+    /// permit is idle while somebody waits.
+    #[default]
+    Fifo,
+    /// The control lists of the UltraSPARC paper: a process joins list number *process id mod
+    /// 64*, and only the head of each list runs. A list may be idle while another has a queue.
+    Lists,
+    /// No gate: everybody runs at once.
+    None,
+}
+
+impl Discipline {
+    /// Every discipline, the default first.
+    pub const ALL: &'static [Discipline] = &[Discipline::Fifo, Discipline::Lists, Discipline::None];
+
+    /// The name by which `--gate` selects it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Discipline::Fifo => "fifo",
+            Discipline::Lists => "lists",
+            Discipline::None => "none",
+        }
+    }
+
+    /// The discipline of a file that has so many queues.
+    pub(crate) fn of(layout: &Layout) -> Discipline {
+        if layout.queues == LISTS { Discipline::Lists } else { Discipline::Fifo }
+    }
+}
+
+impl fmt::Display for Discipline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Discipline {
+    type Err = UnknownDiscipline;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDiscipline> {
+        let mut all = Discipline::ALL.iter().copied();
+        all.find(|discipline| discipline.name() == name)
+            .ok_or_else(|| UnknownDiscipline(name.to_owned()))
+    }
+}
+
+/// A name that is no discipline's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown gate discipline `{0}`: it is `fifo`, `lists` or `none`")]
+pub struct UnknownDiscipline(pub String);
+
+/// Which processes meet at a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Those of the effective user. Nobody else can join, read or wedge it.
+    #[default]
+    User,
+    /// Those of all members of this group (a group id). The members trust one another.
+    Group(u32),
+}
+
+/// How many control lists there are.
+pub(crate) const LISTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        for &discipline in Discipline::ALL {
+            assert_eq!(discipline.name().parse(), Ok(discipline));
+        }
+        assert!("lifo".parse::<Discipline>().is_err());
+    }
+
+    #[test]
+    fn numbers_are_bounded() {
+        let fine = GateOptions::new("module", 3);
+        assert_eq!(fine.layout().unwrap().unwrap().permits, 3);
+        assert!(GateOptions { permits: 0, ..fine.clone() }.layout().is_err());
+        assert!(GateOptions { permits: 1025, ..fine.clone() }.layout().is_err());
+        assert!(GateOptions { places: usize::MAX, ..fine.clone() }.layout().is_err());
+        let lists = GateOptions { discipline: Discipline::Lists, ..fine.clone() };
+        let layout = lists.layout().unwrap().unwrap();
+        assert_eq!((layout.queues, layout.permits, layout.places), (64, 1, 128));
+        let none = GateOptions { discipline: Discipline::None, ..fine };
+        assert_eq!(none.layout().unwrap(), None);
+    }
+}

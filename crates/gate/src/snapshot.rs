@@ -1,0 +1,154 @@
+//! Who is at the gate now.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::directory::Directory;
+use crate::error::GateError;
+use crate::file::GateFile;
+use crate::gate::Gate;
+use crate::identity::{Fate, Identity};
+use crate::layout::{Layout, Record, Tagged};
+use crate::memory::Memory;
+use crate::options::{Discipline, Scope};
+use crate::sys::Mapping;
+use crate::table::{Standing, Table};
+
+/// A gate as it was at one moment. Processes come and go while it is read, so it need not be
+/// the same moment for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The engine that the gate stands before.
+    pub engine: String,
+    /// The shared file.
+    pub path: PathBuf,
+    /// In which order it admits.
+    pub discipline: Discipline,
+    /// How many it admits at once, in all queues together.
+    pub permits: usize,
+    /// How long a process may be stopped before its place is given on.
+    pub lease: Option<Duration>,
+    /// Who holds permits.
+    pub holders: Vec<Presence>,
+    /// Who waits: queue by queue, in each in order of arrival.
+    pub waiters: Vec<Presence>,
+}
+
+/// A thread at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// Its process' id.
+    pub process: u32,
+    /// Its own id, `gettid(2)`.
+    pub thread: u32,
+    /// Its queue: for `lists`, process id mod 64; else 0.
+    pub queue: usize,
+    /// What has become of its process.
+    pub condition: Condition,
+    /// How long it has held its permit, or waited.
+    pub time: Duration,
+}
+
+/// What has become of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// It runs or sleeps.
+    Running,
+    /// It is stopped by a signal or a debugger.
+    Stopped,
+    /// It has died and its place will be given on as soon as somebody waits for it.
+    Dead,
+}
+
+impl Gate {
+    /// Who is at this gate now; nobody when the gate is off.
+    ///
+    /// # Errors
+    /// [`GateError`] when the gate was reset and can't be opened again.
+    pub fn snapshot(&self) -> Result<Snapshot, GateError> {
+        let options = self.options();
+        let here = options.directory.as_deref();
+        let found = match options.discipline {
+            Discipline::None => None,
+            _ => snapshot(&options.engine, options.scope, here)?,
+        };
+        Ok(found.unwrap_or_else(|| Snapshot {
+            engine: options.engine.clone(),
+            path: PathBuf::new(),
+            discipline: options.discipline,
+            permits: options.permits,
+            lease: options.lease,
+            holders: Vec::new(),
+            waiters: Vec::new(),
+        }))
+    }
+}
+
+/// Who is at an engine's gate now; `None` if there is no such gate.
+///
+/// # Errors
+/// [`GateError`] when the gate's file can't be read or trusted.
+pub fn snapshot(
+    engine: &str,
+    scope: Scope,
+    directory: Option<&Path>,
+) -> Result<Option<Snapshot>, GateError> {
+    let directory = Directory::open(engine, scope, directory)?;
+    let path = directory.file_path(&Directory::file_name(engine)?);
+    let found = GateFile::open_existing(&directory, engine)?;
+    Ok(found.map(|file| take(&file.table, engine, path)))
+}
+
+/// The engines of all gates that there are, whatever state they are in.
+///
+/// # Errors
+/// [`GateError`] when the directory can't be read or trusted.
+pub fn list_gates(scope: Scope, directory: Option<&Path>) -> Result<Vec<String>, GateError> {
+    let all = "(all)";
+    let listed = Directory::open(all, scope, directory)?.engines();
+    listed.map_err(|cause: io::Error| GateError::System {
+        doing: "listing the files",
+        engine: all.into(),
+        cause,
+    })
+}
+
+fn take(table: &Table<Mapping>, engine: &str, path: PathBuf) -> Snapshot {
+    let layout @ Layout { queues, permits, places, lease } = table.layout;
+    let (mut holders, mut waiters) = (Vec::new(), Vec::new());
+    for queue in 0..queues {
+        for permit in 0..permits {
+            let word = Tagged(table.memory.load(layout.permit(queue, permit)));
+            let record = layout.permit_record(queue, permit);
+            holders.extend(word.who().map(|who| presence(table, queue, who, record)));
+        }
+        let head = table.memory.load(layout.head(queue));
+        for position in (0..places as u64).map(|place| head.wrapping_add(place)) {
+            let record = layout.place_record(queue, position);
+            match table.standing(queue, position) {
+                Standing::Waiting(who) => waiters.push(presence(table, queue, who, record)),
+                Standing::Past => {}
+                Standing::Vacant | Standing::Ahead => break,
+            }
+        }
+    }
+    let (engine, discipline) = (engine.to_owned(), Discipline::of(&layout));
+    Snapshot { engine, path, discipline, permits: queues * permits, lease, holders, waiters }
+}
+
+fn presence(table: &Table<Mapping>, queue: usize, who: Identity, record: Record) -> Presence {
+    let since = table.memory.load(record.since());
+    Presence {
+        process: who.process(),
+        thread: table.memory.load(record.thread()) as u32,
+        queue,
+        condition: match who.fate() {
+            Fate::Running => Condition::Running,
+            Fate::Stopped => Condition::Stopped,
+            Fate::Dead => Condition::Dead,
+        },
+        time: Duration::from_nanos(table.memory.now().saturating_sub(since)),
+    }
+}

@@ -1,0 +1,159 @@
+//! Shared memory and futexes: the gate's only unsafe code.
+#![allow(unsafe_code)]
+
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::fs::Timespec;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::identity::{Fate, Identity};
+use crate::memory::Memory;
+
+/// A file of 64-bit words, shared with every process that maps it.
+///
+/// Other processes write to it at any time, so its words are only ever reached as atomics and
+/// nothing in it is believed before it is checked. The file's space is allocated when it is
+/// made, so that a full file system shows there and not as a signal here; only someone who may
+/// write to the file could shorten it under its users.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    words: NonNull<AtomicU64>,
+    count: usize,
+}
+
+// SAFETY: a mapping is memory that no thread owns; it is reached through atomics only, and
+// unmapped by whoever drops the one `Mapping` that stands for it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `&Mapping` gives out only `&AtomicU64`, which is `Sync`.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `count` words of a file, which must be that long.
+    pub(crate) fn new(file: BorrowedFd<'_>, count: usize) -> rustix::io::Result<Mapping> {
+        let length = count * size_of::<u64>();
+        // SAFETY: a null address lets the kernel choose one where nothing is mapped, so no
+        // existing memory is touched. The mapping starts at a page, which is aligned for a
+        // word, and lives until `drop`.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        }?;
+        let words = NonNull::new(start.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Mapping { words, count })
+    }
+
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `words` starts a live, readable and writable mapping of `count` words, for as
+        // long as `self` lives (`new`, `drop`). Any bit pattern is an `AtomicU64`, and its
+        // interior may change at any time.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.count) }
+    }
+
+    /// The low half of a word, which is what a futex is.
+    fn futex(&self, at: usize) -> &AtomicU32 {
+        let halves = std::ptr::from_ref(&self.words()[at]).cast::<AtomicU32>();
+        let low = usize::from(cfg!(target_endian = "big"));
+        // SAFETY: a word has two halves, aligned for `AtomicU32`, and lives as long as `self`.
+        // The reference only tells the kernel the address; no code here reads or writes
+        // through it, so no two sizes of atomic access meet.
+        unsafe { &*halves.add(low) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let length = self.count * size_of::<u64>();
+        // SAFETY: `new` mapped exactly this range, nothing else unmaps it, and every reference
+        // into it borrows from `self`. It can't fail for a range that is mapped.
+        let _ = unsafe { rustix::mm::munmap(self.words.as_ptr().cast(), length) };
+    }
+}
+
+impl Memory for Mapping {
+    fn load(&self, at: usize) -> u64 {
+        self.words()[at].load(Ordering::SeqCst)
+    }
+
+    fn store(&self, at: usize, value: u64) {
+        self.words()[at].store(value, Ordering::SeqCst);
+    }
+
+    fn note(&self, at: usize, value: u64) {
+        self.words()[at].store(value, Ordering::Relaxed);
+    }
+
+    fn exchange(&self, at: usize, old: u64, new: u64) -> bool {
+        self.words()[at].compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn increment(&self, at: usize) {
+        self.words()[at].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn sleep(&self, at: usize, seen: u64, limit: Duration) -> bool {
+        let limit = Timespec {
+            tv_sec: limit.as_secs().cast_signed(),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        let slept = futex::wait(self.futex(at), SHARED, seen as u32, Some(&limit));
+        slept == Err(rustix::io::Errno::TIMEDOUT)
+    }
+
+    fn wake(&self, at: usize) -> bool {
+        futex::wake(self.futex(at), SHARED, 1).is_ok_and(|woken| woken > 0)
+    }
+
+    fn fate(&self, who: Identity) -> Fate {
+        who.fate()
+    }
+
+    fn now(&self) -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    }
+}
+
+/// Not private to a process.
+const SHARED: futex::Flags = futex::Flags::empty();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    fn mapping() -> Mapping {
+        let file = rustix::fs::memfd_create("words", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 4096).unwrap();
+        Mapping::new(file.as_fd(), 512).unwrap()
+    }
+
+    #[test]
+    fn a_bell_wakes_one_sleeper() {
+        let mapping = mapping();
+        let long = Duration::from_secs(60);
+        // A bell that has rung since it was read is not slept on.
+        mapping.store(7, 1 << 32 | 5);
+        assert!(!mapping.sleep(7, 4, long));
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| mapping.sleep(7, 1 << 32 | 5, long));
+            mapping.increment(7);
+            while !sleeper.is_finished() {
+                mapping.wake(7);
+            }
+            assert!(!sleeper.join().unwrap());
+        });
+        assert!(!mapping.wake(7));
+        assert!(mapping.sleep(7, 6, Duration::from_millis(1)));
+    }
+}
