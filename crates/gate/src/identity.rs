@@ -1,7 +1,8 @@
 //! Who stands at the gate: a process that can be told from every other, in 48 bits.
 
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 
 /// A process: its id (22 bits, Linux' limit) and when it started (the low 26 bits of the clock
 /// ticks since boot, which come round after 7.7 days).
@@ -24,10 +25,9 @@ impl Identity {
     }
 
     /// This process, from `/proc/self/stat`.
-    pub(crate) fn of_this_process() -> std::io::Result<Identity> {
-        let stat = fs::read("/proc/self/stat")?;
-        let stat = Stat::parse(&stat)
-            .ok_or_else(|| std::io::Error::other("/proc/self/stat is not as proc(5) has it"))?;
+    pub(crate) fn of_this_process() -> io::Result<Identity> {
+        let stat = Stat::read("self")?
+            .ok_or_else(|| io::Error::other("/proc/self/stat is not as proc(5) has it"))?;
         Ok(Identity::new(std::process::id(), stat.start))
     }
 
@@ -50,10 +50,10 @@ impl Identity {
     /// running for as long as its id is in use: better a late hand-over than a false one.
     pub(crate) fn fate(self) -> Fate {
         let process = self.process();
-        let Some(stat) = fs::read(format!("/proc/{process}/stat")).ok() else {
+        let Ok(stat) = Stat::read(process) else {
             return if is_id_in_use(process) { Fate::Running } else { Fate::Dead };
         };
-        match Stat::parse(&stat) {
+        match stat {
             None => Fate::Running,
             Some(stat) if Identity::new(process, stat.start) != self => Fate::Dead,
             // A process whose first thread has ended looks like a zombie while others run on.
@@ -89,6 +89,13 @@ struct Stat {
 }
 
 impl Stat {
+    /// `None` when the line is not as proc(5) has it.
+    fn read(process: impl fmt::Display) -> io::Result<Option<Stat>> {
+        let mut line = [0; LONGEST_LINE];
+        let length = File::open(format!("/proc/{process}/stat"))?.read(&mut line)?;
+        Ok(Stat::parse(&line[..length]))
+    }
+
     fn parse(line: &[u8]) -> Option<Stat> {
         // The second field is the program's name in parentheses and may hold any byte.
         let name_end = line.iter().rposition(|&byte| byte == b')')?;
@@ -108,6 +115,9 @@ fn is_id_in_use(process: u32) -> bool {
         .and_then(rustix::process::Pid::from_raw)
         .is_some_and(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
 }
+
+/// 52 numbers of at most 21 bytes with their spaces, and a name of at most 64.
+const LONGEST_LINE: usize = 1280;
 
 const PROCESS_BITS: u32 = 22;
 const START_BITS: u32 = 26;
@@ -138,8 +148,8 @@ mod tests {
     #[test]
     fn a_killed_process_is_dead_before_its_parent_asks() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let stat = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
-        let identity = Identity::new(child.id(), Stat::parse(&stat).unwrap().start);
+        let start = Stat::read(child.id()).unwrap().unwrap().start;
+        let identity = Identity::new(child.id(), start);
         assert_ne!(identity.fate(), Fate::Dead);
         child.kill().unwrap();
         while identity.fate() != Fate::Dead {

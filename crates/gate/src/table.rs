@@ -91,7 +91,7 @@ impl<M: Memory> Table<M> {
                     dozes = 0;
                 }
                 Attempt::Wait if patient => {
-                    self.doze(queue, position, seen, dozes == 0)?;
+                    self.doze(queue, position, me.who, seen, dozes == 0)?;
                     dozes += 1;
                 }
                 Attempt::Wait => {
@@ -149,7 +149,7 @@ impl<M: Memory> Table<M> {
                 }
                 // The waiter of the lap before is still here; perhaps it is only its body.
                 Standing::Ahead if !looked => {
-                    self.look()?;
+                    self.look(me.who)?;
                     looked = true;
                 }
                 Standing::Ahead => return Err(Refusal::Full),
@@ -328,7 +328,7 @@ mod tests {
                 let _ = table.prompt(queue);
                 table.stand_down(queue, round);
             }
-            let _ = table.look();
+            let _ = table.look(Identity::new(1, 1));
         }
         table.retire();
     }

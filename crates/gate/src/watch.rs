@@ -25,6 +25,7 @@ impl<M: Memory> Table<M> {
         &self,
         queue: usize,
         position: u64,
+        me: Identity,
         seen: u64,
         first: bool,
     ) -> Result<(), Refusal> {
@@ -39,28 +40,30 @@ impl<M: Memory> Table<M> {
             self.memory.sleep(self.layout.bell(queue, position), seen, remaining);
             Ok(())
         } else if self.memory.exchange(header::LOOKED, looked, self.memory.now()) {
-            self.look()
+            self.look(me)
         } else {
             Ok(())
         }
     }
 
-    /// Gives on what dead processes, and those stopped for longer than the lease, hold.
-    pub(crate) fn look(&self) -> Result<(), Refusal> {
+    /// Gives on what dead processes, and those stopped for longer than the lease, hold. `me`
+    /// is who looks.
+    pub(crate) fn look(&self, me: Identity) -> Result<(), Refusal> {
         let now = self.memory.now();
         for queue in 0..self.layout.queues {
             for permit in 0..self.layout.permits {
                 let at = self.layout.permit(queue, permit);
                 let word = Tagged(self.memory.load(at));
                 let record = self.layout.permit_record(queue, permit);
-                if word.who().is_some_and(|who| self.has_gone(who, record, now)) {
+                if word.who().is_some_and(|who| who != me && self.has_gone(who, record, now)) {
                     self.memory.exchange(at, word.0, Tagged::new(None, word.tag()).0);
                 }
             }
             loop {
                 let head = self.advance(queue)?;
                 let Standing::Waiting(who) = self.standing(queue, head) else { break };
-                if !self.has_gone(who, self.layout.place_record(queue, head), now) {
+                let record = self.layout.place_record(queue, head);
+                if who == me || !self.has_gone(who, record, now) {
                     break;
                 }
                 self.clear_place(queue, head, who);
@@ -69,7 +72,7 @@ impl<M: Memory> Table<M> {
         }
         for seat in header::SEATS {
             let sitter = self.memory.load(seat);
-            if sitter == VACANT || !self.sits(sitter) {
+            if sitter == VACANT || !self.sits(sitter, me) {
                 self.memory.exchange(seat, sitter, VACANT);
                 self.nominate();
             }
@@ -110,15 +113,15 @@ impl<M: Memory> Table<M> {
     /// The seat that a waiter has or now takes. Who comes `first` takes one in any case.
     fn take_seat(&self, queue: usize, position: u64, first: bool) -> Option<usize> {
         let me = sitter(queue, position);
-        if first {
-            let seat = (position % header::SEATS.len() as u64) as usize;
-            self.memory.store(header::SEATS[seat], me);
-            return Some(seat);
-        }
-        header::SEATS.iter().position(|&seat| {
-            let sitter = self.memory.load(seat);
-            sitter == me || sitter == VACANT && self.memory.exchange(seat, VACANT, me)
-        })
+        let mut seats = header::SEATS.iter();
+        let mine = seats.position(|&seat| self.memory.load(seat) == me);
+        let mut seats = header::SEATS.iter();
+        mine.or_else(|| seats.position(|&seat| self.memory.exchange(seat, VACANT, me))).or_else(
+            || {
+                let seat = (position % header::SEATS.len() as u64) as usize;
+                first.then(|| self.memory.store(header::SEATS[seat], me)).map(|()| seat)
+            },
+        )
     }
 
     /// Wakes a waiter that has no seat, so that it takes a vacant one: the last of a queue.
@@ -140,14 +143,14 @@ impl<M: Memory> Table<M> {
     }
 
     /// Whether a seat's waiter is still there.
-    fn sits(&self, sitter: u64) -> bool {
+    fn sits(&self, sitter: u64, me: Identity) -> bool {
         let (queue, position) = ((sitter >> QUEUE_SHIFT) as usize, sitter & POSITION_MASK);
         let Some(position) = position.checked_sub(1) else { return false };
         if queue >= self.layout.queues {
             return false;
         }
         match self.standing(queue, position) {
-            Standing::Waiting(who) => self.memory.fate(who) == Fate::Running,
+            Standing::Waiting(who) => who == me || self.memory.fate(who) == Fate::Running,
             _ => false,
         }
     }

@@ -15,7 +15,8 @@ fn threads_take_turns_and_may_hold_several_permits() {
     let second = gate.enter().unwrap();
     assert!(gate.try_enter().unwrap().is_none());
     std::thread::scope(|scope| {
-        let waiters: Vec<_> = (0..4).map(|_| scope.spawn(|| gate.enter().unwrap())).collect();
+        let waiters: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| gate.enter().unwrap().arrival())).collect();
         while gate.snapshot().unwrap().waiters.len() < 4 {
             std::thread::yield_now();
         }
@@ -27,7 +28,7 @@ fn threads_take_turns_and_may_hold_several_permits() {
         assert!(snapshot.waiters.iter().all(|waiter| waiter.thread != snapshot.holders[0].thread));
         drop((first, second));
         let mut arrivals: Vec<u64> =
-            waiters.into_iter().map(|waiter| waiter.join().unwrap().arrival()).collect();
+            waiters.into_iter().map(|waiter| waiter.join().unwrap()).collect();
         arrivals.sort_unstable();
         arrivals.dedup();
         assert_eq!(arrivals.len(), 4);
@@ -68,14 +69,14 @@ fn a_full_queue_is_a_clear_error() {
     let gate = Gate::open(GateOptions { places: 2, ..options(&directory, 1) }).unwrap();
     let permit = gate.enter().unwrap();
     std::thread::scope(|scope| {
-        let waiters = [(); 2].map(|()| scope.spawn(|| gate.enter().unwrap()));
+        let waiters = [(); 2].map(|()| scope.spawn(|| drop(gate.enter().unwrap())));
         while gate.snapshot().unwrap().waiters.len() < 2 {
             std::thread::yield_now();
         }
         let error = gate.enter().unwrap_err();
         assert!(matches!(error, GateError::Full { places: 2, .. }), "{error}");
         drop(permit);
-        waiters.into_iter().for_each(|waiter| drop(waiter.join().unwrap()));
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     });
     drop(gate.enter().unwrap());
 }
