@@ -9,6 +9,7 @@ mod machine;
 pub mod measure;
 pub mod messages;
 mod process;
+pub mod processes;
 mod statistics;
 mod sys;
 pub mod tree;

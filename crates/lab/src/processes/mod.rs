@@ -1,0 +1,22 @@
+//! Many processes that want one engine at once, with and without the gate: the experiment of
+//! the UltraSPARC paper.
+//!
+//! N processes are forked; each opens the engine, passes the gate, encrypts its messages and
+//! ends. What counts is the throughput of all from the first fork to the end of the last. The
+//! disciplines take turns within each round, so that whatever else the machine does meets them
+//! alike; `none` is the rival.
+
+mod chart;
+mod command;
+mod error;
+mod options;
+mod report;
+mod run;
+mod sys;
+mod worker;
+
+pub use command::Command;
+pub use error::ProcessesError;
+pub use options::ProcessesOptions;
+pub use report::{ProcessesReport, Row, Skipped};
+pub use run::run;

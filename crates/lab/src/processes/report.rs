@@ -1,0 +1,236 @@
+//! What the benchmark found.
+
+use std::fmt;
+use std::time::Duration;
+
+use evener_gate::Discipline;
+use serde::Serialize;
+
+use super::{ProcessesOptions, chart};
+
+/// What the benchmark found. Its JSON is the document that `--json` prints, its
+/// [`Display`](fmt::Display) a table.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ProcessesReport {
+    /// The kernel, the machine's architecture and how many threads run at once.
+    pub machine: String,
+    /// The cipher.
+    pub cipher: String,
+    /// How many messages each process encrypted.
+    pub messages: usize,
+    /// The length of a message, in bytes.
+    pub length: usize,
+    /// How many runs were averaged.
+    pub rounds: usize,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// Which engines took no part, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Some number of processes on one engine under one discipline: means over the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// The engine's name.
+    pub engine: String,
+    /// `none`, `lists` or `fifo`.
+    pub discipline: &'static str,
+    /// How many `fifo` admitted at once.
+    pub permits: usize,
+    /// How many processes.
+    pub processes: usize,
+    /// All processes' bytes over the time from the first fork to the end of the last process,
+    /// in millions of bytes a second.
+    pub mb_per_s: f64,
+    /// The standard deviation of that over the rounds.
+    pub mb_per_s_deviation: f64,
+    /// Of all processes together, voluntary and not.
+    pub context_switches: f64,
+    /// The time at the gate, in milliseconds: the median over all processes.
+    pub wait_ms_p50: f64,
+    /// And the 99th percentile.
+    pub wait_ms_p99: f64,
+    /// Jain's index of the rate (bytes over time) at which each process was served from its
+    /// admission to its end: 1 when all were served alike.
+    pub jain: f64,
+}
+
+/// An engine that took no part.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Its name.
+    pub engine: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What one run took; times in seconds, one for each process.
+#[derive(Clone, Debug)]
+pub(super) struct Measurement {
+    pub(super) elapsed: Duration,
+    /// Of each process.
+    pub(super) bytes: f64,
+    pub(super) context_switches: u64,
+    pub(super) waited: Vec<f64>,
+    pub(super) worked: Vec<f64>,
+}
+
+impl ProcessesReport {
+    pub(super) fn new(options: &ProcessesOptions) -> ProcessesReport {
+        let system = rustix::system::uname();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        ProcessesReport {
+            machine: format!(
+                "{} {} {}, {cores} cores",
+                system.sysname().to_string_lossy(),
+                system.release().to_string_lossy(),
+                system.machine().to_string_lossy()
+            ),
+            cipher: options.cipher.to_string(),
+            messages: options.messages,
+            length: options.length,
+            rounds: options.rounds,
+            rows: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// The report as an HTML page with a chart for each engine, which needs nothing else.
+    pub fn to_html(&self) -> String {
+        chart::page(self)
+    }
+}
+
+impl Row {
+    pub(super) fn of(
+        engine: &str,
+        discipline: Discipline,
+        permits: usize,
+        processes: usize,
+        measurements: &[Measurement],
+    ) -> Row {
+        let rates: Vec<f64> = measurements
+            .iter()
+            .map(|run| run.bytes * processes as f64 / run.elapsed.as_secs_f64() / 1e6)
+            .collect();
+        let mb_per_s = mean(&rates);
+        let squares: Vec<f64> = rates.iter().map(|rate| (rate - mb_per_s).powi(2)).collect();
+        let switches: Vec<f64> =
+            measurements.iter().map(|run| run.context_switches as f64).collect();
+        let fairness: Vec<f64> = measurements
+            .iter()
+            .map(|run| jain(run.worked.iter().map(|time| run.bytes / time)))
+            .collect();
+        let mut waits: Vec<f64> =
+            measurements.iter().flat_map(|run| run.waited.iter().copied()).collect();
+        waits.sort_by(f64::total_cmp);
+        Row {
+            engine: engine.to_owned(),
+            discipline: discipline.name(),
+            permits,
+            processes,
+            mb_per_s,
+            mb_per_s_deviation: mean(&squares).sqrt(),
+            context_switches: mean(&switches),
+            wait_ms_p50: 1e3 * percentile(&waits, 50),
+            wait_ms_p99: 1e3 * percentile(&waits, 99),
+            jain: mean(&fairness),
+        }
+    }
+}
+
+impl fmt::Display for ProcessesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProcessesReport { machine, cipher, messages, length, rounds, .. } = self;
+        writeln!(f, "{machine}")?;
+        writeln!(
+            f,
+            "{messages} messages of {length} bytes in each process, {cipher}, {rounds} rounds"
+        )?;
+        writeln!(
+            f,
+            "{:<12} {:<10} {:>9} {:>9} {:>7} {:>9} {:>10} {:>10} {:>6}",
+            "engine",
+            "discipline",
+            "processes",
+            "MB/s",
+            "+-",
+            "switches",
+            "wait p50",
+            "wait p99",
+            "jain"
+        )?;
+        for row in &self.rows {
+            writeln!(
+                f,
+                "{:<12} {:<10} {:>9} {:>9.1} {:>7.1} {:>9.0} {:>7.1} ms {:>7.1} ms {:>6.3}",
+                row.engine,
+                row.discipline,
+                row.processes,
+                row.mb_per_s,
+                row.mb_per_s_deviation,
+                row.context_switches,
+                row.wait_ms_p50,
+                row.wait_ms_p99,
+                row.jain
+            )?;
+        }
+        for Skipped { engine, why } in &self.skipped {
+            writeln!(f, "skipped: {engine}: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Jain's fairness index (Jain, Chiu and Hawe, DEC-TR-301, 1984): (Σx)² / (n·Σx²).
+fn jain(rates: impl Iterator<Item = f64>) -> f64 {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for rate in rates {
+        count += 1.0;
+        sum += rate;
+        squares += rate * rate;
+    }
+    if squares == 0.0 { 1.0 } else { sum * sum / (count * squares) }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// The value that `percent` of the sorted values do not exceed.
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_jains() {
+        assert_eq!(jain([2.0; 5].into_iter()), 1.0);
+        // One of four gets all.
+        assert_eq!(jain([1.0, 0.0, 0.0, 0.0].into_iter()), 0.25);
+        assert_eq!(jain(std::iter::empty()), 1.0);
+    }
+
+    #[test]
+    fn rows_are_means_and_percentiles() {
+        let run = |seconds| Measurement {
+            elapsed: Duration::from_secs(seconds),
+            bytes: 1e6,
+            context_switches: seconds,
+            waited: vec![0.001, 0.003],
+            worked: vec![0.5, 0.5],
+        };
+        let row = Row::of("openssl", Discipline::Fifo, 2, 2, &[run(1), run(2)]);
+        assert_eq!((row.mb_per_s, row.mb_per_s_deviation), (1.5, 0.5));
+        assert_eq!((row.context_switches, row.jain), (1.5, 1.0));
+        assert_eq!((row.wait_ms_p50, row.wait_ms_p99), (1.0, 3.0));
+        assert_eq!(percentile(&[], 50), 0.0);
+    }
+}

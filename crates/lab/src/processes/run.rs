@@ -1,0 +1,149 @@
+//! The rounds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use evener_core::{Direction, EngineError};
+use evener_gate::{Discipline, GateOptions};
+
+use super::report::{Measurement, ProcessesReport, Row, Skipped};
+use super::sys::{self, SharedWords};
+use super::worker::Work;
+use super::{ProcessesError, ProcessesOptions};
+
+/// Runs the benchmark. `tell` hears what is being done.
+///
+/// The calling process must have one thread, because it forks.
+///
+/// # Errors
+/// [`ProcessesError`] when no engine is there, or processes can't be started or fail.
+pub fn run(
+    options: &ProcessesOptions,
+    tell: &mut dyn FnMut(&str),
+) -> Result<ProcessesReport, ProcessesError> {
+    let mut report = ProcessesReport::new(options);
+    for engine in &options.engines {
+        let depth = match depth(engine, options) {
+            Ok(depth) => depth,
+            Err(error) if options.engines.len() == 1 => return Err(error.into()),
+            Err(error) => {
+                report.skipped.push(Skipped { engine: engine.clone(), why: error.to_string() });
+                continue;
+            }
+        };
+        let permits = options.permits.unwrap_or(depth).clamp(1, GateOptions::MAX_PERMITS);
+        for &processes in &options.processes {
+            let mut found = vec![Vec::new(); options.disciplines.len()];
+            for round in 0..options.rounds {
+                tell(&format!("{engine}: {processes} processes, round {}", round + 1));
+                // Another discipline begins each round.
+                for turn in 0..options.disciplines.len() {
+                    let index = (round + turn) % options.disciplines.len();
+                    let discipline = options.disciplines[index];
+                    let work = work(options, engine, discipline, permits);
+                    found[index].push(measure(&work, processes)?);
+                }
+            }
+            for (&discipline, measurements) in options.disciplines.iter().zip(&found) {
+                report.rows.push(Row::of(engine, discipline, permits, processes, measurements));
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// How many processes the engine serves at once. It is found in a child, so that this process
+/// holds nothing of it when it forks.
+fn depth(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineError> {
+    let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
+    let shared = SharedWords::new(1).map_err(|cause| failed(cause.to_string()))?;
+    let child = sys::fork(|| match evener_engines::find(engine) {
+        Ok(found) => {
+            let offer = found.offer(options.cipher, Direction::Encrypt);
+            let depth = offer.map_or(0, |offer| offer.depth as u64);
+            shared.words()[0].store(depth, Ordering::SeqCst);
+            true
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    });
+    let ended = child.and_then(sys::wait).map_err(|cause| failed(cause.to_string()))?;
+    match shared.words()[0].load(Ordering::SeqCst) as usize {
+        _ if !ended.0 => {
+            let (engine, reason) = (engine.to_owned(), "it was not found".to_owned());
+            Err(EngineError::Unavailable { engine, reason })
+        }
+        0 => Err(EngineError::NotOffered {
+            engine: engine.to_owned(),
+            cipher: options.cipher,
+            direction: Direction::Encrypt,
+        }),
+        depth => Ok(depth),
+    }
+}
+
+fn work(options: &ProcessesOptions, engine: &str, discipline: Discipline, permits: usize) -> Work {
+    // A gate of this run's own, beside that of the processes which really use the engine.
+    let name = format!("bench-{}-{engine}", std::process::id());
+    let name = name.chars().filter(char::is_ascii).take(80).collect::<String>();
+    Work {
+        engine: engine.to_owned(),
+        gate: GateOptions { discipline, ..GateOptions::new(name, permits) },
+        cipher: options.cipher,
+        messages: options.messages,
+        length: options.length,
+    }
+}
+
+/// Runs so many processes at once.
+fn measure(work: &Work, processes: usize) -> Result<Measurement, ProcessesError> {
+    let failed = |cause| ProcessesError::Process { processes, cause };
+    let shared = SharedWords::new(2 * processes).map_err(failed)?;
+    let start = Instant::now();
+    let mut children = Vec::with_capacity(processes);
+    for times in shared.words().chunks_exact(2) {
+        match sys::fork(|| live(work, times)) {
+            Ok(child) => children.push(child),
+            Err(cause) => {
+                children.into_iter().for_each(sys::kill);
+                return Err(failed(cause));
+            }
+        }
+    }
+    let (mut context_switches, mut failures) = (0, 0);
+    for child in children {
+        let (well, switches) = sys::wait(child).map_err(failed)?;
+        context_switches += switches;
+        failures += usize::from(!well);
+    }
+    let elapsed = start.elapsed();
+    evener_gate::reset(&work.gate.engine, work.gate.scope, None)?;
+    if failures > 0 {
+        let engine = work.engine.clone();
+        return Err(ProcessesError::Failed { engine, processes, failed: failures });
+    }
+    let seconds = |at: usize| {
+        let nanoseconds = |times: &[AtomicU64]| times[at].load(Ordering::SeqCst);
+        let times = shared.words().chunks_exact(2).map(nanoseconds);
+        times.map(|time| Duration::from_nanos(time).as_secs_f64()).collect()
+    };
+    let bytes = work.messages as f64 * work.length as f64;
+    Ok(Measurement { elapsed, bytes, context_switches, waited: seconds(0), worked: seconds(1) })
+}
+
+/// The life of one process; only the first to fail says why.
+fn live(work: &Work, times: &[AtomicU64]) -> bool {
+    match work.run() {
+        Ok(took) => {
+            times[0].store(took.waited.as_nanos() as u64, Ordering::SeqCst);
+            times[1].store(took.worked.as_nanos() as u64, Ordering::SeqCst);
+            true
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    }
+}

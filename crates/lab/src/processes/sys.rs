@@ -1,0 +1,118 @@
+//! Forked processes, the account of what each used, and words that they share.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::atomic::AtomicU64;
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Runs `life` in a forked process, which then ends: well if `life` returns true.
+///
+/// The calling process must have one thread; returns the child's process id.
+///
+/// # Errors
+/// Those of `fork`, such as too many processes.
+pub(super) fn fork(life: impl FnOnce() -> bool) -> io::Result<libc::pid_t> {
+    // SAFETY: the caller has one thread, so the child is a full copy, in which no lock is held
+    // by a thread that is not there, and may run any code.
+    let id = unsafe { libc::fork() };
+    if id == 0 {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life));
+        // SAFETY: `_exit` ends the process at once, without running what its parent has
+        // registered for the exit.
+        unsafe { libc::_exit(i32::from(!outcome.unwrap_or(false))) };
+    }
+    if id < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+}
+
+/// Waits for a child; returns whether it ended well, and its context switches.
+///
+/// # Errors
+/// Those of `wait4`.
+pub(super) fn wait(id: libc::pid_t) -> io::Result<(bool, u64)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to writable memory that outlives the call, which keeps
+        // neither.
+        if unsafe { libc::wait4(id, &raw mut status, 0, usage.as_mut_ptr()) } == id {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: all zeros is a valid `rusage`, a struct of integers.
+    let usage = unsafe { usage.assume_init() };
+    let switches = u64::try_from(usage.ru_nvcsw + usage.ru_nivcsw).unwrap_or(0);
+    Ok((libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, switches))
+}
+
+/// Kills a child and waits for it.
+pub(super) fn kill(id: libc::pid_t) {
+    // SAFETY: `kill` takes no pointers. The child has not been waited for, so its id is not
+    // another process'.
+    unsafe { libc::kill(id, libc::SIGKILL) };
+    let _ = wait(id);
+}
+
+/// Words that this process shares with those that it forks.
+pub(super) struct SharedWords {
+    start: *mut AtomicU64,
+    count: usize,
+}
+
+impl SharedWords {
+    /// `count` words, all 0; at least one.
+    ///
+    /// # Errors
+    /// Those of `mmap`.
+    pub(super) fn new(count: usize) -> io::Result<SharedWords> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is
+        // there.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                count * size_of::<AtomicU64>(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+            )
+        }?;
+        Ok(SharedWords { start: start.cast(), count })
+    }
+
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds `count` words, zeroed at first and aligned to a page, until
+        // `self` is dropped. Atomics may change under a shared reference.
+        unsafe { std::slice::from_raw_parts(self.start, self.count) }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: `new` mapped this range, and nothing borrows from it any more.
+        let _ =
+            unsafe { rustix::mm::munmap(self.start.cast(), self.count * size_of::<AtomicU64>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    #[test]
+    fn a_child_shares_words_and_is_waited_for() {
+        let shared = SharedWords::new(1).unwrap();
+        let word = &shared.words()[0];
+        let child = fork(|| {
+            word.store(7, SeqCst);
+            true
+        });
+        assert!(wait(child.unwrap()).unwrap().0);
+        assert_eq!(word.load(SeqCst), 7);
+        assert!(!wait(fork(|| false).unwrap()).unwrap().0);
+    }
+}
