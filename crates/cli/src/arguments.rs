@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{Bench, Completions, Decrypt, Encrypt, Engines, Keygen, List, Man, Verify};
+use crate::commands::{
+    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Verify,
+};
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
 #[derive(Parser)]
@@ -21,6 +23,7 @@ pub(crate) enum Command {
     Verify(Box<Verify>),
     List(Box<List>),
     Engines(Engines),
+    Gate(Gate),
     Bench(Bench),
     Completions(Completions),
     Man(Man),

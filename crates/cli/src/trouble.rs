@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use evener::format::FormatError;
+use evener::gate::GateError;
 use evener::keys::KeyError;
 use evener::{EngineError, Failure, FileError, MalformedGlob};
 use evener_lab::LabError;
+use evener_lab::processes::ProcessesError;
 use signal_hook::consts::SIGPIPE;
 
 /// How a command ended that could begin.
@@ -50,6 +52,10 @@ pub(crate) enum Trouble {
     File { action: &'static str, path: PathBuf, cause: io::Error },
     #[error(transparent)]
     Benchmark(#[from] LabError),
+    #[error(transparent)]
+    Processes(#[from] ProcessesError),
+    #[error(transparent)]
+    Gate(#[from] GateError),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
     #[error("can't write to standard output: {}", words(.0))]
@@ -81,7 +87,7 @@ impl Trouble {
         }
         complain(self);
         ExitCode::from(match self {
-            Trouble::Output(_) | Trouble::Benchmark(_) => 1,
+            Trouble::Output(_) | Trouble::Benchmark(_) | Trouble::Processes(_) => 1,
             _ => 2,
         })
     }

@@ -59,6 +59,11 @@ pub mod keys {
     pub use evener_files::keys::*;
 }
 
+/// The gate, where processes take turns at an engine that serves only so many at once.
+pub mod gate {
+    pub use evener_gate::*;
+}
+
 /// The engines of this machine.
 pub mod engines {
     pub use evener_engines::{PinPrompt, Probed, find, find_with, probe_all, self_test};

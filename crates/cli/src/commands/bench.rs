@@ -20,18 +20,29 @@ enum Benchmark {
     Tree(evener_lab::tree::Command),
     /// Messages in memory, beside OpenSSL and intel-ipsec-mb
     Messages(evener_lab::messages::Command),
+    /// Many processes at one engine, with and without the gate
+    Processes(evener_lab::processes::Command),
 }
 
 impl Bench {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
-        let measured = match self.benchmark {
-            Benchmark::Tree(command) => command.run(),
-            Benchmark::Messages(command) => command.run(),
-        };
-        match measured {
-            Ok(()) => Ok(Ending::Done),
-            Err(LabError::Interrupted) => Ok(Ending::Interrupted),
-            Err(error) => Err(error.into()),
+        match self.benchmark {
+            Benchmark::Tree(command) => ending(command.run()),
+            Benchmark::Messages(command) => ending(command.run()),
+            // It forks, which is sound because the program has only this thread so far:
+            // handling signals starts another only with `stop_gently`.
+            Benchmark::Processes(command) => {
+                command.run()?;
+                Ok(Ending::Done)
+            }
         }
+    }
+}
+
+fn ending(measured: Result<(), LabError>) -> Result<Ending, Trouble> {
+    match measured {
+        Ok(()) => Ok(Ending::Done),
+        Err(LabError::Interrupted) => Ok(Ending::Interrupted),
+        Err(error) => Err(error.into()),
     }
 }
