@@ -79,6 +79,9 @@ pub struct Offer {
     pub depth: usize,
     /// How many jobs it likes in a batch; 1 for engines that gain nothing from more.
     pub batch: usize,
+    /// How many processes' sessions it serves at once; `None` when it has no such limit.
+    /// Every process finds the same, whatever the others do.
+    pub holders: Option<usize>,
 }
 
 /// What a session is to be opened for.

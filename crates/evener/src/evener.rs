@@ -11,7 +11,8 @@ use evener_files::{
     process_stream,
 };
 
-use evener_pipeline::{Watch, guard};
+use evener_gate::Discipline;
+use evener_pipeline::{Turns, Watch, gated, guard};
 
 use crate::seats::seats;
 
@@ -34,6 +35,7 @@ pub struct Evener {
     engines: Vec<Arc<dyn Engine>>,
     jobs: Option<NonZeroUsize>,
     verify_every: Option<u64>,
+    turns: Turns,
     options: Options,
 }
 
@@ -49,7 +51,14 @@ impl Evener {
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
         let engines = vec![evener_engines::find(Evener::DEFAULT_ENGINE)?];
         let options = Options::new(Vec::new());
-        Ok(Evener { keys, engines, jobs: None, verify_every: None, options })
+        Ok(Evener {
+            keys,
+            engines,
+            jobs: None,
+            verify_every: None,
+            turns: Turns::default(),
+            options,
+        })
     }
 
     /// Chooses the engines by their names, such as `openssl` or `af_alg:DRIVER`, instead of
@@ -88,6 +97,25 @@ impl Evener {
     #[must_use]
     pub fn jobs(mut self, jobs: NonZeroUsize) -> Evener {
         self.jobs = Some(jobs);
+        self
+    }
+
+    /// Sets how processes take turns at engines that serve only so many of them at once;
+    /// otherwise in order of arrival.
+    ///
+    /// A process keeps its turn until its operation ends. Where two of them are the ends of one
+    /// pipe, the engine must serve both at once, or the discipline be `none`.
+    #[must_use]
+    pub fn gate(mut self, discipline: Discipline) -> Evener {
+        self.turns.discipline = discipline;
+        self
+    }
+
+    /// Sets how many processes each engine serves at once, also for engines that have no such
+    /// limit of their own. All processes that are there at one time must set the same.
+    #[must_use]
+    pub fn permits(mut self, permits: NonZeroUsize) -> Evener {
+        self.turns.permits = Some(permits);
         self
     }
 
@@ -180,10 +208,11 @@ impl Evener {
     }
 
     fn seated(&self, operation: Operation) -> Result<Options, EngineError> {
-        let cipher = self.keys.primary().cipher();
+        let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let engines: Vec<_> =
             self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;
-        let seats = seats(&engines, cipher, operation.direction(), self.jobs);
+        let engines = gated(&engines, cipher, direction, &self.turns)?;
+        let seats = seats(&engines, cipher, direction, self.jobs);
         Ok(Options { seats, ..self.options.clone() })
     }
 

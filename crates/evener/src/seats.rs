@@ -45,7 +45,11 @@ mod tests {
         }
 
         fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-            (cipher == Cipher::Aes256Gcm).then_some(Offer { depth: self.1, batch: 1 })
+            (cipher == Cipher::Aes256Gcm).then_some(Offer {
+                depth: self.1,
+                batch: 1,
+                holders: None,
+            })
         }
 
         fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

@@ -15,6 +15,7 @@
 
 mod batch;
 mod clock;
+mod gate;
 mod guard;
 mod queue;
 mod run;
@@ -22,6 +23,7 @@ mod statistics;
 mod worker;
 
 pub use batch::emptied;
+pub use gate::{Turns, gated};
 pub use guard::{Watch, guard};
 pub use queue::Queue;
 pub use run::{Returned, Work, run};

@@ -163,7 +163,7 @@ mod tests {
         }
 
         fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-            Some(Offer { depth: 1, batch: 1 })
+            Some(Offer { depth: 1, batch: 1, holders: None })
         }
 
         fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
+use evener::gate::{Discipline, GateOptions};
 use evener::{Evener, KeyRing, Options};
 use zeroize::Zeroizing;
 
@@ -19,6 +20,15 @@ pub(crate) struct EngineOptions {
     /// for the processor]
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
     jobs: Option<NonZeroUsize>,
+    /// How processes take turns at an engine that serves only so many at once: `fifo`, in order
+    /// of arrival; `lists`, in 64 lists by process id; `none`, not at all. The two ends of one
+    /// pipe must both be let in, or use `none`
+    #[arg(long, value_name = "DISCIPLINE", default_value_t, help_heading = "Engines")]
+    gate: Discipline,
+    /// How many processes each engine serves at once, also where it sets no limit itself; the
+    /// same for all processes (`evener gate` shows them) [default: what the engine reports]
+    #[arg(long, value_name = "N", value_parser = permits, help_heading = "Engines")]
+    permits: Option<NonZeroUsize>,
     /// How much memory the workers' buffers may take together; the whole program stays below
     /// 256 MiB with the default [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
@@ -33,7 +43,7 @@ pub(crate) struct EngineOptions {
 impl EngineOptions {
     /// Finds the engines.
     pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
-        let mut evener = Evener::new(keys)?;
+        let mut evener = Evener::new(keys)?.gate(self.gate);
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &ask_for_pin)?;
         }
@@ -42,6 +52,9 @@ impl EngineOptions {
         }
         if let Some(jobs) = self.jobs {
             evener = evener.jobs(jobs);
+        }
+        if let Some(permits) = self.permits {
+            evener = evener.permits(permits);
         }
         let memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
         Ok(evener.options(|options| options.memory = memory))
@@ -56,10 +69,18 @@ fn ask_for_pin(token: &str) -> Option<Zeroizing<Vec<u8>>> {
 
 /// Each worker is a thread.
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    up_to(MOST_JOBS, text)
+}
+
+fn permits(text: &str) -> Result<NonZeroUsize, String> {
+    up_to(GateOptions::MAX_PERMITS, text)
+}
+
+fn up_to(most: usize, text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .ok()
-        .filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS)
-        .ok_or_else(|| format!("not a number from 1 to {MOST_JOBS}"))
+        .filter(|number: &NonZeroUsize| number.get() <= most)
+        .ok_or_else(|| format!("not a number from 1 to {most}"))
 }
 
 const MOST_JOBS: usize = 1024;

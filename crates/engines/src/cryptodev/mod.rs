@@ -58,7 +58,7 @@ impl Engine for CryptodevEngine {
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let is_hardware = self.service(cipher)?.is_hardware;
         let depth = if is_hardware { HARDWARE_DEPTH } else { cpu::available_cores() };
-        Some(Offer { depth, batch: 1 })
+        Some(Offer { depth, batch: 1, holders: None })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

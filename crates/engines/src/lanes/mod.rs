@@ -50,7 +50,11 @@ impl Engine for LanesEngine {
             (Mode::Cbc, Direction::Encrypt) => 2 * self.kernel.lanes(),
             _ => 16,
         };
-        self.kernel.does(cipher, direction).then_some(Offer { depth: self.depth, batch })
+        self.kernel.does(cipher, direction).then_some(Offer {
+            depth: self.depth,
+            batch,
+            holders: None,
+        })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

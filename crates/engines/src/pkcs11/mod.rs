@@ -68,7 +68,11 @@ impl Pkcs11Engine {
         let depth = token.sessions.map_or(usual, |sessions| sessions.min(usual));
         Pkcs11Engine {
             description: Description { name, kind: Kind::Module, detail: token.detail.clone() },
-            offer: Offer { depth, batch: 1 },
+            offer: Offer {
+                depth,
+                batch: 1,
+                holders: token.session_limit.map(|limit| holders(limit, usual)),
+            },
             token: Arc::new(token),
         }
     }
@@ -90,6 +94,12 @@ impl Engine for Pkcs11Engine {
     fn holds_key(&self) -> bool {
         self.token.held.is_some()
     }
+}
+
+/// How many processes a token with so many sessions serves: each has one to look at the token
+/// and one for every worker.
+fn holders(session_limit: usize, workers: usize) -> usize {
+    (session_limit / (workers + 1)).max(1)
 }
 
 fn unavailable(engine: &str, reason: String) -> EngineError {

@@ -24,6 +24,8 @@ pub(super) struct Token {
     pub(super) detail: String,
     /// How many further sessions the token has; `None` when it does not say or has no bound.
     pub(super) sessions: Option<usize>,
+    /// How many sessions all processes together can have; `None` as above.
+    pub(super) session_limit: Option<usize>,
     pub(super) is_logged_in: bool,
     pub(super) held: Option<HeldKey>,
     able: Vec<(Cipher, Direction)>,
@@ -64,16 +66,15 @@ impl Token {
             }
         }
         let info = module.token_info(slot).map_err(in_words)?;
-        let sessions = match info.ulMaxSessionCount {
+        let session_limit = match info.ulMaxSessionCount {
             ck::CK_EFFECTIVELY_INFINITE | ck::CK_UNAVAILABLE_INFORMATION => None,
-            most => {
-                let used = match info.ulSessionCount {
-                    ck::CK_UNAVAILABLE_INFORMATION => 1,
-                    used => used,
-                };
-                Some(most.saturating_sub(used) as usize)
-            }
+            most => Some(most as usize),
         };
+        let used = match info.ulSessionCount {
+            ck::CK_UNAVAILABLE_INFORMATION => 1,
+            used => used as usize,
+        };
+        let sessions = session_limit.map(|most| most.saturating_sub(used));
         if sessions == Some(0) {
             return Err(format!(
                 "all of the token's {} sessions are in use, one of them by this engine itself",
@@ -83,7 +84,17 @@ impl Token {
         let library = module.info().map_err(in_words)?;
         let library = trimmed(&library.libraryDescription);
         let detail = format!("{} ({library})", describe(&info));
-        Ok(Token { module, slot, detail, sessions, is_logged_in, held, able, _anchor: anchor })
+        Ok(Token {
+            module,
+            slot,
+            detail,
+            session_limit,
+            sessions,
+            is_logged_in,
+            held,
+            able,
+            _anchor: anchor,
+        })
     }
 
     /// Whether the token does the cipher, with the held key if there is one.

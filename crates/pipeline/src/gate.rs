@@ -1,0 +1,280 @@
+//! Engines that serve only so many processes at once, with a gate before each.
+//!
+//! [`gated`] puts engines behind gates. A process takes its turn when it opens its first
+//! session and has it until its last one closes, so that sessions are never among those that
+//! are let in and wait for one that is not. For the same reason it takes its turns at all the
+//! engines together, in the order of their names: no two processes can each have what the
+//! other waits for.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
+};
+use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit};
+
+/// How processes share engines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// In which order they are let in; [`Discipline::None`] lets everybody in at once.
+    pub discipline: Discipline,
+    /// How many processes each engine is to serve at once; `None` for what the engines
+    /// [report](Offer::holders). Engines that report nothing then have no gate.
+    pub permits: Option<NonZeroUsize>,
+    /// Where shared memory is, instead of `/dev/shm`; for tests and unusual systems.
+    pub directory: Option<PathBuf>,
+}
+
+/// The engines, in the same order, with a gate before each that is limited for this cipher.
+///
+/// Opening a session then waits, asleep, for this process' turn. Put the gate outside of a
+/// [`guard`](crate::guard()), whose deadline would count the wait.
+///
+/// # Errors
+/// [`EngineError::Unavailable`] when a gate can't be opened, see [`GateError`].
+pub fn gated(
+    engines: &[Arc<dyn Engine>],
+    cipher: Cipher,
+    direction: Direction,
+    turns: &Turns,
+) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+    if turns.discipline == Discipline::None {
+        return Ok(engines.to_vec());
+    }
+    let limits: Vec<_> = engines
+        .iter()
+        .map(|engine| {
+            let offer = engine.offer(cipher, direction)?;
+            turns.permits.map(NonZeroUsize::get).or(offer.holders)
+        })
+        .collect();
+    let mut names: Vec<_> = engines
+        .iter()
+        .zip(&limits)
+        .filter_map(|(engine, limit)| Some((engine.description().name.clone(), (*limit)?)))
+        .collect();
+    names.sort();
+    // The same engine twice takes one turn.
+    names.dedup_by(|one, other| one.0 == other.0);
+    let gates = names.into_iter().map(|(name, permits)| open(name, permits, turns));
+    let admission =
+        Arc::new(Admission { gates: gates.collect::<Result<_, _>>()?, pass: Mutex::default() });
+    let gate = |(engine, limit): (&Arc<dyn Engine>, &Option<usize>)| match limit {
+        None => Arc::clone(engine),
+        Some(_) => {
+            let (engine, admission) = (Arc::clone(engine), Arc::clone(&admission));
+            Arc::new(Gated { engine, admission }) as Arc<dyn Engine>
+        }
+    };
+    Ok(engines.iter().zip(&limits).map(gate).collect())
+}
+
+fn open(engine: String, permits: usize, turns: &Turns) -> Result<Gate, EngineError> {
+    let permits = permits.clamp(1, GateOptions::MAX_PERMITS);
+    let options = GateOptions {
+        discipline: turns.discipline,
+        directory: turns.directory.clone(),
+        ..GateOptions::new(gate_name(&engine), permits)
+    };
+    Gate::open(options).map_err(unavailable(&engine))
+}
+
+/// The engine's name, shortened where gates can't have so long a one; then a hash of it (FNV-1a)
+/// keeps it apart from the others.
+fn gate_name(engine: &str) -> String {
+    if engine.len() <= LONGEST_NAME {
+        return engine.to_owned();
+    }
+    let hash = engine.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let start = (0..LONGEST_NAME - 17).rev().find(|&at| engine.is_char_boundary(at)).unwrap_or(0);
+    format!("{}~{hash:016x}", &engine[..start])
+}
+
+fn unavailable(engine: &str) -> impl Fn(GateError) -> EngineError {
+    move |error| EngineError::Unavailable { engine: engine.to_owned(), reason: error.to_string() }
+}
+
+/// This process' turns at the engines of one run.
+struct Admission {
+    /// In the order of the engines' names.
+    gates: Vec<Gate>,
+    /// What the open sessions share.
+    pass: Mutex<Weak<Pass>>,
+}
+
+/// A permit of every gate, given back when the last session that has it closes.
+struct Pass {
+    _permits: Vec<Permit>,
+}
+
+impl Admission {
+    /// Waits for the process' turn, unless it has it. Its other threads wait meanwhile for the
+    /// one that came first.
+    fn enter(&self) -> Result<Arc<Pass>, EngineError> {
+        let mut current = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pass) = current.upgrade() {
+            return Ok(pass);
+        }
+        let enter = |gate: &Gate| gate.enter().map_err(unavailable(&gate.options().engine));
+        let permits = self.gates.iter().map(enter).collect::<Result<_, _>>()?;
+        let pass = Arc::new(Pass { _permits: permits });
+        *current = Arc::downgrade(&pass);
+        Ok(pass)
+    }
+}
+
+struct Gated {
+    engine: Arc<dyn Engine>,
+    admission: Arc<Admission>,
+}
+
+impl Engine for Gated {
+    fn description(&self) -> &Description {
+        self.engine.description()
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.engine.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let pass = self.admission.enter()?;
+        let session = self.engine.open(request)?;
+        Ok(Box::new(GatedSession { session, _pass: pass }))
+    }
+
+    fn holds_key(&self) -> bool {
+        self.engine.holds_key()
+    }
+}
+
+/// The fields are dropped in this order: the session closes before the turn is given on.
+struct GatedSession {
+    session: Box<dyn Session>,
+    _pass: Arc<Pass>,
+}
+
+impl Session for GatedSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        self.session.process(batch)
+    }
+
+    fn cpu_elsewhere(&self) -> Duration {
+        self.session.cpu_elsewhere()
+    }
+}
+
+/// The longest name of a gate, in bytes.
+const LONGEST_NAME: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use evener_core::Kind;
+    use evener_gate::{Scope, snapshot};
+
+    use super::*;
+
+    /// Notes how many of its sessions were open when each opened.
+    struct Limited {
+        description: Description,
+        open: Arc<AtomicUsize>,
+        seen: Mutex<Vec<usize>>,
+    }
+
+    struct LimitedSession(Arc<AtomicUsize>);
+
+    impl Engine for Limited {
+        fn description(&self) -> &Description {
+            &self.description
+        }
+
+        fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+            Some(Offer { depth: 2, batch: 1, holders: Some(1) })
+        }
+
+        fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+            self.seen.lock().unwrap().push(self.open.fetch_add(1, Ordering::SeqCst));
+            Ok(Box::new(LimitedSession(Arc::clone(&self.open))))
+        }
+    }
+
+    impl Session for LimitedSession {
+        fn process(&mut self, _: &mut [Job<'_>]) -> Result<(), EngineError> {
+            Ok(())
+        }
+    }
+
+    impl Drop for LimitedSession {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn limited() -> Arc<Limited> {
+        let (name, detail) = ("limited".to_owned(), String::new());
+        let description = Description { name, kind: Kind::Module, detail };
+        Arc::new(Limited { description, open: Arc::default(), seen: Mutex::default() })
+    }
+
+    fn behind_gate(engine: &Arc<Limited>, turns: &Turns) -> Arc<dyn Engine> {
+        let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
+        let mut gated = gated(&[engine], Cipher::Aes256Gcm, Direction::Encrypt, turns).unwrap();
+        gated.pop().unwrap()
+    }
+
+    fn open(engine: &Arc<dyn Engine>) -> Box<dyn Session> {
+        let (cipher, direction) = (Cipher::Aes256Gcm, Direction::Encrypt);
+        engine.open(&SessionRequest { cipher, direction, key: None }).unwrap()
+    }
+
+    #[test]
+    fn sessions_of_one_run_share_a_turn_and_another_waits_for_all_of_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let turns = Turns { directory: Some(directory.path().to_owned()), ..Turns::default() };
+        let engine = limited();
+        let (first, second) = (behind_gate(&engine, &turns), behind_gate(&engine, &turns));
+        let sessions = [open(&first), open(&first)];
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| drop(open(&second)));
+            let waits = || {
+                let found = snapshot("limited", Scope::User, Some(directory.path())).unwrap();
+                found.is_some_and(|gate| gate.waiters.len() == 1)
+            };
+            while !waits() {
+                thread::yield_now();
+            }
+            let [one, other] = sessions;
+            drop(one);
+            assert!(waits());
+            drop(other);
+            waiter.join().unwrap();
+        });
+        drop(open(&first));
+        assert_eq!(*engine.seen.lock().unwrap(), [0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn no_discipline_is_no_gate() {
+        let turns = Turns { discipline: Discipline::None, ..Turns::default() };
+        let engine: Arc<dyn Engine> = limited();
+        let engines = [engine];
+        let gated = gated(&engines, Cipher::Aes256Gcm, Direction::Encrypt, &turns).unwrap();
+        assert!(Arc::ptr_eq(&gated[0], &engines[0]));
+    }
+
+    #[test]
+    fn long_names_stay_apart() {
+        let (one, other) = (format!("{}1", "x".repeat(99)), format!("{}2", "x".repeat(99)));
+        assert_eq!(gate_name("openssl"), "openssl");
+        assert!(gate_name(&one).len() <= LONGEST_NAME && gate_name(&one) != gate_name(&other));
+        assert!(gate_name(&"ø".repeat(99)).len() <= LONGEST_NAME);
+    }
+}
