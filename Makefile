@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree
+.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree testbed
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -34,3 +34,7 @@ checks: needs
 
 bench-tree: needs
 	cargo run --locked --release -p evener-cli -- bench tree --svg target/bench-tree.svg
+
+# The module engines' tests, in a virtual machine with a real crypto device.
+testbed: needs
+	testbed/test
