@@ -32,6 +32,9 @@ pub enum FileError {
     /// The source was written to while it was read.
     #[error("changed while it was read; nothing was written for it")]
     Changed,
+    /// The source was written to after its output was made, so it was not removed.
+    #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
+    ChangedSince,
     /// The output is there already.
     #[error("the output `{0}` exists; --overwrite replaces it, --resume skips what is complete")]
     Exists(String),

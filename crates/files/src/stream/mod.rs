@@ -244,6 +244,10 @@ impl Sink {
                 let mut bytes = bytes;
                 while !bytes.is_empty() {
                     match rustix::io::write(descriptor, bytes) {
+                        Ok(0) => {
+                            let errno = Errno::IO;
+                            return Err(FileError::System { action: "write the output", errno });
+                        }
                         Ok(count) => bytes = &bytes[count..],
                         Err(Errno::INTR) => {}
                         Err(errno) => {

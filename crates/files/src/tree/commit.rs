@@ -155,12 +155,15 @@ fn one_on_each_filesystem(batch: &[Finished]) -> Result<Vec<Arc<Output<TargetDir
 /// Removes a source whose output is verified, named and on the device, if its name still is
 /// the file that was read.
 fn remove_source(finished: &Finished) -> Result<(), FileError> {
-    finished.source.check_unchanged()?;
+    finished.source.check_unchanged().map_err(|error| match error {
+        FileError::Changed => FileError::ChangedSince,
+        other => other,
+    })?;
     let directory = &finished.directory.source;
     let there = statat(directory, &finished.name, AtFlags::SYMLINK_NOFOLLOW)
         .map_err(FileError::system("remove the source"))?;
     if !same_file(&there, finished.source.status()) {
-        return Err(FileError::Changed);
+        return Err(FileError::ChangedSince);
     }
     unlinkat(directory, &finished.name, AtFlags::empty())
         .map_err(FileError::system("remove the source"))

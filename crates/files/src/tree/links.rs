@@ -166,7 +166,7 @@ impl TreeWork<'_> {
                 let there = statat(&root.source, &name.source, AtFlags::SYMLINK_NOFOLLOW);
                 let there = there.map_err(&system)?;
                 if !same_file(&there, status) || !is_unchanged(status, &there) {
-                    return Err(FileError::Changed);
+                    return Err(FileError::ChangedSince);
                 }
                 unlinkat(&root.source, &name.source, AtFlags::empty()).map_err(&system)
             });

@@ -288,7 +288,7 @@ fn open_below(
     openat(parent, name, flags, Mode::empty()).map_err(FileError::system("open the directory"))
 }
 
-/// Makes (or finds) a directory of the target tree, for now for its owner alone; its own mode
+/// Makes (or finds) a directory of the target tree, at first for its owner alone; its own mode
 /// comes when everything in it is done.
 fn make_below(parent: std::os::fd::BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileError> {
     match mkdirat(parent, name, Mode::RWXU) {
