@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Cipher, Direction, EngineError, Job, Key};
 
 /// Something that performs ciphers: a library on the CPU, a kernel module, a token.
@@ -63,7 +65,8 @@ pub struct Description {
 }
 
 /// Where an engine's work is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Kind {
     /// It computes on the calling core.

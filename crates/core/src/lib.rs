@@ -16,6 +16,7 @@ mod iv;
 mod job;
 mod key;
 pub mod padding;
+mod profile;
 
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
 pub use engine::{Description, Engine, Kind, Offer, Session, SessionRequest};
@@ -24,3 +25,4 @@ pub use iv::Iv;
 pub use job::{Job, Outcome, Rejection};
 pub use key::Key;
 pub use padding::Padding;
+pub use profile::{EngineProfile, Point, Profile, ProfileError};

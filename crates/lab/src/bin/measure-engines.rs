@@ -38,7 +38,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         return compare(&**engine, &rival, &plan);
     }
     let engines: Vec<&dyn Engine> = engines.iter().map(|engine| &**engine).collect();
-    println!("{}", serde_json::to_string_pretty(&measure(machine, &engines, &plan)?)?);
+    print!("{}", measure(machine, &engines, &plan)?.to_json());
     Ok(())
 }
 

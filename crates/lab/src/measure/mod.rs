@@ -5,13 +5,10 @@
 //! engine of the kind `cpu` all of it, for a module what the system calls and copies cost.
 
 mod point;
-mod profile;
-
-pub use profile::{EngineProfile, Point, Profile};
 
 use std::time::Duration;
 
-use evener_core::{Cipher, Direction, Engine, EngineError, Kind, Mode};
+use evener_core::{Cipher, Direction, Engine, EngineError, EngineProfile, Mode, Point, Profile};
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,18 +68,14 @@ pub fn measure(
             }
         }
         for ((_, _, _, rows), rounds) in profiles.iter_mut().zip(rounds) {
-            rows.push(rounds.iter().map(|points| Point::median(points)).collect::<Vec<_>>());
+            rows.push(rounds.iter().map(|points| median(points)).collect::<Vec<_>>());
         }
     }
     let engines = profiles.into_iter().map(|(engine, offer, _, rows)| {
         let description = engine.description();
         EngineProfile {
             name: description.name.clone(),
-            kind: match description.kind {
-                Kind::Cpu => "cpu",
-                _ => "module",
-            }
-            .to_owned(),
+            kind: description.kind,
             detail: description.detail.clone(),
             depth: offer.depth,
             batch: offer.batch,
@@ -97,4 +90,31 @@ pub fn measure(
         direction: plan.direction.to_string(),
         engines: engines.collect(),
     })
+}
+
+/// The medians of several measurements of one size.
+fn median(points: &[Point]) -> Point {
+    let middle = |figure: fn(&Point) -> f64| {
+        let mut figures: Vec<_> = points.iter().map(figure).collect();
+        figures.sort_by(f64::total_cmp);
+        // Nanoseconds are more than a clock can tell.
+        figures.get(figures.len() / 2).map_or(0.0, |us| (us * 1000.0).round() / 1000.0)
+    };
+    Point {
+        bytes: points.first().map_or(0, |point| point.bytes),
+        wall_us: middle(|point| point.wall_us),
+        cpu_us: middle(|point| point.cpu_us),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_of_each_figure() {
+        let point = |wall_us, cpu_us| Point { bytes: 16, wall_us, cpu_us };
+        let points = [point(3.0, 1.0), point(1.0, 2.0), point(2.0, 3.0)];
+        assert_eq!(median(&points), point(2.0, 2.0));
+    }
 }

@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Session, SessionRequest,
+    Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Point, Session, SessionRequest,
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Plan, Point};
+use super::Plan;
 
 /// Lets `workers` threads process jobs of `bytes` bytes for the plan's time.
 pub(super) fn measure(

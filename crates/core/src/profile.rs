@@ -1,0 +1,204 @@
+//! What engines cost on a machine.
+//!
+//! A profile is what `evener engines --measure` writes, what the adaptive policy starts from,
+//! what a modelled engine takes its time from, and what the simulator simulates. In JSON it
+//! has these fields under these names.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Kind;
+
+/// What engines cost on a machine, for one cipher and direction.
+///
+/// What is parsed from JSON, with [`str::parse`], has at least one engine, every engine has at
+/// least one point, and all figures are finite and not negative.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// A name for the machine.
+    pub machine: String,
+    /// How many cores the measuring program could use.
+    pub cores: usize,
+    /// The cipher's OpenSSL name.
+    pub cipher: String,
+    /// `encrypt` or `decrypt`. Published profiles, which have no such field, are of encryption.
+    #[serde(default = "encrypt")]
+    pub direction: String,
+    /// The engines that offer it.
+    pub engines: Vec<EngineProfile>,
+}
+
+/// What an engine costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EngineProfile {
+    /// The name by which `--engine` selects it.
+    pub name: String,
+    /// Where its work is done.
+    pub kind: Kind,
+    /// Version, driver or device, for people.
+    #[serde(default)]
+    pub detail: String,
+    /// How many workers it takes at once.
+    pub depth: usize,
+    /// How many jobs it takes in a batch.
+    #[serde(default = "one")]
+    pub batch: usize,
+    /// With one worker, by growing size.
+    pub points: Vec<Point>,
+    /// With `depth` workers at once; empty where `depth` is 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points_at_depth: Vec<Point>,
+}
+
+/// What a job of one size costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The message's length before padding.
+    pub bytes: usize,
+    /// How long a worker takes for a job, in microseconds. Of several workers at once, each
+    /// takes so long, and together they finish `workers / wall_us` jobs in a microsecond.
+    pub wall_us: f64,
+    /// How long a worker's thread is on a core for a job, in microseconds.
+    pub cpu_us: f64,
+}
+
+/// Why a text is no profile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// It is not JSON, or a field is missing or of another type.
+    #[error("malformed profile: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// A figure makes no sense; the text says which.
+    #[error("malformed profile: {0}")]
+    Senseless(String),
+}
+
+impl FromStr for Profile {
+    type Err = ProfileError;
+
+    fn from_str(json: &str) -> Result<Profile, ProfileError> {
+        let mut profile: Profile = serde_json::from_str(json)?;
+        profile.check().map_err(ProfileError::Senseless)?;
+        for engine in &mut profile.engines {
+            engine.points.sort_by_key(|point| point.bytes);
+            engine.points_at_depth.sort_by_key(|point| point.bytes);
+        }
+        Ok(profile)
+    }
+}
+
+impl Profile {
+    /// The engine of this name.
+    pub fn engine(&self, name: &str) -> Option<&EngineProfile> {
+        self.engines.iter().find(|engine| engine.name == name)
+    }
+
+    /// The profile as JSON, ending in a newline.
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self);
+        json.expect("strings, numbers and lists are always JSON") + "\n"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.cores == 0 || self.engines.is_empty() {
+            return Err("it needs a core and an engine".to_owned());
+        }
+        for engine in &self.engines {
+            let name = &engine.name;
+            if engine.depth == 0 || engine.batch == 0 || engine.points.is_empty() {
+                return Err(format!("engine {name} needs a depth, a batch and points"));
+            }
+            for point in engine.points.iter().chain(&engine.points_at_depth) {
+                let fine = |us: f64| us.is_finite() && us >= 0.0;
+                if !fine(point.wall_us) || !fine(point.cpu_us) {
+                    return Err(format!("engine {name} at {} bytes takes no time", point.bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EngineProfile {
+    /// What a job of `bytes` costs with one worker: on the straight line between the
+    /// neighbouring points, which is prolonged past the last two; below the first point what
+    /// that costs.
+    pub fn cost(&self, bytes: usize) -> Point {
+        let after = self.points.partition_point(|point| point.bytes < bytes);
+        let (one, other) = match (self.points.get(after), after.checked_sub(1)) {
+            (Some(&first), None) => (first, first),
+            (Some(&next), Some(before)) => (self.points[before], next),
+            (None, Some(last)) => (self.points[last.saturating_sub(1)], self.points[last]),
+            (None, None) => return Point { bytes, wall_us: 0.0, cpu_us: 0.0 },
+        };
+        let along = match other.bytes - one.bytes {
+            0 => 0.0,
+            gap => (bytes as f64 - one.bytes as f64) / gap as f64,
+        };
+        let on_line = |from: f64, to: f64| {
+            // Figures that shrink with size are noise, not to be prolonged to nothing.
+            if along > 1.0 {
+                to + (to - from).max(0.0) * (along - 1.0)
+            } else {
+                from + (to - from) * along
+            }
+        };
+        Point {
+            bytes,
+            wall_us: on_line(one.wall_us, other.wall_us),
+            cpu_us: on_line(one.cpu_us, other.cpu_us),
+        }
+    }
+}
+
+fn encrypt() -> String {
+    "encrypt".to_owned()
+}
+
+fn one() -> usize {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLISHED: &str = r#"{"machine": "am3358", "cores": 1, "cipher": "aes-128-cbc",
+        "engines": [{"name": "module", "kind": "module", "depth": 1, "points": [
+            {"bytes": 16, "wall_us": 100.0, "cpu_us": 80.0},
+            {"bytes": 8, "wall_us": 86.9, "cpu_us": 86.85},
+            {"bytes": 32, "wall_us": 132.0, "cpu_us": 70.0}]}]}"#;
+
+    #[test]
+    fn published_profiles_are_read() {
+        let profile: Profile = PUBLISHED.parse().unwrap();
+        assert_eq!(profile.direction, "encrypt");
+        assert_eq!(profile.engine("module").unwrap().points[0].wall_us, 86.9);
+        assert_eq!(profile.to_json().parse::<Profile>().unwrap(), profile);
+    }
+
+    #[test]
+    fn costs_lie_on_lines_between_points() {
+        let profile: Profile = PUBLISHED.parse().unwrap();
+        let cost = |bytes| {
+            let point = profile.engines[0].cost(bytes);
+            (point.wall_us, point.cpu_us)
+        };
+        assert_eq!(cost(0), (86.9, 86.85));
+        assert_eq!(cost(16), (100.0, 80.0));
+        assert_eq!(cost(24), (116.0, 75.0));
+        assert_eq!(cost(64), (196.0, 70.0));
+    }
+
+    #[test]
+    fn senseless_profiles_are_refused() {
+        for (from, to) in
+            [("86.9", "-1"), ("86.9", "1e999"), ("\"cores\": 1", "\"cores\": 0"), ("depth", "deep")]
+        {
+            assert!(PUBLISHED.replace(from, to).parse::<Profile>().is_err(), "{to}");
+        }
+        assert!("".parse::<Profile>().is_err());
+    }
+}
