@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cipher, Direction, EngineError, Job, Key};
+use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key};
 
 /// Something that performs ciphers: a library on the CPU, a kernel module, a token.
 ///
@@ -45,6 +45,19 @@ pub trait Session {
     /// The engine refused or failed. Jobs that are still [`Pending`](crate::Outcome::Pending)
     /// were not done, their input is as it was, and another engine can do them.
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError>;
+
+    /// Processes one message and puts the result in its place.
+    ///
+    /// On return the job's [`outcome`](InPlaceJob::outcome) is set, as by
+    /// [`Session::process`]. Engines that work in place by themselves do so; with the others
+    /// the message goes through a small scratch, piece by piece.
+    ///
+    /// # Errors
+    /// The engine refused or failed. The job says how much of the message had been
+    /// [`done`](InPlaceJob::done); the rest is as it was, and another engine can do it.
+    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
+        job.through_scratch(self)
+    }
 
     /// CPU time that the session has used so far on other threads than the caller's, so that
     /// whoever reads the caller's CPU clock can add it.

@@ -1,5 +1,7 @@
 //! Initialisation vectors, nonces and counter blocks.
 
+use crate::{Cipher, Mode};
+
 /// An IV (nonce, initial counter block, tweak) of 0 to 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Iv {
@@ -36,6 +38,31 @@ impl Iv {
         let counter = u128::from_be_bytes(self.bytes).wrapping_add(u128::from(blocks));
         Iv { bytes: counter.to_be_bytes(), ..self }
     }
+
+    /// The IV with which a message goes on behind its beginning, whole blocks that have been
+    /// encrypted to `ciphertext` under this IV: for CTR the counter block that far on (where
+    /// only the length counts), for CBC the last block of ciphertext, for ECB none.
+    ///
+    /// `None` for the other modes, whose messages can't be cut, and when `ciphertext` is not
+    /// whole blocks or the IV is not the cipher's.
+    #[must_use]
+    pub fn following(self, cipher: Cipher, ciphertext: &[u8]) -> Option<Iv> {
+        let blocks = ciphertext.len() / Iv::MAX_LENGTH;
+        if self.bytes().len() != cipher.iv_length() {
+            return None;
+        }
+        match cipher.mode() {
+            Mode::Ctr if ciphertext.len().is_multiple_of(Iv::MAX_LENGTH) => {
+                Some(self.advanced(blocks as u64))
+            }
+            Mode::Cbc if ciphertext.is_empty() => Some(self),
+            Mode::Cbc if ciphertext.len().is_multiple_of(cipher.block_length()) => {
+                Iv::new(&ciphertext[ciphertext.len() - cipher.iv_length()..])
+            }
+            Mode::Ecb => Some(Iv::NONE),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +86,19 @@ mod tests {
         assert!(Iv::new(&[0; 17]).is_none());
         assert_eq!(Iv::new(&[7; 12]).unwrap().bytes(), &[7; 12]);
         assert_eq!(Iv::NONE.bytes(), &[] as &[u8]);
+    }
+
+    #[test]
+    fn messages_go_on_where_they_were_cut() {
+        let iv = Iv::new(&[0xFF; 16]).unwrap();
+        assert_eq!(iv.following(Cipher::Aes256Ctr, &[0; 48]), Some(iv.advanced(3)));
+        assert_eq!(iv.following(Cipher::Aes256Ctr, &[0; 47]), None);
+        let ciphertext: Vec<u8> = (0..32).collect();
+        assert_eq!(iv.following(Cipher::Aes256Cbc, &ciphertext), Iv::new(&ciphertext[16..]));
+        assert_eq!(iv.following(Cipher::BfCbc, &ciphertext), None);
+        let short = Iv::new(&[7; 8]).unwrap();
+        assert_eq!(short.following(Cipher::BfCbc, &ciphertext), Iv::new(&ciphertext[24..]));
+        assert_eq!(short.following(Cipher::BfCbc, &[]), Some(short));
+        assert_eq!(iv.following(Cipher::Aes128Xts, &ciphertext), None);
     }
 }

@@ -12,6 +12,7 @@
 mod cipher;
 mod engine;
 mod error;
+mod in_place;
 mod iv;
 mod job;
 mod key;
@@ -21,6 +22,7 @@ mod profile;
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
 pub use engine::{Description, Engine, Kind, Offer, Session, SessionRequest};
 pub use error::EngineError;
+pub use in_place::InPlaceJob;
 pub use iv::Iv;
 pub use job::{Job, Outcome, Rejection};
 pub use key::Key;

@@ -1,0 +1,176 @@
+//! One message that is replaced by its result.
+
+use zeroize::Zeroizing;
+
+use crate::{Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, Session};
+
+/// One message that is replaced by its result, for ciphers that keep the length: ECB, CBC
+/// without padding, and CTR. It is done with the session's key.
+///
+/// The message is gone where it has been replaced, so a job keeps account of how far that is:
+/// an engine that fails leaves the bytes from [`InPlaceJob::done`] on as they were, and the
+/// [`InPlaceJob::iv`] with which another engine can go on from there.
+#[derive(Debug)]
+pub struct InPlaceJob<'a> {
+    /// The cipher that the session was opened for.
+    pub cipher: Cipher,
+    /// The direction that the session was opened for.
+    pub direction: Direction,
+    /// The IV of what is left to do, of the cipher's [`Cipher::iv_length`].
+    pub iv: Iv,
+    /// The message, of whole blocks for ECB and CBC; then its result.
+    pub data: &'a mut [u8],
+    /// How many bytes of the message have been replaced; set by the engine.
+    pub done: usize,
+    /// What became of it; set by the engine.
+    pub outcome: Outcome,
+}
+
+impl<'a> InPlaceJob<'a> {
+    /// A job of which nothing is done.
+    pub fn new(
+        cipher: Cipher,
+        direction: Direction,
+        iv: Iv,
+        data: &'a mut [u8],
+    ) -> InPlaceJob<'a> {
+        InPlaceJob { cipher, direction, iv, data, done: 0, outcome: Outcome::Pending }
+    }
+
+    /// Checks the job's shape, so that an engine may rely on it. Every engine calls this
+    /// first and rejects the job with the result.
+    ///
+    /// # Errors
+    /// [`Rejection::Malformed`] says what is wrong.
+    pub fn check(&self) -> Result<(), Rejection> {
+        let wrong = if !matches!(self.cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
+            "the cipher does not work in place"
+        } else if self.iv.bytes().len() != self.cipher.iv_length() {
+            "the IV's length is not the cipher's"
+        } else if self.done > self.data.len() {
+            "more is done than there is"
+        } else if !(self.data.len() - self.done).is_multiple_of(self.cipher.block_length()) {
+            "the message is not a whole number of blocks"
+        } else {
+            return Ok(());
+        };
+        Err(Rejection::Malformed(wrong))
+    }
+
+    /// Does the job with a session that can't work in place: piece by piece, each copied back
+    /// from a scratch that stays in the first-level cache and is wiped in the end.
+    pub(crate) fn through_scratch<S: Session + ?Sized>(
+        &mut self,
+        session: &mut S,
+    ) -> Result<(), EngineError> {
+        if self.outcome != Outcome::Pending {
+            return Ok(());
+        }
+        if let Err(rejection) = self.check() {
+            self.outcome = Outcome::Rejected(rejection);
+            return Ok(());
+        }
+        let mut scratch = Zeroizing::new([0; SCRATCH_LENGTH]);
+        while self.done < self.data.len() {
+            let end = self.data.len().min(self.done + SCRATCH_LENGTH);
+            let piece = &mut self.data[self.done..end];
+            let result = &mut scratch[..piece.len()];
+            let mut batch = [Job::new(self.iv, piece, result)];
+            session.process(&mut batch)?;
+            let [Job { outcome, .. }] = batch;
+            if !matches!(outcome, Outcome::Done { .. }) {
+                self.outcome = outcome;
+                return Ok(());
+            }
+            let ciphertext = match self.direction {
+                Direction::Encrypt => &*result,
+                Direction::Decrypt => &*piece,
+            };
+            // What follows the last piece is nothing, so that its IV does not matter.
+            self.iv = self.iv.following(self.cipher, ciphertext).unwrap_or(self.iv);
+            piece.copy_from_slice(result);
+            self.done = end;
+        }
+        self.outcome = Outcome::Done { written: self.data.len() };
+        Ok(())
+    }
+}
+
+/// In bytes; whole blocks of every cipher.
+const SCRATCH_LENGTH: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Encrypts" by adding the IV to every block, or chains like CBC; fails after some jobs.
+    struct Toy {
+        chains: bool,
+        direction: Direction,
+        jobs_left: usize,
+    }
+
+    impl Session for Toy {
+        fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+            for job in batch {
+                let gone = || EngineError::Failed { engine: "toy".into(), reason: "gone".into() };
+                self.jobs_left = self.jobs_left.checked_sub(1).ok_or_else(gone)?;
+                let mut pad = job.iv;
+                for (input, output) in job.input.chunks(16).zip(job.output.chunks_mut(16)) {
+                    for ((input, output), pad) in input.iter().zip(&mut *output).zip(pad.bytes()) {
+                        *output = input ^ pad;
+                    }
+                    let ciphertext =
+                        if self.direction == Direction::Encrypt { &*output } else { input };
+                    pad = match (self.chains, ciphertext.len()) {
+                        (true, _) => Iv::new(ciphertext).unwrap(),
+                        (false, _) => pad.advanced(1),
+                    };
+                }
+                job.outcome = Outcome::Done { written: job.input.len() };
+            }
+            Ok(())
+        }
+    }
+
+    const IV: [u8; 16] = [0xFF; 16];
+
+    fn both_ways(cipher: Cipher, length: usize) {
+        let chains = cipher.mode() == Mode::Cbc;
+        let message: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
+        let iv = Iv::new(&IV).unwrap();
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let session = |jobs_left| Toy { chains, direction, jobs_left };
+            let mut expected = vec![0; length];
+            session(1).process(&mut [Job::new(iv, &message, &mut expected)]).unwrap();
+
+            let mut data = message.clone();
+            let mut job = InPlaceJob::new(cipher, direction, iv, &mut data);
+            assert!(session(1).process_in_place(&mut job).is_err());
+            assert_eq!((job.done, job.outcome), (SCRATCH_LENGTH, Outcome::Pending));
+            session(usize::MAX).process_in_place(&mut job).unwrap();
+            assert_eq!(job.outcome, Outcome::Done { written: length });
+            assert_eq!(data, expected, "{cipher} {direction}");
+        }
+    }
+
+    #[test]
+    fn pieces_make_the_whole_and_another_session_can_go_on() {
+        both_ways(Cipher::Aes128Ctr, 3 * SCRATCH_LENGTH + 5);
+        both_ways(Cipher::Aes128Cbc, 2 * SCRATCH_LENGTH + 32);
+    }
+
+    #[test]
+    fn what_does_not_keep_its_length_is_rejected() {
+        let mut data = [0; 33];
+        let cases = [(Cipher::Aes128Gcm, 12), (Cipher::Aes128Xts, 16), (Cipher::Aes128Cbc, 16)];
+        for (cipher, iv) in cases {
+            let iv = Iv::new(&IV[..iv]).unwrap();
+            let direction = Direction::Encrypt;
+            let mut job = InPlaceJob::new(cipher, direction, iv, &mut data);
+            let mut session = Toy { chains: false, direction, jobs_left: 0 };
+            session.process_in_place(&mut job).unwrap();
+            assert!(matches!(job.outcome, Outcome::Rejected(Rejection::Malformed(_))), "{cipher}");
+        }
+    }
+}
