@@ -17,7 +17,7 @@ pub trait Engine: Send + Sync {
     /// What the engine offers for a cipher and direction; `None` when it can't do it.
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer>;
 
-    /// Opens a session for the calling thread.
+    /// Opens a session, for one thread at a time.
     ///
     /// # Errors
     /// When the engine does not offer the cipher, or can't serve another session now.
@@ -31,10 +31,11 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// An engine opened for one cipher, direction and key. It stays on the thread that opened it.
+/// An engine opened for one cipher, direction and key. One thread at a time uses it; which one
+/// may change, since garbage-collected callers close it where they happen to be.
 ///
 /// A session allocates nothing per job: contexts, sockets and buffers are made when it opens.
-pub trait Session {
+pub trait Session: Send {
     /// Processes a batch of jobs and returns when they are done, sleeping while a device works.
     ///
     /// On return each job's [`outcome`](Job::outcome) is set. A job that can't be processed by

@@ -99,7 +99,7 @@ struct Spoiled {
     direction: Direction,
     has_key: bool,
     /// The key that was first seen at an address.
-    seen: Option<(*const Key, Key)>,
+    seen: Option<(usize, Key)>,
 }
 
 impl Session for Spoiled {
@@ -124,7 +124,7 @@ impl Spoiled {
         let length = job.output_length(self.cipher, self.direction);
         let mut key = job.key.filter(|_| self.fault != Fault::IgnoresOwnKeys || !self.has_key);
         let first = match (&self.seen, job.key) {
-            (Some((place, first)), Some(key)) if std::ptr::eq(*place, key) => Some(first.clone()),
+            (Some((place, first)), Some(key)) if *place == address(key) => Some(first.clone()),
             _ => None,
         };
         if self.fault == Fault::KnowsKeysByAddress {
@@ -156,7 +156,7 @@ impl Spoiled {
             _ => {}
         }
         job.output.copy_from_slice(&copy);
-        self.seen = self.seen.take().or(job.key.map(|key| (std::ptr::from_ref(key), key.clone())));
+        self.seen = self.seen.take().or(job.key.map(|key| (address(key), key.clone())));
         Ok(())
     }
 
@@ -173,4 +173,9 @@ impl Spoiled {
         }
         Ok(())
     }
+}
+
+/// Where a key lies. A number, because a session with a pointer could not move between threads.
+fn address(key: &Key) -> usize {
+    std::ptr::from_ref(key).addr()
 }
