@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use evener_core::Engine;
+use evener_pipeline::PolicyName;
 
 use crate::{Control, Selection};
 
@@ -12,6 +13,8 @@ use crate::{Control, Selection};
 pub struct Options {
     /// One worker for each entry, on that engine.
     pub seats: Vec<Arc<dyn Engine>>,
+    /// How workers come by tasks.
+    pub policy: PolicyName,
     /// How much memory the workers' buffers may take together, in bytes.
     pub memory: usize,
     /// What encrypting appends to a file's name and decrypting strips.
@@ -54,6 +57,7 @@ impl Options {
     pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
         Options {
             seats,
+            policy: PolicyName::Pull,
             memory: Options::DEFAULT_MEMORY,
             suffix: Options::DEFAULT_SUFFIX.into(),
             selection: Selection::default(),

@@ -8,6 +8,7 @@ mod error;
 mod machine;
 pub mod measure;
 pub mod messages;
+pub mod policies;
 mod process;
 pub mod processes;
 mod statistics;

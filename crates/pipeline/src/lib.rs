@@ -15,17 +15,24 @@
 
 mod batch;
 mod clock;
+pub mod desk;
 mod gate;
 mod guard;
+mod load;
+pub mod policy;
 mod queue;
 mod run;
 mod statistics;
+mod waiting;
 mod worker;
 
 pub use batch::emptied;
 pub use gate::{Turns, gated};
 pub use guard::{Watch, guard};
+pub use load::{Load, SizeClass};
+pub use policy::PolicyName;
 pub use queue::Queue;
-pub use run::{Returned, Work, run};
+pub use run::{Returned, RunOptions, Work, run, run_filled};
 pub use statistics::{RunStatistics, WorkerStatistics};
+pub use waiting::{Counts, Waiting};
 pub use worker::Worker;

@@ -1,174 +1,308 @@
-//! The tasks that nobody has claimed yet.
+//! The tasks that nobody has claimed yet, and those who wait for them.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// A bounded queue between one feed and many workers.
-///
-/// A task has one owner at a time: the queue, or the worker whose [`Claim`] it is. The queue
-/// is drained when the feed has closed it, no task is waiting and no claim is open, since a
-/// worker may [`share`](Queue::share) further tasks while it holds a claim.
-#[derive(Debug)]
-pub struct Queue<T> {
-    state: Mutex<State<T>>,
-    capacity: usize,
-    /// Signalled when a task arrives, and when the queue is drained or stopped.
-    arrived: Condvar,
-    /// Signalled when a task leaves a full queue, and when the queue is stopped.
-    left: Condvar,
+use crate::Load;
+use crate::desk::{Call, Desk, Turn};
+use crate::policy::{Performed, Policy};
+
+/// A bounded queue between one feed and many workers, as those see it.
+pub struct Queue<'run, T> {
+    pub(crate) hall: &'run Hall<T>,
+    pub(crate) start: &'run (dyn Fn(usize) + Sync),
 }
 
-#[derive(Debug)]
-struct State<T> {
-    waiting: VecDeque<T>,
-    claimed: usize,
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Open,
-    Closed,
-    Stopped,
-}
-
-impl<T> Queue<T> {
-    /// A queue in which at most `capacity` fed tasks wait.
-    pub fn new(capacity: usize) -> Queue<T> {
-        Queue {
-            state: Mutex::new(State {
-                waiting: VecDeque::with_capacity(capacity),
-                claimed: 0,
-                phase: Phase::Open,
-            }),
-            capacity,
-            arrived: Condvar::new(),
-            left: Condvar::new(),
-        }
-    }
-
+impl<T> Queue<'_, T> {
     /// Adds a task at the end, waiting while the queue is full.
     ///
     /// # Errors
     /// Hands the task back when the queue was stopped.
     pub fn push(&self, task: T) -> Result<(), T> {
-        let mut state = self.lock();
-        while state.phase == Phase::Open && state.waiting.len() >= self.capacity {
-            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let load = (self.hall.load)(&task);
+        let mut desk = self.hall.lock();
+        while !desk.is_stopped() && desk.waiting().tasks >= self.hall.capacity {
+            desk.ensure(self.hall.now());
+            desk = self.answer(desk);
+            if !desk.is_stopped() && desk.waiting().tasks >= self.hall.capacity {
+                self.hall.feed_waits.store(true, Ordering::Relaxed);
+                desk = self.hall.left.wait(desk).unwrap_or_else(PoisonError::into_inner);
+                self.hall.feed_waits.store(false, Ordering::Relaxed);
+            }
         }
-        if state.phase != Phase::Open {
+        if desk.is_stopped() {
             return Err(task);
         }
-        state.waiting.push_back(task);
-        self.arrived.notify_one();
+        desk.push(task, load, self.hall.now());
+        drop(self.answer(desk));
         Ok(())
     }
 
-    /// Puts a task at the head, for workers: one that others can help with, or one that this
-    /// worker's engine failed. Never waits, so that workers can't wait for each other; each
-    /// claim shares at most a task or two, which keeps the queue bounded all the same.
+    /// Puts a task at the head, for workers: one that others can help with. Never waits, so
+    /// that workers can't wait for each other; each claim shares at most a task or two, which
+    /// keeps the queue bounded all the same.
     pub fn share(&self, task: T) {
-        self.lock().waiting.push_front(task);
-        self.arrived.notify_one();
+        let load = (self.hall.load)(&task);
+        let mut desk = self.hall.lock();
+        desk.share(task, load, self.hall.now());
+        drop(self.answer(desk));
     }
 
-    /// Says that nothing more will be fed.
-    pub fn close(&self) {
-        let mut state = self.lock();
-        if state.phase == Phase::Open {
-            state.phase = Phase::Closed;
-        }
-        drop(state);
-        self.arrived.notify_all();
-    }
-
-    /// Ends the run early: nobody gets another task. [`Queue::remains`] returns those left.
+    /// Ends the run early: nobody gets another task, and those left are abandoned.
     pub fn stop(&self) {
-        self.lock().phase = Phase::Stopped;
-        self.arrived.notify_all();
-        self.left.notify_all();
+        let mut desk = self.hall.lock();
+        desk.stop();
+        self.hall.tell_feed();
+        drop(self.answer(desk));
     }
 
     /// Whether the run was ended early.
     pub fn is_stopped(&self) -> bool {
-        self.lock().phase == Phase::Stopped
+        self.hall.lock().is_stopped()
     }
 
-    /// Takes the task at the head, waiting for one; `None` when the queue is drained or
-    /// stopped.
-    pub fn claim(&self) -> Option<Claim<'_, T>> {
-        let mut state = self.lock();
+    /// Starts the workers that the policy wants from the beginning.
+    pub(crate) fn open(&self) {
+        let mut desk = self.hall.lock();
+        desk.open(self.hall.now());
+        drop(self.answer(desk));
+    }
+
+    /// Says that nothing more will be fed.
+    pub(crate) fn close(&self) {
+        let mut desk = self.hall.lock();
+        desk.close(self.hall.now());
+        drop(self.answer(desk));
+    }
+
+    /// After [`Queue::close`]: a worker that the caller's thread is to be.
+    pub(crate) fn unstarted(&self) -> Option<usize> {
+        let mut desk = self.hall.lock();
+        let worker = desk.unstarted(self.hall.now());
+        drop(self.answer(desk));
+        worker
+    }
+
+    /// A worker's next claim, which it puts into `claim`, waiting for one; `None` when the run
+    /// is over for it. Otherwise whether to measure CPU time.
+    pub(crate) fn claim(
+        &self,
+        worker: usize,
+        performed: Option<&Performed>,
+        claim: &mut VecDeque<T>,
+        now: Duration,
+    ) -> Option<bool> {
+        let mut desk = self.hall.lock();
+        let mut turn = desk.turn(worker, performed, claim, now);
         loop {
-            if state.phase == Phase::Stopped {
-                return None;
+            if !matches!(turn, Turn::Wait(_)) {
+                self.hall.tell_feed();
             }
-            if let Some(task) = state.waiting.pop_front() {
-                state.claimed += 1;
-                self.left.notify_one();
-                return Some(Claim { queue: self, task: Some(task) });
+            desk = self.answer(desk);
+            match turn {
+                Turn::Leave => return None,
+                Turn::Work { measured } => return Some(measured),
+                Turn::Wait(at_most) => desk = self.hall.wait(desk, worker, at_most),
             }
-            if state.phase == Phase::Closed && state.claimed == 0 {
-                return None;
-            }
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            turn = desk.turn(worker, None, claim, self.hall.now());
         }
     }
 
-    /// The tasks that were left when the run ended.
-    pub fn remains(self) -> Vec<T> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.waiting.into()
+    /// A worker leaves, with what is left of its claim.
+    pub(crate) fn leave(&self, worker: usize, rest: &mut VecDeque<T>) {
+        let mut desk = self.hall.lock();
+        let rest = rest.drain(..).map(|task| {
+            let load = (self.hall.load)(&task);
+            (task, load)
+        });
+        desk.leave(worker, rest, self.hall.now());
+        // The feed may wait for workers that are gone.
+        self.hall.tell_feed();
+        drop(self.answer(desk));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // A worker that panicked held no lock while it worked; the state is whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A claimed task. Dropping the claim tells the queue that its work is over.
-#[derive(Debug)]
-pub struct Claim<'q, T> {
-    queue: &'q Queue<T>,
-    task: Option<T>,
-}
-
-impl<T> Claim<'_, T> {
-    /// The task, once.
-    pub fn take(&mut self) -> Option<T> {
-        self.task.take()
-    }
-}
-
-impl<T> Drop for Claim<'_, T> {
-    fn drop(&mut self) {
-        let mut state = self.queue.lock();
-        state.claimed -= 1;
-        if state.claimed == 0 && state.phase == Phase::Closed && state.waiting.is_empty() {
-            self.queue.arrived.notify_all();
+    /// Hands tasks to workers that wait, until the run is over.
+    pub(crate) fn dispatch(&self) {
+        loop {
+            for worker in 0..self.hall.seats.len() {
+                // Looking does not take the lock from those who need it.
+                if !self.hall.seats[worker].waits.load(Ordering::Acquire) {
+                    continue;
+                }
+                let mut desk = self.hall.lock();
+                if desk.is_over() {
+                    return;
+                }
+                if desk.dispatch(worker, self.hall.now()) {
+                    self.hall.tell_feed();
+                }
+                drop(self.answer(desk));
+            }
+            std::hint::spin_loop();
         }
+    }
+
+    /// Wakes and starts whom the desk has called.
+    fn answer<'d>(&'d self, mut desk: MutexGuard<'d, Desk<T>>) -> MutexGuard<'d, Desk<T>> {
+        let mut started = Vec::new();
+        for call in desk.calls() {
+            match call {
+                Call::Wake(worker) => self.hall.seats[worker].called.notify_one(),
+                Call::Start(worker) => started.push(worker),
+            }
+        }
+        if started.is_empty() {
+            return desk;
+        }
+        // Starting a thread takes a while, in which the others can go on.
+        drop(desk);
+        for worker in started {
+            (self.start)(worker);
+        }
+        self.hall.lock()
+    }
+}
+
+/// What a run's queues share.
+pub(crate) struct Hall<T> {
+    desk: Mutex<Desk<T>>,
+    capacity: usize,
+    load: fn(&T) -> Load,
+    started: Instant,
+    /// Signalled when a task leaves the queue, and when it is stopped.
+    left: Condvar,
+    /// Whether the feed waits for that. Written under the lock.
+    feed_waits: AtomicBool,
+    /// Where each worker waits.
+    seats: Vec<Seat>,
+}
+
+#[derive(Default)]
+struct Seat {
+    called: Condvar,
+    /// Whether it waits. Written under the lock, and read by a dispatcher without it.
+    waits: AtomicBool,
+}
+
+impl<T> Hall<T> {
+    pub(crate) fn new(
+        policy: Box<dyn Policy>,
+        workers: usize,
+        capacity: usize,
+        load: fn(&T) -> Load,
+    ) -> Hall<T> {
+        Hall {
+            desk: Mutex::new(Desk::new(policy, workers)),
+            capacity: capacity.max(1),
+            load,
+            started: Instant::now(),
+            left: Condvar::new(),
+            feed_waits: AtomicBool::new(false),
+            seats: (0..workers).map(|_| Seat::default()).collect(),
+        }
+    }
+
+    /// Puts tasks into the queue before the run begins, as many as there are.
+    pub(crate) fn fill(&mut self, tasks: impl IntoIterator<Item = T>) {
+        let desk = self.desk.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for task in tasks {
+            let load = (self.load)(&task);
+            desk.fill(task, load);
+        }
+    }
+
+    /// Starts the clock.
+    pub(crate) fn begin(&mut self, started: Instant) {
+        self.started = started;
+    }
+
+    /// How long the run has lasted.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn into_desk(self) -> Desk<T> {
+        self.desk.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a worker is called, or for at most so long.
+    fn wait<'d>(
+        &self,
+        mut desk: MutexGuard<'d, Desk<T>>,
+        worker: usize,
+        at_most: Option<Duration>,
+    ) -> MutexGuard<'d, Desk<T>> {
+        let seat = &self.seats[worker];
+        seat.waits.store(true, Ordering::Release);
+        match at_most {
+            None => {
+                while desk.waits(worker) {
+                    desk = seat.called.wait(desk).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            Some(at_most) => {
+                let waits = |desk: &mut Desk<T>| desk.waits(worker);
+                let waited = seat.called.wait_timeout_while(desk, at_most, waits);
+                desk = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        seat.waits.store(false, Ordering::Release);
+        desk
+    }
+
+    /// Lets the feed see that a task has left. The lock is held.
+    fn tell_feed(&self) {
+        if self.feed_waits.load(Ordering::Relaxed) {
+            self.left.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk<T>> {
+        // Nobody panics under the lock; a worker that panicked at its work did not hold it.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
+    use crate::policy::PolicyName;
+
+    /// A hall in which everybody pulls.
+    fn hall<T>(capacity: usize, workers: usize) -> Hall<T> {
+        Hall::new(PolicyName::Pull.policy(&[]), workers, capacity, |_| Load::job(1))
+    }
+
+    fn nobody(_: usize) {}
+
+    fn queue<T>(hall: &Hall<T>) -> Queue<'_, T> {
+        let queue = Queue { hall, start: &nobody };
+        queue.open();
+        queue
+    }
+
+    /// Claims until the run is over.
+    fn claim_all<T>(queue: &Queue<'_, T>, worker: usize) -> Vec<T> {
+        let mut all = Vec::new();
+        let (mut claim, mut performed) = (VecDeque::new(), None);
+        while queue.claim(worker, performed.as_ref(), &mut claim, Duration::ZERO).is_some() {
+            all.extend(claim.drain(..));
+            performed = Some(Performed::default());
+        }
+        all
+    }
 
     #[test]
     fn every_task_is_claimed_once_and_in_order() {
-        let queue = Queue::new(4);
+        let hall = hall(4, 1);
+        let queue = queue(&hall);
         let claimed = thread::scope(|scope| {
-            let worker = scope.spawn(|| {
-                let mut claimed = Vec::new();
-                while let Some(mut claim) = queue.claim() {
-                    claimed.extend(claim.take());
-                }
-                claimed
-            });
+            let worker = scope.spawn(|| claim_all(&queue, 0));
             for task in 0..100 {
                 queue.push(task).unwrap();
             }
@@ -180,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_full_queue_makes_the_feed_wait() {
-        let queue = Queue::new(2);
+        let hall = hall(2, 1);
+        let queue = queue(&hall);
         let pushed = AtomicUsize::new(0);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -194,39 +329,45 @@ mod tests {
             }
             thread::sleep(Duration::from_millis(20));
             assert_eq!(pushed.load(Ordering::SeqCst), 2);
-            drop(queue.claim());
+            queue.claim(0, None, &mut VecDeque::new(), Duration::ZERO);
         });
         assert_eq!(pushed.load(Ordering::SeqCst), 3);
     }
 
     #[test]
     fn workers_wait_for_tasks_that_a_claim_may_share() {
-        let queue = Queue::new(1);
+        let hall = hall(1, 2);
+        let queue = queue(&hall);
         queue.push("large").unwrap();
         queue.close();
         thread::scope(|scope| {
-            let mut claim = queue.claim().unwrap();
-            assert_eq!(claim.take(), Some("large"));
-            let other = scope.spawn(|| queue.claim().and_then(|mut claim| claim.take()));
+            let mut claim = VecDeque::new();
+            assert!(queue.claim(0, None, &mut claim, Duration::ZERO).is_some());
+            assert_eq!(claim.pop_front(), Some("large"));
+            let other = scope.spawn(|| claim_all(&queue, 1));
             thread::sleep(Duration::from_millis(20));
             queue.share("segment");
-            assert_eq!(other.join().unwrap(), Some("segment"));
-            drop(claim);
-            assert!(queue.claim().is_none());
+            let over = queue.claim(0, Some(&Performed::default()), &mut claim, Duration::ZERO);
+            // Either of them may have been given it.
+            let mine = over.and_then(|_| claim.pop_front());
+            queue.leave(0, &mut claim);
+            let theirs = other.join().unwrap();
+            assert_eq!(mine.into_iter().chain(theirs).collect::<Vec<_>>(), ["segment"]);
         });
     }
 
     #[test]
     fn stopping_wakes_everybody_and_keeps_what_is_left() {
-        let queue = Queue::new(1);
+        let hall = hall(1, 1);
+        let queue = queue(&hall);
         thread::scope(|scope| {
-            let worker = scope.spawn(|| queue.claim().is_none());
+            let worker = scope.spawn(|| claim_all(&queue, 0).is_empty());
             thread::sleep(Duration::from_millis(20));
             queue.stop();
             assert!(worker.join().unwrap());
             assert_eq!(queue.push(1), Err(1));
         });
         queue.share(2);
-        assert_eq!(queue.remains(), [2]);
+        assert_eq!(hall.into_desk().into_tasks(), [2]);
     }
 }

@@ -1,15 +1,18 @@
 //! A run: the feed, the workers and what becomes of their tasks.
 
-use std::panic::resume_unwind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Instant;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
 
-use evener_core::{Engine, EngineError};
+use evener_core::{Cipher, Direction, Engine, EngineError};
 
 use crate::clock::thread_cpu_time;
-use crate::{Queue, RunStatistics, Worker, WorkerStatistics};
+use crate::policy::{PolicyName, Seat};
+use crate::queue::Hall;
+use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
 
 /// What is to be done with each task.
 pub trait Work: Sync {
@@ -21,6 +24,12 @@ pub trait Work: Sync {
 
     /// Makes a worker's bench, when the worker starts.
     fn bench(&self) -> Self::Bench;
+
+    /// How much work a task is.
+    fn load(task: &Self::Task) -> Load {
+        let _ = task;
+        Load::unknown(1)
+    }
 
     /// Performs a task on the worker's engine. Failures of the task itself (an unreadable
     /// file) are recorded by the implementation and are not errors here.
@@ -36,6 +45,28 @@ pub trait Work: Sync {
         queue: &Queue<Self::Task>,
     ) -> Result<(), Returned<Self::Task>>;
 
+    /// Performs the tasks of one claim, which the engine may like together in one batch, and
+    /// leaves those that it could not do. Otherwise they are performed one by one.
+    ///
+    /// # Errors
+    /// The engine failed: the tasks that are left go to another worker, and this one is taken
+    /// out of service.
+    fn perform_claim(
+        &self,
+        tasks: &mut VecDeque<Self::Task>,
+        bench: &mut Self::Bench,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Self::Task>,
+    ) -> Result<(), EngineError> {
+        while let Some(task) = tasks.pop_front() {
+            if let Err(Returned { task, cause }) = self.perform(task, bench, worker, queue) {
+                tasks.push_front(task);
+                return Err(cause);
+            }
+        }
+        Ok(())
+    }
+
     /// Records that nobody performed the task: the run was stopped, or every worker's engine
     /// has failed, the last one because of `cause`.
     fn abandon(&self, task: Self::Task, cause: Option<&EngineError>);
@@ -50,47 +81,67 @@ pub struct Returned<T> {
     pub cause: EngineError,
 }
 
+/// How a run is to be done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// How workers come by tasks.
+    pub policy: PolicyName,
+    /// What the engines' offers are asked for.
+    pub cipher: Cipher,
+    /// What the engines' offers are asked for.
+    pub direction: Direction,
+    /// How many fed tasks wait at most.
+    pub capacity: usize,
+}
+
+impl RunOptions {
+    /// A run under a policy, for this cipher and direction, with a queue of so many tasks.
+    pub fn new(
+        policy: PolicyName,
+        cipher: Cipher,
+        direction: Direction,
+        capacity: usize,
+    ) -> RunOptions {
+        RunOptions { policy, cipher, direction, capacity }
+    }
+}
+
 /// Runs `work` with one worker for each entry of `seats`, while `feed` pushes tasks from the
-/// calling thread, at most `capacity` of them waiting at a time.
+/// calling thread.
 ///
 /// Returns when every task has been performed or abandoned. Stopping the queue, from the feed
-/// or from the work, ends the run early.
+/// or from the work, ends the run early. Work that is too little for threads is done by the
+/// calling thread after the feed, where the policy says so.
 pub fn run<W: Work>(
     seats: &[Arc<dyn Engine>],
-    capacity: usize,
+    options: &RunOptions,
     work: &W,
-    feed: impl FnOnce(&Queue<W::Task>),
+    feed: impl FnOnce(&Queue<'_, W::Task>),
 ) -> RunStatistics {
-    let started = Instant::now();
-    let queue = Queue::new(capacity);
-    let serving = AtomicUsize::new(seats.len());
-    let ended: Vec<Ended> = thread::scope(|scope| {
-        let threads: Vec<_> = seats
-            .iter()
-            .enumerate()
-            .map(|(number, engine)| {
-                let (queue, serving) = (&queue, &serving);
-                scope.spawn(move || {
-                    let _seat = Seat { queue, serving };
-                    serve(Worker::new(engine.as_ref(), number), queue, work)
-                })
-            })
-            .collect();
-        feed(&queue);
-        queue.close();
-        let join = |thread: thread::ScopedJoinHandle<'_, Ended>| {
-            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-        };
-        threads.into_iter().map(join).collect()
-    });
-    // If any worker was still in service, the run was stopped.
-    let all_failed = ended.iter().all(|ended| ended.failure.is_some());
-    let cause = ended.iter().find_map(|ended| ended.failure.as_ref()).filter(|_| all_failed);
-    for task in queue.remains() {
-        work.abandon(task, cause);
-    }
-    let workers = ended.into_iter().map(|ended| ended.statistics).collect();
-    RunStatistics { workers, wall: started.elapsed() }
+    Run::new(seats, options, work).perform(feed)
+}
+
+/// As [`run`], with all tasks in the queue before the clock starts, which runs from just before
+/// the first worker starts until the last has ended.
+pub fn run_filled<W: Work>(
+    seats: &[Arc<dyn Engine>],
+    options: &RunOptions,
+    work: &W,
+    tasks: impl IntoIterator<Item = W::Task>,
+) -> RunStatistics {
+    let mut run = Run::new(seats, options, work);
+    run.hall.fill(tasks);
+    run.perform(|_| {})
+}
+
+/// One run.
+struct Run<'run, W: Work> {
+    seats: &'run [Arc<dyn Engine>],
+    work: &'run W,
+    hall: Hall<W::Task>,
+    has_dispatcher: bool,
+    ended: Mutex<Vec<Ended>>,
 }
 
 /// How a worker ended.
@@ -99,48 +150,166 @@ struct Ended {
     failure: Option<EngineError>,
 }
 
-/// The loop of one worker: claim, perform, until nothing is left or its engine fails.
-fn serve<W: Work>(mut worker: Worker<'_>, queue: &Queue<W::Task>, work: &W) -> Ended {
-    let mut bench = work.bench();
-    let mut failure = None;
-    while let Some(mut claim) = queue.claim() {
-        let Some(task) = claim.take() else { continue };
-        let claimed = Instant::now();
-        let performed = work.perform(task, &mut bench, &mut worker, queue);
-        worker.statistics_mut().busy += claimed.elapsed();
-        if let Err(Returned { task, cause }) = performed {
-            queue.share(task);
-            worker.statistics_mut().retire(&cause);
-            failure = Some(cause);
-            break;
+impl<'run, W: Work> Run<'run, W> {
+    fn new(seats: &'run [Arc<dyn Engine>], options: &RunOptions, work: &'run W) -> Self {
+        let facts: Vec<_> = seats.iter().map(|engine| facts(&**engine, options)).collect();
+        let policy = options.policy.policy(&facts);
+        let has_dispatcher = policy.has_dispatcher();
+        let hall = Hall::new(policy, seats.len(), options.capacity, W::load);
+        Run { seats, work, hall, has_dispatcher, ended: Mutex::default() }
+    }
+
+    fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
+        let started = Instant::now();
+        self.hall.begin(started);
+        let panicked = Mutex::new(None);
+        thread::scope(|scope| {
+            let crew = Crew { run: &self, scope, panicked: &panicked };
+            let start = |worker| crew.start(worker);
+            let queue = Queue { hall: &self.hall, start: &start };
+            queue.open();
+            if self.has_dispatcher {
+                scope.spawn(move || {
+                    let start = |worker| crew.start(worker);
+                    Queue { hall: &crew.run.hall, start: &start }.dispatch();
+                });
+            }
+            let feeding = Feeding(&queue);
+            feed(feeding.0);
+            queue.close();
+            if let Some(worker) = queue.unstarted() {
+                crew.serve(worker, thread_cpu_time());
+            }
+        });
+        if let Some(panic) = lock(&panicked).take() {
+            resume_unwind(panic);
+        }
+        self.finish(started)
+    }
+
+    fn finish(self, started: Instant) -> RunStatistics {
+        let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let desk = self.hall.into_desk();
+        // Otherwise the run was stopped.
+        let cause = ended.iter().rev().find_map(|ended| ended.failure.as_ref());
+        let cause = cause.filter(|_| desk.is_deserted()).cloned();
+        for task in desk.into_tasks() {
+            self.work.abandon(task, cause.as_ref());
+        }
+        let mut workers: Vec<_> = ended.into_iter().map(|ended| ended.statistics).collect();
+        workers.sort_by_key(|worker| worker.worker);
+        RunStatistics { workers, wall: started.elapsed() }
+    }
+}
+
+/// What an engine reports, for the policy.
+fn facts(engine: &dyn Engine, options: &RunOptions) -> Seat {
+    let description = engine.description();
+    let offer = engine.offer(options.cipher, options.direction);
+    Seat {
+        engine: description.name.clone(),
+        kind: description.kind,
+        batch: offer.map_or(1, |offer| offer.batch.max(1)),
+    }
+}
+
+/// The workers, and the way to start more of them.
+struct Crew<'scope, 'env, W: Work> {
+    run: &'scope Run<'env, W>,
+    scope: &'scope Scope<'scope, 'env>,
+    panicked: &'scope Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl<W: Work> Clone for Crew<'_, '_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W: Work> Copy for Crew<'_, '_, W> {}
+
+impl<'scope, W: Work> Crew<'scope, '_, W> {
+    /// Starts a worker's thread.
+    fn start(self, worker: usize) {
+        self.scope.spawn(move || self.serve(worker, Duration::ZERO));
+    }
+
+    /// Is a worker, until the run is over for it. `cpu_before` is CPU time that the thread
+    /// has used for something else.
+    fn serve(self, number: usize, cpu_before: Duration) {
+        let start = |worker| self.start(worker);
+        let queue = Queue { hall: &self.run.hall, start: &start };
+        let mut tasks = VecDeque::new();
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            let worker = Worker::new(self.run.seats[number].as_ref(), number);
+            let mut ended = self.run.work_as(worker, &mut tasks, &queue);
+            let cpu = &mut ended.statistics.cpu;
+            *cpu = (*cpu + thread_cpu_time()).saturating_sub(cpu_before);
+            lock(&self.run.ended).push(ended);
+        }));
+        queue.leave(number, &mut tasks);
+        if let Err(panic) = served {
+            *lock(self.panicked) = Some(panic);
         }
     }
-    worker.statistics_mut().cpu = thread_cpu_time() + worker.cpu_elsewhere();
-    Ended { statistics: worker.into_statistics(), failure }
 }
 
-/// A worker's place in the run. When the last worker leaves it, by whatever way, the queue
-/// stops, so that the feed does not wait for workers that are gone.
-struct Seat<'run, T> {
-    queue: &'run Queue<T>,
-    serving: &'run AtomicUsize,
+impl<W: Work> Run<'_, W> {
+    /// The loop of one worker: claim, perform, until nothing is left or its engine fails. What
+    /// is then left of its claim stays in `tasks`.
+    fn work_as(
+        &self,
+        mut worker: Worker<'_>,
+        tasks: &mut VecDeque<W::Task>,
+        queue: &Queue<'_, W::Task>,
+    ) -> Ended {
+        let number = worker.number();
+        let mut bench = self.work.bench();
+        let mut performed = None;
+        let mut claimed = self.hall.now();
+        while let Some(measured) = queue.claim(number, performed.as_ref(), tasks, claimed) {
+            claimed = self.hall.now();
+            let before = worker.begin(measured);
+            let result = self.work.perform_claim(tasks, &mut bench, &mut worker, queue);
+            let ended = self.hall.now();
+            let wall = ended.saturating_sub(claimed);
+            worker.statistics_mut().busy += wall;
+            if let Err(cause) = result {
+                worker.statistics_mut().retire(&cause);
+                return self.ended(worker, Some(cause));
+            }
+            performed = Some(worker.performed(wall, before));
+            claimed = ended;
+        }
+        self.ended(worker, None)
+    }
+
+    fn ended(&self, mut worker: Worker<'_>, failure: Option<EngineError>) -> Ended {
+        worker.statistics_mut().cpu = worker.cpu_elsewhere();
+        Ended { statistics: worker.into_statistics(), failure }
+    }
 }
 
-impl<T> Drop for Seat<'_, T> {
+/// Ends the run when the feed panics, so that no worker waits for it.
+struct Feeding<'q, 'run, T>(&'q Queue<'run, T>);
+
+impl<T> Drop for Feeding<'_, '_, T> {
     fn drop(&mut self) {
-        if self.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.queue.stop();
+        if thread::panicking() {
+            self.0.stop();
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use evener_core::{
-        Cipher, Description, Direction, Iv, Job, Kind, Offer, Outcome, Session, SessionRequest,
-    };
+    use evener_core::{Description, Iv, Job, Kind, Offer, Outcome, Session, SessionRequest};
 
     use super::*;
 
@@ -219,6 +388,11 @@ mod tests {
         }
     }
 
+    fn pull(capacity: usize) -> RunOptions {
+        let (cipher, direction) = (Cipher::Aes128Ecb, Direction::Encrypt);
+        RunOptions::new(PolicyName::Pull, cipher, direction, capacity)
+    }
+
     fn feed_all(queue: &Queue<u8>) {
         for task in 0..100 {
             if queue.push(task).is_err() {
@@ -232,7 +406,7 @@ mod tests {
         for fails_after in [0, 1, 50] {
             let record = Record::default();
             let seats = [copier("sound", usize::MAX), copier("failing", fails_after)];
-            let statistics = run(&seats, 8, &record, feed_all);
+            let statistics = run(&seats, &pull(8), &record, feed_all);
             let mut performed = record.performed.into_inner().unwrap();
             performed.sort_unstable();
             assert_eq!(performed, Vec::from_iter(0..100));
@@ -245,7 +419,7 @@ mod tests {
     fn when_every_engine_fails_the_tasks_are_abandoned_and_the_feed_ends() {
         let record = Record::default();
         let seats = [copier("a", 10), copier("b", 5)];
-        let statistics = run(&seats, 4, &record, feed_all);
+        let statistics = run(&seats, &pull(4), &record, feed_all);
         assert_eq!(record.performed.into_inner().unwrap().len(), 15);
         let abandoned = record.abandoned.into_inner().unwrap();
         assert!(!abandoned.is_empty() && abandoned.iter().all(|(_, has_cause)| *has_cause));
@@ -255,7 +429,7 @@ mod tests {
     #[test]
     fn a_stopped_run_abandons_what_is_left() {
         let record = Record::default();
-        let statistics = run(&[copier("a", usize::MAX)], 4, &record, |queue| queue.stop());
+        let statistics = run(&[copier("a", usize::MAX)], &pull(4), &record, |queue| queue.stop());
         assert!(record.abandoned.into_inner().unwrap().is_empty());
         assert_eq!(statistics.workers.len(), 1);
     }

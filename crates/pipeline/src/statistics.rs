@@ -40,7 +40,7 @@ impl WorkerStatistics {
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStatistics {
-    /// One entry a worker, in the order of their numbers.
+    /// One entry for each worker that was started, in the order of their numbers.
     pub workers: Vec<WorkerStatistics>,
     /// Wall time from the start of the workers to the end of the last.
     pub wall: Duration,

@@ -1,15 +1,19 @@
 //! One thread, one engine.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener_core::{Cipher, Direction, Engine, EngineError, Job, Session, SessionRequest};
 
 use crate::WorkerStatistics;
+use crate::clock::thread_cpu_time;
+use crate::policy::{Performed, Processed};
 
 /// A worker's engine with the sessions that it has opened, and its count of what it did.
 pub struct Worker<'e> {
     engine: &'e dyn Engine,
     sessions: Vec<OpenSession>,
+    /// What the engine does for this claim, while that is measured.
+    processed: Option<Processed>,
     statistics: WorkerStatistics,
 }
 
@@ -28,7 +32,7 @@ impl<'e> Worker<'e> {
             worker: number,
             ..WorkerStatistics::default()
         };
-        Worker { engine, sessions: Vec::new(), statistics }
+        Worker { engine, sessions: Vec::new(), processed: None, statistics }
     }
 
     /// The worker's engine.
@@ -47,15 +51,47 @@ impl<'e> Worker<'e> {
         jobs: &mut [Job<'_>],
     ) -> Result<(), EngineError> {
         let session = self.session(cipher, direction)?;
-        session.process(jobs)?;
+        let begun = self.processed.is_some().then(|| (Instant::now(), self.cpu_time()));
+        self.sessions[session].session.process(jobs)?;
+        let bytes = jobs.iter().map(|job| job.input.len() as u64).sum::<u64>();
         self.statistics.jobs += jobs.len() as u64;
-        self.statistics.bytes += jobs.iter().map(|job| job.input.len() as u64).sum::<u64>();
+        self.statistics.bytes += bytes;
+        if let Some((wall, cpu)) = begun {
+            let cpu = self.cpu_time().saturating_sub(cpu);
+            let sum = self.processed.get_or_insert_default();
+            sum.batches += 1;
+            sum.jobs += jobs.len() as u64;
+            sum.bytes += bytes;
+            sum.wall += wall.elapsed();
+            sum.cpu += cpu;
+        }
         Ok(())
     }
 
     /// Counts units (files, records) that this worker has finished.
     pub fn count_units(&mut self, units: u64) {
         self.statistics.units += units;
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.statistics.worker
+    }
+
+    /// Begins a claim; where it is `measured`, returns the CPU time so far.
+    pub(crate) fn begin(&mut self, measured: bool) -> Option<Duration> {
+        self.processed = measured.then(Processed::default);
+        measured.then(|| self.cpu_time())
+    }
+
+    /// What was done since [`Worker::begin`] returned `cpu_before`, a time of `wall` ago.
+    pub(crate) fn performed(&mut self, wall: Duration, cpu_before: Option<Duration>) -> Performed {
+        let cpu = cpu_before.map(|before| self.cpu_time().saturating_sub(before));
+        Performed { wall, cpu: cpu.unwrap_or_default(), engine: self.processed.take() }
+    }
+
+    /// CPU time of this thread and of the sessions' own.
+    fn cpu_time(&self) -> Duration {
+        thread_cpu_time() + self.cpu_elsewhere()
     }
 
     /// CPU time that the worker's sessions have used on threads of their own.
@@ -71,24 +107,17 @@ impl<'e> Worker<'e> {
         self.statistics
     }
 
-    fn session(
-        &mut self,
-        cipher: Cipher,
-        direction: Direction,
-    ) -> Result<&mut dyn Session, EngineError> {
+    fn session(&mut self, cipher: Cipher, direction: Direction) -> Result<usize, EngineError> {
         let known = self
             .sessions
             .iter()
             .position(|open| open.cipher == cipher && open.direction == direction);
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let request = SessionRequest { cipher, direction, key: None };
-                let session = self.engine.open(&request)?;
-                self.sessions.push(OpenSession { cipher, direction, session });
-                self.sessions.len() - 1
-            }
-        };
-        Ok(self.sessions[index].session.as_mut())
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        let request = SessionRequest { cipher, direction, key: None };
+        let session = self.engine.open(&request)?;
+        self.sessions.push(OpenSession { cipher, direction, session });
+        Ok(self.sessions.len() - 1)
     }
 }

@@ -8,7 +8,9 @@ use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Session, SessionRequest,
 };
 use evener_engines::faulty::{Fault, Faulty};
-use evener_pipeline::{Queue, Returned, RunStatistics, Watch, Work, Worker, guard, run};
+use evener_pipeline::{
+    PolicyName, Queue, Returned, RunOptions, RunStatistics, Watch, Work, Worker, guard, run,
+};
 
 /// Long enough for an engine that does not hang, on any machine.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -104,7 +106,9 @@ fn run_with(fault: Fault, at: u64) -> RunStatistics {
     let faulty = Faulty::new(openssl(), fault, at);
     let messages = Messages::default();
     let seats = [guarded(&faulty, WATCH), faulty.successor()];
-    let statistics = run(&seats, 8, &messages, |queue| {
+    let (cipher, direction) = (Cipher::Aes128Cbc, Direction::Encrypt);
+    let options = RunOptions::new(PolicyName::Pull, cipher, direction, 8);
+    let statistics = run(&seats, &options, &messages, |queue| {
         for task in 0..MESSAGES {
             queue.push(task).unwrap();
         }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use evener_core::Direction;
-use evener_pipeline::Worker;
+use evener_pipeline::{RunOptions, Worker};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -79,7 +79,7 @@ pub fn process_stream(
     };
     let fail = |error| Failure { path: name.clone(), error };
     let cipher = keys.primary().cipher();
-    let seats = seats::able(&options.seats, cipher, operation.direction()).map_err(fail)?;
+    let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let input = open(source).map_err(fail)?;
     let outputs = Outputs::new(options.overwrite);
     let sink = Sink::open(target, &outputs)?;
@@ -134,7 +134,9 @@ impl Stream<'_> {
         let sequencer = Sequencer::new(self.sink, header)?;
         let pool = Pool::new(&file, direction, self.options.memory, seats.len())?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
-        let statistics = evener_pipeline::run(seats, pool.pieces(), &work, |queue| {
+        let policy = self.options.policy;
+        let run_options = RunOptions::new(policy, file.cipher(), direction, pool.pieces());
+        let statistics = evener_pipeline::run(seats, &run_options, &work, |queue| {
             work.feed(&mut reader, queue);
         });
         self.report.add_statistics(statistics);

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use evener_core::Direction;
+use evener_pipeline::RunOptions;
 
 use crate::output::Outputs;
 use crate::{Failure, FileError, KeyRing, Options, Report, seats};
@@ -84,7 +85,7 @@ pub fn process(
     if operation == Operation::Decrypt && options.remove_source && !cipher.is_authenticated() {
         return Err(fail(FileError::Refused(NO_PROOF.to_owned())));
     }
-    let seats = seats::able(&options.seats, cipher, operation.direction()).map_err(fail)?;
+    let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
@@ -92,8 +93,10 @@ pub fn process(
     let root = endpoints.root(source);
     let work = TreeWork::new(operation, keys, root, options, &outputs, seats.len());
 
-    let statistics =
-        evener_pipeline::run(&seats, QUEUED_TASKS, &work, |queue| work.feed(&endpoints, queue));
+    let run_options = RunOptions::new(options.policy, cipher, operation.direction(), QUEUED_TASKS);
+    let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
+        work.feed(&endpoints, queue);
+    });
     let mut report = Report {
         operation: operation.name().to_owned(),
         format: keys.primary().format().to_owned(),

@@ -1,0 +1,408 @@
+//! Where workers ask for tasks: the queue's rules, without threads and clocks.
+//!
+//! The real [`Queue`](crate::Queue) keeps a desk under its lock, and the simulator drives one
+//! on its own clock.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::policy::{Claim, Decision, Event, Performed, Policy};
+use crate::waiting::Line;
+use crate::{Load, Waiting};
+
+/// The tasks that wait, the policy, and what each worker is at.
+///
+/// A task has one owner at a time: the desk, or the worker that claimed it. The run is over
+/// when the feed has closed the desk, no task waits and no claim is open, since a worker may
+/// share further tasks while it has a claim.
+pub struct Desk<T> {
+    line: Line<T>,
+    policy: Box<dyn Policy>,
+    workers: Vec<State>,
+    /// What a dispatcher has handed to workers that have not come for it yet.
+    handed: Vec<VecDeque<T>>,
+    phase: Phase,
+    claims: usize,
+    in_service: usize,
+    calls: Vec<Call>,
+}
+
+/// What a worker is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It has tasks to perform.
+    Work {
+        /// Whether to measure CPU time meanwhile.
+        measured: bool,
+    },
+    /// It is to wait until it is called, or for at most so long, and ask again.
+    Wait(Option<Duration>),
+    /// The run is over for it.
+    Leave,
+}
+
+/// Whom to wake, once the desk has been left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// The worker waits; it is to ask again.
+    Wake(usize),
+    /// The worker's thread is to be started.
+    Start(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unstarted,
+    /// It was woken or started and has not asked yet.
+    Called,
+    /// It was handed tasks and has not asked yet.
+    Handed,
+    Working,
+    /// It waits until it is called.
+    Parked,
+    /// It waits, and asks again by itself.
+    Resting,
+    Left,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Closed,
+    Stopped,
+    /// Every worker has left.
+    Deserted,
+}
+
+impl<T> Desk<T> {
+    /// A desk for so many workers, none of which has started.
+    pub fn new(policy: Box<dyn Policy>, workers: usize) -> Desk<T> {
+        Desk {
+            line: Line::new(),
+            policy,
+            workers: vec![State::Unstarted; workers],
+            handed: (0..workers).map(|_| VecDeque::new()).collect(),
+            phase: Phase::Open,
+            claims: 0,
+            in_service: workers,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Starts all workers that will have something to do, where the policy wants that.
+    pub fn open(&mut self, now: Duration) {
+        if !self.policy.starts_at_once() {
+            return;
+        }
+        for worker in 0..self.workers.len() {
+            if self.policy.next(worker, self.line.waiting(), now) == Decision::Leave {
+                self.set_left(worker, now);
+            } else {
+                self.call(worker, now);
+            }
+        }
+    }
+
+    /// Adds a task at the end, before the run begins.
+    pub fn fill(&mut self, task: T, load: Load) {
+        self.line.push_back(task, load);
+    }
+
+    /// Adds a task at the end.
+    pub fn push(&mut self, task: T, load: Load, now: Duration) {
+        self.line.push_back(task, load);
+        self.consider(now);
+    }
+
+    /// Puts a task at the head.
+    pub fn share(&mut self, task: T, load: Load, now: Duration) {
+        self.line.push_front(task, load);
+        self.consider(now);
+    }
+
+    /// Says that nothing more will be fed.
+    pub fn close(&mut self, now: Duration) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Closed;
+            self.line.close();
+        }
+        self.end_when_drained();
+        self.consider(now);
+    }
+
+    /// Ends the run early: nobody gets another task.
+    pub fn stop(&mut self) {
+        if self.phase != Phase::Deserted {
+            self.phase = Phase::Stopped;
+        }
+        self.wake_all();
+    }
+
+    /// Whether the run was ended early, by [`Desk::stop`] or because every worker has left.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.phase, Phase::Stopped | Phase::Deserted)
+    }
+
+    /// Whether every worker left before the run was over.
+    pub fn is_deserted(&self) -> bool {
+        self.phase == Phase::Deserted
+    }
+
+    /// Whether no worker will get another task.
+    pub fn is_over(&self) -> bool {
+        let drained = self.claims == 0 && self.line.waiting().tasks == 0;
+        self.is_stopped() || self.phase == Phase::Closed && drained
+    }
+
+    /// Makes sure that somebody will come for the tasks that wait, whatever the policy says of
+    /// each worker: to be called before a feed waits for them to be claimed.
+    pub fn ensure(&mut self, now: Duration) {
+        if self.is_over() || self.line.waiting().tasks == 0 || self.is_anyone_coming(None) {
+            return;
+        }
+        let find = |wanted| self.workers.iter().position(|state| *state == wanted);
+        if let Some(worker) = find(State::Parked).or_else(|| find(State::Unstarted)) {
+            self.call(worker, now);
+        }
+    }
+
+    /// Whether a worker that was told to wait has not been called yet.
+    pub fn waits(&self, worker: usize) -> bool {
+        matches!(self.workers[worker], State::Parked | State::Resting)
+    }
+
+    /// What waits.
+    pub fn waiting(&self) -> &Waiting {
+        self.line.waiting()
+    }
+
+    /// Whom to wake or start since this was last asked.
+    pub fn calls(&mut self) -> std::vec::Drain<'_, Call> {
+        self.calls.drain(..)
+    }
+
+    /// A worker has performed its claim, if it had one, and asks what to do. Tasks that it is
+    /// to perform are put into `claim`, which is empty.
+    pub fn turn(
+        &mut self,
+        worker: usize,
+        performed: Option<&Performed>,
+        claim: &mut VecDeque<T>,
+        now: Duration,
+    ) -> Turn {
+        if self.workers[worker] == State::Working {
+            self.claims -= 1;
+            self.workers[worker] = State::Called;
+        }
+        let mut changed = false;
+        if let Some(performed) = performed {
+            changed = self.policy.note(worker, &Event::Performed(*performed), now);
+        }
+        let turn = self.decide(worker, claim, now);
+        if changed {
+            self.consider(now);
+        }
+        turn
+    }
+
+    /// A worker leaves, with what is left of its claim.
+    pub fn leave(
+        &mut self,
+        worker: usize,
+        rest: impl IntoIterator<Item = (T, Load)>,
+        now: Duration,
+    ) {
+        let rest: Vec<_> = rest.into_iter().collect();
+        for (task, load) in rest.into_iter().rev() {
+            self.line.push_front(task, load);
+        }
+        if matches!(self.workers[worker], State::Working | State::Handed) {
+            self.claims -= 1;
+        }
+        self.set_left(worker, now);
+        self.end_when_drained();
+        self.consider(now);
+        self.ensure(now);
+    }
+
+    /// Claims for a worker that waits and hands it the tasks; for dispatchers. True when it
+    /// was handed some.
+    pub fn dispatch(&mut self, worker: usize, now: Duration) -> bool {
+        if self.workers[worker] != State::Parked || self.is_over() || self.line.waiting().tasks == 0
+        {
+            return false;
+        }
+        let Decision::Claim(claim) = self.policy.next(worker, self.line.waiting(), now) else {
+            return false;
+        };
+        let mut tasks = std::mem::take(&mut self.handed[worker]);
+        self.take(worker, claim, &mut tasks, now);
+        self.workers[worker] = State::Handed;
+        self.handed[worker] = tasks;
+        self.calls.push(Call::Wake(worker));
+        true
+    }
+
+    /// A worker that would claim and whose thread has not started: the caller's thread can be
+    /// it. Once the desk has been closed, some worker will come for every task that waits.
+    pub fn unstarted(&mut self, now: Duration) -> Option<usize> {
+        if self.is_over() || self.line.waiting().tasks == 0 {
+            return None;
+        }
+        let found = (0..self.workers.len())
+            .find(|&worker| self.workers[worker] == State::Unstarted && self.claims(worker, now));
+        if found.is_none() {
+            self.ensure(now);
+        }
+        let worker = found?;
+        self.workers[worker] = State::Called;
+        self.policy.note(worker, &Event::Called, now);
+        Some(worker)
+    }
+
+    /// The tasks that were left when the run ended.
+    pub fn into_tasks(self) -> Vec<T> {
+        self.line.into_tasks()
+    }
+
+    fn decide(&mut self, worker: usize, claim: &mut VecDeque<T>, now: Duration) -> Turn {
+        if self.workers[worker] == State::Handed {
+            std::mem::swap(&mut self.handed[worker], claim);
+            self.workers[worker] = State::Working;
+            return Turn::Work { measured: false };
+        }
+        self.end_when_drained();
+        if self.is_over() {
+            self.set_left(worker, now);
+            return Turn::Leave;
+        }
+        let decision = if self.line.waiting().tasks == 0 {
+            Decision::Wait(None)
+        } else {
+            match self.policy.next(worker, self.line.waiting(), now) {
+                Decision::Claim(_) if self.policy.has_dispatcher() => Decision::Wait(None),
+                // Whatever a policy hopes for, tasks don't wait for nobody.
+                Decision::Wait(None) if !self.is_anyone_coming(Some(worker)) => {
+                    Decision::Claim(Claim::ONE)
+                }
+                decision => decision,
+            }
+        };
+        match decision {
+            Decision::Claim(wanted) => {
+                self.take(worker, wanted, claim, now);
+                Turn::Work { measured: wanted.measured }
+            }
+            Decision::Wait(at_most) => {
+                self.park(worker, at_most, now);
+                Turn::Wait(at_most)
+            }
+            Decision::Leave => {
+                self.set_left(worker, now);
+                self.consider(now);
+                Turn::Leave
+            }
+        }
+    }
+
+    fn take(&mut self, worker: usize, wanted: Claim, claim: &mut VecDeque<T>, now: Duration) {
+        let mut sum = Load { jobs: 0, bytes: Some(0) };
+        let mut class = wanted.class;
+        for _ in 0..wanted.tasks.max(1) {
+            let Some((task, load)) = self.line.pop(class) else {
+                // None of the class is left, and a claim is of something.
+                if class.take().is_some() && claim.is_empty() { continue } else { break }
+            };
+            sum.jobs += load.jobs;
+            sum.bytes = sum.bytes.zip(load.bytes).map(|(sum, bytes)| sum + bytes);
+            claim.push_back(task);
+        }
+        self.claims += 1;
+        self.workers[worker] = State::Working;
+        self.policy.note(worker, &Event::Claimed(sum), now);
+    }
+
+    fn park(&mut self, worker: usize, at_most: Option<Duration>, now: Duration) {
+        self.workers[worker] = if at_most.is_some() { State::Resting } else { State::Parked };
+        if self.policy.note(worker, &Event::Parked, now) {
+            self.consider(now);
+        }
+    }
+
+    fn set_left(&mut self, worker: usize, now: Duration) {
+        if self.workers[worker] == State::Left {
+            return;
+        }
+        self.workers[worker] = State::Left;
+        self.in_service -= 1;
+        self.policy.note(worker, &Event::Left, now);
+        if self.in_service == 0 && !self.is_over() {
+            self.phase = Phase::Deserted;
+        }
+    }
+
+    fn claims(&self, worker: usize, now: Duration) -> bool {
+        matches!(self.policy.next(worker, self.line.waiting(), now), Decision::Claim(_))
+    }
+
+    /// Whether a worker works or will ask again by itself.
+    fn is_anyone_coming(&self, apart_from: Option<usize>) -> bool {
+        let is_coming = |(worker, state): (usize, &State)| {
+            let waits = matches!(state, State::Unstarted | State::Parked | State::Left);
+            Some(worker) != apart_from && !waits
+        };
+        self.policy.has_dispatcher() || self.workers.iter().enumerate().any(is_coming)
+    }
+
+    fn end_when_drained(&mut self) {
+        if self.phase == Phase::Closed && self.is_over() {
+            self.wake_all();
+        }
+    }
+
+    fn wake_all(&mut self) {
+        for (worker, state) in self.workers.iter_mut().enumerate() {
+            if matches!(state, State::Parked | State::Resting) {
+                *state = State::Called;
+                self.calls.push(Call::Wake(worker));
+            }
+        }
+    }
+
+    /// Asks those who wait or have not started whether they would claim now, and calls as many
+    /// as there are tasks.
+    fn consider(&mut self, now: Duration) {
+        if self.is_over() || self.policy.has_dispatcher() {
+            return;
+        }
+        let called = self.workers.iter().filter(|state| **state == State::Called).count();
+        let mut uncalled = self.line.waiting().tasks.saturating_sub(called);
+        for worker in 0..self.workers.len() {
+            if uncalled == 0 {
+                return;
+            }
+            let wanted = match self.workers[worker] {
+                State::Parked | State::Resting => self.claims(worker, now),
+                State::Unstarted => self.policy.starts(worker, self.line.waiting(), now),
+                _ => false,
+            };
+            if wanted {
+                self.call(worker, now);
+                uncalled -= 1;
+            }
+        }
+    }
+
+    fn call(&mut self, worker: usize, now: Duration) {
+        let call = match self.workers[worker] {
+            State::Unstarted => Call::Start(worker),
+            _ => Call::Wake(worker),
+        };
+        self.workers[worker] = State::Called;
+        self.policy.note(worker, &Event::Called, now);
+        self.calls.push(call);
+    }
+}
+
+#[cfg(test)]
+mod tests;

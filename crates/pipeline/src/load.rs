@@ -1,0 +1,70 @@
+//! How much work a task is.
+
+/// How much work a task is, as far as its feed knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// How many jobs for an engine; at least 1.
+    pub jobs: u64,
+    /// How many bytes they have together; `None` when nobody has looked yet.
+    pub bytes: Option<u64>,
+}
+
+impl Load {
+    /// One job of so many bytes.
+    pub fn job(bytes: u64) -> Load {
+        Load { jobs: 1, bytes: Some(bytes) }
+    }
+
+    /// So many jobs of unknown sizes.
+    pub fn unknown(jobs: u64) -> Load {
+        Load { jobs: jobs.max(1), bytes: None }
+    }
+
+    /// The class of its jobs' mean size.
+    pub fn class(self) -> SizeClass {
+        self.bytes.map_or(SizeClass::UNKNOWN, |bytes| SizeClass::of(bytes / self.jobs.max(1)))
+    }
+}
+
+/// Jobs of about one size: from a power of two up to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SizeClass(u8);
+
+impl SizeClass {
+    /// Jobs of a size that nobody knows.
+    pub const UNKNOWN: SizeClass = SizeClass(0);
+
+    /// How many classes there are.
+    pub const COUNT: usize = 48;
+
+    /// The class of jobs of `bytes` bytes.
+    pub fn of(bytes: u64) -> SizeClass {
+        let power = bytes.max(1).ilog2() as usize;
+        SizeClass((power + 1).min(SizeClass::COUNT - 1) as u8)
+    }
+
+    /// Its number, below [`SizeClass::COUNT`]; 0 is that of unknown sizes.
+    pub fn number(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub(crate) fn from_number(number: usize) -> SizeClass {
+        SizeClass(number.min(SizeClass::COUNT - 1) as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_powers_of_two() {
+        let of = |bytes| SizeClass::of(bytes).number();
+        assert_eq!((of(0), of(1), of(2), of(3), of(4)), (1, 1, 2, 2, 3));
+        assert_eq!((of(1023), of(1024)), (10, 11));
+        assert_eq!(of(u64::MAX), SizeClass::COUNT - 1);
+        assert_eq!(Load { jobs: 4, bytes: Some(4096) }.class(), SizeClass::of(1024));
+        assert_eq!(Load::unknown(0), Load { jobs: 1, bytes: None });
+        assert_eq!(Load::unknown(3).class(), SizeClass::UNKNOWN);
+    }
+}

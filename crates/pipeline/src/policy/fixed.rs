@@ -1,0 +1,25 @@
+//! `cpu-only` and `module-only`: the engines of one kind, as if there were no others.
+
+use std::time::Duration;
+
+use evener_core::Kind;
+
+use super::{Claim, Decision, Policy, Seat};
+use crate::Waiting;
+
+/// [`Pull`](super::pull::Pull) among the workers of one kind.
+pub(super) struct OneKind {
+    takes_part: Vec<bool>,
+}
+
+impl OneKind {
+    pub(super) fn new(kind: Kind, seats: &[Seat]) -> OneKind {
+        OneKind { takes_part: seats.iter().map(|seat| seat.kind == kind).collect() }
+    }
+}
+
+impl Policy for OneKind {
+    fn next(&self, worker: usize, _: &Waiting, _: Duration) -> Decision {
+        if self.takes_part[worker] { Decision::Claim(Claim::ONE) } else { Decision::Leave }
+    }
+}

@@ -1,0 +1,131 @@
+//! How workers come by tasks.
+//!
+//! A [`Policy`] decides and does nothing else: it has no threads and no clock. What waits, and
+//! what time it is, come in as arguments, so that the very same code is driven by the real
+//! queue, by the simulator and by tests on a simulated clock.
+
+mod fixed;
+mod name;
+mod polling;
+mod pull;
+mod round_robin;
+
+use std::time::Duration;
+
+use evener_core::Kind;
+
+use crate::{Load, SizeClass, Waiting};
+
+pub use name::{PolicyName, UnknownPolicy};
+
+/// Decides which worker gets which tasks, and when.
+///
+/// All times are since the run began.
+pub trait Policy: Send {
+    /// What a worker that has nothing to do does next. Asked when tasks wait; where none do, a
+    /// worker waits for one.
+    fn next(&self, worker: usize, waiting: &Waiting, now: Duration) -> Decision;
+
+    /// Whether a worker whose thread does not run yet should start.
+    fn starts(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
+        matches!(self.next(worker, waiting, now), Decision::Claim(_))
+    }
+
+    /// Whether the workers' threads should start before anything is fed. Otherwise each is
+    /// started when [`Policy::starts`] says so, and what is little work is done by the caller's.
+    fn starts_at_once(&self) -> bool {
+        true
+    }
+
+    /// Whether a dispatcher watches the workers and hands tasks to those that are free, instead
+    /// of their claiming tasks themselves.
+    fn has_dispatcher(&self) -> bool {
+        false
+    }
+
+    /// Learns what happened to a worker. True when what it learnt may change what it said to
+    /// others before, so that those who wait are to be asked again.
+    fn note(&mut self, worker: usize, event: &Event, now: Duration) -> bool {
+        let _ = (worker, event, now);
+        false
+    }
+}
+
+/// What a worker does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It takes tasks.
+    Claim(Claim),
+    /// It waits until something changes, or for at most so long.
+    Wait(Option<Duration>),
+    /// There will be nothing for it in this run.
+    Leave,
+}
+
+/// Which tasks a worker takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// How many at most; at least 1.
+    pub tasks: usize,
+    /// Of which size class only; `None` takes them in their order.
+    pub class: Option<SizeClass>,
+    /// Whether CPU time is to be measured, which costs some system calls.
+    pub measured: bool,
+}
+
+impl Claim {
+    /// The first task of all.
+    pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false };
+}
+
+/// What happened to a worker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// It was woken, or its thread started, because it would claim; it will ask.
+    Called,
+    /// It has claimed tasks of this load together.
+    Claimed(Load),
+    /// It has performed them.
+    Performed(Performed),
+    /// It waits.
+    Parked,
+    /// It has left, because its engine failed or because it was told to.
+    Left,
+}
+
+/// What a worker did for one claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Performed {
+    /// Wall time from claiming the tasks to having performed them.
+    pub wall: Duration,
+    /// CPU time meanwhile, of its thread and of its sessions' own; zero unless it was measured.
+    pub cpu: Duration,
+    /// What its engine did in that time; `None` unless it was measured.
+    pub engine: Option<Processed>,
+}
+
+/// What an engine did for one claim, without the opening of sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Processed {
+    /// How many batches it got.
+    pub batches: u64,
+    /// How many jobs they had.
+    pub jobs: u64,
+    /// How many bytes those had.
+    pub bytes: u64,
+    /// Wall time in them.
+    pub wall: Duration,
+    /// CPU time in them.
+    pub cpu: Duration,
+}
+
+/// What a policy knows of a worker before the run begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// The engine's name. Workers of one engine have the same.
+    pub engine: String,
+    /// Where the engine's work is done.
+    pub kind: Kind,
+    /// How many jobs it likes in a batch; at least 1.
+    pub batch: usize,
+}

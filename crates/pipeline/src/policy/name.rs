@@ -1,0 +1,107 @@
+//! The policies' names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use evener_core::Kind;
+
+use super::fixed::OneKind;
+use super::polling::Polling;
+use super::pull::Pull;
+use super::round_robin::RoundRobin;
+use super::{Policy, Seat};
+
+/// A policy, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyName {
+    /// Only engines that compute on the calling core.
+    CpuOnly,
+    /// Only modules.
+    ModuleOnly,
+    /// Equal shares for all workers, dealt out in turn.
+    RoundRobin,
+    /// A dispatcher hands a task to whichever worker is free.
+    Polling,
+    /// Every worker takes the next task when it is free.
+    Pull,
+}
+
+impl PolicyName {
+    /// All of them, in the order of the papers' tables.
+    pub const ALL: &'static [PolicyName] = &[
+        PolicyName::CpuOnly,
+        PolicyName::ModuleOnly,
+        PolicyName::RoundRobin,
+        PolicyName::Polling,
+        PolicyName::Pull,
+    ];
+
+    /// As users write it, such as `round-robin`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyName::CpuOnly => "cpu-only",
+            PolicyName::ModuleOnly => "module-only",
+            PolicyName::RoundRobin => "round-robin",
+            PolicyName::Polling => "polling",
+            PolicyName::Pull => "pull",
+        }
+    }
+
+    /// Whether workers with engines of a kind get anything to do at all.
+    pub fn admits(self, kind: Kind) -> bool {
+        match self {
+            PolicyName::CpuOnly => kind == Kind::Cpu,
+            PolicyName::ModuleOnly => kind == Kind::Module,
+            _ => true,
+        }
+    }
+
+    /// Makes the policy for these workers.
+    pub fn policy(self, seats: &[Seat]) -> Box<dyn Policy> {
+        match self {
+            PolicyName::CpuOnly => Box::new(OneKind::new(Kind::Cpu, seats)),
+            PolicyName::ModuleOnly => Box::new(OneKind::new(Kind::Module, seats)),
+            PolicyName::RoundRobin => Box::new(RoundRobin::new(seats)),
+            PolicyName::Polling => Box::new(Polling),
+            PolicyName::Pull => Box::new(Pull),
+        }
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<PolicyName, UnknownPolicy> {
+        let known = PolicyName::ALL.iter().find(|policy| policy.name() == text);
+        known.copied().ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
+
+/// A name that no policy has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no policy `{0}`; there are {names}", names = names())]
+pub struct UnknownPolicy(String);
+
+fn names() -> String {
+    PolicyName::ALL.iter().map(|policy| policy.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        for &policy in PolicyName::ALL {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        let error = "fifo".parse::<PolicyName>().unwrap_err().to_string();
+        assert!(error.contains("`fifo`") && error.contains("pull"), "{error}");
+    }
+}

@@ -1,0 +1,67 @@
+//! `round-robin`: equal shares for all workers, dealt out in turn as tasks are fed.
+
+use std::time::Duration;
+
+use super::{Claim, Decision, Event, Policy, Seat};
+use crate::Waiting;
+
+/// Tasks are dealt like cards, whoever is busy. What counts is how many each has been dealt:
+/// which of the waiting ones a worker takes is all the same.
+pub(super) struct RoundRobin {
+    workers: Vec<Share>,
+    in_service: usize,
+    /// Tasks claimed by workers that have left, and by none of those in service.
+    settled: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Share {
+    claimed: u64,
+    in_service: bool,
+}
+
+impl RoundRobin {
+    pub(super) fn new(seats: &[Seat]) -> RoundRobin {
+        let workers = vec![Share { claimed: 0, in_service: true }; seats.len()];
+        RoundRobin { in_service: workers.len(), workers, settled: 0 }
+    }
+
+    /// How many tasks a worker has been dealt, of all that were fed.
+    fn dealt(&self, worker: usize, waiting: &Waiting) -> u64 {
+        let before = self.workers[..worker].iter().filter(|share| share.in_service).count();
+        let fed = waiting.fed.saturating_sub(self.settled);
+        let in_service = self.in_service.max(1) as u64;
+        (fed + in_service - 1 - before as u64) / in_service
+    }
+}
+
+impl Policy for RoundRobin {
+    fn next(&self, worker: usize, waiting: &Waiting, _: Duration) -> Decision {
+        // What workers have given back or share with others was never dealt to anyone.
+        let due = |worker| {
+            let dealt = self.dealt(worker, waiting);
+            dealt.saturating_sub(self.workers[worker].claimed)
+        };
+        let in_service = (0..self.workers.len()).filter(|&one| self.workers[one].in_service);
+        if due(worker) > 0 || waiting.tasks as u64 > in_service.map(due).sum() {
+            Decision::Claim(Claim::ONE)
+        } else {
+            Decision::Wait(None)
+        }
+    }
+
+    fn note(&mut self, worker: usize, event: &Event, _: Duration) -> bool {
+        match event {
+            Event::Claimed(_) => self.workers[worker].claimed += 1,
+            // Its share is dealt to the others, the task that it gave back too.
+            Event::Left if self.workers[worker].in_service => {
+                self.workers[worker].in_service = false;
+                self.in_service -= 1;
+                self.settled += self.workers[worker].claimed.saturating_sub(1);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+}

@@ -1,0 +1,190 @@
+//! The tasks that nobody has claimed yet, in the order they came, by size class.
+
+use std::collections::VecDeque;
+
+use crate::{Load, SizeClass};
+
+/// What waits, in numbers: all that a policy sees of the queue.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// How many tasks.
+    pub tasks: usize,
+    /// How many jobs they are.
+    pub jobs: u64,
+    /// How many tasks were fed so far, whether they wait or not.
+    pub fed: u64,
+    /// Whether nothing more will be fed.
+    pub closed: bool,
+    classes: [Counts; SizeClass::COUNT],
+    /// One bit for each class of which some wait.
+    occupied: u64,
+}
+
+/// How much waits of one size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many tasks.
+    pub tasks: usize,
+    /// How many jobs they are.
+    pub jobs: u64,
+    /// How many bytes they have; 0 for unknown sizes.
+    pub bytes: u64,
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting {
+            tasks: 0,
+            jobs: 0,
+            fed: 0,
+            closed: false,
+            classes: [Counts::default(); SizeClass::COUNT],
+            occupied: 0,
+        }
+    }
+}
+
+impl Waiting {
+    /// How much waits of a class.
+    pub fn of(&self, class: SizeClass) -> Counts {
+        self.classes[class.number()]
+    }
+
+    /// The classes of which some wait, by growing size; unknown sizes come first.
+    pub fn classes(&self) -> impl Iterator<Item = SizeClass> + use<> {
+        let mut left = self.occupied;
+        std::iter::from_fn(move || {
+            let number = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (number < SizeClass::COUNT).then(|| SizeClass::from_number(number))
+        })
+    }
+
+    /// Counts a task that a feed adds; for drivers of policies other than the queue.
+    pub fn add(&mut self, load: Load) {
+        let class = load.class();
+        let counts = &mut self.classes[class.number()];
+        counts.tasks += 1;
+        counts.jobs += load.jobs;
+        counts.bytes += load.bytes.unwrap_or(0);
+        self.tasks += 1;
+        self.jobs += load.jobs;
+        self.occupied |= 1 << class.number();
+    }
+
+    /// Counts a task that leaves.
+    pub fn remove(&mut self, load: Load) {
+        let class = load.class();
+        let counts = &mut self.classes[class.number()];
+        counts.tasks -= 1;
+        counts.jobs -= load.jobs;
+        counts.bytes -= load.bytes.unwrap_or(0);
+        self.tasks -= 1;
+        self.jobs -= load.jobs;
+        if counts.tasks == 0 {
+            self.occupied &= !(1 << class.number());
+        }
+    }
+}
+
+/// The waiting tasks themselves.
+#[derive(Debug)]
+pub(crate) struct Line<T> {
+    waiting: Waiting,
+    /// One line a class, as far as needed.
+    lines: Vec<VecDeque<Entry<T>>>,
+    /// The place of the next task at the head, which comes before all others.
+    head: i64,
+    /// The place of the next task at the end.
+    end: i64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    place: i64,
+    load: Load,
+    task: T,
+}
+
+impl<T> Line<T> {
+    pub(crate) fn new() -> Line<T> {
+        Line { waiting: Waiting::default(), lines: Vec::new(), head: -1, end: 0 }
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.waiting.closed = true;
+    }
+
+    pub(crate) fn push_back(&mut self, task: T, load: Load) {
+        let place = self.end;
+        self.end += 1;
+        self.waiting.fed += 1;
+        self.line(load).push_back(Entry { place, load, task });
+    }
+
+    pub(crate) fn push_front(&mut self, task: T, load: Load) {
+        let place = self.head;
+        self.head -= 1;
+        self.line(load).push_front(Entry { place, load, task });
+    }
+
+    /// The first task, of a class or of all.
+    pub(crate) fn pop(&mut self, class: Option<SizeClass>) -> Option<(T, Load)> {
+        let class = match class {
+            Some(class) => class,
+            None => self.first()?,
+        };
+        let Entry { load, task, .. } = self.lines.get_mut(class.number())?.pop_front()?;
+        self.waiting.remove(load);
+        Some((task, load))
+    }
+
+    /// All tasks, in order.
+    pub(crate) fn into_tasks(mut self) -> Vec<T> {
+        std::iter::from_fn(|| self.pop(None)).map(|(task, _)| task).collect()
+    }
+
+    /// The class of the first task of all.
+    fn first(&self) -> Option<SizeClass> {
+        let mut classes = self.waiting.classes();
+        let only = classes.next()?;
+        let place = |class: &SizeClass| self.lines[class.number()].front().map(|entry| entry.place);
+        std::iter::once(only).chain(classes).min_by_key(place)
+    }
+
+    fn line(&mut self, load: Load) -> &mut VecDeque<Entry<T>> {
+        self.waiting.add(load);
+        let number = load.class().number();
+        if self.lines.len() <= number {
+            self.lines.resize_with(number + 1, VecDeque::new);
+        }
+        &mut self.lines[number]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_leave_in_order_or_by_class() {
+        let mut line = Line::new();
+        for (task, bytes) in [("a", 16), ("b", 4096), ("c", 20), ("d", 4096)] {
+            line.push_back(task, Load::job(bytes));
+        }
+        line.push_front("first", Load::unknown(7));
+        assert_eq!((line.waiting().tasks, line.waiting().jobs, line.waiting().fed), (5, 11, 4));
+        assert_eq!(line.waiting().classes().count(), 3);
+        let small = SizeClass::of(16);
+        assert_eq!(line.waiting().of(small), Counts { tasks: 2, jobs: 2, bytes: 36 });
+        assert_eq!(line.pop(None).unwrap().0, "first");
+        assert_eq!(line.pop(Some(SizeClass::of(4096))).unwrap().0, "b");
+        assert_eq!(line.pop(None).unwrap().0, "a");
+        assert_eq!(line.pop(Some(SizeClass::UNKNOWN)), None);
+        assert_eq!(line.into_tasks(), ["c", "d"]);
+    }
+}
