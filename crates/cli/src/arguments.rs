@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Verify,
+    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Verify,
 };
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Verify(Box<Verify>),
     List(Box<List>),
     Engines(Engines),
+    Speed(Box<Speed>),
     Gate(Gate),
     Bench(Bench),
     Completions(Completions),

@@ -47,6 +47,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Verify(options) => options.perform(&signals),
         Command::List(options) => options.perform(&signals),
         Command::Engines(options) => options.perform(),
+        Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),
         Command::Bench(options) => options.perform(),
         Command::Completions(options) => options.perform(),

@@ -10,6 +10,7 @@ use evener::keys::KeyError;
 use evener::{EngineError, Failure, FileError, MalformedGlob};
 use evener_lab::LabError;
 use evener_lab::processes::ProcessesError;
+use evener_lab::speed::SpeedError;
 use signal_hook::consts::SIGPIPE;
 
 /// How a command ended that could begin.
@@ -55,6 +56,8 @@ pub(crate) enum Trouble {
     #[error(transparent)]
     Processes(#[from] ProcessesError),
     #[error(transparent)]
+    Speed(#[from] SpeedError),
+    #[error(transparent)]
     Gate(#[from] GateError),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
@@ -88,6 +91,7 @@ impl Trouble {
         complain(self);
         ExitCode::from(match self {
             Trouble::Output(_) | Trouble::Benchmark(_) | Trouble::Processes(_) => 1,
+            Trouble::Speed(error) if !error.is_usage() => 1,
             _ => 2,
         })
     }

@@ -88,9 +88,14 @@ impl Bar {
     }
 }
 
-fn text(svg: &mut String, x: f64, y: f64, style: &str, words: &str) -> fmt::Result {
-    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{words}</text>")
+/// Adds words with other attributes at a place.
+pub(crate) fn text(svg: &mut String, x: f64, y: f64, style: &str, words: &str) -> fmt::Result {
+    writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words))
+}
+
+/// Words as they stand in SVG and HTML.
+pub(crate) fn escape(words: &str) -> String {
+    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// From ratios to places on the page.

@@ -11,6 +11,7 @@ pub mod messages;
 pub mod policies;
 mod process;
 pub mod processes;
+pub mod speed;
 mod statistics;
 mod sys;
 pub mod tree;

@@ -9,6 +9,7 @@ mod gate;
 mod keygen;
 mod list;
 mod man;
+mod speed;
 mod verify;
 
 pub(crate) use bench::Bench;
@@ -20,4 +21,5 @@ pub(crate) use gate::Gate;
 pub(crate) use keygen::Keygen;
 pub(crate) use list::List;
 pub(crate) use man::Man;
+pub(crate) use speed::Speed;
 pub(crate) use verify::Verify;

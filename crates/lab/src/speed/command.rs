@@ -1,0 +1,101 @@
+//! The comparison as a command of the program.
+
+use std::env;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Comparison, SpeedError, SpeedOptions, SpeedReport, compare, run};
+
+/// `evener speed`.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    #[command(flatten)]
+    options: SpeedOptions,
+    /// Show these results beside this run's, in table and charts: `article` for the two servers
+    /// of the AES-NI article, or a file that --json or --csv printed, here or on another
+    /// machine; may be given several times
+    #[arg(long, value_name = "FILE")]
+    compare: Vec<PathBuf>,
+    /// Print the report as one JSON document
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print the figures as comma-separated values
+    #[arg(long)]
+    csv: bool,
+    /// Draw bar charts to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write bar charts and the table to this file, as a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Command {
+    /// Measures; the report goes to standard output, and what is being done to standard error.
+    ///
+    /// # Errors
+    /// Those of [`run`], and when results to compare with can't be read or the report can't be
+    /// written.
+    pub fn run(&self) -> Result<(), SpeedError> {
+        // Before the time for measuring is spent.
+        let loaded: Result<Vec<_>, _> =
+            self.compare.iter().map(|path| compare::load(path)).collect();
+        let compared = loaded?.concat();
+        let program = env::current_exe().ok();
+        let mut report = run(&self.options, program.as_deref(), &mut |what| {
+            // Where nobody listens, nobody wants to know.
+            let _ = writeln!(io::stderr().lock(), "{what}");
+        })?;
+        report.compare_with(compared);
+        self.print(&report).map_err(SpeedError::Output)?;
+        let write = |path: &Path, text: String| {
+            let wrong = |source| SpeedError::Write { path: path.to_owned(), source };
+            fs::write(path, text).map_err(wrong)
+        };
+        if let Some(path) = &self.svg {
+            write(path, report.to_svg())?;
+        }
+        if let Some(path) = &self.html {
+            write(path, report.to_html())?;
+        }
+        Ok(())
+    }
+
+    fn print(&self, report: &SpeedReport) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut output, report)?;
+            writeln!(output)?;
+        } else if self.csv {
+            output.write_all(report.to_csv().as_bytes())?;
+        } else {
+            let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            let coloured = output.is_terminal() && !is_plain;
+            output.write_all(report.to_table(coloured).as_bytes())?;
+        }
+        output.flush()
+    }
+}
+
+impl SpeedReport {
+    /// Puts results beside this run's, and notes those that have nothing in common with it.
+    fn compare_with(&mut self, compared: Vec<Comparison>) {
+        for comparison in compared {
+            let common = self.rows.iter().any(|own| {
+                let case = |row: &super::Row| {
+                    (row.cipher.clone(), row.direction.clone(), row.bytes, row.threads == 1)
+                };
+                comparison.rows.iter().any(|row| case(row) == case(own))
+            });
+            if common {
+                self.compared.push(comparison);
+            } else {
+                let reason = "it has no figure of what was measured here".to_owned();
+                self.leave_out(&comparison.name, reason);
+            }
+        }
+    }
+}

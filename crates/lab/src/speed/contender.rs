@@ -1,0 +1,206 @@
+//! Those that are measured, and what they are measured with.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, RwLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use evener_core::{Cipher, Description, Direction, Engine, Iv, Key, Mode};
+
+use super::masked::Masked;
+use super::messages::Messages;
+use super::stream::Library;
+
+/// One cipher, direction and message length.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) cipher: Cipher,
+    pub(super) direction: Direction,
+    /// Of a message.
+    pub(super) bytes: usize,
+    pub(super) key: Key,
+    pub(super) iv: Iv,
+}
+
+impl Case {
+    /// With a random key and IV; `None` where the system has no random numbers.
+    pub(super) fn new(cipher: Cipher, direction: Direction, bytes: usize) -> Option<Case> {
+        let mut key = [0; Key::MAX_LENGTH];
+        let mut iv = [0; Iv::MAX_LENGTH];
+        getrandom::fill(&mut key).ok()?;
+        getrandom::fill(&mut iv).ok()?;
+        if cipher.mode() == Mode::Ctr {
+            // Like a nonce with a counter from 1 behind it.
+            iv[8..].copy_from_slice(&1_u64.to_be_bytes());
+        }
+        let key = Key::new(&key[..cipher.key_length()])?;
+        let iv = Iv::new(&iv[..cipher.iv_length()])?;
+        Some(Case { cipher, direction, bytes, key, iv })
+    }
+
+    /// A message.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = vec![0; self.bytes];
+        // Where there are no random numbers, zeros are as fast to encrypt.
+        let _ = getrandom::fill(&mut text);
+        text
+    }
+}
+
+/// An engine, used in one way.
+pub(super) struct Contender {
+    /// The engine's.
+    pub(super) description: Description,
+    /// Whether the CPU's AES instructions are there for it to use.
+    pub(super) aes_instructions: bool,
+    pub(super) work: Work,
+}
+
+/// How a contender works.
+pub(super) enum Work {
+    /// As `openssl speed` does.
+    Stream {
+        library: Library,
+        /// The same library as an engine, which knows what it offers.
+        engine: Arc<dyn Engine>,
+    },
+    /// Through its session.
+    Messages {
+        engine: Arc<dyn Engine>,
+        /// The engine whose results are right.
+        reference: Option<Arc<dyn Engine>>,
+    },
+    /// In a child process without AES instructions.
+    Masked(Masked),
+}
+
+impl Contender {
+    /// Whether it takes part for this cipher and direction.
+    pub(super) fn offers(&self, cipher: Cipher, direction: Direction) -> bool {
+        match &self.work {
+            Work::Stream { engine, .. } | Work::Messages { engine, .. } => {
+                engine.offer(cipher, direction).is_some()
+            }
+            Work::Masked(masked) => masked.concerns(cipher, direction),
+        }
+    }
+
+    /// The engine's name, and what sets it apart from another contender of that name.
+    pub(super) fn title(&self) -> String {
+        let without =
+            if matches!(self.work, Work::Masked(_)) { ", no AES instructions" } else { "" };
+        format!("{}{without}", self.description.name)
+    }
+
+    /// How it is used for these, in words.
+    pub(super) fn method(&self, ciphers: &[Cipher], directions: &[Direction]) -> String {
+        match &self.work {
+            Work::Stream { .. } => {
+                "one buffer in place, as `openssl speed -evp` does it".to_owned()
+            }
+            Work::Masked(_) => "the same in a process that finds no AES instructions".to_owned(),
+            Work::Messages { engine, .. } => {
+                let both = |&cipher| directions.iter().map(move |&direction| (cipher, direction));
+                let offers = ciphers.iter().flat_map(both);
+                let batches = offers.filter_map(|(cipher, direction)| {
+                    engine.offer(cipher, direction).map(|offer| offer.batch)
+                });
+                let (least, most) = (batches.clone().min(), batches.max());
+                let at_once = match (least, most) {
+                    (_, None | Some(1)) => "one message at a time".to_owned(),
+                    (Some(least), Some(most)) if least < most => {
+                        format!("{least} to {most} messages at once")
+                    }
+                    (_, Some(most)) => format!("{most} messages at once"),
+                };
+                at_once + ", each with its own IV"
+            }
+        }
+    }
+
+    /// Measures for about so long; thousands of bytes a second of all threads together.
+    ///
+    /// # Errors
+    /// In words, when it can't be done.
+    pub(super) fn measure(
+        &self,
+        case: &Case,
+        threads: usize,
+        time: Duration,
+    ) -> Result<f64, String> {
+        if let Work::Masked(masked) = &self.work {
+            return masked.measure(case, threads, time);
+        }
+        // Held until every thread is ready or has failed, which is when all have let go of
+        // their end of the channel.
+        let start = RwLock::new(());
+        let held = start.write();
+        let (ready, all_ready) = mpsc::channel::<Infallible>();
+        let rates: Vec<Result<f64, String>> = thread::scope(|scope| {
+            let spawn = |_| {
+                let (ready, start) = (ready.clone(), &start);
+                let work = move || {
+                    let prepared = self.prepare(case).and_then(|mut prepared| {
+                        prepared.work(time / 20)?;
+                        Ok(prepared)
+                    });
+                    drop(ready);
+                    drop(start.read());
+                    prepared?.work(time).map(Done::kb_per_s)
+                };
+                thread::Builder::new().spawn_scoped(scope, work)
+            };
+            let threads: Vec<_> = (0..threads).map(spawn).collect();
+            drop(ready);
+            let _ = all_ready.recv();
+            drop(held);
+            let join = |thread: io::Result<thread::ScopedJoinHandle<'_, _>>| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err("a thread stopped".to_owned())),
+                Err(error) => Err(format!("a thread can't be started: {error}")),
+            };
+            threads.into_iter().map(join).collect()
+        });
+        rates.into_iter().sum()
+    }
+
+    fn prepare(&self, case: &Case) -> Result<Box<dyn Prepared>, String> {
+        match &self.work {
+            Work::Stream { library, .. } => match library.prepare(case) {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(error.to_string()),
+            },
+            Work::Messages { engine, reference } => {
+                Ok(Box::new(Messages::prepare(&**engine, reference.as_deref(), case)?))
+            }
+            Work::Masked(_) => Err("it works in another process".to_owned()),
+        }
+    }
+}
+
+/// A contender on one thread, with what it needs for a case.
+pub(super) trait Prepared {
+    /// Works for at least so long. What is found out meanwhile about how much to do between
+    /// two looks at the clock is kept for the next time.
+    ///
+    /// # Errors
+    /// In words, when the work can't be done.
+    fn work(&mut self, time: Duration) -> Result<Done, String>;
+}
+
+/// What was done, and how long it took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) bytes: f64,
+    pub(super) time: Duration,
+}
+
+impl Done {
+    fn kb_per_s(self) -> f64 {
+        self.bytes / 1000.0 / self.time.as_secs_f64()
+    }
+}
+
+/// Between two looks at the clock, which take some 25 nanoseconds each, at least this should
+/// pass.
+pub(super) const STRIDE: Duration = Duration::from_micros(20);

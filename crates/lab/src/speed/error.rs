@@ -1,0 +1,69 @@
+//! Why speeds could not be measured or shown.
+
+use std::io;
+use std::path::PathBuf;
+
+use evener_core::{Cipher, EngineError};
+
+/// Why speeds could not be measured or shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpeedError {
+    /// An engine that was asked for by name is not there.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// An engine that was asked for by name has none of the ciphers.
+    #[error(
+        "engine `{engine}` offers none of {}; `evener engines` lists what engines offer",
+        list(ciphers)
+    )]
+    OffersNone {
+        /// The engine's name.
+        engine: String,
+        /// What was asked for.
+        ciphers: Vec<Cipher>,
+    },
+    /// A length is none of a cipher's.
+    #[error("{cipher} can't be measured with messages of {bytes} bytes: {reason}")]
+    Length {
+        /// The cipher.
+        cipher: Cipher,
+        /// The length.
+        bytes: usize,
+        /// What it takes.
+        reason: &'static str,
+    },
+    /// No engine did anything; each engine's reason is told.
+    #[error("nothing could be measured: {0}")]
+    Nothing(String),
+    /// A file of results can't be read.
+    #[error("cannot compare with {}: {reason}", path.display())]
+    Compare {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        reason: String,
+    },
+    /// A chart could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Standard output can't be written to.
+    #[error("cannot write the report: {0}")]
+    Output(io::Error),
+}
+
+impl SpeedError {
+    /// Whether what was asked for makes no sense, and nothing was measured.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, SpeedError::Nothing(_) | SpeedError::Write { .. } | SpeedError::Output(_))
+    }
+}
+
+fn list(ciphers: &[Cipher]) -> String {
+    ciphers.iter().map(Cipher::to_string).collect::<Vec<_>>().join(", ")
+}

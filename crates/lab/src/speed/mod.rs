@@ -1,0 +1,35 @@
+//! `openssl speed` for every engine of the machine: the comparison of the AES-NI article.
+//!
+//! A figure is thousands of bytes a second for one engine, cipher, direction, number of threads
+//! and message length. The engines take turns at every figure, so that a change of the
+//! machine's speed meets them alike, and each is used the way it is meant to be:
+//!
+//! - `openssl` as `openssl speed -evp` uses it ([`stream`]), so that its figures are the ones
+//!   that people know: in place, the same buffer and key, going on where the last call ended;
+//! - every other engine through its session ([`messages`]), with as many messages at once as it
+//!   likes, each with its own IV. So is `openssl` on request;
+//! - AES on `openssl` once more without the CPU's AES instructions, in a child process that
+//!   finds them masked ([`masked`]): libcrypto looks at the CPU only when it is loaded.
+
+mod chart;
+mod command;
+mod compare;
+mod contender;
+mod csv;
+mod error;
+mod groups;
+mod masked;
+mod messages;
+mod options;
+mod report;
+mod run;
+mod stream;
+mod sys;
+mod table;
+
+pub use command::Command;
+pub use compare::Comparison;
+pub use error::SpeedError;
+pub use options::SpeedOptions;
+pub use report::{Contestant, LeftOut, Row, SpeedReport};
+pub use run::run;

@@ -1,0 +1,107 @@
+//! What was measured.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::compare::Comparison;
+use super::{chart, csv, table};
+use crate::Machine;
+
+/// What was measured. Its JSON is the document that `--json` prints, its
+/// [`Display`](fmt::Display) the table.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct SpeedReport {
+    /// The machine.
+    pub machine: Machine,
+    /// How long each figure was measured, in seconds over all rounds.
+    pub seconds: f64,
+    /// In how many turns.
+    pub rounds: u32,
+    /// The engines that took part.
+    pub engines: Vec<Contestant>,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// What could not be measured.
+    pub left_out: Vec<LeftOut>,
+    /// Results of earlier runs and of other machines.
+    pub compared: Vec<Comparison>,
+}
+
+/// An engine that took part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Contestant {
+    /// The name by which `--engine` selects it.
+    pub engine: String,
+    /// Version, driver or device.
+    pub detail: String,
+    /// How it was used.
+    pub method: String,
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The engine's name.
+    pub engine: String,
+    /// The cipher's OpenSSL name. Results from elsewhere may have ciphers that Evener has not.
+    pub cipher: String,
+    /// `encrypt` or `decrypt`.
+    pub direction: String,
+    /// Whether the CPU's AES instructions were there to be used, and the cipher could use them.
+    pub aes_instructions: bool,
+    /// How many threads worked side by side.
+    pub threads: usize,
+    /// The length of a message.
+    pub bytes: usize,
+    /// All threads together, in thousands of bytes a second: the median of the rounds.
+    pub kb_per_s: f64,
+}
+
+/// What could not be measured, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// An engine, or a cipher that no engine offers.
+    pub name: String,
+    /// In words.
+    pub reason: String,
+}
+
+impl SpeedReport {
+    /// The table. Where it is `coloured`, the winners are, besides their asterisk.
+    pub fn to_table(&self, coloured: bool) -> String {
+        table::draw(self, coloured)
+    }
+
+    /// The rows as comma-separated values under the names of their fields.
+    pub fn to_csv(&self) -> String {
+        csv::write(&self.rows)
+    }
+
+    /// Bar charts, as an SVG document.
+    pub fn to_svg(&self) -> String {
+        chart::svg(self)
+    }
+
+    /// Bar charts and the table, as a page that needs nothing else.
+    pub fn to_html(&self) -> String {
+        chart::page(self)
+    }
+
+    /// Notes what could not be measured, once.
+    pub(super) fn leave_out(&mut self, name: &str, reason: String) {
+        let left_out = LeftOut { name: name.to_owned(), reason };
+        if !self.left_out.contains(&left_out) {
+            self.left_out.push(left_out);
+        }
+    }
+}
+
+impl fmt::Display for SpeedReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_table(false))
+    }
+}

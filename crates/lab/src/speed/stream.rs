@@ -1,0 +1,202 @@
+//! OpenSSL, measured as `openssl speed -evp` measures it.
+//!
+//! One context with one key goes over the same buffer in place again and again, without a new
+//! IV. Only GCM has its key and IV set anew and its tag made or checked for every message, as
+//! `openssl speed` has had it since 2024, in the stable releases too.
+
+use std::time::{Duration, Instant};
+
+use evener_core::{Direction, Mode};
+use openssl::cipher::Cipher as Algorithm;
+use openssl::cipher_ctx::CipherCtx;
+use openssl::error::ErrorStack;
+use openssl::lib_ctx::LibCtx;
+use openssl::provider::Provider;
+
+use super::contender::{Case, Done, Prepared, STRIDE};
+use super::sys::InPlace;
+
+/// The linked OpenSSL, in a context of its own.
+pub(super) struct Library {
+    // Dropped in this order: a provider belongs to its context.
+    _providers: Vec<Provider>,
+    context: LibCtx,
+}
+
+impl Library {
+    /// Loads the default provider and, if there is one, the legacy provider, for Blowfish.
+    pub(super) fn load() -> Result<Library, ErrorStack> {
+        let context = LibCtx::new()?;
+        let mut providers = vec![Provider::load(Some(&context), "default")?];
+        providers.extend(Provider::load(Some(&context), "legacy").ok());
+        Ok(Library { _providers: providers, context })
+    }
+
+    /// Gets ready for a case on the calling thread.
+    pub(super) fn prepare(&self, case: &Case) -> Result<Stream, ErrorStack> {
+        let &Case { cipher, direction, ref key, .. } = case;
+        let algorithm = Algorithm::fetch(Some(&self.context), cipher.name(), None)?;
+        if cipher.mode() == Mode::Gcm {
+            return Ok(Stream::new(Text::Gcm(Gcm::prepare(&algorithm, case)?)));
+        }
+        let (key, iv) = (key.bytes(), case.iv.bytes());
+        let mut context = CipherCtx::new()?;
+        match direction {
+            Direction::Encrypt => context.encrypt_init(Some(&algorithm), Some(key), Some(iv))?,
+            Direction::Decrypt => context.decrypt_init(Some(&algorithm), Some(key), Some(iv))?,
+        }
+        Ok(Stream::new(Text::InPlace(InPlace::new(context, direction, case.text()))))
+    }
+}
+
+/// OpenSSL with what it needs for one case.
+pub(super) struct Stream {
+    text: Text,
+    /// How many messages are done between two looks at the clock.
+    stride: u64,
+}
+
+enum Text {
+    InPlace(InPlace),
+    Gcm(Gcm),
+}
+
+impl Stream {
+    fn new(text: Text) -> Stream {
+        Stream { text, stride: 1 }
+    }
+
+    fn repeat(&mut self, times: u64) -> Result<(), ErrorStack> {
+        match &mut self.text {
+            Text::InPlace(in_place) => in_place.update(times),
+            Text::Gcm(gcm) => (0..times).try_for_each(|_| gcm.message()),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.text {
+            Text::InPlace(in_place) => in_place.length(),
+            Text::Gcm(gcm) => gcm.text.len(),
+        }
+    }
+}
+
+impl Prepared for Stream {
+    fn work(&mut self, time: Duration) -> Result<Done, String> {
+        let mut messages = 0;
+        let start = Instant::now();
+        let mut elapsed = Duration::ZERO;
+        while elapsed < time {
+            self.repeat(self.stride).map_err(|error| error.to_string())?;
+            messages += self.stride;
+            let before = std::mem::replace(&mut elapsed, start.elapsed());
+            if elapsed - before < STRIDE {
+                self.stride *= 2;
+            }
+        }
+        Ok(Done { bytes: messages as f64 * self.bytes() as f64, time: elapsed })
+    }
+}
+
+/// The calls of `EVP_Update_loop_aead_enc` and `_dec` in OpenSSL's `apps/speed.c`.
+struct Gcm {
+    context: CipherCtx,
+    direction: Direction,
+    key: Vec<u8>,
+    iv: Vec<u8>,
+    tag: [u8; 16],
+    text: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Gcm {
+    fn prepare(algorithm: &Algorithm, case: &Case) -> Result<Gcm, ErrorStack> {
+        let (direction, key, iv) = (case.direction, case.key.bytes(), case.iv.bytes());
+        let mut text = case.text();
+        let mut tag = [0; 16];
+        if direction == Direction::Decrypt {
+            let mut sealing = CipherCtx::new()?;
+            let plain = text.clone();
+            sealing.encrypt_init(Some(algorithm), Some(key), Some(iv))?;
+            sealing.cipher_update(&plain, Some(&mut text))?;
+            sealing.cipher_final(&mut [])?;
+            sealing.tag(&mut tag)?;
+        }
+        let mut context = CipherCtx::new()?;
+        match direction {
+            Direction::Encrypt => context.encrypt_init(Some(algorithm), None, None)?,
+            Direction::Decrypt => context.decrypt_init(Some(algorithm), None, None)?,
+        }
+        let (key, iv, output) = (key.to_vec(), iv.to_vec(), text.clone());
+        Ok(Gcm { context, direction, key, iv, tag, text, output })
+    }
+
+    fn message(&mut self) -> Result<(), ErrorStack> {
+        let Gcm { context, direction, key, iv, tag, text, output } = self;
+        context.set_iv_length(iv.len())?;
+        match direction {
+            Direction::Encrypt => {
+                context.encrypt_init(None, Some(key), Some(iv))?;
+                let length = text.len();
+                context.cipher_update_inplace(text, length)?;
+            }
+            Direction::Decrypt => {
+                context.decrypt_init(None, Some(key), Some(iv))?;
+                context.decrypt_init(None, None, Some(iv))?;
+                context.set_tag(tag)?;
+                context.cipher_update(text, Some(output))?;
+            }
+        }
+        context.cipher_final(&mut []).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evener_core::{Cipher, Job, Outcome, SessionRequest};
+
+    use super::*;
+
+    #[test]
+    fn it_encrypts_what_the_engine_encrypts() {
+        let library = Library::load().unwrap();
+        let engine = evener_engines::find("openssl").unwrap();
+        for cipher in [Cipher::Aes256Cbc, Cipher::BfCbc, Cipher::Aes128Ctr, Cipher::Aes128Xts] {
+            let direction = Direction::Encrypt;
+            if engine.offer(cipher, direction).is_none() {
+                println!("skipped: the linked OpenSSL has no {cipher}");
+                continue;
+            }
+            let case = Case::new(cipher, direction, 64).unwrap();
+            let Text::InPlace(mut stream) = library.prepare(&case).unwrap().text else {
+                panic!("{cipher} is not processed in place")
+            };
+            let input = stream.text().to_vec();
+            stream.update(1).unwrap();
+            let request = SessionRequest { cipher, direction, key: Some(&case.key) };
+            let mut output = [0; 64];
+            let mut jobs = [Job::new(case.iv, &input, &mut output)];
+            engine.open(&request).unwrap().process(&mut jobs).unwrap();
+            assert!(matches!(jobs[0].outcome, Outcome::Done { .. }));
+            assert_eq!(stream.text(), output, "{cipher}");
+        }
+    }
+
+    #[test]
+    fn every_cipher_can_go_on_and_on_both_ways() {
+        let library = Library::load().unwrap();
+        let engine = evener_engines::find("openssl").unwrap();
+        for &cipher in Cipher::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                if engine.offer(cipher, direction).is_none() {
+                    println!("skipped: the linked OpenSSL has no {cipher}");
+                    continue;
+                }
+                let case = Case::new(cipher, direction, 64).unwrap();
+                let mut stream = library.prepare(&case).unwrap();
+                assert_eq!(stream.bytes(), 64);
+                stream.repeat(1000).unwrap_or_else(|error| panic!("{direction} {cipher}: {error}"));
+            }
+        }
+    }
+}
