@@ -29,6 +29,8 @@ mod af_alg;
 mod cryptodev;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod model;
 
 pub use pkcs11::PinPrompt;
 pub use registry::{Probed, find, find_with, probe_all};

@@ -6,7 +6,7 @@ use evener_core::{Engine, EngineError};
 
 use crate::pkcs11::{self, PinPrompt};
 #[cfg(target_os = "linux")]
-use crate::{af_alg, cryptodev};
+use crate::{af_alg, cryptodev, model};
 use crate::{lanes, openssl};
 
 /// Every engine, in the order in which they are listed to people.
@@ -18,6 +18,12 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "af_alg", probe: af_alg::probe },
     #[cfg(target_os = "linux")]
     Entry { name: "cryptodev", probe: cryptodev::probe },
+];
+
+/// Engines that are there only when named, because they are made from what their name says.
+const NAMED: &[Entry] = &[
+    #[cfg(target_os = "linux")]
+    Entry { name: model::NAME, probe: model::probe },
 ];
 
 struct Entry {
@@ -46,8 +52,9 @@ pub struct Probed {
 pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
-    let entry = ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+    let mut entries = ENTRIES.iter().chain(NAMED);
+    let entry = entries.find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<_> = ENTRIES.iter().chain(NAMED).map(|entry| entry.name).collect();
         absent(format!("there is no engine of this name; there are {}", names.join(", ")))
     })?;
     let engines = (entry.probe)(parameters)?;

@@ -1,0 +1,61 @@
+//! The modelled device, for which jobs queue.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A device with room for some jobs, which it begins in the order in which they come.
+pub(super) struct Device {
+    /// For each place, when it is free.
+    free_at: Mutex<Vec<Instant>>,
+}
+
+impl Device {
+    /// A device with room for `depth` jobs, at least one.
+    pub(super) fn new(depth: usize) -> Device {
+        Device { free_at: Mutex::new(vec![Instant::now(); depth.clamp(1, MOST_PLACES)]) }
+    }
+
+    /// Hands it a job at `now`; `time` says what the device takes for it, given the share of its
+    /// other places that are taken (0 when it is idle, 1 when the job takes the last). Returns
+    /// when the job will be done.
+    pub(super) fn submit(&self, now: Instant, time: impl FnOnce(f64) -> Duration) -> Instant {
+        let mut places = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let earliest = places.iter().copied().min().unwrap_or(now);
+        let begin = earliest.max(now);
+        let taken = places.iter().filter(|&&free_at| free_at > begin).count();
+        let others = places.len().saturating_sub(1).max(1);
+        let done = begin + time(taken as f64 / others as f64);
+        if let Some(place) = places.iter_mut().find(|place| **place == earliest) {
+            *place = done;
+        }
+        done
+    }
+}
+
+/// More than this has no device, and a profile may say anything.
+const MOST_PLACES: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn jobs_queue_for_a_device_with_one_place() {
+        let (device, now) = (Device::new(1), Instant::now());
+        assert_eq!(device.submit(now, |_| MS), now + MS);
+        assert_eq!(device.submit(now, |_| MS), now + 2 * MS);
+        assert_eq!(device.submit(now + 5 * MS, |_| MS), now + 6 * MS);
+    }
+
+    #[test]
+    fn two_places_share_a_device() {
+        let (device, now) = (Device::new(2), Instant::now());
+        let time = |taken: f64| MS.mul_f64(1.0 + taken);
+        assert_eq!(device.submit(now, time), now + MS);
+        assert_eq!(device.submit(now, time), now + 2 * MS);
+        // The first place is free after 1 ms, when the other is still taken.
+        assert_eq!(device.submit(now, time), now + 3 * MS);
+    }
+}

@@ -1,0 +1,168 @@
+//! Engines of a machine that one doesn't have, from its profile.
+//!
+//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It does the real
+//! encryption, with `openssl`, and takes the time that the profile says for a message of that
+//! length: the calling thread is on its core for the profile's CPU time and asleep for the rest,
+//! while the modelled device works. It offers the profile's cipher and direction and no other.
+//!
+//! A module is one device for all of its sessions in this process, with room for as many jobs as
+//! its depth says; further ones queue for it. Times hold in the mean over jobs, to a few percent
+//! for costs of 20 µs and more. What a sleep is too long or too short for is settled with the
+//! next job, and when the real work takes longer than the modelled, the engine says so once, on
+//! standard error.
+
+mod clock;
+mod device;
+mod probe;
+mod session;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, EngineProfile, Kind, Offer, Session,
+    SessionRequest,
+};
+
+use crate::cpu;
+use crate::registry::Found;
+use clock::Sleep;
+use device::Device;
+use session::ModelSession;
+
+/// The name in the registry.
+pub(crate) const NAME: &str = "model";
+
+/// Reads the profile and finds the engine in it that the parameters `FILE#NAME` name.
+pub(crate) fn probe(parameters: &str) -> Found {
+    let name = format!("{NAME}:{parameters}");
+    let model = probe::read(parameters)
+        .map_err(|reason| EngineError::Unavailable { engine: name.clone(), reason })?;
+    let inner = crate::find("openssl")?;
+    Ok(vec![Arc::new(ModelEngine::new(name, model, inner))])
+}
+
+struct ModelEngine {
+    description: Description,
+    cipher: Cipher,
+    direction: Direction,
+    inner: Arc<dyn Engine>,
+    shared: Arc<Shared>,
+}
+
+/// What the sessions of an engine have in common.
+struct Shared {
+    /// The engine's name.
+    name: String,
+    direction: Direction,
+    costs: EngineProfile,
+    /// With all places of the device taken; `None` where that makes no difference.
+    costs_when_full: Option<EngineProfile>,
+    device: Device,
+    sleep: Sleep,
+    /// Whether it has said that it takes longer than it should.
+    is_known_late: AtomicBool,
+}
+
+impl ModelEngine {
+    fn new(name: String, model: probe::Model, inner: Arc<dyn Engine>) -> ModelEngine {
+        let probe::Model { machine, cipher, direction, engine } = model;
+        let detail = match engine.detail.as_str() {
+            "" => format!("model of {}'s {}", machine, engine.name),
+            detail => format!("model of {}'s {} ({detail})", machine, engine.name),
+        };
+        ModelEngine {
+            description: Description { name: name.clone(), kind: engine.kind, detail },
+            cipher,
+            direction,
+            inner,
+            shared: Arc::new(Shared {
+                name,
+                direction,
+                costs_when_full: (!engine.points_at_depth.is_empty()).then(|| EngineProfile {
+                    points: engine.points_at_depth.clone(),
+                    ..engine.clone()
+                }),
+                device: Device::new(engine.depth),
+                sleep: Sleep::calibrate(),
+                costs: engine,
+                is_known_late: AtomicBool::new(false),
+            }),
+        }
+    }
+}
+
+impl Engine for ModelEngine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        let EngineProfile { depth, batch, .. } = self.shared.costs;
+        // It is this machine's cores that a modelled processor keeps busy.
+        let is_cpu = self.description.kind == Kind::Cpu;
+        let depth = if is_cpu { cpu::available_cores() } else { depth };
+        let is_modelled = cipher == self.cipher && direction == self.direction;
+        is_modelled.then_some(Offer { depth, batch, holders: None })
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let &SessionRequest { cipher, direction, .. } = request;
+        if self.offer(cipher, direction).is_none() {
+            let engine = self.description.name.clone();
+            return Err(EngineError::NotOffered { engine, cipher, direction });
+        }
+        let inner = self.inner.open(request)?;
+        Ok(Box::new(ModelSession::new(inner, Arc::clone(&self.shared))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn profile(engines: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let head = r#""machine": "board", "cores": 1, "cipher": "aes-128-cbc""#;
+        write!(file, r#"{{{head}, "engines": [{engines}]}}"#).unwrap();
+        file
+    }
+
+    const ENGINES: &str = r#"
+        {"name": "cpu", "kind": "cpu", "depth": 1, "points": [
+            {"bytes": 16, "wall_us": 20, "cpu_us": 20},
+            {"bytes": 65536, "wall_us": 200, "cpu_us": 200}]},
+        {"name": "module", "kind": "module", "depth": 2, "points": [
+            {"bytes": 16, "wall_us": 60, "cpu_us": 25},
+            {"bytes": 65536, "wall_us": 200, "cpu_us": 60}],
+            "points_at_depth": [{"bytes": 16, "wall_us": 90, "cpu_us": 25}]}"#;
+
+    #[test]
+    fn modelled_engines_conform() {
+        let file = profile(ENGINES);
+        for name in ["cpu", "module"] {
+            let selector = format!("model:{}#{name}", file.path().display());
+            let engine = crate::find(&selector).unwrap();
+            assert_eq!(engine.description().name, selector);
+            assert_eq!(engine.description().detail, format!("model of board's {name}"));
+            crate::conformance::run(&*engine).assert_passed();
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_profile_is_not_there() {
+        let file = profile(ENGINES);
+        let path = file.path().display();
+        let reason = |parameters: String| match probe(&parameters) {
+            Ok(_) => panic!("found {parameters}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(reason(format!("{path}#gpu")).contains("cpu, module"));
+        assert!(reason(path.to_string()).contains("FILE#NAME"));
+        assert!(reason("/nowhere#cpu".to_owned()).contains("/nowhere"));
+        let empty = profile("");
+        assert!(reason(format!("{}#cpu", empty.path().display())).contains("malformed"));
+    }
+}
