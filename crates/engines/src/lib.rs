@@ -20,6 +20,7 @@ mod cpu;
 pub mod faulty;
 pub mod lanes;
 mod openssl;
+mod parts;
 mod pkcs11;
 mod serial;
 

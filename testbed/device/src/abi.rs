@@ -21,6 +21,8 @@ pub(crate) enum Call {
     Describe { id: u32 },
     Crypt(Operation),
     Authenticate { operation: Operation, aad: Vec<u8>, tag_length: u32 },
+    Submit(Operation),
+    Fetch,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct Operation {
     pub(crate) input: Vec<u8>,
     pub(crate) input_address: u64,
     pub(crate) output_address: u64,
+    /// The caller's structure, which an asynchronous request gives back.
+    pub(crate) structure: Vec<u8>,
 }
 
 impl Caller {
@@ -45,10 +49,9 @@ impl Caller {
             }
             CIOCFSESSION => Ok(Call::EndSession { id: self.fields(4)?.u32(0) }),
             CIOCGSESSINFO => Ok(Call::Describe { id: self.fields(4)?.u32(0) }),
-            CIOCCRYPT => {
-                let fields = self.fields(48)?;
-                Ok(Call::Crypt(self.operation(&fields, fields.u64(16), fields.u64(24), 40)?))
-            }
+            CIOCCRYPT => Ok(Call::Crypt(self.crypt_operation()?)),
+            CIOCASYNCCRYPT => Ok(Call::Submit(self.crypt_operation()?)),
+            CIOCASYNCFETCH => Ok(Call::Fetch),
             CIOCAUTHCRYPT => {
                 let fields = self.fields(72)?;
                 Ok(Call::Authenticate {
@@ -95,6 +98,11 @@ impl Caller {
         self.bytes(self.argument, length).map(Fields)
     }
 
+    fn crypt_operation(self) -> Result<Operation, Errno> {
+        let fields = self.fields(48)?;
+        self.operation(&fields, fields.u64(16), fields.u64(24), 40)
+    }
+
     fn operation(
         self,
         fields: &Fields,
@@ -114,6 +122,7 @@ impl Caller {
             input: self.bytes(input_address, fields.u32(8))?,
             input_address,
             output_address,
+            structure: fields.0.clone(),
         })
     }
 }
@@ -136,3 +145,5 @@ const CIOCFSESSION: u32 = 0x4004_6367;
 const CIOCCRYPT: u32 = 0xC030_6368;
 const CIOCGSESSINFO: u32 = 0xC10C_636B;
 const CIOCAUTHCRYPT: u32 = 0xC048_636D;
+const CIOCASYNCCRYPT: u32 = 0x4030_636E;
+const CIOCASYNCFETCH: u32 = 0x8030_636F;

@@ -30,6 +30,10 @@ pub(crate) enum Kind {
         command: u32,
         argument: u64,
     },
+    /// The answer is [`Answer::Events`].
+    Poll {
+        handle: u64,
+    },
     /// The program that waits for the answer to another request has been sent a signal.
     Interrupt {
         unique: u64,
@@ -43,6 +47,8 @@ pub(crate) enum Answer {
     Done,
     /// An errno.
     Error(i32),
+    /// Of poll(2), that are there now.
+    Events(i16),
     /// An errno for an earlier request, and none for this one.
     Interrupted(u64),
 }
@@ -102,6 +108,7 @@ impl Connection {
                 command: u32_at(body, 12),
                 argument: u64_at(body, 16),
             },
+            FUSE_POLL => Kind::Poll { handle: u64_at(body, 0) },
             FUSE_INTERRUPT => Kind::Interrupt { unique: u64_at(body, 0) },
             _ => Kind::Other,
         };
@@ -119,6 +126,12 @@ impl Connection {
             // struct fuse_ioctl_out
             (Answer::Done, Kind::Ioctl { .. }) => self.write(request.unique, 0, &[0; 16]),
             (Answer::Done, _) => self.write(request.unique, 0, &[]),
+            (Answer::Events(events), _) => {
+                // struct fuse_poll_out
+                let mut body = u32::from(events.cast_unsigned()).to_ne_bytes().to_vec();
+                body.extend([0; 4]);
+                self.write(request.unique, 0, &body)
+            }
             (Answer::Error(errno), _) => self.write(request.unique, errno, &[]),
             (Answer::Interrupted(unique), _) => self.write(unique, libc::EINTR, &[]),
         };
@@ -157,6 +170,7 @@ const FUSE_OPEN: u32 = 14;
 const FUSE_RELEASE: u32 = 18;
 const FUSE_INTERRUPT: u32 = 36;
 const FUSE_IOCTL: u32 = 39;
+const FUSE_POLL: u32 = 40;
 const CUSE_INIT: u32 = 4096;
 
 /// Ioctls are handed over with their argument as it is: an address in the caller's memory.

@@ -11,12 +11,15 @@ use evener_core::{
 use crate::abi::{Call, Caller, Errno, Operation};
 use crate::cuse::{Answer, Kind, Request};
 use crate::faults::{Fault, Options};
+use crate::ring::{Entry, Ring};
 
 pub(crate) struct Device {
     options: Options,
     /// What really computes.
     engine: Arc<dyn Engine>,
     sessions: HashMap<u32, Session>,
+    /// One for each open file.
+    rings: HashMap<u64, Ring>,
     handles: u64,
     started: u32,
     operations: u64,
@@ -36,6 +39,7 @@ impl Device {
             options,
             engine: evener_engines::find("openssl").map_err(io::Error::other)?,
             sessions: HashMap::new(),
+            rings: HashMap::new(),
             handles: 0,
             started: 0,
             operations: 0,
@@ -52,6 +56,7 @@ impl Device {
             }
             Kind::Release { handle } => {
                 self.sessions.retain(|_, session| session.handle != handle);
+                self.rings.remove(&handle);
                 Some(Answer::Done)
             }
             Kind::Ioctl { handle, command, argument } => {
@@ -61,6 +66,7 @@ impl Device {
                     Err(errno) => Some(Answer::Error(errno)),
                 }
             }
+            Kind::Poll { handle } => Some(Answer::Events(self.events(handle))),
             Kind::Interrupt { unique } => Some(Answer::Interrupted(unique)),
             Kind::Other => Some(Answer::Error(libc::ENOSYS)),
         }
@@ -91,6 +97,8 @@ impl Device {
                 }
                 return self.operate(handle, caller, &operation, &[]);
             }
+            Call::Submit(operation) => return self.submit(handle, caller, operation),
+            Call::Fetch => self.fetch(handle, caller)?,
             Call::Authenticate { operation, aad, tag_length } => {
                 if tag_length != 16 || aad.len() > LARGEST_AAD {
                     return Err(libc::EINVAL);
@@ -120,24 +128,77 @@ impl Device {
         operation: &Operation,
         aad: &[u8],
     ) -> Result<bool, Errno> {
+        match self.result(handle, caller, operation, aad)? {
+            Some(output) => caller.write(operation.output_address, &output?)?,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Queues an operation, whose result is for a later [`Call::Fetch`].
+    fn submit(&mut self, handle: u64, caller: Caller, operation: Operation) -> Result<bool, Errno> {
+        let most = self.options.ring.ok_or(libc::EINVAL)?;
+        if operation.input.len() > LARGEST_DATA {
+            return Err(libc::EINVAL);
+        }
+        if self.rings.entry(handle).or_default().is_full(most) {
+            return Err(libc::EBUSY);
+        }
+        let result = self.result(handle, caller, &operation, &[])?;
+        if self.has_vanished {
+            return Ok(false);
+        }
+        let Operation { structure, output_address, .. } = operation;
+        let ring = self.rings.entry(handle).or_default();
+        ring.push(Entry { structure, output_address, result }, most)?;
+        if !self.options.is_lazy {
+            ring.work();
+        }
+        Ok(true)
+    }
+
+    fn fetch(&mut self, handle: u64, caller: Caller) -> Result<(), Errno> {
+        self.options.ring.ok_or(libc::EINVAL)?;
+        let entry = self.rings.entry(handle).or_default().pop()?;
+        caller.write(entry.output_address, &entry.result.ok_or(libc::EBUSY)??)?;
+        caller.write(caller.argument, &entry.structure)
+    }
+
+    /// What poll(2) tells of an open file.
+    fn events(&mut self, handle: u64) -> i16 {
+        let ring = self.rings.entry(handle).or_default();
+        ring.work();
+        let input = if ring.has_result() { libc::POLLIN } else { 0 };
+        let is_full = ring.is_full(self.options.ring.unwrap_or(0));
+        input | if is_full { 0 } else { libc::POLLOUT }
+    }
+
+    /// Performs an operation, whose number it counts. An error is an operation that is refused,
+    /// an error inside one that fails; `None` is one that never ends.
+    fn result(
+        &mut self,
+        handle: u64,
+        caller: Caller,
+        operation: &Operation,
+        aad: &[u8],
+    ) -> Result<Option<Result<Vec<u8>, Errno>>, Errno> {
         self.operations += 1;
         let fault = self.options.fault(self.operations);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
-            Some(Fault::Invalid) => return Err(libc::EINVAL),
-            Some(Fault::Hang) => return Ok(false),
+            Some(Fault::Invalid) => return Ok(Some(Err(libc::EINVAL))),
+            Some(Fault::Hang) => return Ok(None),
             Some(Fault::Vanish) => {
                 self.has_vanished = true;
-                return Ok(false);
+                return Ok(None);
             }
             Some(Fault::Wrong) | None => {}
         }
-        let mut output = self.compute(handle, caller, operation, aad)?;
-        if let (Some(Fault::Wrong), Some(byte)) = (fault, output.last_mut()) {
-            *byte ^= 1;
+        let mut result = self.compute(handle, caller, operation, aad);
+        if let (Some(Fault::Wrong), Ok(output)) = (fault, &mut result) {
+            output.last_mut().into_iter().for_each(|byte| *byte ^= 1);
         }
-        caller.write(operation.output_address, &output)?;
-        Ok(true)
+        Ok(Some(result))
     }
 
     fn compute(

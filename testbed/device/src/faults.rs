@@ -9,6 +9,10 @@ pub(crate) struct Options {
     pub(crate) sessions: Option<u64>,
     pub(crate) alignment: u64,
     pub(crate) is_software: bool,
+    /// How many asynchronous requests each open file has room for; without, there are none.
+    pub(crate) ring: Option<u64>,
+    /// Asynchronous requests are done only when their results are waited for.
+    pub(crate) is_lazy: bool,
     busy_every: Option<u64>,
     invalid_at: Option<u64>,
     wrong_at: Option<u64>,
@@ -44,6 +48,8 @@ impl Options {
             match name.as_str() {
                 "--" => break,
                 "--software" => options.is_software = true,
+                "--ring" => options.ring = Some(number()?),
+                "--lazy" => options.is_lazy = true,
                 "--sessions" => options.sessions = Some(number()?),
                 "--alignment" => options.alignment = number()?,
                 "--busy-every" => options.busy_every = Some(number()?),

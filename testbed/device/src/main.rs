@@ -2,14 +2,15 @@
 //!
 //! The kernel's CUSE (character devices in user space) hands the ioctls of other programs to
 //! this one, which answers them as cryptodev-linux does: `cuse` speaks the kernel's protocol,
-//! `device` is the device, `abi` reads its requests from the caller's memory, and `faults`
-//! says which requests go wrong. The structures are read by their offsets in the C header and
+//! `device` is the device, `abi` reads its requests from the caller's memory,
+//! `ring` keeps those that are not waited for, and `faults` says which go wrong. The structures are read by their offsets in the C header and
 //! share nothing with the engine that is tested against them.
 
 mod abi;
 mod cuse;
 mod device;
 mod faults;
+mod ring;
 mod sys;
 
 use std::path::Path;
@@ -76,6 +77,8 @@ fn wait_for(path: &Path) -> io::Result<()> {
 const USAGE: &str = "
 usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
   --sessions N    have room for N sessions
+  --ring N        take N asynchronous requests at once; without it they are refused
+  --lazy          do those only when somebody waits for a result
   --alignment N   refuse data at addresses that are not multiples of N
   --software      claim to be a software driver
   --busy-every N  be busy at every Nth operation, once each

@@ -3,13 +3,13 @@
 use std::io;
 
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, Rejection, Session,
-    SessionRequest, padding,
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
 };
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use super::probe::{self, Driver};
 use super::sys::{Operation, Transform};
+use crate::parts::{COUNTER_BLOCK, LastBlock, Parts};
 use crate::serial::{LoadedKey, Stop, perform_each, same};
 
 /// A driver's transform, which holds the key, and the operation socket that jobs go through.
@@ -120,39 +120,18 @@ impl AfAlgSession {
         Ok(())
     }
 
-    /// ECB, CBC and CTR: in parts of a size that the socket takes. The IV that carries on is
-    /// computed here, because not every driver hands it back.
+    /// ECB, CBC and CTR: in parts of a size that the socket takes.
     fn perform_chained(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
-        let length = job.output_length(self.cipher, self.direction);
-        let block = self.cipher.block_length();
-        let mut last = Zeroizing::new([0; LONGEST_BLOCK]);
-        let mut whole = length;
-        if job.padding == Padding::Pkcs7 && self.direction == Direction::Encrypt {
-            whole = length - block;
-            padding::fill_last_block(&mut last[..block], &job.input[whole..]);
+        let most = self.part_length()?;
+        let mut last = LastBlock::default();
+        let mut parts = Parts::of(job, self.cipher, self.direction);
+        while let Some(part) = parts.next(job, most) {
+            let input = part.input(&mut last);
+            let length = part.output.len();
+            self.request(part.iv, 0, input, [&mut [], part.output])?;
+            parts.advance(job, length);
         }
-        let part = self.part_length()?;
-        let mut iv = job.iv;
-        let mut done = 0;
-        while done < length {
-            let end = length.min(done + part);
-            let from_message = &job.input[done..whole.min(end)];
-            let padded = &last[..end - done - from_message.len()];
-            let output = &mut job.output[done..end];
-            self.request(iv, 0, [from_message, padded], [&mut [], output])?;
-            iv = match (self.cipher.mode(), self.direction) {
-                (Mode::Ctr, _) => iv.advanced((part / LONGEST_BLOCK) as u64),
-                (Mode::Cbc, Direction::Encrypt) => last_block(output, block),
-                (Mode::Cbc, Direction::Decrypt) => last_block(from_message, block),
-                _ => iv,
-            };
-            done = end;
-        }
-        if job.padding == Padding::None || self.direction == Direction::Encrypt {
-            return Ok(length);
-        }
-        let pad = padding::padding_length(&job.output[length - block..length]);
-        Ok(length - pad.ok_or(Rejection::Padding)?)
+        Ok(parts.finish(job)?)
     }
 
     /// XTS, whose tweak the kernel does not let carry on: in one request.
@@ -214,9 +193,9 @@ impl AfAlgSession {
     /// How much one request may carry of a message that goes in parts: whole blocks.
     fn part_length(&self) -> Result<usize, Stop> {
         let capacity = self.operation.as_ref().map_or(0, Operation::capacity);
-        let part = capacity.min(PART_LENGTH) / LONGEST_BLOCK * LONGEST_BLOCK;
+        let part = capacity.min(PART_LENGTH) / COUNTER_BLOCK * COUNTER_BLOCK;
         if part == 0 {
-            self.check_fit(LONGEST_BLOCK)?;
+            self.check_fit(COUNTER_BLOCK)?;
         }
         Ok(part)
     }
@@ -256,11 +235,6 @@ fn words(direction: Direction, error: &io::Error) -> String {
     }
 }
 
-/// The last block of a part, as the IV of the next; parts are never empty.
-fn last_block(part: &[u8], block: usize) -> Iv {
-    Iv::new(&part[part.len().saturating_sub(block)..]).unwrap_or(Iv::NONE)
-}
-
 /// The most that one request carries of a message that goes in parts, in bytes: the page list
 /// that the kernel makes at once, and little enough to be in cache when a driver reads it.
 const PART_LENGTH: usize = 1 << 16;
@@ -268,9 +242,6 @@ const PART_LENGTH: usize = 1 << 16;
 /// What sockets are asked to take at once when a message can't go in parts, in bytes: a
 /// mebibyte, with room for additional data, tag and the pages that both begin and end in.
 const WIDE: usize = (1 << 20) + (1 << 16);
-
-/// The longest block of a cipher that pads, in bytes.
-const LONGEST_BLOCK: usize = 16;
 
 /// Room for this much additional data, in bytes, is made before the first job.
 const LONGEST_USUAL_AAD: usize = 256;

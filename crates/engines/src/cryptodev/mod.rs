@@ -4,11 +4,17 @@
 //!
 //! The kernel chooses the driver of the highest priority for each cipher. Plain `cryptodev`
 //! offers what hardware drivers serve; `cryptodev:DRIVER` offers what that driver serves, be
-//! it hardware or not.
+//! it hardware or not. Where the device takes requests without waiting for their results
+//! (cryptodev-linux does if it was built with `ENABLE_ASYNC`), a batch's jobs are there together.
 
+mod abi;
+mod bounce;
+mod keyed;
+mod patience;
 mod probe;
 mod session;
 mod sys;
+mod together;
 
 use std::sync::Arc;
 
@@ -56,9 +62,10 @@ impl Engine for CryptodevEngine {
     }
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-        let is_hardware = self.service(cipher)?.is_hardware;
-        let depth = if is_hardware { HARDWARE_DEPTH } else { cpu::available_cores() };
-        Some(Offer { depth, batch: 1, holders: None })
+        let service = self.service(cipher)?;
+        let depth = if service.is_hardware { HARDWARE_DEPTH } else { cpu::available_cores() };
+        let batch = if service.is_asynchronous { together::TOGETHER } else { 1 };
+        Some(Offer { depth, batch, holders: None })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

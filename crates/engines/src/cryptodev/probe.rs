@@ -2,9 +2,10 @@
 
 use std::{fmt, io};
 
-use evener_core::{Cipher, Direction, Mode};
+use evener_core::{Cipher, Direction, Iv, Mode};
 
-use super::sys::{Device, PATH, SessionFacts, TAG_LENGTH};
+use super::bounce::Bounce;
+use super::sys::{Data, Device, PATH, Request, SessionFacts, TAG_LENGTH};
 use crate::kernel;
 
 /// A cipher that the device performs.
@@ -16,6 +17,8 @@ pub(super) struct Service {
     pub(super) is_hardware: bool,
     /// Addresses of data should be multiples of this, in bytes.
     pub(super) alignment: usize,
+    /// Several requests can be under way at once.
+    pub(super) is_asynchronous: bool,
 }
 
 /// What the driver of that name serves, or, without a name, what hardware drivers serve. An
@@ -53,15 +56,39 @@ fn all_services() -> Result<Vec<Service>, String> {
     }
     match why_not {
         Some(error) if services.is_empty() => Err(refusal(&error)),
-        _ => Ok(services),
+        _ => {
+            // What holds for one cipher holds for all, but GCM has no such requests.
+            let chained = |service: &&mut Service| service.cipher.mode() != Mode::Gcm;
+            let is_asynchronous =
+                services.iter_mut().find(chained).is_some_and(|service| takes_several(service));
+            for service in services.iter_mut().filter(chained) {
+                service.is_asynchronous = is_asynchronous;
+            }
+            Ok(services)
+        }
     }
+}
+
+/// Whether the device takes a request without making the caller wait for its result.
+fn takes_several(service: &Service) -> bool {
+    let Some(algorithm) = algorithm(service.cipher) else { return false };
+    let try_one = || -> io::Result<()> {
+        let device = Device::open()?;
+        let key = trial_key(service.cipher);
+        let id = device.start_session(algorithm, &key)?;
+        let mut bounce = Bounce::new(TRIAL_LENGTH, service.alignment);
+        let iv = Iv::new(&key[..service.cipher.iv_length()]).unwrap_or(Iv::NONE);
+        let data = Data::InPlace(bounce.take(TRIAL_LENGTH));
+        device.transform_all(id, Direction::Encrypt, &mut [Request::new(iv, data)])?;
+        Ok(())
+    };
+    try_one().is_ok()
 }
 
 /// Starts a session and asks about it; a GCM session also gets an empty message, because not
 /// every device that has the cipher has the request for it.
 fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Service> {
-    // No key of any cipher here has equal parts, which some drivers refuse.
-    let key: Vec<u8> = (1..).take(cipher.key_length()).collect();
+    let key = trial_key(cipher);
     let id = device.start_session(algorithm, &key)?;
     let facts = device.describe(id);
     let mut nothing = [0; TAG_LENGTH];
@@ -76,7 +103,12 @@ fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Servic
     trial?;
     let SessionFacts { driver, is_kernel_only, alignment } = facts?;
     let is_hardware = is_kernel_only || !kernel::computes_on_the_calling_core(&driver);
-    Ok(Service { cipher, driver, is_hardware, alignment })
+    Ok(Service { cipher, driver, is_hardware, alignment, is_asynchronous: false })
+}
+
+/// A key without equal parts, which some drivers refuse.
+fn trial_key(cipher: Cipher) -> Vec<u8> {
+    (1..).take(cipher.key_length()).collect()
 }
 
 /// Why there is no device, and what to do about it.
@@ -124,6 +156,9 @@ pub(super) fn algorithm(cipher: Cipher) -> Option<u32> {
         _ => None,
     }
 }
+
+/// Two blocks of the longest, in bytes.
+const TRIAL_LENGTH: usize = 32;
 
 /// The drivers of services, each once, with its nature.
 pub(super) struct Drivers<'a>(pub(super) &'a [Service]);

@@ -1,15 +1,19 @@
-//! The ioctls of `/dev/crypto`, as cryptodev-linux's `crypto/cryptodev.h` lays them out.
-//!
-//! The structures have pointers in them and the request numbers have the structures' sizes in
-//! them, so 32-bit and 64-bit programs speak two dialects; the device understands both.
+//! The ioctls of `/dev/crypto`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::zeroed;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use evener_core::Direction;
+use evener_core::{Direction, Iv};
+
+use super::abi::{
+    AuthenticatedOperation, CIOCASYNCCRYPT, CIOCASYNCFETCH, CIOCAUTHCRYPT, CIOCCRYPT, CIOCFSESSION,
+    CIOCGSESSINFO, CIOCGSESSION, Operation, SIOP_FLAG_KERNEL_DRIVER_ONLY, SessionInfo,
+    SessionOperation,
+};
+use super::patience::{Patience, is_busy};
 
 /// An open `/dev/crypto`, and the sessions that were started through it: they end with it.
 pub(super) struct Device(File);
@@ -39,9 +43,9 @@ impl Device {
             cipher: algorithm,
             mac: 0,
             key_length: key.len() as u32,
-            key: key.as_ptr(),
+            key: key.as_ptr().cast_mut(),
             mac_key_length: 0,
-            mac_key: ptr::null(),
+            mac_key: ptr::null_mut(),
             session: 0,
         };
         // SAFETY: CIOCGSESSION reads and writes one `session_op`, and reads `key_length` bytes
@@ -71,33 +75,76 @@ impl Device {
         })
     }
 
-    /// Encrypts or decrypts whole blocks; both slices have the same length. `iv` has the
-    /// cipher's length.
+    /// Encrypts or decrypts whole blocks and returns when that is done.
     pub(super) fn transform(
         &self,
         id: SessionId,
         direction: Direction,
-        iv: &[u8],
-        input: &[u8],
-        output: &mut [u8],
+        iv: Iv,
+        data: &mut Data<'_>,
     ) -> io::Result<()> {
-        assert_eq!(input.len(), output.len());
-        // SAFETY: the input is readable and the output writable for the length given.
-        unsafe { self.crypt(id, direction, iv, input.as_ptr(), output.as_mut_ptr(), input.len()) }
+        let mut operation = data.operation(id, direction, &iv)?;
+        // SAFETY: CIOCCRYPT reads and writes one `crypt_op`; it reads the IV, and reads and
+        // writes the data, all of which `operation` vouches for. It is done with them when it
+        // returns. Without COP_FLAG_WRITE_IV it does not write to the IV.
+        unsafe { self.request(CIOCCRYPT, &mut operation) }
     }
 
-    /// The same with the result in the place of the input.
-    pub(super) fn transform_in_place(
-        &self,
+    /// Has the device work on all of the data at once, as far as its ring of requests takes
+    /// it, and returns when all is done.
+    ///
+    /// # Errors
+    /// The device refused, among other things because it has no asynchronous requests
+    /// (EINVAL), or failed at some of the data, and does not say at which. It is closed then.
+    pub(super) fn transform_all(
+        self,
         id: SessionId,
         direction: Direction,
-        iv: &[u8],
-        data: &mut [u8],
-    ) -> io::Result<()> {
-        let start = data.as_mut_ptr();
-        // SAFETY: the data is readable and writable for the length given, and the device
-        // allows the two to be the same.
-        unsafe { self.crypt(id, direction, iv, start, start, data.len()) }
+        requests: &mut [Request<'_>],
+    ) -> io::Result<Device> {
+        let (mut submitted, mut returned) = (0, 0);
+        let mut patience = Patience::new();
+        let mut failure = None;
+        loop {
+            if failure.is_none()
+                && let Some(request) = requests.get_mut(submitted)
+            {
+                // SAFETY: the requests are borrowed for all of this function, which does not
+                // touch their data, and does not return before as many came back as were
+                // submitted. Only a device that is gone answers for requests that did not come
+                // back, and closing it, which `self` does, ends whatever is left of them.
+                match unsafe { self.submit(id, direction, request) } {
+                    Ok(()) => {
+                        submitted += 1;
+                        continue;
+                    }
+                    Err(error) if is_busy(&error) && submitted > returned => {}
+                    Err(error) => {
+                        failure = patience.after(error).err();
+                        continue;
+                    }
+                }
+            }
+            if returned == submitted {
+                return failure.map_or(Ok(self), Err);
+            }
+            match self.fetch() {
+                Ok(destination) => {
+                    returned += 1;
+                    let mut open = requests[..submitted].iter_mut();
+                    match open.find_map(|request| request.awaits(destination).then_some(request)) {
+                        Some(request) => request.is_done = true,
+                        None => failure = Some(io::Error::other("it returned an unknown request")),
+                    }
+                }
+                Err(error) if is_busy(&error) => self.wait_for_result(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    returned += 1;
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
     }
 
     /// Encrypts all of `data` but the last 16 bytes, in place, and writes the tag to those; or
@@ -122,12 +169,12 @@ impl Device {
             flags: 0,
             length: length(given)?,
             aad_length: length(aad.len())?,
-            aad: aad.as_ptr(),
+            aad: aad.as_ptr().cast_mut(),
             source: start,
             destination: start,
             tag: ptr::null_mut(),
             tag_length: TAG_LENGTH as u32,
-            iv: iv.as_ptr(),
+            iv: iv.as_ptr().cast_mut(),
             iv_length: iv.len() as u32,
         };
         // SAFETY: CIOCAUTHCRYPT reads and writes one `crypt_auth_op`; it reads the additional
@@ -137,33 +184,40 @@ impl Device {
         unsafe { self.request(CIOCAUTHCRYPT, &mut operation) }
     }
 
+    /// Queues a request. The IV is copied.
+    ///
     /// # Safety
-    /// `source` must be readable and `destination` writable for `bytes` bytes; they are the
-    /// same or do not overlap.
-    unsafe fn crypt(
+    /// The request's data must not be touched or freed until the request is fetched or the
+    /// device closed.
+    unsafe fn submit(
         &self,
         id: SessionId,
         direction: Direction,
-        iv: &[u8],
-        source: *const u8,
-        destination: *mut u8,
-        bytes: usize,
+        request: &mut Request<'_>,
     ) -> io::Result<()> {
-        let mut operation = Operation {
-            session: id.0,
-            operation: operation(direction),
-            flags: 0,
-            length: length(bytes)?,
-            source,
-            destination,
-            mac: ptr::null_mut(),
-            iv: if iv.is_empty() { ptr::null() } else { iv.as_ptr() },
-        };
-        // SAFETY: CIOCCRYPT reads and writes one `crypt_op`; it reads the cipher's IV length
-        // from `iv`, and reads and writes `length` bytes where the caller vouches for them. It
-        // is done with all of them when it returns. Without COP_FLAG_WRITE_IV it does not
-        // write to the IV.
-        unsafe { self.request(CIOCCRYPT, &mut operation) }
+        let mut operation = request.data.operation(id, direction, &request.iv)?;
+        // SAFETY: CIOCASYNCCRYPT reads one `crypt_op` and the IV; the caller vouches for the
+        // data, which is what it keeps.
+        unsafe { self.request(CIOCASYNCCRYPT, &mut operation) }
+    }
+
+    /// Takes back a request that is done, and returns where its result is; EBUSY when there is
+    /// none.
+    fn fetch(&self) -> io::Result<*mut u8> {
+        // SAFETY: all-zero is a valid `crypt_op`, which is integers and pointers.
+        let mut operation: Operation = unsafe { zeroed() };
+        // SAFETY: CIOCASYNCFETCH writes one `crypt_op`, which was a queued one. Without a MAC
+        // and COP_FLAG_WRITE_IV, which none of those have, it writes to nothing else.
+        unsafe { self.request(CIOCASYNCFETCH, &mut operation) }?;
+        Ok(operation.destination)
+    }
+
+    /// Sleeps until a request is done, or a signal comes, or the device ends. Which of these it
+    /// was shows at the next fetch.
+    fn wait_for_result(&self) {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the call reads and writes the one `pollfd`.
+        unsafe { libc::poll(&mut poll, 1, -1) };
     }
 
     /// # Safety
@@ -187,86 +241,64 @@ fn length(bytes: usize) -> io::Result<u32> {
     u32::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
 
-/// `struct session_op`.
-#[repr(C)]
-struct SessionOperation {
-    cipher: u32,
-    mac: u32,
-    key_length: u32,
-    key: *const u8,
-    mac_key_length: u32,
-    mac_key: *const u8,
-    session: u32,
+/// What is to be encrypted or decrypted, in whole blocks, and where the result goes.
+pub(super) enum Data<'a> {
+    /// From one place to another of the same length.
+    Between(&'a [u8], &'a mut [u8]),
+    /// To where it comes from.
+    InPlace(&'a mut [u8]),
 }
 
-/// `struct session_info_op`.
-#[repr(C)]
-struct SessionInfo {
-    session: u32,
-    cipher: AlgorithmInfo,
-    hash: AlgorithmInfo,
-    alignment_mask: u16,
-    flags: u32,
+impl Data<'_> {
+    fn destination(&mut self) -> *mut u8 {
+        match self {
+            Data::Between(_, output) | Data::InPlace(output) => output.as_mut_ptr(),
+        }
+    }
+
+    /// The request for this data: its pointers are those of the IV and the data, which are
+    /// readable and, at the destination, writable for the length that it says.
+    fn operation(&mut self, id: SessionId, direction: Direction, iv: &Iv) -> io::Result<Operation> {
+        let destination = self.destination();
+        let (source, bytes) = match self {
+            Data::Between(input, output) => {
+                assert_eq!(input.len(), output.len());
+                (input.as_ptr().cast_mut(), input.len())
+            }
+            Data::InPlace(data) => (destination, data.len()),
+        };
+        let iv = iv.bytes();
+        Ok(Operation {
+            session: id.0,
+            operation: operation(direction),
+            flags: 0,
+            length: length(bytes)?,
+            source,
+            destination,
+            mac: ptr::null_mut(),
+            iv: if iv.is_empty() { ptr::null_mut() } else { iv.as_ptr().cast_mut() },
+        })
+    }
 }
 
-/// `struct alg_info`: names that end with a zero.
-#[repr(C)]
-struct AlgorithmInfo {
-    name: [u8; 64],
-    driver: [u8; 64],
+/// One of several requests that the device works on at once.
+pub(super) struct Request<'a> {
+    iv: Iv,
+    data: Data<'a>,
+    is_done: bool,
 }
 
-/// `struct crypt_op`.
-#[repr(C)]
-struct Operation {
-    session: u32,
-    operation: u16,
-    flags: u16,
-    length: u32,
-    source: *const u8,
-    destination: *mut u8,
-    mac: *mut u8,
-    iv: *const u8,
+impl<'a> Request<'a> {
+    pub(super) fn new(iv: Iv, data: Data<'a>) -> Request<'a> {
+        Request { iv, data, is_done: false }
+    }
+
+    fn awaits(&mut self, destination: *mut u8) -> bool {
+        !self.is_done && self.data.destination() == destination
+    }
 }
-
-/// `struct crypt_auth_op`.
-#[repr(C)]
-struct AuthenticatedOperation {
-    session: u32,
-    operation: u16,
-    flags: u16,
-    length: u32,
-    aad_length: u32,
-    aad: *const u8,
-    source: *const u8,
-    destination: *mut u8,
-    tag: *mut u8,
-    tag_length: u32,
-    iv: *const u8,
-    iv_length: u32,
-}
-
-const CIOCGSESSION: libc::Ioctl = libc::_IOWR::<SessionOperation>(b'c' as u32, 102);
-const CIOCFSESSION: libc::Ioctl = libc::_IOW::<u32>(b'c' as u32, 103);
-const CIOCCRYPT: libc::Ioctl = libc::_IOWR::<Operation>(b'c' as u32, 104);
-const CIOCGSESSINFO: libc::Ioctl = libc::_IOWR::<SessionInfo>(b'c' as u32, 107);
-const CIOCAUTHCRYPT: libc::Ioctl = libc::_IOWR::<AuthenticatedOperation>(b'c' as u32, 109);
-
-const SIOP_FLAG_KERNEL_DRIVER_ONLY: u32 = 1;
 
 /// Length of every tag, in bytes.
 pub(super) const TAG_LENGTH: usize = 16;
 
 pub(super) const PATH: &str = "/dev/crypto";
-
-// What a C compiler makes of the header on x86-64 and on i386.
-#[cfg(target_pointer_width = "64")]
-const SIZES: [usize; 3] = [48, 48, 72];
-#[cfg(target_pointer_width = "32")]
-const SIZES: [usize; 3] = [28, 28, 44];
-const _: () = assert!(
-    size_of::<SessionOperation>() == SIZES[0]
-        && size_of::<Operation>() == SIZES[1]
-        && size_of::<AuthenticatedOperation>() == SIZES[2]
-        && size_of::<SessionInfo>() == 268
-);

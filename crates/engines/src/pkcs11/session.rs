@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use cryptoki_sys::{CK_KEY_TYPE, CK_MECHANISM_TYPE, CK_OBJECT_HANDLE};
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, Rejection, Session,
-    SessionRequest, padding,
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
 };
 use zeroize::{Zeroize, Zeroizing};
 
@@ -13,6 +12,7 @@ use super::mechanism::{PART_LENGTH, can_be_parted, mechanism};
 use super::probe::Token;
 use super::sys::{Channel, Failure, Mechanism, NewKey};
 use super::words::{may_mean_forged, means_forged, refused};
+use crate::parts::{COUNTER_BLOCK, Parts};
 use crate::serial::{LoadedKey, Stop, perform_each, same};
 
 pub(super) struct Pkcs11Session {
@@ -155,32 +155,19 @@ impl Pkcs11Session {
         object: CK_OBJECT_HANDLE,
         padded: &mut [u8],
     ) -> Result<usize, Stop> {
-        let length = job.output_length(self.cipher, self.direction);
-        let block = self.cipher.block_length();
-        let mut iv = job.iv;
-        let mut done = 0;
-        while done < length {
-            let end = length.min(done + self.part_length(iv));
-            let input = match job.input.get(done..end) {
-                Some(part) => part,
-                // Only padding makes the output longer than the input.
-                None => padded_to(&mut padded[..end - done], &job.input[done..], block),
+        let mut parts = Parts::of(job, self.cipher, self.direction);
+        while let Some(part) = parts.next(job, self.part_length(parts.iv())) {
+            let length = part.output.len();
+            let input = if part.is_padded() {
+                part.copy_input(&mut padded[..length]);
+                &padded[..length]
+            } else {
+                part.message
             };
-            let output = &mut job.output[done..end];
-            self.transform(iv, &[], object, input, output)?;
-            iv = match (self.cipher.mode(), self.direction) {
-                (Mode::Ctr, _) => iv.advanced(((end - done) / COUNTER_BLOCK) as u64),
-                (Mode::Cbc, Direction::Encrypt) => last_block(output, block),
-                (Mode::Cbc, Direction::Decrypt) => last_block(input, block),
-                _ => iv,
-            };
-            done = end;
+            self.transform(part.iv, &[], object, input, part.output)?;
+            parts.advance(job, length);
         }
-        if job.padding == Padding::None || self.direction == Direction::Encrypt {
-            return Ok(length);
-        }
-        let padding = padding::padding_length(&job.output[length - block..length]);
-        Ok(length - padding.ok_or(Rejection::Padding)?)
+        Ok(parts.finish(job)?)
     }
 
     /// How much may go to the token at once. A counter must not wrap around within a message
@@ -309,20 +296,6 @@ impl Drop for Pkcs11Session {
     }
 }
 
-/// Fills `part` with the end of a message and its padding.
-fn padded_to<'a>(part: &'a mut [u8], tail: &[u8], block: usize) -> &'a [u8] {
-    let (whole, last) = part.split_at_mut(part.len() - block);
-    let (message, rest) = tail.split_at(whole.len());
-    whole.copy_from_slice(message);
-    padding::fill_last_block(last, rest);
-    part
-}
-
-/// The last block of a part, as the IV of the next; parts are never empty.
-fn last_block(part: &[u8], block: usize) -> Iv {
-    Iv::new(&part[part.len().saturating_sub(block)..]).unwrap_or(Iv::NONE)
-}
-
 /// DES ignores the lowest bit of every key byte, but some tokens insist on what FIPS 46-3 says
 /// of it: that it make the number of set bits odd.
 fn set_odd_parity(key: &mut [u8]) {
@@ -331,9 +304,6 @@ fn set_odd_parity(key: &mut [u8]) {
         *byte = (*byte & !1) | u8::from(others_are_even);
     }
 }
-
-/// The length of a counter block in bytes.
-const COUNTER_BLOCK: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,117 @@
+//! One descriptor of the device, and the one session on it: sessions and rings of requests
+//! belong to descriptors.
+
+use std::io;
+
+use evener_core::{Direction, EngineError, Iv};
+
+use super::patience::{LIMIT, patiently};
+use super::probe;
+use super::sys::{Data, Device, Request, SessionId};
+use crate::serial::LoadedKey;
+
+/// The device with the key of the last job.
+pub(super) struct KeyedDevice {
+    engine: String,
+    direction: Direction,
+    /// The device's number of the cipher.
+    algorithm: u32,
+    /// With its session, once it has a key; `None` after a failure that closed it.
+    device: Option<(Device, Option<SessionId>)>,
+    loaded: LoadedKey,
+}
+
+impl KeyedDevice {
+    pub(super) fn open(
+        engine: &str,
+        direction: Direction,
+        algorithm: u32,
+    ) -> Result<KeyedDevice, EngineError> {
+        let engine = engine.to_owned();
+        let device = Some((open(&engine)?, None));
+        Ok(KeyedDevice { engine, direction, algorithm, device, loaded: LoadedKey::none() })
+    }
+
+    /// Sees to it that the device has this key.
+    pub(super) fn load(&mut self, key: &[u8]) -> Result<(), EngineError> {
+        let (device, id) = match self.device.take() {
+            Some(device) => device,
+            None => (open(&self.engine)?, None),
+        };
+        let id = match id {
+            Some(id) if self.loaded.is(key) => id,
+            _ => {
+                self.loaded.clear();
+                // Keys can't be changed, so a new session takes the place of the old one. What
+                // the device says to its end does not matter: it is of no more use here.
+                drop(id.map(|id| device.end_session(id)));
+                let started = patiently(|| device.start_session(self.algorithm, key));
+                let id = started.map_err(|error| EngineError::Unavailable {
+                    engine: self.engine.clone(),
+                    reason: probe::refusal(&error),
+                })?;
+                self.loaded.set(key);
+                id
+            }
+        };
+        self.device = Some((device, Some(id)));
+        Ok(())
+    }
+
+    /// Encrypts or decrypts whole blocks with the key that was loaded.
+    pub(super) fn transform(&self, iv: Iv, data: &mut Data<'_>) -> Result<(), EngineError> {
+        self.patiently(|device, id| device.transform(id, self.direction, iv, data))
+            .map_err(|error| self.failed(&error))
+    }
+
+    /// Seals or opens in place, see [`Device::authenticate_in_place`].
+    pub(super) fn authenticate_in_place(
+        &self,
+        iv: Iv,
+        aad: &[u8],
+        data: &mut [u8],
+    ) -> io::Result<()> {
+        self.patiently(|device, id| {
+            device.authenticate_in_place(id, self.direction, iv.bytes(), aad, data)
+        })
+    }
+
+    /// Has several requests under way at once. After an error the device is closed.
+    pub(super) fn transform_all(&mut self, requests: &mut [Request<'_>]) -> io::Result<()> {
+        let Some((device, Some(id))) = self.device.take() else { return Err(closed()) };
+        self.device = Some((device.transform_all(id, self.direction, requests)?, Some(id)));
+        Ok(())
+    }
+
+    pub(super) fn failed(&self, error: &io::Error) -> EngineError {
+        let reason = match error.raw_os_error() {
+            Some(
+                libc::ENODEV | libc::ENXIO | libc::ENOTCONN | libc::ECONNABORTED | libc::ENOTTY,
+            ) => format!("the device is gone ({error})"),
+            Some(libc::EAGAIN | libc::EBUSY) => {
+                format!("the device was busy for {} s ({error})", LIMIT.as_secs())
+            }
+            _ => format!("the device could not {}: {error}", self.direction),
+        };
+        EngineError::Failed { engine: self.engine.clone(), reason }
+    }
+
+    fn patiently(
+        &self,
+        mut request: impl FnMut(&Device, SessionId) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some((device, Some(id))) = &self.device else { return Err(closed()) };
+        patiently(|| request(device, *id))
+    }
+}
+
+fn open(engine: &str) -> Result<Device, EngineError> {
+    Device::open().map_err(|error| EngineError::Unavailable {
+        engine: engine.to_owned(),
+        reason: probe::absence(&error),
+    })
+}
+
+fn closed() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADF)
+}

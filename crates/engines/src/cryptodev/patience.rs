@@ -1,0 +1,76 @@
+//! Waiting for a device that is too busy to take a request.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a request that was refused has been repeated.
+pub(super) struct Patience {
+    wait: Duration,
+    give_up: Option<Instant>,
+}
+
+impl Patience {
+    pub(super) fn new() -> Patience {
+        Patience { wait: SHORTEST_WAIT, give_up: None }
+    }
+
+    /// Returns when a request that ended like this is to be repeated: at once after a signal,
+    /// and in growing intervals while the device is busy.
+    ///
+    /// # Errors
+    /// That error, when it says something else or has been met for too long.
+    pub(super) fn after(&mut self, error: io::Error) -> io::Result<()> {
+        if error.raw_os_error() == Some(libc::EINTR) {
+            return Ok(());
+        }
+        if !is_busy(&error) {
+            return Err(error);
+        }
+        let give_up = *self.give_up.get_or_insert_with(|| Instant::now() + LIMIT);
+        if Instant::now() >= give_up {
+            return Err(error);
+        }
+        thread::sleep(self.wait);
+        self.wait = LONGEST_WAIT.min(self.wait * 2);
+        Ok(())
+    }
+}
+
+/// Whether the device has no room for a request now, or nothing to hand out.
+pub(super) fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
+}
+
+/// Repeats a request while the device is too busy to take it.
+pub(super) fn patiently<T>(mut request: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut patience = Patience::new();
+    loop {
+        match request() {
+            Err(error) => patience.after(error)?,
+            done => return done,
+        }
+    }
+}
+
+const SHORTEST_WAIT: Duration = Duration::from_micros(50);
+const LONGEST_WAIT: Duration = Duration::from_millis(5);
+
+/// After so long a busy device counts as one that fails.
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_devices_are_asked_again() {
+        let mut answers = [libc::EAGAIN, libc::EINTR, libc::EBUSY, libc::EINVAL].into_iter();
+        let result = patiently(|| match answers.next() {
+            Some(error) => Err::<(), _>(io::Error::from_raw_os_error(error)),
+            None => Ok(()),
+        });
+        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(answers.next(), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! Messages of ECB, CBC and CTR in parts of a size that a backend takes.
+//!
+//! The IV that carries on is computed here, because not every driver hands it back.
+
+use evener_core::{Cipher, Direction, Iv, Job, Mode, Padding, Rejection, padding};
+use zeroize::Zeroizing;
+
+/// How far a message is.
+pub(crate) struct Parts {
+    cipher: Cipher,
+    direction: Direction,
+    /// Of the output, in bytes.
+    done: usize,
+    length: usize,
+    iv: Iv,
+}
+
+/// A part of a message: whole blocks, unless it is the last.
+pub(crate) struct Part<'m> {
+    pub(crate) iv: Iv,
+    /// The message's bytes in this part.
+    pub(crate) message: &'m [u8],
+    /// As long as the message, or longer by the padding that ends it. Never empty.
+    pub(crate) output: &'m mut [u8],
+    block: usize,
+}
+
+impl Parts {
+    /// The parts of a job that was checked.
+    pub(crate) fn of(job: &Job<'_>, cipher: Cipher, direction: Direction) -> Parts {
+        let length = job.output_length(cipher, direction);
+        Parts { cipher, direction, done: 0, length, iv: job.iv }
+    }
+
+    /// The next part, of at most `most` bytes, which is a number of whole blocks.
+    pub(crate) fn next<'m>(&self, job: &'m mut Job<'_>, most: usize) -> Option<Part<'m>> {
+        self.ready(job, most).next()
+    }
+
+    /// The parts that can be done now, in any order: all that are left, or one where each needs
+    /// the result of the one before.
+    pub(crate) fn ready<'m>(
+        &self,
+        job: &'m mut Job<'_>,
+        most: usize,
+    ) -> impl Iterator<Item = Part<'m>> {
+        let &Parts { cipher, direction, done, length, iv } = self;
+        let (mode, block) = (cipher.mode(), cipher.block_length());
+        let is_chain = (mode, direction) == (Mode::Cbc, Direction::Encrypt);
+        let input = job.input;
+        let parts = job.output[done..length].chunks_mut(most).enumerate();
+        parts.take(if is_chain { 1 } else { usize::MAX }).map(move |(index, output)| {
+            let start = done + index * most;
+            let end = input.len().min(start + output.len());
+            let iv = match mode {
+                _ if index == 0 => iv,
+                Mode::Ctr => iv.advanced((index * (most / COUNTER_BLOCK)) as u64),
+                Mode::Cbc => last_block(&input[..start], block),
+                _ => iv,
+            };
+            Part { iv, message: &input[start.min(end)..end], output, block }
+        })
+    }
+
+    /// Goes on behind the next `length` bytes, which are done.
+    pub(crate) fn advance(&mut self, job: &Job<'_>, length: usize) {
+        self.done += length;
+        if self.done == self.length {
+            return;
+        }
+        let block = self.cipher.block_length();
+        self.iv = match (self.cipher.mode(), self.direction) {
+            (Mode::Ctr, _) => self.iv.advanced((length / COUNTER_BLOCK) as u64),
+            (Mode::Cbc, Direction::Encrypt) => last_block(&job.output[..self.done], block),
+            (Mode::Cbc, Direction::Decrypt) => last_block(&job.input[..self.done], block),
+            _ => self.iv,
+        };
+    }
+
+    /// The IV of the next part.
+    pub(crate) fn iv(&self) -> Iv {
+        self.iv
+    }
+
+    /// Takes the padding off a message whose parts are all done, and returns its length.
+    pub(crate) fn finish(&self, job: &Job<'_>) -> Result<usize, Rejection> {
+        let length = self.length;
+        if job.padding == Padding::None || self.direction == Direction::Encrypt {
+            return Ok(length);
+        }
+        let last = &job.output[length - self.cipher.block_length()..length];
+        Ok(length - padding::padding_length(last).ok_or(Rejection::Padding)?)
+    }
+}
+
+impl<'m> Part<'m> {
+    pub(crate) fn is_padded(&self) -> bool {
+        self.message.len() < self.output.len()
+    }
+
+    /// The part's input in two: whole blocks of the message, and behind them the block with the
+    /// padding, which is made in `last`; empty where there is no padding.
+    pub(crate) fn input<'i>(&self, last: &'i mut LastBlock) -> [&'i [u8]; 2]
+    where
+        'm: 'i,
+    {
+        if !self.is_padded() {
+            return [self.message, &[]];
+        }
+        let (whole, tail) = self.message.split_at(self.output.len() - self.block);
+        let last = &mut last[..self.block];
+        padding::fill_last_block(last, tail);
+        [whole, last]
+    }
+
+    /// Copies the part's input to where there is as much room as in the output.
+    pub(crate) fn copy_input(&self, data: &mut [u8]) {
+        copy(self.message, self.block, data);
+    }
+
+    /// Copies the part's input to its output.
+    pub(crate) fn copy_input_to_output(&mut self) {
+        copy(self.message, self.block, self.output);
+    }
+}
+
+/// Room for a block with padding.
+pub(crate) type LastBlock = Zeroizing<[u8; LONGEST_BLOCK]>;
+
+fn copy(message: &[u8], block: usize, data: &mut [u8]) {
+    if message.len() == data.len() {
+        return data.copy_from_slice(message);
+    }
+    let (whole, last) = data.split_at_mut(data.len() - block);
+    let (blocks, tail) = message.split_at(whole.len());
+    whole.copy_from_slice(blocks);
+    padding::fill_last_block(last, tail);
+}
+
+/// The last block of what goes before, as an IV.
+fn last_block(before: &[u8], block: usize) -> Iv {
+    Iv::new(&before[before.len().saturating_sub(block)..]).unwrap_or(Iv::NONE)
+}
+
+/// The length of a counter block in bytes.
+pub(crate) const COUNTER_BLOCK: usize = 16;
+
+/// The longest block of a cipher that pads, in bytes.
+const LONGEST_BLOCK: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use evener_core::{Key, SessionRequest};
+
+    use super::*;
+
+    /// Does a message in parts with an engine that knows nothing of parts.
+    fn in_parts(job: &mut Job<'_>, cipher: Cipher, direction: Direction, at_once: bool) -> usize {
+        let engine = crate::find("openssl").unwrap();
+        let key = Key::new(&[9; 16]).unwrap();
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        let mut session = engine.open(&request).unwrap();
+        let mut perform = |part: Part<'_>| {
+            let mut last = Zeroizing::new([0; LONGEST_BLOCK]);
+            let input = part.input(&mut last).concat();
+            let mut copied = vec![0; part.output.len()];
+            part.copy_input(&mut copied);
+            assert_eq!(input, copied);
+            session.process(&mut [Job::new(part.iv, &input, part.output)]).unwrap();
+            input.len()
+        };
+        let mut parts = Parts::of(job, cipher, direction);
+        loop {
+            let done: usize = match at_once {
+                true => parts.ready(job, 48).map(&mut perform).sum(),
+                false => parts.next(job, 48).map_or(0, &mut perform),
+            };
+            if done == 0 {
+                return parts.finish(job).unwrap();
+            }
+            parts.advance(job, done);
+        }
+    }
+
+    #[test]
+    fn parts_make_the_whole() {
+        let engine = crate::find("openssl").unwrap();
+        let key = Key::new(&[9; 16]).unwrap();
+        let message: Vec<u8> = (0..=255).collect();
+        for cipher in [Cipher::Aes128Ecb, Cipher::Aes128Cbc, Cipher::Aes128Ctr] {
+            let iv = Iv::new(&[0xFF; 16][..cipher.iv_length()]).unwrap();
+            let pads = cipher.block_length() > 1;
+            let padding = if pads { Padding::Pkcs7 } else { Padding::None };
+            for length in [0, 1, 15, 16, 47, 48, 49, 96, 250] {
+                let input = &message[..length];
+                let request =
+                    SessionRequest { cipher, direction: Direction::Encrypt, key: Some(&key) };
+                let mut whole = vec![0; length + 16];
+                let mut batch = [Job { padding, ..Job::new(iv, input, &mut whole) }];
+                engine.open(&request).unwrap().process(&mut batch).unwrap();
+                for at_once in [false, true] {
+                    let mut sealed = vec![0; length + 16];
+                    let mut job = Job { padding, ..Job::new(iv, input, &mut sealed) };
+                    let written = in_parts(&mut job, cipher, Direction::Encrypt, at_once);
+                    sealed.truncate(written);
+                    assert_eq!(sealed, whole[..written], "{cipher} {length}");
+                    let mut opened = vec![0; written];
+                    let mut job = Job { padding, ..Job::new(iv, &sealed, &mut opened) };
+                    let written = in_parts(&mut job, cipher, Direction::Decrypt, at_once);
+                    assert_eq!(opened[..written], *input, "{cipher} {length}");
+                }
+            }
+        }
+    }
+}
