@@ -47,10 +47,7 @@ pub enum EngineError {
         reason: String,
     },
     /// The engine computed a wrong result.
-    #[error(
-        "engine `{engine}` computed a wrong result; {unverified} jobs that it did before were \
-         not verified and may be wrong too"
-    )]
+    #[error("engine `{engine}` computed a wrong result{}", doubt(*unverified))]
     WrongResult {
         /// The engine's name.
         engine: String,
@@ -65,4 +62,13 @@ pub enum EngineError {
         /// In words.
         reason: String,
     },
+}
+
+/// What else may be wrong, in words.
+fn doubt(unverified: u64) -> String {
+    match unverified {
+        0 => String::new(),
+        1 => "; one job that it did before was not verified and may be wrong too".to_owned(),
+        jobs => format!("; {jobs} jobs that it did before were not verified and may be wrong too"),
+    }
 }
