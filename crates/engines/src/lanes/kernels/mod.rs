@@ -7,6 +7,10 @@
 
 mod cbc_encrypt;
 mod cbc_lanes;
+#[cfg(target_arch = "x86_64")]
+mod gcm;
+#[cfg(target_arch = "x86_64")]
+mod ghash;
 mod jobs;
 mod parallel;
 mod schedule;
@@ -38,7 +42,7 @@ enum Set {
 pub(super) fn available() -> Vec<Kernel> {
     use std::arch::is_x86_feature_detected as has;
     let aes_ni = has!("aes") && has!("sse4.1") && has!("ssse3");
-    let vaes_avx2 = aes_ni && has!("vaes") && has!("avx2");
+    let vaes_avx2 = aes_ni && has!("vaes") && has!("vpclmulqdq") && has!("avx2");
     let vaes_avx512 = vaes_avx2 && has!("avx512f") && has!("avx512vl") && has!("avx512bw");
     let sets = [(vaes_avx512, Set::VaesAvx512), (vaes_avx2, Set::VaesAvx2), (aes_ni, Set::AesNi)];
     sets.into_iter().filter_map(|(can_run, set)| can_run.then_some(Kernel(set))).collect()
@@ -99,6 +103,8 @@ impl Kernel {
         }
         let own = match (cipher.mode(), direction) {
             (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(cbc_encrypt::LaneKeys::new())),
+            #[cfg(target_arch = "x86_64")]
+            (Mode::Gcm, _) => Room::Gcm(Box::new(gcm::Room::new())),
             _ => Room::One(Box::new(SharedKeys::new())),
         };
         let state = State { cipher, direction, key: key.cloned(), shared, own };
@@ -121,9 +127,11 @@ impl Kernel {
     fn code(self, cipher: Cipher, direction: Direction) -> Option<Code> {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::VaesAvx512 => vaes_avx512::code(cipher, direction),
+            Set::VaesAvx512 => vaes_avx512::code(cipher, direction)
+                .or_else(|| vaes_avx512_gcm::code(cipher, direction)),
             #[cfg(target_arch = "x86_64")]
-            Set::VaesAvx2 => vaes_avx2::code(cipher, direction),
+            Set::VaesAvx2 => vaes_avx2::code(cipher, direction)
+                .or_else(|| vaes_avx2_gcm::code(cipher, direction)),
             #[cfg(target_arch = "x86_64")]
             Set::AesNi => aes_ni::code(cipher, direction),
             #[cfg(target_arch = "aarch64")]
@@ -176,6 +184,9 @@ enum Room {
     One(Box<SharedKeys>),
     /// Many at once.
     Lanes(Box<cbc_encrypt::LaneKeys>),
+    /// For GCM, with what its hash is made from.
+    #[cfg(target_arch = "x86_64")]
+    Gcm(Box<gcm::Room>),
 }
 
 /// The functions of one kernel for one cipher and direction. They may be called only on a CPU
@@ -296,3 +307,61 @@ entries!(vaes_avx2, vector::VaesAvx2, "avx2,vaes,aes");
 entries!(aes_ni, vector::AesNi, "aes,sse4.1,ssse3");
 #[cfg(target_arch = "aarch64")]
 entries!(neon, vector::Neon, "neon,aes");
+
+/// Defines a module with the entries of one instruction set that has carry-less products of
+/// whole registers. Without them, a library that is written for the purpose does GCM better.
+#[cfg(target_arch = "x86_64")]
+macro_rules! gcm_entries {
+    ($module:ident, $vector:ty, $features:literal) => {
+        mod $module {
+            use super::*;
+
+            pub(super) fn code(cipher: Cipher, direction: Direction) -> Option<Code> {
+                Some(match (cipher, direction) {
+                    (Cipher::Aes128Gcm, Direction::Encrypt) => code_for::<true, 10>(),
+                    (Cipher::Aes128Gcm, Direction::Decrypt) => code_for::<false, 10>(),
+                    (Cipher::Aes192Gcm, Direction::Encrypt) => code_for::<true, 12>(),
+                    (Cipher::Aes192Gcm, Direction::Decrypt) => code_for::<false, 12>(),
+                    (Cipher::Aes256Gcm, Direction::Encrypt) => code_for::<true, 14>(),
+                    (Cipher::Aes256Gcm, Direction::Decrypt) => code_for::<false, 14>(),
+                    _ => return None,
+                })
+            }
+
+            fn code_for<const ENCRYPT: bool, const ROUNDS: usize>() -> Code {
+                Code { expand, process: in_groups::<ENCRYPT, ROUNDS> }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand(keys: &mut SharedKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { keys.expand_shared::<$vector>(key) }
+            }
+
+            /// # Safety
+            /// The CPU has the features.
+            #[target_feature(enable = $features)]
+            unsafe fn in_groups<const ENCRYPT: bool, const ROUNDS: usize>(
+                state: &mut State,
+                batch: &mut [Job<'_>],
+            ) {
+                let Room::Gcm(room) = &mut state.own else { return };
+                let mut work =
+                    gcm::Work { cipher: state.cipher, shared: state.shared.as_deref(), room };
+                // SAFETY: the caller's promise.
+                unsafe { gcm::process::<$vector, ENCRYPT, ROUNDS>(&mut work, batch) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+gcm_entries!(
+    vaes_avx512_gcm,
+    vector::VaesAvx512,
+    "avx512f,avx512vl,avx512bw,vaes,aes,avx2,vpclmulqdq,pclmulqdq"
+);
+#[cfg(target_arch = "x86_64")]
+gcm_entries!(vaes_avx2_gcm, vector::VaesAvx2, "avx2,vaes,aes,vpclmulqdq,pclmulqdq");

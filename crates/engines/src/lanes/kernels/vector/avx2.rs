@@ -4,9 +4,9 @@ use std::arch::x86_64::*;
 
 use zeroize::Zeroize;
 
-use super::{BLOCK, Block, LINE_BLOCKS, Vector};
+use super::{BLOCK, Block, Carryless, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
-/// Needs AVX2 and VAES.
+/// Needs AVX2, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy)]
 pub(in crate::lanes::kernels) struct VaesAvx2(__m256i);
 
@@ -225,5 +225,67 @@ fn transpose([a, b, c, d]: [VaesAvx2; 4]) -> [VaesAvx2; 4] {
             VaesAvx2(_mm256_permute2x128_si256::<0x20>(c.0, d.0)),
             VaesAvx2(_mm256_permute2x128_si256::<0x31>(c.0, d.0)),
         ]
+    }
+}
+
+// SAFETY of every block below: a value proves the instructions.
+#[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
+impl Carryless for VaesAvx2 {
+    #[inline(always)]
+    fn multiply_low(self, other: Self) -> Self {
+        unsafe { Self(_mm256_clmulepi64_epi128::<0x00>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn multiply_high(self, other: Self) -> Self {
+        unsafe { Self(_mm256_clmulepi64_epi128::<0x11>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn multiply_low_by_high(self, other: Self) -> Self {
+        unsafe { Self(_mm256_clmulepi64_epi128::<0x10>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> Self {
+        unsafe { Self(_mm256_shuffle_epi32::<0x4E>(self.0)) }
+    }
+
+    #[inline(always)]
+    fn subtract_from_counters(self, other: Self) -> Self {
+        unsafe {
+            let low = _mm256_set_epi64x(0, -1, 0, -1);
+            Self(_mm256_sub_epi64(self.0, _mm256_and_si256(other.0, low)))
+        }
+    }
+
+    #[inline(always)]
+    fn diagonal([a, b, ..]: [Self; MAX_BLOCKS]) -> Self {
+        unsafe { Self(_mm256_blend_epi32::<0xF0>(a.0, b.0)) }
+    }
+
+    #[inline(always)]
+    fn sum_lanes([a, b, ..]: [Self; MAX_BLOCKS]) -> Self {
+        unsafe {
+            let front = _mm256_permute2x128_si256::<0x20>(a.0, b.0);
+            Self(_mm256_xor_si256(front, _mm256_permute2x128_si256::<0x31>(a.0, b.0)))
+        }
+    }
+
+    #[inline(always)]
+    fn truncated(self, count: usize) -> Self {
+        let mut kept = [0_u8; BYTES];
+        kept[..count.min(BYTES)].fill(0xFF);
+        unsafe { Self(_mm256_and_si256(self.0, Self::load(kept.as_ptr()).0)) }
+    }
+
+    #[inline(always)]
+    fn differing_lanes(self, other: Self) -> u32 {
+        let equal = unsafe {
+            let halves = _mm256_cmpeq_epi64(self.0, other.0);
+            _mm256_movemask_pd(_mm256_castsi256_pd(halves)).cast_unsigned()
+        };
+        let differing = !equal & 0xF;
+        u32::from(differing & 0x3 != 0) | u32::from(differing & 0xC != 0) << 1
     }
 }

@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCK, Block, LINE_BLOCKS, Vector};
+use super::{BLOCK, Block, Carryless, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
-/// Needs AVX-512 F, VL, BW and VAES.
+/// Needs AVX-512 F, VL, BW, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy)]
 pub(in crate::lanes::kernels) struct VaesAvx512(__m512i);
 
@@ -190,6 +190,70 @@ impl Vector for VaesAvx512 {
     #[inline(always)]
     fn shift_in(self, previous: Self) -> Self {
         unsafe { Self(_mm512_alignr_epi64::<6>(self.0, previous.0)) }
+    }
+}
+
+// SAFETY of every block below: a value proves the instructions.
+#[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
+impl Carryless for VaesAvx512 {
+    #[inline(always)]
+    fn multiply_low(self, other: Self) -> Self {
+        unsafe { Self(_mm512_clmulepi64_epi128::<0x00>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn multiply_high(self, other: Self) -> Self {
+        unsafe { Self(_mm512_clmulepi64_epi128::<0x11>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn multiply_low_by_high(self, other: Self) -> Self {
+        unsafe { Self(_mm512_clmulepi64_epi128::<0x10>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> Self {
+        unsafe { Self(_mm512_shuffle_epi32::<0x4E>(self.0)) }
+    }
+
+    #[inline(always)]
+    fn subtract_from_counters(self, other: Self) -> Self {
+        unsafe { Self(_mm512_mask_sub_epi64(self.0, 0x55, self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn diagonal([a, b, c, d]: [Self; MAX_BLOCKS]) -> Self {
+        unsafe {
+            let front = _mm512_mask_blend_epi64(0x0C, a.0, b.0);
+            let back = _mm512_mask_blend_epi64(0xC0, c.0, d.0);
+            Self(_mm512_mask_blend_epi64(0xF0, front, back))
+        }
+    }
+
+    #[inline(always)]
+    fn sum_lanes([a, b, c, d]: [Self; MAX_BLOCKS]) -> Self {
+        unsafe {
+            let front = _mm512_shuffle_i32x4::<0x44>(a.0, b.0);
+            let ab = _mm512_xor_si512(front, _mm512_shuffle_i32x4::<0xEE>(a.0, b.0));
+            let front = _mm512_shuffle_i32x4::<0x44>(c.0, d.0);
+            let cd = _mm512_xor_si512(front, _mm512_shuffle_i32x4::<0xEE>(c.0, d.0));
+            let even = _mm512_shuffle_i32x4::<0x88>(ab, cd);
+            Self(_mm512_xor_si512(even, _mm512_shuffle_i32x4::<0xDD>(ab, cd)))
+        }
+    }
+
+    #[inline(always)]
+    fn truncated(self, count: usize) -> Self {
+        unsafe { Self(_mm512_maskz_mov_epi8(byte_mask(count), self.0)) }
+    }
+
+    #[inline(always)]
+    fn differing_lanes(self, other: Self) -> u32 {
+        let halves = u32::from(unsafe { _mm512_cmpneq_epi64_mask(self.0, other.0) });
+        let lanes = (halves | halves >> 1) & 0x55;
+        // From every second bit to every bit.
+        let pairs = (lanes | lanes >> 1) & 0x33;
+        (pairs | pairs >> 2) & 0xF
     }
 }
 

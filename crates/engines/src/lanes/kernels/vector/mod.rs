@@ -126,3 +126,38 @@ pub(super) trait Vector: Copy {
     /// Moves every lane up by one, and the last lane of `previous` into the first.
     fn shift_in(self, previous: Self) -> Self;
 }
+
+/// Vectors that also multiply polynomials over GF(2), for GCM.
+///
+/// # Safety
+/// As for [`Vector`].
+#[cfg(target_arch = "x86_64")]
+pub(super) trait Carryless: Vector {
+    /// The product of the low halves of each lane.
+    fn multiply_low(self, other: Self) -> Self;
+
+    /// The product of the high halves of each lane.
+    fn multiply_high(self, other: Self) -> Self;
+
+    /// The product of the low halves of `self` and the high halves of `other`.
+    fn multiply_low_by_high(self, other: Self) -> Self;
+
+    /// Swaps the halves of each lane.
+    fn swap_halves(self) -> Self;
+
+    /// The difference of the low halves of each lane, as numbers modulo 2⁶⁴.
+    fn subtract_from_counters(self, other: Self) -> Self;
+
+    /// Lane `i` of `rows[i]` in lane `i`. Rows past the last lane do not count.
+    fn diagonal(rows: [Self; MAX_BLOCKS]) -> Self;
+
+    /// The exclusive or of all lanes of `rows[i]` in lane `i`. Rows past the last lane do not
+    /// count.
+    fn sum_lanes(rows: [Self; MAX_BLOCKS]) -> Self;
+
+    /// The first `count` bytes (up to the register's length), then zeros.
+    fn truncated(self, count: usize) -> Self;
+
+    /// The lanes that are not equal, one bit each, in a time that does not depend on them.
+    fn differing_lanes(self, other: Self) -> u32;
+}
