@@ -28,12 +28,7 @@ pub struct InPlaceJob<'a> {
 
 impl<'a> InPlaceJob<'a> {
     /// A job of which nothing is done.
-    pub fn new(
-        cipher: Cipher,
-        direction: Direction,
-        iv: Iv,
-        data: &'a mut [u8],
-    ) -> InPlaceJob<'a> {
+    pub fn new(cipher: Cipher, direction: Direction, iv: Iv, data: &'a mut [u8]) -> InPlaceJob<'a> {
         InPlaceJob { cipher, direction, iv, data, done: 0, outcome: Outcome::Pending }
     }
 

@@ -35,14 +35,18 @@
 #![forbid(unsafe_code)]
 
 mod evener;
+mod parallel;
 mod seats;
 
 pub use crate::evener::Evener;
+pub use crate::parallel::{BufferError, ParallelCipher};
 
 pub use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Iv, Key, Kind, Mode, Offer, Rejection,
     UnknownCipher,
 };
+pub use evener_pipeline::Pool;
+
 pub use evener_files::{
     Control, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob, Notice,
     Operation, Options, Progress, RandomAccess, Report, Selection, StreamSource, StreamTarget,

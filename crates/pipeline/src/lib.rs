@@ -11,7 +11,7 @@
 //!        when full) └───┴─ share: a task that several can do; a task whose engine failed
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod batch;
 mod clock;
@@ -19,6 +19,7 @@ pub mod desk;
 mod gate;
 mod guard;
 mod load;
+mod parallel;
 pub mod policy;
 mod queue;
 mod run;
@@ -30,6 +31,7 @@ pub use batch::emptied;
 pub use gate::{Turns, gated};
 pub use guard::{Watch, guard};
 pub use load::{Load, SizeClass};
+pub use parallel::Pool;
 pub use policy::PolicyName;
 pub use queue::Queue;
 pub use run::{Returned, RunOptions, Work, run, run_filled};

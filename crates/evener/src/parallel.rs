@@ -1,0 +1,239 @@
+//! One buffer on all cores.
+
+use std::fmt;
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding,
+    Rejection, SessionRequest,
+};
+use evener_pipeline::Pool;
+
+use crate::Evener;
+
+/// A cipher and its key, for buffers that all cores of a pool encrypt and decrypt together.
+///
+/// A buffer is cut into blocks of pages, which threads claim one by one and process where they
+/// lie; nothing is copied. That is possible with ECB, CTR, and CBC when it decrypts; CBC
+/// encrypts on the calling thread, as every mode does with buffers of less than
+/// some ten kilobytes, for which waking another thread takes longer than the work.
+///
+/// It may be used by many threads at once.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use evener::{Cipher, Iv, Key, ParallelCipher, Pool};
+///
+/// # let (key, iv) = ([1; 16], [2; 16]);
+/// let pool = Arc::new(Pool::on_all_cores());
+/// let cipher = ParallelCipher::new(Cipher::Aes128Ctr, &Key::new(&key).unwrap(), pool)?;
+/// let (plaintext, mut ciphertext) = (vec![0; 1_000_003], vec![0; 1_000_003]);
+/// cipher.encrypt(Iv::new(&iv).unwrap(), &plaintext, &mut ciphertext)?;
+/// cipher.decrypt_in_place(Iv::new(&iv).unwrap(), &mut ciphertext)?;
+/// assert_eq!(ciphertext, plaintext);
+/// # Ok::<(), evener::BufferError>(())
+/// ```
+pub struct ParallelCipher {
+    cipher: Cipher,
+    key: Key,
+    padding: Padding,
+    encrypting: Arc<dyn Engine>,
+    decrypting: Arc<dyn Engine>,
+    pool: Arc<Pool>,
+}
+
+impl ParallelCipher {
+    /// Takes a key for a cipher of the modes ECB, CBC and CTR, and the engine that is fastest
+    /// at one buffer: `lanes` where this CPU has it and it does the cipher, `openssl` otherwise
+    /// and for CBC encryption, which gives lanes nothing to do side by side.
+    ///
+    /// # Errors
+    /// When the mode is another, no engine does the cipher, or the key has not its length.
+    pub fn new(cipher: Cipher, key: &Key, pool: Arc<Pool>) -> Result<ParallelCipher, BufferError> {
+        let fastest = |direction| {
+            let lanes = evener_engines::find("lanes")
+                .ok()
+                .filter(|engine| engine.offer(cipher, direction).is_some())
+                .filter(|_| cipher.mode() != Mode::Cbc || direction == Direction::Decrypt);
+            lanes.map_or_else(|| evener_engines::find(Evener::DEFAULT_ENGINE), Ok)
+        };
+        let (encrypting, decrypting) = (fastest(Direction::Encrypt)?, fastest(Direction::Decrypt)?);
+        ParallelCipher::on(cipher, key, pool, encrypting, decrypting)
+    }
+
+    /// As [`ParallelCipher::new`], with the engine of this name, such as `openssl`.
+    ///
+    /// # Errors
+    /// As [`ParallelCipher::new`], and when the engine is not there.
+    pub fn with_engine(
+        cipher: Cipher,
+        key: &Key,
+        pool: Arc<Pool>,
+        engine: &str,
+    ) -> Result<ParallelCipher, BufferError> {
+        let engine = evener_engines::find(engine)?;
+        ParallelCipher::on(cipher, key, pool, Arc::clone(&engine), engine)
+    }
+
+    fn on(
+        cipher: Cipher,
+        key: &Key,
+        pool: Arc<Pool>,
+        encrypting: Arc<dyn Engine>,
+        decrypting: Arc<dyn Engine>,
+    ) -> Result<ParallelCipher, BufferError> {
+        if !matches!(cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
+            return Err(BufferError::Mode { cipher });
+        }
+        let expected = cipher.key_length();
+        if key.len() != expected {
+            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() }.into());
+        }
+        let both = [(&encrypting, Direction::Encrypt), (&decrypting, Direction::Decrypt)];
+        for (engine, direction) in both {
+            if engine.offer(cipher, direction).is_none() {
+                let engine = engine.description().name.clone();
+                return Err(EngineError::NotOffered { engine, cipher, direction }.into());
+            }
+        }
+        let (key, padding) = (key.clone(), Padding::None);
+        Ok(ParallelCipher { cipher, key, padding, encrypting, decrypting, pool })
+    }
+
+    /// Pads messages in ECB and CBC, as PKCS #7 does (not those that are processed in place).
+    #[must_use]
+    pub fn padded(mut self) -> ParallelCipher {
+        self.padding = Padding::Pkcs7;
+        self
+    }
+
+    /// The cipher.
+    pub fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
+    /// The pool whose threads do the work.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The engine that works in a direction.
+    pub fn engine(&self, direction: Direction) -> &Arc<dyn Engine> {
+        match direction {
+            Direction::Encrypt => &self.encrypting,
+            Direction::Decrypt => &self.decrypting,
+        }
+    }
+
+    /// Encrypts `plaintext` into `ciphertext`, which is as long or longer (by padding's 1 to 16
+    /// bytes, if there is any), and returns how many bytes it wrote.
+    ///
+    /// The IV has the cipher's [`Cipher::iv_length`]; CTR's is the first counter block.
+    ///
+    /// # Errors
+    /// When a length is wrong or the engine failed. What is in `ciphertext` then is of no use.
+    pub fn encrypt(
+        &self,
+        iv: Iv,
+        plaintext: &[u8],
+        ciphertext: &mut [u8],
+    ) -> Result<usize, BufferError> {
+        self.process(Direction::Encrypt, iv, plaintext, ciphertext)
+    }
+
+    /// Decrypts `ciphertext` into `plaintext`, which is as long or longer, and returns how long
+    /// the message is. Nothing is authenticated.
+    ///
+    /// # Errors
+    /// As [`ParallelCipher::encrypt`], and when padding is malformed; there is no plaintext then.
+    pub fn decrypt(
+        &self,
+        iv: Iv,
+        ciphertext: &[u8],
+        plaintext: &mut [u8],
+    ) -> Result<usize, BufferError> {
+        self.process(Direction::Decrypt, iv, ciphertext, plaintext)
+    }
+
+    /// Replaces the plaintext in `data` by its ciphertext, without padding.
+    ///
+    /// # Errors
+    /// When a length is wrong, and `data` is as it was, or the engine failed, and it is lost.
+    pub fn encrypt_in_place(&self, iv: Iv, data: &mut [u8]) -> Result<(), BufferError> {
+        self.process_in_place(Direction::Encrypt, iv, data)
+    }
+
+    /// Replaces the ciphertext in `data` by its plaintext, without padding. Nothing is
+    /// authenticated.
+    ///
+    /// # Errors
+    /// As [`ParallelCipher::encrypt_in_place`].
+    pub fn decrypt_in_place(&self, iv: Iv, data: &mut [u8]) -> Result<(), BufferError> {
+        self.process_in_place(Direction::Decrypt, iv, data)
+    }
+
+    fn process(
+        &self,
+        direction: Direction,
+        iv: Iv,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<usize, BufferError> {
+        let mut job = Job { padding: self.padding, ..Job::new(iv, input, output) };
+        self.pool.process(&**self.engine(direction), &self.request(direction), &mut job)?;
+        written(job.outcome)
+    }
+
+    fn process_in_place(
+        &self,
+        direction: Direction,
+        iv: Iv,
+        data: &mut [u8],
+    ) -> Result<(), BufferError> {
+        let mut job = InPlaceJob::new(self.cipher, direction, iv, data);
+        let engine = self.engine(direction);
+        self.pool.process_in_place(&**engine, &self.request(direction), &mut job)?;
+        written(job.outcome).map(|_| ())
+    }
+
+    fn request(&self, direction: Direction) -> SessionRequest<'_> {
+        SessionRequest { cipher: self.cipher, direction, key: Some(&self.key) }
+    }
+}
+
+impl fmt::Debug for ParallelCipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParallelCipher")
+            .field("cipher", &self.cipher)
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a buffer could not be processed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BufferError {
+    /// The cipher's messages can't be cut, or grow by a tag.
+    #[error("{cipher} does not process one buffer in parallel; ECB, CBC and CTR do")]
+    Mode {
+        /// What was asked for.
+        cipher: Cipher,
+    },
+    /// The engine is not there, or failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The lengths do not fit together, or the padding is malformed.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+}
+
+fn written(outcome: Outcome) -> Result<usize, BufferError> {
+    match outcome {
+        Outcome::Done { written } => Ok(written),
+        Outcome::Rejected(rejection) => Err(rejection.into()),
+        Outcome::Pending => Err(BufferError::Rejected(UNDONE)),
+    }
+}
+
+const UNDONE: Rejection = Rejection::Malformed("its engine left it undone");

@@ -1,0 +1,147 @@
+//! One message, or one batch, on all cores.
+//!
+//! The other modules keep workers busy with tasks that come one after another. Here is the other
+//! case: a caller has everything in memory and waits for it. Its work is cut into portions of
+//! some cache's size, which the threads of a [`Pool`] claim one by one, so that a slow core does
+//! not hold up the rest. Nothing is copied: portions are parts of the caller's buffers.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `pool.rs` | [`Pool`]: its threads, and how calls share them |
+//! | `portions.rs` | where messages and batches are cut, and with which IVs they go on |
+//! | `share.rs` | claiming portions, and what happens when an engine fails |
+//! | `sys.rs` | lending a closure to a thread that outlives it |
+
+mod pool;
+mod portions;
+mod share;
+#[allow(unsafe_code, reason = "the borrow checker can't follow a closure into a sleeping thread")]
+mod sys;
+
+use evener_core::{Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, SessionRequest};
+use zeroize::Zeroize;
+
+pub use pool::Pool;
+use portions::{can_be_cut, portions, portions_in_place, runs};
+use share::share;
+
+impl Pool {
+    /// Processes one message, like a session that `engine` opens for the request, on as many
+    /// threads as are worth it.
+    ///
+    /// Messages in ECB and CTR, and in CBC when they are decrypted, are cut at block boundaries;
+    /// a CTR counter is carried over all 128 bits. Other messages can't be cut and are processed
+    /// on the calling thread, and so are those that are shorter than it takes to wake another.
+    ///
+    /// # Errors
+    /// As [`Session::process`](evener_core::Session::process), when the engine failed on every
+    /// thread. The job is pending then, and its input is as it was.
+    pub fn process(
+        &self,
+        engine: &dyn Engine,
+        request: &SessionRequest<'_>,
+        job: &mut Job<'_>,
+    ) -> Result<(), EngineError> {
+        let &SessionRequest { cipher, direction, .. } = request;
+        let plan = self.plan(job.input.len(), engine, request);
+        let is_sound = job.outcome == Outcome::Pending && job.check(cipher, direction).is_ok();
+        let mut session = engine.open(request)?;
+        if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
+            return session.process(std::slice::from_mut(job));
+        }
+        let written = job.output_length(cipher, direction);
+        let portions = portions(cipher, plan.length, job);
+        let outcome = share(self, plan.threads, engine, request, &mut *session, portions)?;
+        if matches!(outcome, Outcome::Rejected(_)) {
+            // The portions before the one that was rejected are not the caller's to see.
+            job.output[..written].zeroize();
+        }
+        job.outcome = outcome;
+        Ok(())
+    }
+
+    /// Processes one message and puts the result in its place, as [`Pool::process`].
+    ///
+    /// # Errors
+    /// As [`Session::process_in_place`](evener_core::Session::process_in_place). When the
+    /// engine failed on every one of several threads, what is left of the message lies
+    /// scattered between what was done, and the job is rejected.
+    pub fn process_in_place(
+        &self,
+        engine: &dyn Engine,
+        request: &SessionRequest<'_>,
+        job: &mut InPlaceJob<'_>,
+    ) -> Result<(), EngineError> {
+        let &SessionRequest { cipher, direction, .. } = request;
+        let plan = self.plan(job.data.len(), engine, request);
+        let is_sound = job.outcome == Outcome::Pending && job.check().is_ok();
+        let mut session = engine.open(request)?;
+        if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
+            return session.process_in_place(job);
+        }
+        let portions = portions_in_place(plan.length, job);
+        let shared = share(self, plan.threads, engine, request, &mut *session, portions);
+        if let Err(error) = shared {
+            job.outcome = Outcome::Rejected(SCATTERED);
+            return Err(error);
+        }
+        job.done = job.data.len();
+        job.outcome = Outcome::Done { written: job.done };
+        Ok(())
+    }
+
+    /// Processes a batch of messages, like a session that `engine` opens for the request, on as
+    /// many threads as are worth it. No message is cut.
+    ///
+    /// # Errors
+    /// As [`Session::process`](evener_core::Session::process), when the engine failed on every
+    /// thread. Jobs that are still pending were not done.
+    pub fn process_batch(
+        &self,
+        engine: &dyn Engine,
+        request: &SessionRequest<'_>,
+        batch: &mut [Job<'_>],
+    ) -> Result<(), EngineError> {
+        let bytes = batch.iter().map(|job| job.input.len()).sum();
+        let plan = self.plan(bytes, engine, request);
+        let mut session = engine.open(request)?;
+        if plan.threads == 1 {
+            return session.process(batch);
+        }
+        let runs = runs(plan.length, batch);
+        share(self, plan.threads, engine, request, &mut *session, runs).map(|_| ())
+    }
+
+    fn plan(&self, bytes: usize, engine: &dyn Engine, request: &SessionRequest<'_>) -> Plan {
+        let offer = engine.offer(request.cipher, request.direction);
+        // More threads than the engine likes are the caller's choice, except that an engine
+        // which serves only so many sessions would fail the others.
+        let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
+        let threads = self.threads().get().min(most).min(bytes / LEAST_SHARE).max(1);
+        let share = bytes / (threads * PORTIONS_A_THREAD);
+        let length = share.clamp(LEAST_PORTION, MOST_PORTION).next_multiple_of(LEAST_PORTION);
+        Plan { threads, length }
+    }
+}
+
+/// How work is divided.
+struct Plan {
+    threads: usize,
+    /// Of a portion, in bytes.
+    length: usize,
+}
+
+const SCATTERED: Rejection =
+    Rejection::Malformed("the engine failed when parts of the message had been replaced");
+
+/// What a thread must have to do to be worth waking, in bytes.
+const LEAST_SHARE: usize = 64 << 10;
+
+/// So many portions make the threads end at about the same time.
+const PORTIONS_A_THREAD: usize = 8;
+
+/// Whole pages and whole blocks, in bytes. All portions are multiples of this.
+const LEAST_PORTION: usize = 16 << 10;
+
+/// In bytes: claiming it costs nothing any more, and it does not displace a cache.
+const MOST_PORTION: usize = 256 << 10;

@@ -1,0 +1,97 @@
+//! Portions, claimed by the threads of a pool.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use evener_core::{Engine, EngineError, Outcome, Session, SessionRequest};
+
+use super::Pool;
+use super::portions::Portion;
+
+/// Has the calling thread, with `session`, and up to `threads - 1` of the pool's, with sessions
+/// of their own, claim portions until there are none, and returns what became of the whole: done, with what the portions have
+/// written together, or rejected.
+///
+/// A portion that a session failed goes to another thread's, and the thread that had it leaves.
+///
+/// # Errors
+/// All sessions have failed.
+pub(super) fn share<P: Portion>(
+    pool: &Pool,
+    threads: usize,
+    engine: &dyn Engine,
+    request: &SessionRequest<'_>,
+    session: &mut dyn Session,
+    portions: impl Iterator<Item = P> + Send,
+) -> Result<Outcome, EngineError> {
+    let (returned, outcome) = (Vec::new(), Outcome::Done { written: 0 });
+    let pile = Pile(Mutex::new(State { portions, returned, outcome, cause: None }));
+    let work_off = |session: &mut dyn Session| {
+        if let Err(cause) = pile.work_off(session, engine) {
+            pile.state().cause = Some(cause);
+        }
+    };
+    // Where a helper can't have a session, the others do its part.
+    let help = || _ = engine.open(request).map(|mut session| work_off(&mut *session));
+    pool.run(threads, &help, || work_off(session));
+    if !pile.state().returned.is_empty() {
+        work_off(session);
+    }
+    let state = pile.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.cause {
+        Some(cause) if !state.returned.is_empty() => Err(cause),
+        _ => Ok(state.outcome),
+    }
+}
+
+/// What is left to do, and what became of the rest.
+struct Pile<P, I>(Mutex<State<P, I>>);
+
+struct State<P, I> {
+    portions: I,
+    /// Portions that a session failed.
+    returned: Vec<P>,
+    outcome: Outcome,
+    /// Why the last session failed that did.
+    cause: Option<EngineError>,
+}
+
+impl<P: Portion, I: Iterator<Item = P>> Pile<P, I> {
+    /// Claims and performs until nothing is left.
+    fn work_off(&self, session: &mut dyn Session, engine: &dyn Engine) -> Result<(), EngineError> {
+        while let Some(mut portion) = self.claim() {
+            let performed = portion.perform(session);
+            let outcome = portion.outcome();
+            if performed.is_err() || outcome == Outcome::Pending {
+                self.state().returned.push(portion);
+            }
+            performed?;
+            self.record(outcome, engine)?;
+        }
+        Ok(())
+    }
+
+    fn claim(&self) -> Option<P> {
+        let mut state = self.state();
+        state.returned.pop().or_else(|| state.portions.next())
+    }
+
+    fn record(&self, outcome: Outcome, engine: &dyn Engine) -> Result<(), EngineError> {
+        let mut state = self.state();
+        match (outcome, &mut state.outcome) {
+            (Outcome::Done { written }, Outcome::Done { written: sum }) => *sum += written,
+            (Outcome::Rejected(_), whole) => *whole = outcome,
+            (Outcome::Done { .. }, _) => {}
+            (Outcome::Pending, _) => {
+                let engine = engine.description().name.clone();
+                let reason = "it left a job undone and did not say why".to_owned();
+                return Err(EngineError::Failed { engine, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<P, I>> {
+        // Whoever panicked took its portion along, and the panic goes on in the caller.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
