@@ -11,6 +11,7 @@ use crate::file::GateFile;
 use crate::identity::Identity;
 use crate::layout::Layout;
 use crate::options::{GateOptions, Scope};
+use crate::patience::{Patience, Recall, Recallable, Wait};
 use crate::table::{Hold, Refusal, Visitor};
 
 /// The gate before an engine, where processes take turns.
@@ -60,7 +61,23 @@ impl Gate {
     /// [`GateError::Full`] when too many wait already; [`GateError::Damaged`] when the shared
     /// file was written to by others.
     pub fn enter(&self) -> Result<Permit, GateError> {
-        self.pass(true)?.ok_or_else(|| self.damaged())
+        self.pass(&mut true)?.ok_or_else(|| self.damaged())
+    }
+
+    /// As [`Gate::enter`], but returns `None` as soon as `recall` [calls](Recall::call), and
+    /// tells of the wait when that has taken 1 s, 2 s, 4 s and so on.
+    ///
+    /// # Errors
+    /// As [`Gate::enter`].
+    pub fn enter_unless(
+        &self,
+        recall: &Recall,
+        tell: &mut dyn FnMut(&Wait),
+    ) -> Result<Option<Permit>, GateError> {
+        if recall.is_called() {
+            return Ok(None);
+        }
+        self.pass(&mut Recallable::new(recall, tell, &self.options.engine))
     }
 
     /// Returns with a permit, or with `None` where [`Gate::enter`] would wait.
@@ -68,10 +85,10 @@ impl Gate {
     /// # Errors
     /// As [`Gate::enter`].
     pub fn try_enter(&self) -> Result<Option<Permit>, GateError> {
-        self.pass(false)
+        self.pass(&mut false)
     }
 
-    fn pass(&self, patient: bool) -> Result<Option<Permit>, GateError> {
+    fn pass(&self, patience: &mut dyn Patience) -> Result<Option<Permit>, GateError> {
         let Some(layout) = self.layout else { return Ok(Some(Permit { held: None })) };
         let who = self.identity()?;
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
@@ -79,7 +96,8 @@ impl Gate {
         let queue = who.process() as usize % layout.queues;
         let mut file = self.file(None)?;
         loop {
-            match file.table.enter(queue, me, patient) {
+            patience.comes_to(&file);
+            match file.table.enter(queue, me, patience) {
                 Ok(hold) => return Ok(Some(Permit { held: Some(Held { file, hold, who }) })),
                 Err(Refusal::Busy) => return Ok(None),
                 Err(Refusal::Full) => {

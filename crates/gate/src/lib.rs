@@ -20,8 +20,8 @@
 //!
 //! Inside, from the top: [`Gate`] and [`Permit`] over a checked `file` in a checked `directory`;
 //! the algorithm in `table` and `watch`, which knows only the trait `memory`; the words'
-//! places in `layout` and the processes' names in `identity`. The module `model` checks the
-//! algorithm in every interleaving.
+//! places in `layout` and the processes' names in `identity`; `patience` is who waits for how
+//! long. The module `model` checks the algorithm in every interleaving.
 
 #![deny(unsafe_code)]
 
@@ -35,6 +35,7 @@ mod memory;
 #[cfg(test)]
 mod model;
 mod options;
+mod patience;
 mod snapshot;
 mod sys;
 mod table;
@@ -43,4 +44,5 @@ mod watch;
 pub use error::GateError;
 pub use gate::{Gate, Permit, reset};
 pub use options::{Discipline, GateOptions, Scope, UnknownDiscipline};
+pub use patience::{Recall, Wait};
 pub use snapshot::{Condition, Presence, Snapshot, list_gates, snapshot};

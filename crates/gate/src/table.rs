@@ -26,6 +26,7 @@
 use crate::identity::{Fate, Identity};
 use crate::layout::{Layout, Record, Tagged, header};
 use crate::memory::Memory;
+use crate::patience::Patience;
 
 /// A gate's shared words under its algorithm.
 #[derive(Debug)]
@@ -52,12 +53,20 @@ pub(crate) struct Hold {
     pub(crate) position: u64,
 }
 
+/// A place's bell, as a waiter has read it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bell {
+    pub(crate) queue: usize,
+    pub(crate) position: u64,
+    pub(crate) seen: u64,
+}
+
 /// Why nobody was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Every place is taken.
     Full,
-    /// There would be a wait, and the visitor did not want to wait.
+    /// There would be a wait, and the visitor does not want to wait, or no longer.
     Busy,
     /// The gate was reset and there is a new one.
     Retired,
@@ -66,9 +75,13 @@ pub(crate) enum Refusal {
 }
 
 impl<M: Memory> Table<M> {
-    /// Queues and returns with a permit; returns [`Refusal::Busy`] instead of sleeping unless
-    /// `patient`.
-    pub(crate) fn enter(&self, queue: usize, me: Visitor, patient: bool) -> Result<Hold, Refusal> {
+    /// Queues and returns with a permit; returns [`Refusal::Busy`] when its patience is over.
+    pub(crate) fn enter(
+        &self,
+        queue: usize,
+        me: Visitor,
+        patience: &mut dyn Patience,
+    ) -> Result<Hold, Refusal> {
         let mut position = self.arrive(queue, me)?;
         let mut dozes = 0;
         loop {
@@ -90,14 +103,20 @@ impl<M: Memory> Table<M> {
                     position = self.arrive(queue, me)?;
                     dozes = 0;
                 }
-                Attempt::Wait if patient => {
-                    self.doze(queue, position, me.who, seen, dozes == 0)?;
-                    dozes += 1;
-                }
-                Attempt::Wait => {
-                    self.leave(queue, position, me.who)?;
-                    return Err(Refusal::Busy);
-                }
+                Attempt::Wait => match patience.stays(queue, position) {
+                    Some(limit) => {
+                        let bell = Bell { queue, position, seen };
+                        self.doze(bell, me.who, limit, dozes == 0)?;
+                        dozes += 1;
+                    }
+                    None => {
+                        if dozes > 0 {
+                            self.stand_down(queue, position);
+                        }
+                        self.leave(queue, position, me.who)?;
+                        return Err(Refusal::Busy);
+                    }
+                },
             }
         }
     }
@@ -225,6 +244,16 @@ impl<M: Memory> Table<M> {
         Ok(())
     }
 
+    /// How many wait before a position.
+    pub(crate) fn count_ahead(&self, queue: usize, position: u64) -> usize {
+        let head = self.memory.load(self.layout.head(queue));
+        let ahead = position.wrapping_sub(head).min(self.layout.places as u64);
+        (1..=ahead)
+            .map(|places| self.standing(queue, position.wrapping_sub(places)))
+            .filter(|standing| matches!(standing, Standing::Waiting(_)))
+            .count()
+    }
+
     /// Rings a place's bell; returns whether that woke somebody.
     pub(crate) fn ring(&self, queue: usize, position: u64) -> bool {
         let bell = self.layout.bell(queue, position);
@@ -321,7 +350,7 @@ mod tests {
                 }
             }
             for queue in 0..layout.queues {
-                if let Ok(hold) = table.enter(queue, me, false) {
+                if let Ok(hold) = table.enter(queue, me, &mut false) {
                     assert!(table.is_held(hold));
                     table.release(hold);
                 }

@@ -17,18 +17,18 @@ use std::time::Duration;
 use crate::identity::{Fate, Identity};
 use crate::layout::{Record, Tagged, header};
 use crate::memory::Memory;
-use crate::table::{Refusal, Standing, Table};
+use crate::table::{Bell, Refusal, Standing, Table};
 
 impl<M: Memory> Table<M> {
-    /// Sleeps until the bell rings or it is time to look after the gate.
+    /// Sleeps until the bell rings or it is time to look after the gate, for `limit` at most.
     pub(crate) fn doze(
         &self,
-        queue: usize,
-        position: u64,
+        bell: Bell,
         me: Identity,
-        seen: u64,
+        limit: Duration,
         first: bool,
     ) -> Result<(), Refusal> {
+        let Bell { queue, position, seen } = bell;
         let period = match self.take_seat(queue, position, first) {
             Some(seat) => PERIODS[seat],
             None => self.long_period(queue, position),
@@ -37,7 +37,7 @@ impl<M: Memory> Table<M> {
         let idle = self.memory.now().saturating_sub(looked);
         let remaining = period.saturating_sub(Duration::from_nanos(idle));
         if !remaining.is_zero() {
-            self.memory.sleep(self.layout.bell(queue, position), seen, remaining);
+            self.memory.sleep(self.layout.bell(queue, position), seen, remaining.min(limit));
             Ok(())
         } else if self.memory.exchange(header::LOOKED, looked, self.memory.now()) {
             self.look(me)

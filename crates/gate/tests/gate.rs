@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use evener_gate::{Condition, Discipline, Gate, GateError, GateOptions, Scope};
+use evener_gate::{Condition, Discipline, Gate, GateError, GateOptions, Recall, Scope};
 
 #[test]
 fn threads_take_turns_and_may_hold_several_permits() {
@@ -34,6 +34,43 @@ fn threads_take_turns_and_may_hold_several_permits() {
         assert_eq!(arrivals.len(), 4);
     });
     assert!(gate.snapshot().unwrap().holders.is_empty());
+}
+
+#[test]
+fn waiters_are_told_of_their_wait_and_called_away() {
+    let directory = Scratch::new("recall");
+    let gate = Gate::open(options(&directory, 1)).unwrap();
+    let (recall, other) = (Recall::default(), Recall::default());
+    let permit = gate.enter().unwrap();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| gate.enter_unless(&other, &mut |_| {}).unwrap().is_some());
+        while gate.snapshot().unwrap().waiters.is_empty() {
+            std::thread::yield_now();
+        }
+        let called = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let mut told = Vec::new();
+                let tell = &mut |wait: &evener_gate::Wait| {
+                    told.push(wait.clone());
+                    recall.call();
+                };
+                assert!(gate.enter_unless(&recall, tell).unwrap().is_none());
+                told
+            })
+        });
+        let told: Vec<_> = called.into_iter().flat_map(|waiter| waiter.join().unwrap()).collect();
+        assert!(!told.is_empty());
+        for wait in told {
+            assert!(wait.ahead >= 1 && wait.time >= Duration::from_secs(1), "{wait:?}");
+            assert_eq!(wait.engine, "module");
+        }
+        // Who has another recall, or none, still waits; their places are gone.
+        assert_eq!(gate.snapshot().unwrap().waiters.len(), 1);
+        drop(permit);
+        assert!(first.join().unwrap());
+    });
+    assert!(gate.enter_unless(&recall, &mut |_| {}).unwrap().is_none(), "it is still called");
+    assert!(gate.enter_unless(&other, &mut |_| {}).unwrap().is_some());
 }
 
 #[test]
