@@ -1,6 +1,6 @@
 //! The progress bar.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -35,6 +35,15 @@ pub(crate) fn watch<T>(control: &Control, expected: Option<u64>, work: impl FnOn
         drop(ended);
         result
     })
+}
+
+/// Makes room for a line in the place of the bar, if there is one; it is drawn again below.
+pub(crate) fn clear_bar() {
+    let mut terminal = io::stderr().lock();
+    if terminal.is_terminal() {
+        // Where that can't be written to, nobody sees a bar either.
+        let _ = write!(terminal, "\r\x1b[2K");
+    }
 }
 
 fn show(bar: &ProgressBar, control: &Control, expected: Option<u64>) {

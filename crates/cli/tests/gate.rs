@@ -2,8 +2,9 @@
 
 mod common;
 
-use std::io::Write;
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +37,49 @@ fn the_second_waits_until_the_first_ends_in_whatever_way() {
         assert!(second.wait().unwrap().success());
         assert!(bench.path(&sealed).join("deep/two.enc").exists());
     }
+}
+
+#[test]
+fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
+    let bench = Bench::new();
+    let mut first = encrypting_a_pipe(&bench, "pipe");
+    let mut input = first.stdin.take().unwrap();
+    input.write_all(&vec![7; 4 << 20]).unwrap();
+    wait_until(&bench, "holders", &first);
+
+    let arguments = ["encrypt", "-k", "my.key", "--permits", "1", "tree", "sealed"];
+    let mut second = bench.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(second.stderr.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert!(line.contains("waiting for a turn at openssl"), "{line}");
+
+    let number = second.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
+    let status = second.wait().unwrap();
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert_eq!(status.code(), Some(130), "{rest}");
+    assert!(rest.contains("interrupted") && !rest.contains("out of service"), "{rest}");
+    assert!(!bench.path("sealed/deep/two.enc").exists());
+
+    drop(input);
+    assert!(first.wait().unwrap().success());
+}
+
+#[test]
+fn a_group_and_a_lease_make_a_gate_of_their_own() {
+    let bench = Bench::new();
+    let group = bench.path("tree").metadata().unwrap().gid().to_string();
+    let mut arguments = vec!["encrypt", "-k", "my.key", "--permits", "1", "--gate-lease", "5s"];
+    arguments.extend(["--gate-group", &group, "tree", "sealed"]);
+    let ran = bench.run(&arguments);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    let shown = bench.run(&["gate", "--group", &group]);
+    let shown = String::from_utf8(shown.output).unwrap();
+    assert!(shown.contains("openssl: fifo, 0 of 1 places taken"), "{shown}");
+    assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(0));
+    assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(2));
 }
 
 fn encrypting_a_pipe(bench: &Bench, target: &str) -> Child {

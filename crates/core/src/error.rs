@@ -46,6 +46,12 @@ pub enum EngineError {
         /// In words.
         reason: String,
     },
+    /// The operation was stopped while it waited for its turn at the engine, which is as it was.
+    #[error("the wait for engine `{engine}` was interrupted")]
+    Interrupted {
+        /// The engine's name.
+        engine: String,
+    },
     /// The engine computed a wrong result.
     #[error("engine `{engine}` computed a wrong result{}", doubt(*unverified))]
     WrongResult {

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evener_core::{Engine, EngineError, Kind};
 use evener_engines::PinPrompt;
@@ -11,8 +12,8 @@ use evener_files::{
     process_stream,
 };
 
-use evener_gate::Discipline;
-use evener_pipeline::{Turns, Watch, gated, guard};
+use evener_gate::{Discipline, Scope, Wait};
+use evener_pipeline::{HearOfWait, Turns, Waiting, Watch, gated, guard};
 
 use crate::seats::seats;
 
@@ -36,6 +37,7 @@ pub struct Evener {
     jobs: Option<NonZeroUsize>,
     verify_every: Option<u64>,
     turns: Turns,
+    on_wait: Option<Arc<HearOfWait>>,
     options: Options,
 }
 
@@ -57,6 +59,7 @@ impl Evener {
             jobs: None,
             verify_every: None,
             turns: Turns::default(),
+            on_wait: None,
             options,
         })
     }
@@ -116,6 +119,32 @@ impl Evener {
     #[must_use]
     pub fn permits(mut self, permits: NonZeroUsize) -> Evener {
         self.turns.permits = Some(permits);
+        self
+    }
+
+    /// Sets with which processes turns are taken: those of the same user, otherwise, or of all
+    /// members of a group.
+    #[must_use]
+    pub fn gate_scope(mut self, scope: Scope) -> Evener {
+        self.turns.scope = scope;
+        self
+    }
+
+    /// Sets for how long a process may be stopped (`SIGSTOP`) before its turn is given on;
+    /// otherwise others wait for as long as it takes. All processes that are there at one time
+    /// must set the same. A process that goes on after longer still uses the engine, which
+    /// then has one more than it should.
+    #[must_use]
+    pub fn gate_lease(mut self, lease: Duration) -> Evener {
+        self.turns.lease = Some(lease);
+        self
+    }
+
+    /// Has somebody told when an operation waits for its turn: after 1 s, 2 s, 4 s and so on,
+    /// from a worker's thread.
+    #[must_use]
+    pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> Evener {
+        self.on_wait = Some(Arc::new(tell));
         self
     }
 
@@ -211,7 +240,9 @@ impl Evener {
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let engines: Vec<_> =
             self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;
-        let engines = gated(&engines, cipher, direction, &self.turns)?;
+        let (recall, tell) = (self.options.control.recall().clone(), self.on_wait.clone());
+        let waiting = Waiting { recall, tell };
+        let engines = gated(&engines, cipher, direction, &self.turns, &waiting)?;
         let seats = seats(&engines, cipher, direction, self.jobs);
         Ok(Options { seats, ..self.options.clone() })
     }

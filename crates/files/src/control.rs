@@ -2,12 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use evener_pipeline::Recall;
+
 /// Counts an operation's progress and carries the wish to stop it.
 ///
 /// Every count only grows, and is exact when the operation has ended.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
+    recall: Recall,
     found_files: AtomicU64,
     found_bytes: AtomicU64,
     done_files: AtomicU64,
@@ -29,9 +32,17 @@ pub struct Progress {
 
 impl Control {
     /// Asks the operation to stop: no new file is begun, files at work are dropped without a
-    /// trace, and complete outputs stay. Safe to call from any thread, at any time.
+    /// trace, and complete outputs stay. An operation that still waits for its turn at an
+    /// engine ends at once. Safe to call from any thread, at any time, but not in a signal
+    /// handler.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+        self.recall.call();
+    }
+
+    /// What calls the operation away from gates at which it waits.
+    pub fn recall(&self) -> &Recall {
+        &self.recall
     }
 
     /// Whether [`Control::stop`] was called.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
 };
-use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit};
+use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scope, Wait};
 
 /// How processes share engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,14 +24,31 @@ pub struct Turns {
     /// How many processes each engine is to serve at once; `None` for what the engines
     /// [report](Offer::holders). Engines that report nothing then have no gate.
     pub permits: Option<NonZeroUsize>,
+    /// Which processes take turns with one another.
+    pub scope: Scope,
+    /// How long a process may be stopped before its place is given on; `None` for any time.
+    /// The same for all processes.
+    pub lease: Option<Duration>,
     /// Where shared memory is, instead of `/dev/shm`; for tests and unusual systems.
     pub directory: Option<PathBuf>,
 }
 
+/// Hears of a wait for a turn.
+pub type HearOfWait = dyn Fn(&Wait) + Send + Sync;
+
+/// What a process does besides sleeping while it waits for its turn.
+#[derive(Clone, Default)]
+pub struct Waiting {
+    /// Calls it away: opening the session then fails with [`EngineError::Interrupted`].
+    pub recall: Recall,
+    /// Hears of a wait, from the thread that waits, after 1 s, 2 s, 4 s and so on.
+    pub tell: Option<Arc<HearOfWait>>,
+}
+
 /// The engines, in the same order, with a gate before each that is limited for this cipher.
 ///
-/// Opening a session then waits, asleep, for this process' turn. Put the gate outside of a
-/// [`guard`](crate::guard()), whose deadline would count the wait.
+/// Opening a session then waits, asleep, for this process' turn, or until it is called away.
+/// Put the gate outside of a [`guard`](crate::guard()), whose deadline would count the wait.
 ///
 /// # Errors
 /// [`EngineError::Unavailable`] when a gate can't be opened, see [`GateError`].
@@ -40,6 +57,7 @@ pub fn gated(
     cipher: Cipher,
     direction: Direction,
     turns: &Turns,
+    waiting: &Waiting,
 ) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     if turns.discipline == Discipline::None {
         return Ok(engines.to_vec());
@@ -60,8 +78,11 @@ pub fn gated(
     // The same engine twice takes one turn.
     names.dedup_by(|one, other| one.0 == other.0);
     let gates = names.into_iter().map(|(name, permits)| open(name, permits, turns));
-    let admission =
-        Arc::new(Admission { gates: gates.collect::<Result<_, _>>()?, pass: Mutex::default() });
+    let admission = Arc::new(Admission {
+        gates: gates.collect::<Result<_, _>>()?,
+        waiting: waiting.clone(),
+        pass: Mutex::default(),
+    });
     let gate = |(engine, limit): (&Arc<dyn Engine>, &Option<usize>)| match limit {
         None => Arc::clone(engine),
         Some(_) => {
@@ -76,6 +97,8 @@ fn open(engine: String, permits: usize, turns: &Turns) -> Result<Gate, EngineErr
     let permits = permits.clamp(1, GateOptions::MAX_PERMITS);
     let options = GateOptions {
         discipline: turns.discipline,
+        scope: turns.scope,
+        lease: turns.lease,
         directory: turns.directory.clone(),
         ..GateOptions::new(gate_name(&engine), permits)
     };
@@ -103,6 +126,7 @@ fn unavailable(engine: &str) -> impl Fn(GateError) -> EngineError {
 struct Admission {
     /// In the order of the engines' names.
     gates: Vec<Gate>,
+    waiting: Waiting,
     /// What the open sessions share.
     pass: Mutex<Weak<Pass>>,
 }
@@ -120,11 +144,18 @@ impl Admission {
         if let Some(pass) = current.upgrade() {
             return Ok(pass);
         }
-        let enter = |gate: &Gate| gate.enter().map_err(unavailable(&gate.options().engine));
-        let permits = self.gates.iter().map(enter).collect::<Result<_, _>>()?;
+        let permits = self.gates.iter().map(|gate| self.pass(gate)).collect::<Result<_, _>>()?;
         let pass = Arc::new(Pass { _permits: permits });
         *current = Arc::downgrade(&pass);
         Ok(pass)
+    }
+
+    fn pass(&self, gate: &Gate) -> Result<Permit, EngineError> {
+        let Waiting { recall, tell } = &self.waiting;
+        let mut tell = |wait: &Wait| tell.iter().for_each(|tell| tell(wait));
+        let failed = unavailable(&gate.options().engine);
+        let permit = gate.enter_unless(recall, &mut tell).map_err(failed)?;
+        permit.ok_or_else(|| EngineError::Interrupted { engine: gate.options().engine.clone() })
     }
 }
 
@@ -224,9 +255,10 @@ mod tests {
         Arc::new(Limited { description, open: Arc::default(), seen: Mutex::default() })
     }
 
-    fn behind_gate(engine: &Arc<Limited>, turns: &Turns) -> Arc<dyn Engine> {
+    fn behind_gate(engine: &Arc<Limited>, turns: &Turns, waiting: &Waiting) -> Arc<dyn Engine> {
         let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
-        let mut gated = gated(&[engine], Cipher::Aes256Gcm, Direction::Encrypt, turns).unwrap();
+        let mut gated =
+            gated(&[engine], Cipher::Aes256Gcm, Direction::Encrypt, turns, waiting).unwrap();
         gated.pop().unwrap()
     }
 
@@ -240,7 +272,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let turns = Turns { directory: Some(directory.path().to_owned()), ..Turns::default() };
         let engine = limited();
-        let (first, second) = (behind_gate(&engine, &turns), behind_gate(&engine, &turns));
+        let waiting = Waiting::default();
+        let behind = || behind_gate(&engine, &turns, &waiting);
+        let (first, second) = (behind(), behind());
         let sessions = [open(&first), open(&first)];
         thread::scope(|scope| {
             let waiter = scope.spawn(|| drop(open(&second)));
@@ -262,11 +296,38 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_is_called_away_opens_no_session() {
+        let directory = tempfile::tempdir().unwrap();
+        let turns = Turns { directory: Some(directory.path().to_owned()), ..Turns::default() };
+        let engine = limited();
+        let waiting = Waiting::default();
+        let first = behind_gate(&engine, &turns, &Waiting::default());
+        let second = behind_gate(&engine, &turns, &waiting);
+        let session = open(&first);
+        let request =
+            SessionRequest { cipher: Cipher::Aes256Gcm, direction: Direction::Encrypt, key: None };
+        thread::scope(|scope| {
+            // Two threads wait: one at the gate, the other for the first.
+            let waiters = [(); 2].map(|()| scope.spawn(|| second.open(&request).err()));
+            waiting.recall.call();
+            for waiter in waiters {
+                let error = waiter.join().unwrap();
+                assert!(matches!(error, Some(EngineError::Interrupted { .. })), "{error:?}");
+            }
+        });
+        drop(session);
+        drop(open(&first));
+        assert_eq!(engine.seen.lock().unwrap().len(), 2);
+    }
+
+    #[test]
     fn no_discipline_is_no_gate() {
         let turns = Turns { discipline: Discipline::None, ..Turns::default() };
         let engine: Arc<dyn Engine> = limited();
         let engines = [engine];
-        let gated = gated(&engines, Cipher::Aes256Gcm, Direction::Encrypt, &turns).unwrap();
+        let waiting = Waiting::default();
+        let (cipher, direction) = (Cipher::Aes256Gcm, Direction::Encrypt);
+        let gated = gated(&engines, cipher, direction, &turns, &waiting).unwrap();
         assert!(Arc::ptr_eq(&gated[0], &engines[0]));
     }
 

@@ -28,7 +28,8 @@ mod waiting;
 mod worker;
 
 pub use batch::emptied;
-pub use gate::{Turns, gated};
+pub use evener_gate::Recall;
+pub use gate::{HearOfWait, Turns, Waiting, gated};
 pub use guard::{Watch, guard};
 pub use load::{Load, SizeClass};
 pub use parallel::Pool;

@@ -30,10 +30,13 @@ pub struct WorkerStatistics {
 
 impl WorkerStatistics {
     pub(crate) fn retire(&mut self, cause: &EngineError) {
-        self.retired = Some(cause.to_string());
-        if let EngineError::WrongResult { unverified, .. } = cause {
-            self.doubtful = *unverified;
+        match cause {
+            // Nothing is wrong with the engine.
+            EngineError::Interrupted { .. } => return,
+            EngineError::WrongResult { unverified, .. } => self.doubtful = *unverified,
+            _ => {}
         }
+        self.retired = Some(cause.to_string());
     }
 }
 

@@ -6,20 +6,24 @@ use clap::{Args, Subcommand};
 use evener::gate::{Condition, Presence, Scope, Snapshot, list_gates, reset, snapshot};
 use serde::Serialize;
 
+use crate::options::values;
 use crate::run::print_json;
 use crate::trouble::{Ending, Trouble, complain};
 
 /// Show who uses limited engines, and who waits for them
 ///
 /// Limited are engines that serve only so many processes at once, and all engines with --permits.
-/// Lists your own processes, with what has become of each and for how long it has held its
-/// place or waited.
+/// Lists your own processes, or with --group those of a group, with what has become of each and
+/// for how long it has held its place or waited.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Gate {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    /// The gates of this group, by its name or number, that --gate-group made
+    #[arg(long, value_name = "GROUP", value_parser = values::group)]
+    group: Option<u32>,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -31,39 +35,48 @@ enum Action {
         /// Only the gate of this engine
         #[arg(value_name = "ENGINE")]
         engine: Option<String>,
+        /// The gates of this group, by its name or number, that --gate-group made
+        #[arg(long, value_name = "GROUP", value_parser = values::group)]
+        group: Option<u32>,
     },
 }
 
 impl Gate {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
         match self.action {
-            None => show(self.json),
-            Some(Action::Reset { engine: Some(engine) }) => {
-                if reset(&engine, Scope::User, None)? {
+            None => show(scope(self.group), self.json),
+            Some(Action::Reset { engine: Some(engine), group }) => {
+                if reset(&engine, scope(group), None)? {
                     Ok(Ending::Done)
                 } else {
                     Err(Trouble::Usage(format!("engine `{engine}` has no gate")))
                 }
             }
-            Some(Action::Reset { engine: None }) => {
-                let mut ending = Ending::Done;
-                for engine in list_gates(Scope::User, None)? {
-                    if let Err(error) = reset(&engine, Scope::User, None) {
-                        complain(&error);
-                        ending = Ending::SomeFailed;
-                    }
-                }
-                Ok(ending)
-            }
+            Some(Action::Reset { engine: None, group }) => reset_all(scope(group)),
         }
     }
 }
 
-fn show(json: bool) -> Result<Ending, Trouble> {
+fn scope(group: Option<u32>) -> Scope {
+    group.map_or(Scope::User, Scope::Group)
+}
+
+fn reset_all(scope: Scope) -> Result<Ending, Trouble> {
+    let mut ending = Ending::Done;
+    for engine in list_gates(scope, None)? {
+        if let Err(error) = reset(&engine, scope, None) {
+            complain(&error);
+            ending = Ending::SomeFailed;
+        }
+    }
+    Ok(ending)
+}
+
+fn show(scope: Scope, json: bool) -> Result<Ending, Trouble> {
     let mut ending = Ending::Done;
     let mut gates = Vec::new();
-    for engine in list_gates(Scope::User, None)? {
-        match snapshot(&engine, Scope::User, None) {
+    for engine in list_gates(scope, None)? {
+        match snapshot(&engine, scope, None) {
             Ok(found) => gates.extend(found.as_ref().map(Shown::from)),
             Err(error) => {
                 complain(&error);

@@ -1,14 +1,16 @@
 //! Which engines work, and how many workers.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use clap::Args;
-use evener::gate::{Discipline, GateOptions};
+use evener::gate::{Discipline, GateOptions, Scope, Wait};
 use evener::{Evener, KeyRing, Options};
 use zeroize::Zeroizing;
 
-use super::values;
-use crate::trouble::Trouble;
+use super::{Telling, values};
+use crate::progress::clear_bar;
+use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
 pub(crate) struct EngineOptions {
@@ -29,6 +31,15 @@ pub(crate) struct EngineOptions {
     /// same for all processes (`evener gate` shows them) [default: what the engine reports]
     #[arg(long, value_name = "N", value_parser = permits, help_heading = "Engines")]
     permits: Option<NonZeroUsize>,
+    /// Take turns with all members of this group, by its name or number, instead of only this
+    /// user's own processes; they must trust one another
+    #[arg(long, value_name = "GROUP", value_parser = values::group, help_heading = "Engines")]
+    gate_group: Option<u32>,
+    /// For how long a process that has its turn, or is the next, may be stopped (SIGSTOP, Ctrl-Z)
+    /// before the turn is given on, such as 30s; the same for all processes [default: others wait
+    /// for as long as it takes]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Engines")]
+    gate_lease: Option<Duration>,
     /// How much memory the workers' buffers may take together; the whole program stays below
     /// 256 MiB with the default [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
@@ -41,8 +52,8 @@ pub(crate) struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// Finds the engines.
-    pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
+    /// Finds the engines. A wait for a turn at one is told unless all is to be quiet.
+    pub(crate) fn evener(&self, keys: KeyRing, telling: &Telling) -> Result<Evener, Trouble> {
         let mut evener = Evener::new(keys)?.gate(self.gate);
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &ask_for_pin)?;
@@ -56,9 +67,30 @@ impl EngineOptions {
         if let Some(permits) = self.permits {
             evener = evener.permits(permits);
         }
+        if let Some(group) = self.gate_group {
+            evener = evener.gate_scope(Scope::Group(group));
+        }
+        if let Some(lease) = self.gate_lease {
+            evener = evener.gate_lease(lease);
+        }
+        if !telling.quiet {
+            evener = evener.on_wait(tell_of_wait);
+        }
         let memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
         Ok(evener.options(|options| options.memory = memory))
     }
+}
+
+fn tell_of_wait(wait: &Wait) {
+    let Wait { engine, time, ahead } = wait;
+    let others = match ahead {
+        0 => "this process is the next".to_owned(),
+        1 => "1 process is before this one".to_owned(),
+        _ => format!("{ahead} processes are before this one"),
+    };
+    let seconds = time.as_secs();
+    clear_bar();
+    complain(&format_args!("waiting for a turn at {engine} for {seconds} s; {others}"));
 }
 
 /// Asks for a token's PIN on the terminal, if there is one.

@@ -4,7 +4,7 @@ mod engines;
 mod files;
 mod keys;
 mod telling;
-mod values;
+pub(crate) mod values;
 
 pub(crate) use engines::EngineOptions;
 pub(crate) use files::{Choosing, Writing};

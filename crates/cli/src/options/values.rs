@@ -1,8 +1,10 @@
 //! Values of options.
 
 use std::ffi::OsString;
+use std::fs;
 use std::num::NonZeroU32;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use evener::format::OpensslSecret;
@@ -75,6 +77,45 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "too small (at least 1M) or too large".to_owned())
 }
 
+/// A length of time: `500ms`, `30s` or `30`, `5m`, `2h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let milliseconds = match unit {
+        "ms" => Some(1),
+        "" | "s" => Some(1000),
+        "m" | "min" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    number
+        .parse()
+        .ok()
+        .zip(milliseconds)
+        .and_then(|(number, unit): (u64, u64)| number.checked_mul(unit))
+        .filter(|&milliseconds| milliseconds > 0)
+        .map(Duration::from_millis)
+        .ok_or_else(|| "not a time such as 500ms, 30s or 5m".to_owned())
+}
+
+/// A group by its number or by its name in /etc/group.
+pub(crate) fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let groups =
+        fs::read_to_string("/etc/group").map_err(|error| format!("/etc/group: {error}"))?;
+    group_in(&groups, text).ok_or_else(|| "no such group in /etc/group".to_owned())
+}
+
+/// The number of a group in text as group(5) has it.
+fn group_in(groups: &str, name: &str) -> Option<u32> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    })
+}
+
 /// A file name's suffix.
 pub(crate) fn suffix(text: OsString) -> Result<OsString, &'static str> {
     if text.is_empty() || text.as_encoded_bytes().contains(&b'/') {
@@ -107,6 +148,37 @@ mod tests {
             ("99999999999T", None),
         ] {
             assert_eq!(size(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_take_units() {
+        for (text, expected) in [
+            ("500ms", Some(500)),
+            ("30", Some(30_000)),
+            ("30s", Some(30_000)),
+            ("5m", Some(300_000)),
+            ("2h", Some(7_200_000)),
+            ("0", None),
+            ("", None),
+            ("s", None),
+            ("-1s", None),
+            ("1.5s", None),
+            ("99999999999999999999h", None),
+            ("9999999999999999h", None),
+        ] {
+            let expected = expected.map(Duration::from_millis);
+            assert_eq!(duration(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_have_numbers_and_names() {
+        assert_eq!(group("1234").unwrap(), 1234);
+        let groups = "root:x:0:\nbroken\ncrypto:x:107:ann,bob\nno number:x:y:\n";
+        assert_eq!(group_in(groups, "crypto"), Some(107));
+        for name in ["broken", "no number", "x", ""] {
+            assert_eq!(group_in(groups, name), None, "{name}");
         }
     }
 
