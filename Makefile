@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree testbed
+.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree testbed install-c
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -38,3 +38,8 @@ bench-tree: needs
 # The module engines' tests, in a virtual machine with a real crypto device.
 testbed: needs
 	testbed/test
+
+# The C library, below PREFIX.
+PREFIX ?= /usr/local
+install-c: needs
+	bindings/c/install $(PREFIX)

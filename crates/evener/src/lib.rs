@@ -42,8 +42,8 @@ pub use crate::evener::Evener;
 pub use crate::parallel::{BufferError, ParallelCipher};
 
 pub use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Iv, Key, Kind, Mode, Offer, Rejection,
-    UnknownCipher,
+    Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Kind, Mode, Offer, Outcome,
+    Padding, Rejection, Session, SessionRequest, UnknownCipher,
 };
 pub use evener_pipeline::Pool;
 

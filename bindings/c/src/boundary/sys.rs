@@ -1,0 +1,251 @@
+//! Pointers from C, made into Rust's types, and the functions that every other one needs.
+//!
+//! What no check can see is asked of the caller, in the rules at the header's beginning: that a
+//! pointer which is not NULL points to as many bytes as its length says, that they stay where
+//! they are during the call, and that nobody else changes them meanwhile. Each note here builds
+//! on these rules and on what is checked.
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::{ptr, slice};
+
+use super::{enter_or, given};
+use crate::status::{self, Status, Trouble};
+
+/// The version of this header's interface. A library is compatible with every program that was
+/// compiled with the same number.
+pub const EVENER_ABI_VERSION: u32 = 0;
+
+/// The interface's version of the library that is loaded: compare with `EVENER_ABI_VERSION`.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_abi_version() -> u32 {
+    EVENER_ABI_VERSION
+}
+
+/// The library's version, such as `0.1.0`. Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// What the last call on this thread that did not return `EVENER_STATUS_OK` has to say: one line
+/// that names the file, engine or argument, and what to do next. The text is the library's, and
+/// good until the next such call on this thread. Empty when there was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_last_error() -> *const c_char {
+    enter_or(c"".as_ptr(), || status::last_message(CStr::as_ptr))
+}
+
+/// A few words for a status, such as `authentication failed`. Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_status_words(status: i32) -> *const c_char {
+    Status::from_number(status).map_or(c"unknown status", Status::words).as_ptr()
+}
+
+/// A struct that both sides may know in different versions. Its first field is `size: usize`,
+/// which the caller sets to the `sizeof` that it was compiled with; fields are only ever added
+/// at the end, and zero means what was done before there was the field.
+///
+/// # Safety
+/// The type is `repr(C)`, begins with `size: usize`, and every pattern of bits that C can put
+/// there is valid for it: it holds nothing but integers, floats, raw pointers and nullable
+/// function pointers.
+pub(crate) unsafe trait Versioned: Copy {
+    /// The size of the struct's first version.
+    const FIRST_SIZE: usize;
+    /// Its name in the header.
+    const NAME: &'static str;
+}
+
+/// Reads a struct of any version; what the caller's version lacks is zero.
+///
+/// # Safety
+/// `pointer` is NULL or points to a `T` of some version, of the size that it says.
+pub(crate) unsafe fn read_versioned<T: Versioned>(pointer: *const T) -> Result<T, Trouble> {
+    // SAFETY: as asked of the caller.
+    let size = unsafe { size_of_given(pointer) }?;
+    let mut read = MaybeUninit::<T>::zeroed();
+    // SAFETY: the caller's struct has `size` bytes and the copy has room for a `T`; all bytes
+    // are initialised then, and `Versioned` promises that any bits make a `T`.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            pointer.cast::<u8>(),
+            read.as_mut_ptr().cast(),
+            size.min(size_of::<T>()),
+        );
+        Ok(read.assume_init())
+    }
+}
+
+/// Fills in a struct of any version, but for its size: what the caller's version lacks is left
+/// out, and what only it knows is zeroed.
+///
+/// # Safety
+/// As for [`read_versioned`], and the struct may be written to.
+pub(crate) unsafe fn write_versioned<T: Versioned>(
+    pointer: *mut T,
+    value: &T,
+) -> Result<(), Trouble> {
+    const AFTER_SIZE: usize = size_of::<usize>();
+    // SAFETY: as asked of the caller.
+    let size = unsafe { size_of_given(pointer) }?;
+    let known = size.min(size_of::<T>());
+    let (target, source) = (pointer.cast::<u8>(), ptr::from_ref(value).cast::<u8>());
+    // SAFETY: `known` is at least `FIRST_SIZE`, so more than `AFTER_SIZE`, and no more than the
+    // `size` bytes of the target or the bytes of a `T`; `value` is Rust's, so they are apart.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            source.add(AFTER_SIZE),
+            target.add(AFTER_SIZE),
+            known - AFTER_SIZE,
+        );
+        ptr::write_bytes(target.add(known), 0, size - known);
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `pointer` is NULL or points to a `T` of some version, of the size that it says.
+pub(crate) unsafe fn size_of_given<T: Versioned>(pointer: *const T) -> Result<usize, Trouble> {
+    if pointer.is_null() {
+        return Err(Trouble::argument(format!("a {} is NULL", T::NAME)));
+    }
+    if !pointer.is_aligned() {
+        return Err(Trouble::argument(format!("a {} is not aligned", T::NAME)));
+    }
+    // SAFETY: it is no NULL, is aligned, and its first field is its size.
+    let size = unsafe { pointer.cast::<usize>().read() };
+    if size < T::FIRST_SIZE || size > MOST_SIZE {
+        let (name, first) = (T::NAME, T::FIRST_SIZE);
+        return Err(Trouble::argument(format!(
+            "a {name} has the size {size}, not {first} or a little more: set it to sizeof({name})"
+        )));
+    }
+    Ok(size)
+}
+
+/// A string that may be NULL.
+///
+/// # Safety
+/// `pointer` is NULL or points to bytes that end with a zero byte and stay as they are for `'a`.
+pub(crate) unsafe fn optional_text<'a>(
+    pointer: *const c_char,
+    name: &str,
+) -> Result<Option<&'a str>, Trouble> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: it is no NULL; the rest is asked of the caller.
+    let text = unsafe { CStr::from_ptr(pointer) }.to_str();
+    text.map(Some).map_err(|_| Trouble::argument(format!("{name} is not UTF-8")))
+}
+
+/// A string.
+///
+/// # Safety
+/// As for [`optional_text`].
+pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Trouble> {
+    // SAFETY: as asked of the caller.
+    given(unsafe { optional_text(pointer, name) }?, name)
+}
+
+/// A path that may be NULL: any bytes.
+///
+/// # Safety
+/// As for [`optional_text`].
+pub(crate) unsafe fn optional_path<'a>(pointer: *const c_char) -> Option<&'a Path> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: it is no NULL; the rest is asked of the caller.
+    let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
+    Some(Path::new(OsStr::from_bytes(bytes)))
+}
+
+/// A path.
+///
+/// # Safety
+/// As for [`optional_text`].
+pub(crate) unsafe fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path, Trouble> {
+    // SAFETY: as asked of the caller.
+    given(unsafe { optional_path(pointer) }, name)
+}
+
+/// Elements to read. NULL stands for none.
+///
+/// # Safety
+/// `pointer` is NULL or points to `length` elements that nobody changes for `'a`.
+pub(crate) unsafe fn elements<'a, T>(
+    pointer: *const T,
+    length: usize,
+    name: &str,
+) -> Result<&'a [T], Trouble> {
+    check_elements(pointer, length, name)?;
+    if length == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: it is no NULL, aligned, and no longer than an object can be; the rest is asked of
+    // the caller.
+    Ok(unsafe { slice::from_raw_parts(pointer, length) })
+}
+
+/// Bytes to write to. NULL stands for none.
+///
+/// They may be uninitialised for C: for Rust, what comes from outside holds some bytes or
+/// other, and they are only ever written to.
+///
+/// # Safety
+/// `pointer` is NULL or points to `length` bytes that nobody else reads or writes for `'a`.
+pub(crate) unsafe fn bytes_mut<'a>(
+    pointer: *mut u8,
+    length: usize,
+    name: &str,
+) -> Result<&'a mut [u8], Trouble> {
+    check_elements(pointer, length, name)?;
+    if length == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: as in `elements`, and nobody else uses them.
+    Ok(unsafe { slice::from_raw_parts_mut(pointer, length) })
+}
+
+/// The two halves of a job in memory: what is read and what is written, which never overlap.
+///
+/// # Safety
+/// As for [`elements`] and [`bytes_mut`], each on its own.
+pub(crate) unsafe fn input_and_output<'a>(
+    input: (*const u8, usize),
+    output: (*mut u8, usize),
+) -> Result<(&'a [u8], &'a mut [u8]), Trouble> {
+    let (from, to) = (input.0.addr(), output.0.addr());
+    let apart = from.saturating_add(input.1) <= to || to.saturating_add(output.1) <= from;
+    if !apart && input.1 > 0 && output.1 > 0 {
+        return Err(Trouble::argument("input and output overlap"));
+    }
+    // SAFETY: asked of the caller each on its own, and the check shows that they are apart, so
+    // that the one that is written to is nobody else's.
+    unsafe { Ok((elements(input.0, input.1, "input")?, bytes_mut(output.0, output.1, "output")?)) }
+}
+
+fn check_elements<T>(pointer: *const T, length: usize, name: &str) -> Result<(), Trouble> {
+    if length == 0 {
+        return Ok(());
+    }
+    if pointer.is_null() {
+        return Err(Trouble::argument(format!("{name} is NULL, but its length is not 0")));
+    }
+    if !pointer.is_aligned() {
+        return Err(Trouble::argument(format!("{name} is not aligned")));
+    }
+    let most = isize::MAX.cast_unsigned() / size_of::<T>().max(1);
+    if length > most || pointer.addr().checked_add(length * size_of::<T>()).is_none() {
+        return Err(Trouble::argument(format!("{name} has the impossible length {length}")));
+    }
+    Ok(())
+}
+
+/// More than any version of any struct will have, so that a forgotten size is noticed.
+const MOST_SIZE: usize = 4096;

@@ -1,0 +1,101 @@
+//! Engines, exported.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use super::{EngineFacts, EngineHandle, EngineList, OfferFacts};
+use crate::boundary::sys::{Versioned, optional_text, text, write_versioned};
+use crate::boundary::{enter, enter_or, given, hand_over};
+use crate::cipher;
+use crate::status::Status;
+
+/// A kind of engine: it computes on the calling core.
+pub const EVENER_CPU: u32 = 1;
+/// A kind of engine: another device computes while the caller sleeps.
+pub const EVENER_MODULE: u32 = 2;
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers and raw pointers.
+unsafe impl Versioned for EngineFacts {
+    const FIRST_SIZE: usize = size_of::<EngineFacts>();
+    const NAME: &'static str = "evener_engine_info";
+}
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers.
+unsafe impl Versioned for OfferFacts {
+    const FIRST_SIZE: usize = size_of::<OfferFacts>();
+    const NAME: &'static str = "evener_offer";
+}
+
+/// Looks for every engine. Give the list back with `evener_engine_list_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_engine_list_new(
+    list: Option<&mut MaybeUninit<Option<Box<EngineList>>>>,
+) -> Status {
+    enter(|| hand_over(list, || Ok(EngineList::probe())))
+}
+
+/// How many engines the list has, those that are absent included; 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_engine_list_length(list: Option<&EngineList>) -> usize {
+    enter_or(0, || list.map_or(0, EngineList::len))
+}
+
+/// Tells about the engine of this number in the list. The texts are good until the list is
+/// given back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_engine_list_at(
+    list: Option<&EngineList>,
+    index: usize,
+    info: *mut EngineFacts,
+) -> Status {
+    enter(|| {
+        let facts = given(list, "list")?.facts(index)?;
+        // SAFETY: the header asks the same of the caller.
+        unsafe { write_versioned(info, &facts) }
+    })
+}
+
+/// Gives a list back. NULL does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_engine_list_free(list: Option<Box<EngineList>>) {
+    enter_or((), || drop(list));
+}
+
+/// Finds an engine by its name, with parameters where it takes some, such as `openssl` or
+/// `af_alg:DRIVER`; NULL for the default one. Give it back with `evener_engine_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_engine_open(
+    name: *const c_char,
+    engine: Option<&mut MaybeUninit<Option<Box<EngineHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(engine, || {
+            // SAFETY: the header asks the same of the caller.
+            Ok(EngineHandle::open(unsafe { optional_text(name, "name") }?)?)
+        })
+    })
+}
+
+/// Tells how the engine likes to be used for a cipher; `EVENER_STATUS_NOT_OFFERED` when it
+/// can't do it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_engine_offer(
+    engine: Option<&EngineHandle>,
+    cipher: *const c_char,
+    direction: u32,
+    offer: *mut OfferFacts,
+) -> Status {
+    enter(|| {
+        // SAFETY: the header asks the same of the caller.
+        let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
+        let facts = given(engine, "engine")?.offer(cipher, cipher::direction(direction)?)?;
+        // SAFETY: the header asks the same of the caller.
+        unsafe { write_versioned(offer, &facts) }
+    })
+}
+
+/// Gives an engine back. Its sessions stay open. NULL does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_engine_free(engine: Option<Box<EngineHandle>>) {
+    enter_or((), || drop(engine));
+}

@@ -1,0 +1,11 @@
+//! Files and trees, and their keys.
+
+mod key;
+mod options;
+mod report;
+pub(crate) mod sys;
+mod watched;
+
+pub use key::FileKeyHandle;
+pub use options::FileOptions;
+pub use report::{FailureFacts, ReportHandle, Summary};

@@ -1,0 +1,130 @@
+//! How an operation on files is to be done.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use facade::{Evener, KeyRing, Options};
+
+use super::watched::ProgressFacts;
+use crate::status::Trouble;
+
+/// How an operation on files is to be done. Zero in every field but the first is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FileOptions {
+    /// `sizeof(evener_options)`, set by the caller.
+    pub size: usize,
+    /// The names of the engines that work, all of them at once; NULL for the default one.
+    pub engines: *const *const c_char,
+    /// How many names there are.
+    pub engine_count: usize,
+    /// How many workers there are over all engines; 0 for as many as each engine likes.
+    pub jobs: usize,
+    /// How much memory the workers' buffers may take together, in bytes; 0 for 64 MiB.
+    pub memory: usize,
+    /// What encrypting appends to a file's name and decrypting strips; NULL for `.enc`.
+    pub suffix: *const c_char,
+    /// What files are bound to beside the key, the same in both directions; NULL for nothing.
+    pub context: *const u8,
+    /// In bytes.
+    pub context_length: usize,
+    /// A sum of `EVENER_RESUME` and the others.
+    pub flags: u32,
+    /// How often `progress` is called, in milliseconds; 0 for 100.
+    pub progress_interval: u32,
+    /// Told of the progress; NULL for nobody.
+    pub progress: ProgressCallback,
+    /// Handed to `progress`.
+    pub user_data: *mut c_void,
+}
+
+/// Is told how far an operation has come, on the thread that called it: before it begins, now and
+/// then, and at its end. What it returns says whether to go on: 0 to do so; with anything else no
+/// new file is begun, files at work are dropped without a trace, complete outputs stay, and the
+/// callback is not called again. It may not throw or jump out.
+pub type ProgressCallback =
+    Option<unsafe extern "C" fn(progress: *const ProgressFacts, user_data: *mut c_void) -> c_int>;
+
+/// What a caller wishes, in Rust's types.
+#[derive(Default)]
+pub(crate) struct Wishes<'a> {
+    pub(crate) engines: Vec<&'a str>,
+    pub(crate) jobs: usize,
+    pub(crate) memory: usize,
+    pub(crate) suffix: Option<&'a Path>,
+    pub(crate) context: &'a [u8],
+    pub(crate) flags: u32,
+    pub(crate) progress_interval: u32,
+}
+
+impl Wishes<'_> {
+    pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
+        let all = FLAGS.iter().fold(0, |all, (flag, _)| all | flag);
+        if self.flags & !all != 0 {
+            return Err(Trouble::argument(format!("unknown flags {:#x}", self.flags & !all)));
+        }
+        let mut evener = Evener::new(keys)?;
+        if !self.engines.is_empty() {
+            evener = evener.engines(&self.engines)?;
+        }
+        if let Some(jobs) = NonZeroUsize::new(self.jobs) {
+            evener = evener.jobs(jobs);
+        }
+        Ok(evener.options(|options| {
+            if self.memory > 0 {
+                options.memory = self.memory;
+            }
+            if let Some(suffix) = self.suffix {
+                options.suffix = suffix.as_os_str().to_owned();
+            }
+            for (flag, option) in FLAGS {
+                *option(options) = self.flags & flag != 0;
+            }
+        }))
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        match self.progress_interval {
+            0 => DEFAULT_INTERVAL,
+            milliseconds => Duration::from_millis(milliseconds.into()),
+        }
+    }
+}
+
+/// The place of a flag in the options.
+type Place = fn(&mut Options) -> &mut bool;
+
+const FLAGS: &[(u32, Place)] = &[
+    (super::sys::EVENER_RESUME, |options| &mut options.resume),
+    (super::sys::EVENER_OVERWRITE, |options| &mut options.overwrite),
+    (super::sys::EVENER_REMOVE_SOURCE, |options| &mut options.remove_source),
+    (super::sys::EVENER_DURABLE, |options| &mut options.durable),
+    (super::sys::EVENER_FOLLOW_SYMLINKS, |options| &mut options.follow_symlinks),
+    (super::sys::EVENER_KEEP_OWNER, |options| &mut options.owner),
+    (super::sys::EVENER_KEEP_XATTRS, |options| &mut options.xattrs),
+    (super::sys::EVENER_SPARSE, |options| &mut options.sparse),
+    (super::sys::EVENER_DRY_RUN, |options| &mut options.dry_run),
+    (super::sys::EVENER_MEASURE_TOTAL, |options| &mut options.measure_total),
+];
+
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flag_sets_one_option() {
+        let mut seen = 0;
+        for (flag, option) in FLAGS {
+            assert_eq!((flag.count_ones(), seen & flag), (1, 0));
+            seen |= flag;
+            let mut options = Options::new(Vec::new());
+            *option(&mut options) = true;
+            let set = FLAGS.iter().filter(|(_, option)| *option(&mut options)).count();
+            assert_eq!(set, 1);
+        }
+    }
+}

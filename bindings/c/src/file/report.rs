@@ -1,0 +1,126 @@
+//! What an operation on files did.
+
+use std::ffi::{CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+
+use facade::Report;
+
+use crate::status::{Status, Trouble};
+
+/// What an operation on files did: numbers, the files that could not be done, and everything as
+/// JSON.
+pub struct ReportHandle {
+    report: Report,
+    failures: Vec<(CString, CString)>,
+    json: OnceLock<CString>,
+}
+
+/// A report's numbers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Summary {
+    /// `sizeof(evener_summary)`, set by the caller.
+    pub size: usize,
+    /// Files done, without those skipped.
+    pub files: u64,
+    /// Bytes read from them.
+    pub bytes: u64,
+    /// Bytes written for them.
+    pub bytes_written: u64,
+    /// Files that were complete already.
+    pub files_skipped: u64,
+    /// Further names of files done, made as hard links.
+    pub hard_links: u64,
+    /// Symbolic links recreated.
+    pub symlinks: u64,
+    /// Directories entered.
+    pub directories: u64,
+    /// Files that could not be done.
+    pub failures: u64,
+    /// Engines that were taken out of service.
+    pub retired_engines: u64,
+    /// Wall time of the whole operation.
+    pub seconds: f64,
+    /// 1 if the operation was stopped before its end, else 0.
+    pub interrupted: u32,
+    /// 1 if everything was done and nothing that was done is in doubt, else 0.
+    pub success: u32,
+}
+
+/// A file that could not be done. The texts belong to the report.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FailureFacts {
+    /// `sizeof(evener_failure)`, set by the caller.
+    pub size: usize,
+    /// The path, as the caller would write it.
+    pub path: *const c_char,
+    /// Why, as one line.
+    pub cause: *const c_char,
+}
+
+impl ReportHandle {
+    pub(crate) fn new(report: Report) -> ReportHandle {
+        let failures = report.failures.iter().map(|failure| {
+            // A path has no zero byte.
+            let path = CString::new(failure.path.as_os_str().as_bytes()).unwrap_or_default();
+            (path, text(failure.error.to_string()))
+        });
+        ReportHandle { failures: failures.collect(), report, json: OnceLock::new() }
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let report = &self.report;
+        Summary {
+            size: size_of::<Summary>(),
+            files: report.files,
+            bytes: report.bytes,
+            bytes_written: report.bytes_written,
+            files_skipped: report.files_skipped,
+            hard_links: report.hard_links,
+            symlinks: report.symlinks,
+            directories: report.directories,
+            failures: report.failures.len() as u64,
+            retired_engines: report.retired.len() as u64,
+            seconds: report.seconds,
+            interrupted: report.interrupted.into(),
+            success: report.is_success().into(),
+        }
+    }
+
+    pub(crate) fn failure(&self, index: usize) -> Result<FailureFacts, Trouble> {
+        let count = self.failures.len();
+        let (path, cause) = self.failures.get(index).ok_or_else(|| {
+            Trouble::argument(format!("there is no failure {index}: there are {count}"))
+        })?;
+        let size = size_of::<FailureFacts>();
+        Ok(FailureFacts { size, path: path.as_ptr(), cause: cause.as_ptr() })
+    }
+
+    pub(crate) fn json(&self) -> &CString {
+        self.json.get_or_init(|| text(serde_json::to_string(&self.report).unwrap_or_default()))
+    }
+
+    /// What the operation's call returns.
+    pub(crate) fn verdict(&self) -> Result<(), Trouble> {
+        let report = &self.report;
+        if report.interrupted {
+            let message = format!("stopped after {} files", report.files);
+            return Err(Trouble::new(Status::Cancelled, message));
+        }
+        if report.is_success() {
+            return Ok(());
+        }
+        let message = match report.failures.as_slice() {
+            [] => "an engine that did some of the files computed wrong results".to_owned(),
+            [failure] => failure.to_string(),
+            [first, others @ ..] => format!("{first} (and {} other files)", others.len()),
+        };
+        Err(Trouble::new(Status::Incomplete, message))
+    }
+}
+
+fn text(text: String) -> CString {
+    CString::new(text.replace('\0', "\u{FFFD}")).unwrap_or_default()
+}

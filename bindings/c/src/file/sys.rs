@@ -1,0 +1,293 @@
+//! Files, trees and their keys, exported.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::sync::Arc;
+
+use facade::{Control, Operation};
+
+use super::options::Wishes;
+use super::watched::{ProgressFacts, watched};
+use super::{FailureFacts, FileKeyHandle, FileOptions, ReportHandle, Summary};
+use crate::boundary::sys::{
+    Versioned, elements, optional_path, optional_text, path, read_versioned, text, write_versioned,
+};
+use crate::boundary::{enter, enter_or, given, hand_over};
+use crate::status::{Status, Trouble};
+
+/// A flag: skip files whose output is complete.
+pub const EVENER_RESUME: u32 = 1;
+/// A flag: replace outputs that exist; otherwise they are errors.
+pub const EVENER_OVERWRITE: u32 = 2;
+/// A flag: remove each source once its output has been read back, compared and synced.
+pub const EVENER_REMOVE_SOURCE: u32 = 4;
+/// A flag: have every output on the device before the operation ends.
+pub const EVENER_DURABLE: u32 = 8;
+/// A flag: take what symbolic links point to, instead of recreating the links.
+pub const EVENER_FOLLOW_SYMLINKS: u32 = 16;
+/// A flag: keep owner and group, which needs privilege.
+pub const EVENER_KEEP_OWNER: u32 = 32;
+/// A flag: keep extended attributes.
+pub const EVENER_KEEP_XATTRS: u32 = 64;
+/// A flag: when decrypting, leave holes where the plaintext has whole pages of zeros.
+pub const EVENER_SPARSE: u32 = 128;
+/// A flag: count what would be done and write nothing.
+pub const EVENER_DRY_RUN: u32 = 256;
+/// A flag: add up all sizes while walking, so that progress can tell the remaining time.
+pub const EVENER_MEASURE_TOTAL: u32 = 512;
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers, raw pointers and a nullable
+// function pointer.
+unsafe impl Versioned for FileOptions {
+    const FIRST_SIZE: usize = size_of::<FileOptions>();
+    const NAME: &'static str = "evener_options";
+}
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers and a float.
+unsafe impl Versioned for Summary {
+    const FIRST_SIZE: usize = size_of::<Summary>();
+    const NAME: &'static str = "evener_summary";
+}
+
+// SAFETY: `repr(C)` with the size first, and nothing but raw pointers.
+unsafe impl Versioned for FailureFacts {
+    const FIRST_SIZE: usize = size_of::<FailureFacts>();
+    const NAME: &'static str = "evener_failure";
+}
+
+/// Makes a fresh key for files from the system's randomness: `cobblestone-256`,
+/// `cobblestone-128` or `tink`; NULL for the first. Give it back with `evener_file_key_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_file_key_generate(
+    format: *const c_char,
+    key: Option<&mut MaybeUninit<Option<Box<FileKeyHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(key, || {
+            // SAFETY: the header asks the same of the caller.
+            FileKeyHandle::generated(unsafe { optional_text(format, "format") }?)
+        })
+    })
+}
+
+/// Copies a raw key for files: 32 bytes for Cobblestone-256, 16 for Cobblestone-128. Wiping the
+/// original is the caller's business. Give the key back with `evener_file_key_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_file_key_from_bytes(
+    bytes: *const u8,
+    length: usize,
+    key: Option<&mut MaybeUninit<Option<Box<FileKeyHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(key, || {
+            // SAFETY: the header asks the same of the caller.
+            FileKeyHandle::copied(unsafe { elements(bytes, length, "bytes") }?)
+        })
+    })
+}
+
+/// Reads a key file: Evener's own or a Tink keyset, plain (its owner's alone) or encrypted with
+/// age. What opens the latter is a passphrase, or a file of identities, which may itself be
+/// encrypted with the passphrase; both may be NULL. Give the key back with
+/// `evener_file_key_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_file_key_load(
+    path: *const c_char,
+    passphrase: *const u8,
+    passphrase_length: usize,
+    identities: *const c_char,
+    key: Option<&mut MaybeUninit<Option<Box<FileKeyHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(key, || {
+            // SAFETY: the header asks the same of the caller, for all three.
+            let (file, phrase, identities) = unsafe {
+                (
+                    self::path(path, "path")?,
+                    elements(passphrase, passphrase_length, "passphrase")?,
+                    optional_path(identities),
+                )
+            };
+            let phrase = Some(phrase).filter(|_| !passphrase.is_null());
+            FileKeyHandle::load(file, phrase, identities)
+        })
+    })
+}
+
+/// Writes a key to a new file of mode 0600, which appears complete or not at all. A file of
+/// that name stays as it is and is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_file_key_save(
+    key: Option<&FileKeyHandle>,
+    path: *const c_char,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| given(key, "key")?.save(unsafe { self::path(path, "path") }?))
+}
+
+/// Wipes a key and gives it back. NULL does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_file_key_free(key: Option<Box<FileKeyHandle>>) {
+    enter_or((), || drop(key));
+}
+
+/// Encrypts a file or a tree.
+///
+/// A tree goes to a tree: the same relative names with the suffix. A file goes to the file
+/// `target`, or into it under such a name if it is a directory. An output has no name until it
+/// is complete. `options` may be NULL.
+///
+/// Files that can't be done are listed in the report, all others are done, and the status is
+/// `EVENER_STATUS_INCOMPLETE`. Where there is a report, `report` gets it whatever the status, to
+/// be given back with `evener_report_free`; else NULL. It may be NULL when nobody wants it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_encrypt_path(
+    key: Option<&FileKeyHandle>,
+    source: *const c_char,
+    target: *const c_char,
+    options: *const FileOptions,
+    report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
+) -> Status {
+    let operation = Operation::Encrypt;
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe {
+        let target = Some(path(target, "target")?);
+        process(operation, key, path(source, "source")?, target, options, report)
+    })
+}
+
+/// Decrypts a file or a tree, see `evener_encrypt_path`. Nothing that is not authentic appears
+/// under a final name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_decrypt_path(
+    key: Option<&FileKeyHandle>,
+    source: *const c_char,
+    target: *const c_char,
+    options: *const FileOptions,
+    report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
+) -> Status {
+    let operation = Operation::Decrypt;
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe {
+        let target = Some(path(target, "target")?);
+        process(operation, key, path(source, "source")?, target, options, report)
+    })
+}
+
+/// Authenticates everything in a file or a tree and writes nothing, see `evener_encrypt_path`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_verify_path(
+    key: Option<&FileKeyHandle>,
+    source: *const c_char,
+    options: *const FileOptions,
+    report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
+) -> Status {
+    let operation = Operation::Verify;
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { process(operation, key, path(source, "source")?, None, options, report) })
+}
+
+/// Tells a report's numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_report_summary(
+    report: Option<&ReportHandle>,
+    summary: *mut Summary,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { write_versioned(summary, &given(report, "report")?.summary()) })
+}
+
+/// Tells which file could not be done, and why, by its number, less than the summary's
+/// `failures`. The texts are good until the report is given back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_report_failure(
+    report: Option<&ReportHandle>,
+    index: usize,
+    failure: *mut FailureFacts,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { write_versioned(failure, &given(report, "report")?.failure(index)?) })
+}
+
+/// The whole report, as the program's `--json` prints it: what each engine and worker did too.
+/// The text is good until the report is given back. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_report_json(report: Option<&ReportHandle>) -> *const c_char {
+    enter_or(std::ptr::null(), || report.map_or(std::ptr::null(), |it| it.json().as_ptr()))
+}
+
+/// Gives a report back. NULL does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_report_free(report: Option<Box<ReportHandle>>) {
+    enter_or((), || drop(report));
+}
+
+/// # Safety
+/// `options` and what it points to keep the header's rules.
+unsafe fn process(
+    operation: Operation,
+    key: Option<&FileKeyHandle>,
+    source: &Path,
+    target: Option<&Path>,
+    options: *const FileOptions,
+    report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
+) -> Result<(), Trouble> {
+    let place = report.map(|place| place.write(None));
+    let options = if options.is_null() {
+        None
+    } else {
+        // SAFETY: it is no NULL; the rest is asked of the caller.
+        Some(unsafe { read_versioned(options) }?)
+    };
+    let wishes = match &options {
+        None => Wishes::default(),
+        // SAFETY: as asked of the caller.
+        Some(options) => unsafe { wishes(options) }?,
+    };
+    let control = Arc::new(Control::default());
+    let evener = wishes
+        .evener(given(key, "key")?.key_ring(wishes.context)?)?
+        .options(|options| options.control = Arc::clone(&control));
+    let operate = || evener.process(operation, source, target);
+    let result = match options.and_then(|given| Some((given.progress?, given.user_data))) {
+        Some((progress, user_data)) => {
+            // SAFETY: the caller gave a function of this type, for calls with this pointer.
+            let ask = |facts: &ProgressFacts| unsafe { progress(facts, user_data) } == 0;
+            watched(&control, wishes.interval(), ask, operate)?
+        }
+        None => operate(),
+    };
+    let handle = ReportHandle::new(result?);
+    let verdict = handle.verdict();
+    if let Some(place) = place {
+        *place = Some(Box::new(handle));
+    }
+    verdict
+}
+
+/// # Safety
+/// What `options` points to keeps the header's rules for `'a`.
+unsafe fn wishes<'a>(options: &FileOptions) -> Result<Wishes<'a>, Trouble> {
+    // SAFETY: as asked of the caller; so for all of these.
+    let (names, context, suffix) = unsafe {
+        (
+            elements(options.engines, options.engine_count, "engines")?,
+            elements(options.context, options.context_length, "context")?,
+            optional_path(options.suffix),
+        )
+    };
+    let engines = names.iter().map(|&name| {
+        // SAFETY: as asked of the caller.
+        unsafe { text(name, "an engine's name") }
+    });
+    Ok(Wishes {
+        engines: engines.collect::<Result<_, _>>()?,
+        jobs: options.jobs,
+        memory: options.memory,
+        suffix,
+        context,
+        flags: options.flags,
+        progress_interval: options.progress_interval,
+    })
+}

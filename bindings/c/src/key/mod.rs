@@ -1,0 +1,32 @@
+//! Keys of ciphers, which wipe themselves.
+
+pub(crate) mod sys;
+
+use facade::{Cipher, Key};
+use zeroize::Zeroizing;
+
+use crate::status::{Status, Trouble};
+
+/// A key of a cipher, as it is. It is wiped when it is given back.
+pub struct KeyHandle {
+    pub(crate) key: Key,
+}
+
+impl KeyHandle {
+    pub(crate) fn copied(bytes: &[u8]) -> Result<KeyHandle, Trouble> {
+        let wrong = || {
+            let (length, most) = (bytes.len(), Key::MAX_LENGTH);
+            Trouble::new(Status::InvalidKey, format!("a key has 1 to {most} bytes, not {length}"))
+        };
+        Ok(KeyHandle { key: Key::new(bytes).ok_or_else(wrong)? })
+    }
+
+    pub(crate) fn generated(cipher: Cipher) -> Result<KeyHandle, Trouble> {
+        let mut bytes = Zeroizing::new([0; Key::MAX_LENGTH]);
+        let bytes = &mut bytes[..cipher.key_length()];
+        getrandom::fill(bytes).map_err(|error| {
+            Trouble::new(Status::Internal, format!("the system has no randomness: {error}"))
+        })?;
+        KeyHandle::copied(bytes)
+    }
+}

@@ -1,0 +1,26 @@
+//! Evener for C and for what calls C.
+//!
+//! `include/evener.h` is the documentation for users; it is generated from the comments here.
+//! One folder a subject: `mod.rs` does the work in safe Rust, `sys.rs` holds the functions that
+//! are exported, which turn what C gives into Rust's types and nothing else.
+//!
+//! Every exported function that can fail runs inside [`boundary::enter`], which turns errors
+//! and panics into a status and keeps the message for the thread. Ownership is in the types: a
+//! parameter `Option<&T>` is borrowed for the call, an `Option<Box<T>>` is handed over.
+
+#![allow(
+    unreachable_pub,
+    reason = "what is exported is public to C, and `pub` is how the header's generator knows"
+)]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the rules are the same everywhere and stand once, at the header's beginning"
+)]
+
+mod boundary;
+mod cipher;
+mod engine;
+mod file;
+mod key;
+mod session;
+mod status;

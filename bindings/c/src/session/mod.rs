@@ -1,0 +1,122 @@
+//! Sessions, and messages that need none.
+
+pub(crate) mod sys;
+
+use std::ffi::c_int;
+use std::sync::{Arc, LazyLock, Mutex, TryLockError};
+
+use facade::{
+    Cipher, Direction, Engine, EngineError, Evener, Job, Key, Outcome, Padding, Session,
+    SessionRequest, engines,
+};
+
+use crate::key::KeyHandle;
+use crate::status::{Status, Trouble};
+
+/// An engine opened for one cipher, direction and key. One thread at a time uses it; another
+/// that tries meanwhile gets `EVENER_STATUS_BUSY`.
+pub struct SessionHandle {
+    session: Mutex<Box<dyn Session>>,
+}
+
+/// One message. Input and output never overlap, and the input is never changed. For a message
+/// of n bytes:
+///
+/// - ECB and CBC take and give n bytes, whole blocks; with `EVENER_PKCS7` encrypting gives 1 to
+///   one block more, and decrypting takes whole blocks and tells in `written` what is left.
+/// - CTR and XTS (from 16 bytes on) take and give n bytes.
+/// - GCM and ChaCha20-Poly1305 encrypt n bytes to n + 16, the tag last, and decrypt n + 16 to n.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct JobArguments {
+    /// `sizeof(evener_job)`, set by the caller: the same in every job of an array.
+    pub size: usize,
+    /// What to encrypt or decrypt.
+    pub input: *const u8,
+    /// In bytes.
+    pub input_length: usize,
+    /// Where the result goes.
+    pub output: *mut u8,
+    /// How many bytes there is room for. No more are written than the message needs.
+    pub output_capacity: usize,
+    /// The IV, nonce or first counter block.
+    pub iv: *const u8,
+    /// In bytes; what the cipher takes, see `evener_cipher_info`.
+    pub iv_length: usize,
+    /// Additional authenticated data, for AEAD ciphers; else NULL.
+    pub aad: *const u8,
+    /// In bytes.
+    pub aad_length: usize,
+    /// This message's own key; NULL for the session's.
+    pub key: *const KeyHandle,
+    /// `EVENER_NO_PADDING` or, for ECB and CBC, `EVENER_PKCS7`.
+    pub padding: u32,
+    /// Set by the call: an `evener_status`.
+    pub status: c_int,
+    /// Set by the call: how many bytes of the output are the result.
+    pub written: usize,
+}
+
+impl SessionHandle {
+    pub(crate) fn open(
+        engine: &dyn Engine,
+        cipher: Cipher,
+        direction: Direction,
+        key: Option<&Key>,
+    ) -> Result<SessionHandle, EngineError> {
+        let session = engine.open(&SessionRequest { cipher, direction, key })?;
+        Ok(SessionHandle { session: Mutex::new(session) })
+    }
+
+    /// Does all jobs, and then names the first that was rejected.
+    pub(crate) fn process(&self, batch: &mut [Job<'_>]) -> Result<(), Trouble> {
+        let mut session = self.session.try_lock().map_err(|held| match held {
+            TryLockError::WouldBlock => Trouble::new(Status::Busy, BUSY),
+            TryLockError::Poisoned(_) => Trouble::new(Status::Internal, SPOILED),
+        })?;
+        session.process(batch)?;
+        let rejections = batch.iter().enumerate().filter_map(|(index, job)| match job.outcome {
+            Outcome::Rejected(rejection) => Some((index, rejection)),
+            _ => None,
+        });
+        match rejections.into_iter().next() {
+            None => Ok(()),
+            Some((_, rejection)) if batch.len() == 1 => {
+                Err(Trouble::new(rejection.into(), rejection.to_string()))
+            }
+            Some((index, rejection)) => {
+                Err(Trouble::new(rejection.into(), format!("job {index}: {rejection}")))
+            }
+        }
+    }
+}
+
+/// The default engine, for calls that name none. It is looked for once.
+pub(crate) fn default_engine() -> Result<&'static dyn Engine, EngineError> {
+    static FOUND: LazyLock<Result<Arc<dyn Engine>, EngineError>> =
+        LazyLock::new(|| engines::find(Evener::DEFAULT_ENGINE));
+    FOUND.as_ref().map(|engine| &**engine).map_err(EngineError::clone)
+}
+
+/// `EVENER_NO_PADDING` or `EVENER_PKCS7`.
+pub(crate) fn padding(number: u32) -> Result<Padding, Trouble> {
+    match number {
+        sys::EVENER_NO_PADDING => Ok(Padding::None),
+        sys::EVENER_PKCS7 => Ok(Padding::Pkcs7),
+        _ => Err(Trouble::argument(format!(
+            "the padding {number} is neither EVENER_NO_PADDING nor EVENER_PKCS7"
+        ))),
+    }
+}
+
+/// A job's outcome in C's terms: its status, and how many bytes were written.
+fn settled(outcome: Outcome) -> (Status, usize) {
+    match outcome {
+        Outcome::Pending => (Status::Pending, 0),
+        Outcome::Done { written } => (Status::Ok, written),
+        Outcome::Rejected(rejection) => (rejection.into(), 0),
+    }
+}
+
+const BUSY: &str = "another thread is using the session; open one for each thread";
+const SPOILED: &str = "a defect of Evener's has spoiled the session; open another";

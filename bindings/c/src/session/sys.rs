@@ -1,0 +1,206 @@
+//! Sessions, exported.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use facade::{Iv, Job};
+
+use super::{JobArguments, SessionHandle, default_engine, padding, settled};
+use crate::boundary::sys::{
+    Versioned, elements, input_and_output, read_versioned, size_of_given, text,
+};
+use crate::boundary::{enter, enter_or, given, hand_over};
+use crate::cipher;
+use crate::engine::EngineHandle;
+use crate::key::KeyHandle;
+use crate::status::{Status, Trouble};
+
+/// A padding: the message is whole blocks, or the cipher needs none.
+pub const EVENER_NO_PADDING: u32 = 0;
+/// A padding: 1 to one block of bytes that hold their number (RFC 5652), for ECB and CBC.
+pub const EVENER_PKCS7: u32 = 1;
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers and raw pointers.
+unsafe impl Versioned for JobArguments {
+    const FIRST_SIZE: usize = size_of::<JobArguments>();
+    const NAME: &'static str = "evener_job";
+}
+
+/// Opens an engine for a cipher, direction and key, with everything that many messages need
+/// prepared once. NULL for the engine is the default one; NULL for the key where each job
+/// brings its own or the engine holds one. Give the session back with `evener_session_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_session_open(
+    engine: Option<&EngineHandle>,
+    cipher: *const c_char,
+    direction: u32,
+    key: Option<&KeyHandle>,
+    session: Option<&mut MaybeUninit<Option<Box<SessionHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(session, || {
+            // SAFETY: the header asks the same of the caller.
+            let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
+            let direction = cipher::direction(direction)?;
+            let engine = match engine {
+                Some(handle) => &*handle.engine,
+                None => default_engine()?,
+            };
+            Ok(SessionHandle::open(engine, cipher, direction, key.map(|handle| &handle.key))?)
+        })
+    })
+}
+
+/// Does `count` jobs, whose outputs overlap nothing. Engines gain from many at once: see
+/// `evener_offer`.
+///
+/// Each job's `status` and `written` tell what became of it. Returns `EVENER_STATUS_OK` when all
+/// were done; the status of the first that was rejected, though all others were done; or, when the
+/// engine failed, that, and the jobs that it did not come to are pending. Where an argument is
+/// not valid, nothing was done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_session_process(
+    session: Option<&SessionHandle>,
+    jobs: *mut JobArguments,
+    count: usize,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { process(given(session, "session")?, jobs, count) })
+}
+
+/// Does one message: `evener_session_process` with its job spread out as arguments, for callers
+/// to whom structs are a burden. `written`, which may be NULL, is 0 when it was not done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_session_crypt(
+    session: Option<&SessionHandle>,
+    padding: u32,
+    iv: *const u8,
+    iv_length: usize,
+    aad: *const u8,
+    aad_length: usize,
+    input: *const u8,
+    input_length: usize,
+    output: *mut u8,
+    output_capacity: usize,
+    written: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let arguments = JobArguments {
+            size: size_of::<JobArguments>(),
+            input,
+            input_length,
+            output,
+            output_capacity,
+            iv,
+            iv_length,
+            aad,
+            aad_length,
+            key: ptr::null(),
+            padding,
+            status: 0,
+            written: 0,
+        };
+        // SAFETY: the header asks the same of the caller.
+        let mut job = unsafe { job(&arguments) }?;
+        let result = given(session, "session")?.process(std::slice::from_mut(&mut job));
+        if let Some(written) = written {
+            written.write(settled(job.outcome).1);
+        }
+        result
+    })
+}
+
+/// Does one message with the default engine and no session: right for a few messages, and dear
+/// for many. The job may bring the key itself; then `key` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_crypt(
+    cipher: *const c_char,
+    direction: u32,
+    key: Option<&KeyHandle>,
+    job: *mut JobArguments,
+) -> Status {
+    enter(|| {
+        // SAFETY: the header asks the same of the caller.
+        let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
+        let direction = cipher::direction(direction)?;
+        let key = key.map(|handle| &handle.key);
+        let session = SessionHandle::open(default_engine()?, cipher, direction, key)?;
+        // SAFETY: the header asks the same of the caller.
+        unsafe { process(&session, job, 1) }
+    })
+}
+
+/// Wipes a session's keys and gives it back. No thread may be using it. NULL does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_session_free(session: Option<Box<SessionHandle>>) {
+    enter_or((), || drop(session));
+}
+
+/// # Safety
+/// `jobs` points to `count` jobs that keep the header's rules.
+unsafe fn process(
+    session: &SessionHandle,
+    jobs: *mut JobArguments,
+    count: usize,
+) -> Result<(), Trouble> {
+    if count == 0 {
+        return Ok(());
+    }
+    // SAFETY: there is at least one job.
+    let stride = unsafe { size_of_given(jobs) }?;
+    if !stride.is_multiple_of(align_of::<JobArguments>()) || count > MOST_JOBS {
+        return Err(Trouble::argument("jobs: no array has this size"));
+    }
+    // The place of each job, which may be longer than this version's.
+    let place = |index: usize| jobs.cast::<u8>().wrapping_add(index * stride).cast();
+    let mut batch = Vec::with_capacity(count);
+    for index in 0..count {
+        let place: *mut JobArguments = place(index);
+        // SAFETY: the caller has `count` jobs of `stride` bytes each, checked below.
+        let arguments = unsafe { read_versioned(place) }?;
+        if arguments.size != stride {
+            return Err(Trouble::argument(format!("job {index}: its size is not the first's")));
+        }
+        // SAFETY: the caller's jobs keep the header's rules.
+        let job = unsafe { job(&arguments) };
+        batch.push(job.map_err(|trouble| Trouble {
+            message: format!("job {index}: {}", trouble.message),
+            ..trouble
+        })?);
+    }
+    let result = session.process(&mut batch);
+    for (index, job) in batch.iter().enumerate() {
+        let place: *mut JobArguments = place(index);
+        let (status, written) = settled(job.outcome);
+        // SAFETY: it was read above, so it is there and aligned; both fields are of the first
+        // version, and the jobs' inputs, outputs and keys lie elsewhere.
+        unsafe {
+            (&raw mut (*place).status).write(status as i32);
+            (&raw mut (*place).written).write(written);
+        }
+    }
+    result
+}
+
+/// # Safety
+/// The pointers keep the header's rules for `'a`.
+unsafe fn job<'a>(arguments: &JobArguments) -> Result<Job<'a>, Trouble> {
+    // SAFETY: as asked of the caller; so for all of these.
+    let (iv, aad, key, (input, output)) = unsafe {
+        (
+            elements(arguments.iv, arguments.iv_length, "iv")?,
+            elements(arguments.aad, arguments.aad_length, "aad")?,
+            arguments.key.as_ref().map(|handle| &handle.key),
+            input_and_output(
+                (arguments.input, arguments.input_length),
+                (arguments.output, arguments.output_capacity),
+            )?,
+        )
+    };
+    let iv = Iv::new(iv).ok_or_else(|| Trouble::argument("no cipher's IV is that long"))?;
+    Ok(Job { key, aad, padding: padding(arguments.padding)?, ..Job::new(iv, input, output) })
+}
+
+/// More than fit into memory: a count that is beyond it was meant to be negative.
+const MOST_JOBS: usize = isize::MAX.cast_unsigned() / 4096;

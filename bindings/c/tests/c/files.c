@@ -1,0 +1,153 @@
+/* Files, trees and their keys. */
+#define _POSIX_C_SOURCE 200809L
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check.h"
+
+/* Joins a name to the test's directory; good until the fourth call after it. */
+static const char *in(const char *directory, const char *name)
+{
+    static char paths[4][4096];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+    return path;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file);
+    CHECK(fputs(text, file) >= 0);
+    CHECK(fclose(file) == 0);
+}
+
+static void check_file(const char *path, const char *text)
+{
+    char read[64] = {0};
+    FILE *file = fopen(path, "r");
+    CHECK(file);
+    CHECK(fread(read, 1, sizeof read - 1, file) == strlen(text));
+    CHECK(strcmp(read, text) == 0);
+    CHECK(fclose(file) == 0);
+}
+
+static void keys_are_made_kept_and_read(const char *directory)
+{
+    evener_file_key *key;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_file_key_generate("rot-13", &key));
+    CHECK(key == NULL);
+    OK(evener_file_key_generate("tink", &key));
+    OK(evener_file_key_save(key, in(directory, "tink.key")));
+    EXPECT(EVENER_STATUS_KEY_FILE, evener_file_key_save(key, in(directory, "tink.key")));
+    CHECK(strstr(evener_last_error(), "not overwriting"));
+    evener_file_key_free(key);
+    OK(evener_file_key_load(in(directory, "tink.key"), NULL, 0, NULL, &key));
+    evener_file_key_free(key);
+    EXPECT(EVENER_STATUS_KEY_FILE,
+           evener_file_key_load(in(directory, "absent"), NULL, 0, NULL, &key));
+    CHECK(chmod(in(directory, "tink.key"), 0644) == 0);
+    EXPECT(EVENER_STATUS_KEY_FILE,
+           evener_file_key_load(in(directory, "tink.key"), NULL, 0, NULL, &key));
+    CHECK(strstr(evener_last_error(), "chmod 600"));
+    EXPECT(EVENER_STATUS_INVALID_KEY,
+           evener_file_key_from_bytes((const uint8_t *)"short", 5, &key));
+    CHECK(key == NULL);
+    evener_file_key_free(NULL);
+}
+
+struct told {
+    int times;
+    uint64_t done_files;
+    int answer;
+};
+
+static int tell(const evener_progress *progress, void *user_data)
+{
+    struct told *told = user_data;
+    CHECK(progress->size >= sizeof *progress);
+    told->times++;
+    told->done_files = progress->done_files;
+    return told->answer;
+}
+
+static void a_tree_comes_back(const char *directory)
+{
+    CHECK(mkdir(in(directory, "tree"), 0700) == 0);
+    CHECK(mkdir(in(directory, "tree/deeper"), 0700) == 0);
+    write_file(in(directory, "tree/one"), "the first");
+    write_file(in(directory, "tree/deeper/two"), "the second");
+    uint8_t raw[32] = {42};
+    evener_file_key *key;
+    OK(evener_file_key_from_bytes(raw, sizeof raw, &key));
+
+    struct told told = {0, 0, 0};
+    const char *engines[] = {"openssl"};
+    evener_options options = {sizeof options};
+    options.engines = engines;
+    options.engine_count = 1;
+    options.jobs = 2;
+    options.suffix = ".sealed";
+    options.context = (const uint8_t *)"photos";
+    options.context_length = 6;
+    options.progress = tell;
+    options.user_data = &told;
+    evener_report *report;
+    OK(evener_encrypt_path(key, in(directory, "tree"), in(directory, "sealed"), &options,
+                           &report));
+    CHECK(told.times >= 2 && told.done_files == 2);
+    evener_summary summary = {sizeof summary};
+    OK(evener_report_summary(report, &summary));
+    CHECK(summary.files == 2 && summary.bytes == 19 && summary.success == 1);
+    CHECK(summary.failures == 0 && summary.interrupted == 0 && summary.seconds > 0);
+    CHECK(strstr(evener_report_json(report), "\"openssl\""));
+    evener_report_free(report);
+
+    OK(evener_verify_path(key, in(directory, "sealed"), &options, NULL));
+    OK(evener_decrypt_path(key, in(directory, "sealed"), in(directory, "back"), &options, NULL));
+    check_file(in(directory, "back/one"), "the first");
+    check_file(in(directory, "back/deeper/two"), "the second");
+
+    /* The same outputs again: each is there already. */
+    EXPECT(EVENER_STATUS_INCOMPLETE,
+           evener_decrypt_path(key, in(directory, "sealed"), in(directory, "back"), &options,
+                               &report));
+    OK(evener_report_summary(report, &summary));
+    CHECK(summary.failures == 2 && summary.success == 0);
+    evener_failure failure = {sizeof failure};
+    OK(evener_report_failure(report, 0, &failure));
+    CHECK(strstr(failure.path, "sealed/") && strstr(failure.cause, "exists"));
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_report_failure(report, 2, &failure));
+    evener_report_free(report);
+
+    /* Another context is another key. */
+    options.context_length = 5;
+    EXPECT(EVENER_STATUS_INCOMPLETE,
+           evener_verify_path(key, in(directory, "sealed"), &options, NULL));
+
+    told.answer = 1;
+    told.times = 0;
+    EXPECT(EVENER_STATUS_CANCELLED,
+           evener_encrypt_path(key, in(directory, "tree"), in(directory, "cancelled"), &options,
+                               &report));
+    CHECK(told.times == 1 && report != NULL);
+    evener_report_free(report);
+
+    options.flags = 1u << 31;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_verify_path(key, in(directory, "sealed"), &options, &report));
+    CHECK(report == NULL);
+    EXPECT(EVENER_STATUS_FILE, evener_verify_path(key, in(directory, "absent"), NULL, &report));
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_verify_path(NULL, directory, NULL, NULL));
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_encrypt_path(key, directory, NULL, NULL, NULL));
+    evener_file_key_free(key);
+    evener_report_free(NULL);
+    CHECK(evener_report_json(NULL) == NULL);
+}
+
+void test_files(const char *directory)
+{
+    keys_are_made_kept_and_read(directory);
+    a_tree_comes_back(directory);
+}
