@@ -230,6 +230,18 @@ typedef struct evener_file_key evener_file_key;
 typedef struct evener_key evener_key;
 
 /**
+ * A cipher with its key and a pool, for single buffers. Any number of threads may use it at
+ * once.
+ */
+typedef struct evener_parallel evener_parallel;
+
+/**
+ * Threads that sleep until there is a buffer to do, for any number of ciphers. Any number of
+ * threads may use it at once.
+ */
+typedef struct evener_pool evener_pool;
+
+/**
  * What an operation on files did: numbers, the files that could not be done, and everything as
  * JSON.
  */
@@ -488,7 +500,7 @@ typedef struct evener_failure {
 } evener_failure;
 
 /**
- * One message. Input and output never overlap, and the input is never changed. For a message
+ * One message. Input and output never overlap (`evener_parallel_crypt_in_place` does), and the input is never changed. For a message
  * of n bytes:
  *
  * - ECB and CBC take and give n bytes, whole blocks; with `EVENER_PKCS7` encrypting gives 1 to
@@ -751,6 +763,63 @@ evener_status evener_key_generate(const char *cipher, struct evener_key **key);
  * nothing.
  */
 void evener_key_free(struct evener_key *key);
+
+/**
+ * Makes a pool of this many threads, the caller's among them; 0 for one a core. They start when
+ * they are needed, and sleep between calls. Give it back with `evener_pool_free`.
+ */
+evener_status evener_pool_new(size_t threads, struct evener_pool **pool);
+
+/**
+ * Gives a pool back. Its threads end when nothing that was opened with it is left. NULL does
+ * nothing.
+ */
+void evener_pool_free(struct evener_pool *pool);
+
+/**
+ * Opens a cipher of the modes ECB, CBC or CTR for single buffers that all threads of a pool do
+ * together: all of ECB and CTR, and CBC when it decrypts. (CBC encrypts on the calling thread,
+ * as every mode does where the buffer is so small that waking others takes longer.)
+ *
+ * NULL for the pool is one of its own, with a thread a core; NULL for the engine's name is the
+ * fastest. Give it back with `evener_parallel_free`.
+ */
+evener_status evener_parallel_open(const struct evener_pool *pool,
+                                   const char *engine,
+                                   const char *cipher,
+                                   const struct evener_key *key,
+                                   uint32_t padding,
+                                   struct evener_parallel **parallel);
+
+/**
+ * Encrypts or decrypts a buffer into another. `written`, which may be NULL, is 0 when it was
+ * not done.
+ */
+evener_status evener_parallel_crypt(const struct evener_parallel *parallel,
+                                    uint32_t direction,
+                                    const uint8_t *iv,
+                                    size_t iv_length,
+                                    const uint8_t *input,
+                                    size_t input_length,
+                                    uint8_t *output,
+                                    size_t output_capacity,
+                                    size_t *written);
+
+/**
+ * Replaces a buffer by what it encrypts or decrypts to. Without padding. Where the engine
+ * fails, the buffer is lost.
+ */
+evener_status evener_parallel_crypt_in_place(const struct evener_parallel *parallel,
+                                             uint32_t direction,
+                                             const uint8_t *iv,
+                                             size_t iv_length,
+                                             uint8_t *data,
+                                             size_t length);
+
+/**
+ * Wipes the key and gives a cipher for single buffers back. NULL does nothing.
+ */
+void evener_parallel_free(struct evener_parallel *parallel);
 
 /**
  * Opens an engine for a cipher, direction and key, with everything that many messages need

@@ -22,5 +22,6 @@ mod cipher;
 mod engine;
 mod file;
 mod key;
+mod parallel;
 mod session;
 mod status;

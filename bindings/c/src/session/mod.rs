@@ -19,7 +19,7 @@ pub struct SessionHandle {
     session: Mutex<Box<dyn Session>>,
 }
 
-/// One message. Input and output never overlap, and the input is never changed. For a message
+/// One message. Input and output never overlap (`evener_parallel_crypt_in_place` does), and the input is never changed. For a message
 /// of n bytes:
 ///
 /// - ECB and CBC take and give n bytes, whole blocks; with `EVENER_PKCS7` encrypting gives 1 to

@@ -15,6 +15,7 @@ int main(int count, char **arguments)
     CHECK(strcmp(evener_status_words(99), "unknown status") == 0);
     test_ciphers_and_engines();
     test_sessions();
+    test_parallel();
     test_files(arguments[1]);
     puts("passed");
     return 0;

@@ -1,0 +1,124 @@
+//! One buffer on all cores, exported.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use facade::Iv;
+
+use super::{ParallelHandle, PoolHandle};
+use crate::boundary::sys::{bytes_mut, elements, input_and_output, optional_text, text};
+use crate::boundary::{enter, enter_or, given, hand_over};
+use crate::cipher;
+use crate::key::KeyHandle;
+use crate::session;
+use crate::status::{Status, Trouble};
+
+/// Makes a pool of this many threads, the caller's among them; 0 for one a core. They start when
+/// they are needed, and sleep between calls. Give it back with `evener_pool_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_pool_new(
+    threads: usize,
+    pool: Option<&mut MaybeUninit<Option<Box<PoolHandle>>>>,
+) -> Status {
+    enter(|| hand_over(pool, || Ok(PoolHandle::new(threads))))
+}
+
+/// Gives a pool back. Its threads end when nothing that was opened with it is left. NULL does
+/// nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_pool_free(pool: Option<Box<PoolHandle>>) {
+    enter_or((), || drop(pool));
+}
+
+/// Opens a cipher of the modes ECB, CBC or CTR for single buffers that all threads of a pool do
+/// together: all of ECB and CTR, and CBC when it decrypts. (CBC encrypts on the calling thread,
+/// as every mode does where the buffer is so small that waking others takes longer.)
+///
+/// NULL for the pool is one of its own, with a thread a core; NULL for the engine's name is the
+/// fastest. Give it back with `evener_parallel_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_parallel_open(
+    pool: Option<&PoolHandle>,
+    engine: *const c_char,
+    cipher: *const c_char,
+    key: Option<&KeyHandle>,
+    padding: u32,
+    parallel: Option<&mut MaybeUninit<Option<Box<ParallelHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(parallel, || {
+            // SAFETY: the header asks the same of the caller, for both.
+            let (engine, cipher) =
+                unsafe { (optional_text(engine, "engine")?, text(cipher, "cipher")?) };
+            let (cipher, key) = (cipher::named(cipher)?, &given(key, "key")?.key);
+            ParallelHandle::open(pool, engine, cipher, key, session::padding(padding)?)
+        })
+    })
+}
+
+/// Encrypts or decrypts a buffer into another. `written`, which may be NULL, is 0 when it was
+/// not done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_parallel_crypt(
+    parallel: Option<&ParallelHandle>,
+    direction: u32,
+    iv: *const u8,
+    iv_length: usize,
+    input: *const u8,
+    input_length: usize,
+    output: *mut u8,
+    output_capacity: usize,
+    written: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let written = written.map(|written| written.write(0));
+        let parallel = given(parallel, "parallel")?;
+        let direction = cipher::direction(direction)?;
+        // SAFETY: the header asks the same of the caller, for all three.
+        let (iv, (input, output)) = unsafe {
+            (
+                self::iv(iv, iv_length)?,
+                input_and_output((input, input_length), (output, output_capacity))?,
+            )
+        };
+        let length = parallel.crypt(direction, iv, input, output)?;
+        if let Some(written) = written {
+            *written = length;
+        }
+        Ok(())
+    })
+}
+
+/// Replaces a buffer by what it encrypts or decrypts to. Without padding. Where the engine
+/// fails, the buffer is lost.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_parallel_crypt_in_place(
+    parallel: Option<&ParallelHandle>,
+    direction: u32,
+    iv: *const u8,
+    iv_length: usize,
+    data: *mut u8,
+    length: usize,
+) -> Status {
+    enter(|| {
+        let parallel = given(parallel, "parallel")?;
+        let direction = cipher::direction(direction)?;
+        // SAFETY: the header asks the same of the caller, for both.
+        let (iv, data) = unsafe { (self::iv(iv, iv_length)?, bytes_mut(data, length, "data")?) };
+        parallel.crypt_in_place(direction, iv, data)
+    })
+}
+
+/// Wipes the key and gives a cipher for single buffers back. NULL does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_parallel_free(parallel: Option<Box<ParallelHandle>>) {
+    enter_or((), || drop(parallel));
+}
+
+/// # Safety
+/// As for [`elements`].
+unsafe fn iv(pointer: *const u8, length: usize) -> Result<Iv, Trouble> {
+    // SAFETY: as asked of the caller.
+    let iv = unsafe { elements(pointer, length, "iv") }?;
+    Iv::new(iv).ok_or_else(|| Trouble::argument("no cipher's IV is that long"))
+}
