@@ -1,0 +1,146 @@
+package io.evener;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/**
+ * Messages that travel together, because engines with many lanes want many at once. Made once
+ * and filled again and again; it stays on the thread that made it.
+ *
+ * <p>Inputs and outputs are native segments, which whoever calls keeps alive until {@link
+ * #process} is done. No output overlaps anything else.
+ */
+public final class Batch implements AutoCloseable {
+    private static final MemoryLayout JOB =
+            MemoryLayout.structLayout(
+                    JAVA_LONG, // size
+                    ADDRESS, // input
+                    JAVA_LONG,
+                    ADDRESS, // output
+                    JAVA_LONG,
+                    ADDRESS, // iv
+                    JAVA_LONG,
+                    ADDRESS, // aad
+                    JAVA_LONG,
+                    ADDRESS, // key
+                    JAVA_INT, // padding
+                    JAVA_INT, // status
+                    JAVA_LONG); // written
+    private static final long STRIDE = JOB.byteSize();
+    private static final long LONGEST_IV = 16;
+
+    private final Arena arena = Arena.ofConfined();
+    private final MemorySegment jobs;
+    private final MemorySegment ivs;
+    private final int capacity;
+    private int count;
+
+    /** Makes room for so many messages. */
+    public Batch(int capacity) {
+        this.capacity = capacity;
+        jobs = arena.allocate(JOB, capacity);
+        ivs = arena.allocate(LONGEST_IV * capacity);
+    }
+
+    /** Adds a message without padding or additional data. */
+    public Batch add(byte[] iv, MemorySegment input, MemorySegment output) {
+        return add(Padding.NONE, iv, MemorySegment.NULL, input, output);
+    }
+
+    /** Adds a message. */
+    public Batch add(
+            Padding padding,
+            byte[] iv,
+            MemorySegment aad,
+            MemorySegment input,
+            MemorySegment output) {
+        if (!input.isNative() || !output.isNative() || !aad.isNative() || output.isReadOnly()) {
+            throw new IllegalArgumentException("a batch takes native segments only");
+        }
+        if (count == capacity) {
+            throw new IllegalStateException("the batch is full: it has " + count + " messages");
+        }
+        if (iv.length > LONGEST_IV) {
+            throw new IllegalArgumentException("no cipher's IV has " + iv.length + " bytes");
+        }
+        MemorySegment.copy(iv, 0, ivs, JAVA_BYTE, count * LONGEST_IV, iv.length);
+        long job = count * STRIDE;
+        jobs.set(JAVA_LONG, job, STRIDE);
+        jobs.set(ADDRESS, job + 8, input);
+        jobs.set(JAVA_LONG, job + 16, input.byteSize());
+        jobs.set(ADDRESS, job + 24, output);
+        jobs.set(JAVA_LONG, job + 32, output.byteSize());
+        jobs.set(ADDRESS, job + 40, ivs.asSlice(count * LONGEST_IV));
+        jobs.set(JAVA_LONG, job + 48, iv.length);
+        jobs.set(ADDRESS, job + 56, aad);
+        jobs.set(JAVA_LONG, job + 64, aad.byteSize());
+        jobs.set(ADDRESS, job + 72, MemorySegment.NULL);
+        jobs.set(JAVA_INT, job + 80, padding.number());
+        jobs.set(JAVA_INT, job + 84, Status.PENDING.number());
+        jobs.set(JAVA_LONG, job + 88, 0);
+        count++;
+        return this;
+    }
+
+    /** How many messages there are. */
+    public int size() {
+        return count;
+    }
+
+    /** Takes all messages out, so that others can be added. */
+    public void clear() {
+        count = 0;
+    }
+
+    /**
+     * Has a session do all messages. What became of each is in {@link #status} and {@link
+     * #written}; a message that is rejected does not keep the others from being done.
+     *
+     * @return whether all were done
+     * @throws EvenerException if the engine failed
+     */
+    public boolean process(Session session) {
+        int status;
+        synchronized (session) {
+            try {
+                status =
+                        (int)
+                                Native.SESSION_PROCESS.invokeExact(
+                                        session.object, jobs, (long) count);
+            } catch (Throwable thrown) {
+                throw Native.unexpected(thrown);
+            }
+        }
+        return switch (Status.of(status)) {
+            case OK -> true;
+            case AUTHENTICATION_FAILED, BAD_PADDING, MALFORMED_JOB -> false;
+            default -> throw Native.failure(status);
+        };
+    }
+
+    /** What became of a message. */
+    public Status status(int index) {
+        return Status.of(jobs.get(JAVA_INT, checked(index) * STRIDE + 84));
+    }
+
+    /** How many bytes of a message's output are the result. */
+    public long written(int index) {
+        return jobs.get(JAVA_LONG, checked(index) * STRIDE + 88);
+    }
+
+    private int checked(int index) {
+        return Objects.checkIndex(index, count);
+    }
+
+    @Override
+    public void close() {
+        arena.close();
+    }
+}

@@ -1,0 +1,236 @@
+package io.evener;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Predicate;
+
+/**
+ * Encrypts, decrypts and verifies files and trees with all workers at once.
+ *
+ * <p>A tree goes to a tree: the same relative names with the suffix. A file goes to a file, or
+ * into a directory. An output has no name until it is complete, and nothing that is not
+ * authentic gets a name. Files that can't be done are listed in the report, and all others are
+ * done.
+ *
+ * {@snippet :
+ * try (FileKey key = FileKey.generate("cobblestone-256")) {
+ *     key.save(Path.of("backup.key"));
+ *     Report report = new FileEncryption(key).encrypt(Path.of("photos"), Path.of("sealed"));
+ *     report.failures().forEach(System.err::println);
+ * }
+ * }
+ */
+public final class FileEncryption {
+    private static final MemoryLayout OPTIONS =
+            MemoryLayout.structLayout(
+                    JAVA_LONG, // size
+                    ADDRESS, // engines
+                    JAVA_LONG,
+                    JAVA_LONG, // jobs
+                    JAVA_LONG, // memory
+                    ADDRESS, // suffix
+                    ADDRESS, // context
+                    JAVA_LONG,
+                    JAVA_INT, // flags
+                    JAVA_INT, // progress interval
+                    ADDRESS, // progress
+                    ADDRESS); // user data
+    private static final MemoryLayout PROGRESS =
+            MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+
+    private final FileKey key;
+    private List<String> engines = List.of();
+    private int jobs;
+    private long memory;
+    private String suffix;
+    private byte[] context = {};
+    private int flags;
+    private Predicate<Progress> listener;
+
+    /** Takes a key, and the defaults for everything else. */
+    public FileEncryption(FileKey key) {
+        this.key = Objects.requireNonNull(key);
+    }
+
+    /** Chooses the engines that work, all of them at once, instead of the default one. */
+    public FileEncryption engines(String... names) {
+        engines = List.of(names);
+        return this;
+    }
+
+    /** Sets how many workers there are over all engines; otherwise as many as each likes. */
+    public FileEncryption jobs(int jobs) {
+        this.jobs = jobs;
+        return this;
+    }
+
+    /** Sets how much memory the workers' buffers may take together, in bytes. */
+    public FileEncryption memory(long bytes) {
+        memory = bytes;
+        return this;
+    }
+
+    /** Sets what encrypting appends to names and decrypting strips; otherwise {@code .enc}. */
+    public FileEncryption suffix(String suffix) {
+        this.suffix = suffix;
+        return this;
+    }
+
+    /** Binds files to a context beside the key, the same in both directions. */
+    public FileEncryption context(byte[] context) {
+        this.context = context.clone();
+        return this;
+    }
+
+    /** Sets options. */
+    public FileEncryption with(FileOption... options) {
+        for (FileOption option : options) {
+            flags |= option.flag();
+        }
+        return this;
+    }
+
+    /**
+     * Has a listener told of the progress, on the thread of the operation's caller: before it
+     * begins, ten times a second, and at its end. When it says false, or throws, the operation
+     * stops: complete outputs stay, and files at work are dropped without a trace.
+     */
+    public FileEncryption onProgress(Predicate<Progress> listener) {
+        this.listener = listener;
+        return this;
+    }
+
+    /** Encrypts a file or a tree. */
+    public Report encrypt(Path source, Path target) {
+        return process(Native.ENCRYPT_PATH, source, target);
+    }
+
+    /** Decrypts a file or a tree. */
+    public Report decrypt(Path source, Path target) {
+        return process(Native.DECRYPT_PATH, source, target);
+    }
+
+    /** Authenticates everything in a file or a tree and writes nothing. */
+    public Report verify(Path source) {
+        return process(Native.VERIFY_PATH, source, null);
+    }
+
+    private Report process(MethodHandle function, Path source, Path target) {
+        try (Arena call = Arena.ofConfined()) {
+            Telling telling = new Telling(listener);
+            MemorySegment options = options(call, telling);
+            MemorySegment from = call.allocateFrom(source.toString());
+            MemorySegment place = call.allocate(ADDRESS);
+            int status =
+                    target == null
+                            ? (int) Native.invoke(function, key.object, from, options, place)
+                            : (int)
+                                    Native.invoke(
+                                            function,
+                                            key.object,
+                                            from,
+                                            call.allocateFrom(target.toString()),
+                                            options,
+                                            place);
+            if (place.get(ADDRESS, 0).equals(MemorySegment.NULL)) {
+                throw Native.failure(status);
+            }
+            MemorySegment report =
+                    place.get(ADDRESS, 0)
+                            .reinterpret(call, it -> Native.invoke(Native.REPORT_FREE, it));
+            telling.rethrow();
+            return Report.read(report);
+        }
+    }
+
+    private MemorySegment options(Arena call, Telling telling) {
+        MemorySegment options = Native.struct(call, OPTIONS);
+        MemorySegment names = call.allocate(ADDRESS, engines.size());
+        for (int index = 0; index < engines.size(); index++) {
+            names.setAtIndex(ADDRESS, index, call.allocateFrom(engines.get(index)));
+        }
+        options.set(ADDRESS, 8, names);
+        options.set(JAVA_LONG, 16, engines.size());
+        options.set(JAVA_LONG, 24, jobs);
+        options.set(JAVA_LONG, 32, memory);
+        options.set(ADDRESS, 40, Native.text(call, suffix));
+        MemorySegment bound = call.allocate(Math.max(context.length, 1));
+        options.set(ADDRESS, 48, bound.copyFrom(MemorySegment.ofArray(context)));
+        options.set(JAVA_LONG, 56, context.length);
+        options.set(JAVA_INT, 64, flags);
+        if (listener != null) {
+            options.set(ADDRESS, 72, telling.stub(call));
+        }
+        return options;
+    }
+
+    /** The listener as C calls it. What it throws must not go through C, and waits here. */
+    private static final class Telling {
+        private static final FunctionDescriptor DESCRIPTOR =
+                FunctionDescriptor.of(
+                        JAVA_INT, ADDRESS.withTargetLayout(PROGRESS), ADDRESS);
+        private static final MethodHandle TELL = tellHandle();
+
+        private final Predicate<Progress> listener;
+        private RuntimeException exception;
+        private Error error;
+
+        Telling(Predicate<Progress> listener) {
+            this.listener = listener;
+        }
+
+        MemorySegment stub(Arena arena) {
+            return Linker.nativeLinker().upcallStub(TELL.bindTo(this), DESCRIPTOR, arena);
+        }
+
+        int tell(MemorySegment progress, MemorySegment userData) {
+            try {
+                boolean goesOn =
+                        listener.test(
+                                new Progress(
+                                        progress.get(JAVA_LONG, 8),
+                                        progress.get(JAVA_LONG, 16),
+                                        progress.get(JAVA_LONG, 24),
+                                        progress.get(JAVA_LONG, 32)));
+                return goesOn ? 0 : 1;
+            } catch (RuntimeException thrown) {
+                exception = thrown;
+            } catch (Error thrown) {
+                error = thrown;
+            }
+            return 1;
+        }
+
+        void rethrow() {
+            if (exception != null) {
+                throw exception;
+            }
+            if (error != null) {
+                throw error;
+            }
+        }
+
+        private static MethodHandle tellHandle() {
+            MethodType type =
+                    MethodType.methodType(int.class, MemorySegment.class, MemorySegment.class);
+            try {
+                return MethodHandles.lookup().findVirtual(Telling.class, "tell", type);
+            } catch (ReflectiveOperationException impossible) {
+                throw new IllegalStateException(impossible);
+            }
+        }
+    }
+}

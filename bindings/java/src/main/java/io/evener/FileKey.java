@@ -1,0 +1,93 @@
+package io.evener;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.function.Consumer;
+
+/** A key for files, outside of the heap. Closing it wipes it. */
+public final class FileKey implements AutoCloseable {
+    private final Arena arena = Arena.ofShared();
+    final MemorySegment object;
+
+    private FileKey(Consumer<MemorySegment> maker) {
+        object = Native.make(arena, Native.FILE_KEY_FREE, maker);
+    }
+
+    /** Makes a fresh key: {@code cobblestone-256}, {@code cobblestone-128} or {@code tink}. */
+    public static FileKey generate(String format) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment name = call.allocateFrom(format);
+            return new FileKey(place -> Native.check(Native.FILE_KEY_GENERATE, name, place));
+        }
+    }
+
+    /** Copies a raw key of 32 bytes for Cobblestone-256 or 16 for Cobblestone-128. */
+    public static FileKey of(byte[] bytes) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment copy = secret(call, bytes);
+            try {
+                long length = bytes.length;
+                return new FileKey(
+                        place -> Native.check(Native.FILE_KEY_FROM_BYTES, copy, length, place));
+            } finally {
+                copy.fill((byte) 0);
+            }
+        }
+    }
+
+    /** Reads a key file that is not encrypted. */
+    public static FileKey load(Path path) {
+        return load(path, null, null);
+    }
+
+    /**
+     * Reads a key file. Where it is encrypted with age, a passphrase opens it, or a file of
+     * identities, which may itself be encrypted with the passphrase; either may be null.
+     */
+    public static FileKey load(Path path, byte[] passphrase, Path identities) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment file = call.allocateFrom(path.toString());
+            MemorySegment opener =
+                    Native.text(call, identities == null ? null : identities.toString());
+            MemorySegment phrase =
+                    passphrase == null ? MemorySegment.NULL : secret(call, passphrase);
+            long length = passphrase == null ? 0 : passphrase.length;
+            try {
+                return new FileKey(
+                        place ->
+                                Native.check(
+                                        Native.FILE_KEY_LOAD,
+                                        file,
+                                        phrase,
+                                        length,
+                                        opener,
+                                        place));
+            } finally {
+                if (passphrase != null) {
+                    phrase.fill((byte) 0);
+                }
+            }
+        }
+    }
+
+    /** Writes the key to a new file that is its owner's alone. */
+    public void save(Path path) {
+        try (Arena call = Arena.ofConfined()) {
+            Native.check(Native.FILE_KEY_SAVE, object, call.allocateFrom(path.toString()));
+        }
+    }
+
+    private static MemorySegment secret(Arena arena, byte[] bytes) {
+        MemorySegment copy = arena.allocate(Math.max(bytes.length, 1));
+        MemorySegment.copy(bytes, 0, copy, JAVA_BYTE, 0, bytes.length);
+        return copy;
+    }
+
+    @Override
+    public void close() {
+        arena.close();
+    }
+}

@@ -1,0 +1,108 @@
+package io.evener;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/**
+ * A cipher with its key for single buffers, which all threads of a pool do together: ECB, CTR,
+ * and CBC when it decrypts. Any number of threads may use it at once.
+ *
+ * <p>Buffers are native segments, and nothing is copied.
+ */
+public final class ParallelCipher implements AutoCloseable {
+    private final Arena arena = Arena.ofShared();
+    private final MemorySegment object;
+
+    private ParallelCipher(Pool pool, String engine, String cipher, Key key, Padding padding) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment engineName = Native.text(call, engine);
+            MemorySegment cipherName = call.allocateFrom(cipher);
+            object =
+                    Native.make(
+                            arena,
+                            Native.PARALLEL_FREE,
+                            place ->
+                                    Native.check(
+                                            Native.PARALLEL_OPEN,
+                                            pool.object,
+                                            engineName,
+                                            cipherName,
+                                            key.object,
+                                            padding.number(),
+                                            place));
+        } catch (RuntimeException exception) {
+            arena.close();
+            throw exception;
+        }
+    }
+
+    /** Opens the engine that is fastest at one buffer, without padding. */
+    public static ParallelCipher open(Pool pool, String cipher, Key key) {
+        return new ParallelCipher(pool, null, cipher, key, Padding.NONE);
+    }
+
+    /** Opens the engine of this name. */
+    public static ParallelCipher open(
+            Pool pool, String engine, String cipher, Key key, Padding padding) {
+        return new ParallelCipher(pool, Objects.requireNonNull(engine), cipher, key, padding);
+    }
+
+    /**
+     * Encrypts or decrypts a buffer into another.
+     *
+     * @return how many bytes of the output are the result
+     */
+    public long crypt(
+            Direction direction, byte[] iv, MemorySegment input, MemorySegment output) {
+        refuse(input.isNative(), output);
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment written = call.allocate(JAVA_LONG);
+            Native.check(
+                    Native.PARALLEL_CRYPT,
+                    object,
+                    direction.number(),
+                    nativeIv(call, iv),
+                    (long) iv.length,
+                    input,
+                    input.byteSize(),
+                    output,
+                    output.byteSize(),
+                    written);
+            return written.get(JAVA_LONG, 0);
+        }
+    }
+
+    /** Replaces a buffer by what it encrypts or decrypts to. */
+    public void cryptInPlace(Direction direction, byte[] iv, MemorySegment data) {
+        refuse(true, data);
+        try (Arena call = Arena.ofConfined()) {
+            Native.check(
+                    Native.PARALLEL_CRYPT_IN_PLACE,
+                    object,
+                    direction.number(),
+                    nativeIv(call, iv),
+                    (long) iv.length,
+                    data,
+                    data.byteSize());
+        }
+    }
+
+    private static MemorySegment nativeIv(Arena arena, byte[] iv) {
+        MemorySegment place = arena.allocate(Math.max(iv.length, 1));
+        return place.copyFrom(MemorySegment.ofArray(iv));
+    }
+
+    private static void refuse(boolean inputIsNative, MemorySegment output) {
+        if (!inputIsNative || !output.isNative() || output.isReadOnly()) {
+            throw new IllegalArgumentException("buffers are native segments, the output writable");
+        }
+    }
+
+    @Override
+    public void close() {
+        arena.close();
+    }
+}

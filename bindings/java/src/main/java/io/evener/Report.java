@@ -1,0 +1,76 @@
+package io.evener;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What an operation on files did.
+ *
+ * @param files files done, without those skipped
+ * @param bytes bytes read from them
+ * @param bytesWritten bytes written for them
+ * @param filesSkipped files that were complete already
+ * @param seconds wall time of the whole operation
+ * @param isInterrupted whether it was stopped before its end
+ * @param isSuccess whether everything was done and nothing that was done is in doubt
+ * @param failures files that could not be done
+ * @param json all of this, and what each engine and worker did
+ */
+public record Report(
+        long files,
+        long bytes,
+        long bytesWritten,
+        long filesSkipped,
+        double seconds,
+        boolean isInterrupted,
+        boolean isSuccess,
+        List<Failure> failures,
+        String json) {
+    private static final MemoryLayout SUMMARY =
+            MemoryLayout.structLayout(
+                    MemoryLayout.sequenceLayout(10, JAVA_LONG), JAVA_DOUBLE, JAVA_INT, JAVA_INT);
+    private static final MemoryLayout FAILURE =
+            MemoryLayout.structLayout(JAVA_LONG, ADDRESS, ADDRESS);
+
+    /**
+     * A file that could not be done.
+     *
+     * @param path as the caller would write it
+     * @param cause as one line
+     */
+    public record Failure(String path, String cause) {}
+
+    static Report read(MemorySegment report) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment summary = Native.struct(call, SUMMARY);
+            Native.check(Native.REPORT_SUMMARY, report, summary);
+            List<Failure> failures = new ArrayList<>();
+            for (long index = 0; index < summary.get(JAVA_LONG, 64); index++) {
+                MemorySegment failure = Native.struct(call, FAILURE);
+                Native.check(Native.REPORT_FAILURE, report, index, failure);
+                failures.add(
+                        new Failure(
+                                Native.text(failure.get(ADDRESS, 8)),
+                                Native.text(failure.get(ADDRESS, 16))));
+            }
+            return new Report(
+                    summary.get(JAVA_LONG, 8),
+                    summary.get(JAVA_LONG, 16),
+                    summary.get(JAVA_LONG, 24),
+                    summary.get(JAVA_LONG, 32),
+                    summary.get(JAVA_DOUBLE, 80),
+                    summary.get(JAVA_INT, 88) != 0,
+                    summary.get(JAVA_INT, 92) != 0,
+                    List.copyOf(failures),
+                    Native.text((MemorySegment) Native.invoke(Native.REPORT_JSON, report)));
+        }
+    }
+}
