@@ -9,6 +9,7 @@
 //! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from
 //! the caller's prompt; never from the URI, since command lines are public.
 
+mod login;
 mod mechanism;
 mod probe;
 mod session;
@@ -65,7 +66,8 @@ struct Pkcs11Engine {
 impl Pkcs11Engine {
     fn new(name: String, token: Token) -> Pkcs11Engine {
         let usual = cpu::available_cores().max(LEAST_DEPTH);
-        let depth = token.sessions.map_or(usual, |sessions| sessions.min(usual));
+        // One session is the stay's.
+        let depth = token.session_limit.map_or(usual, |limit| usual.min(limit.max(2) - 1));
         Pkcs11Engine {
             description: Description { name, kind: Kind::Module, detail: token.detail.clone() },
             offer: Offer {
@@ -92,14 +94,14 @@ impl Engine for Pkcs11Engine {
     }
 
     fn holds_key(&self) -> bool {
-        self.token.held.is_some()
+        self.token.login.names_key()
     }
 }
 
-/// How many processes a token with so many sessions serves: each has one to look at the token
-/// and one for every worker.
+/// How many processes a token with so many sessions serves: each has one to stay logged in and
+/// one for every worker, and one is left for those who look at the token before their turn.
 fn holders(session_limit: usize, workers: usize) -> usize {
-    (session_limit / (workers + 1)).max(1)
+    (session_limit.saturating_sub(1) / (workers + 1)).max(1)
 }
 
 fn unavailable(engine: &str, reason: String) -> EngineError {

@@ -1,63 +1,59 @@
-//! Finding a token and a key in it, and logging in.
+//! Finding a token.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use cryptoki_sys as ck;
-use cryptoki_sys::{CK_KEY_TYPE, CK_OBJECT_HANDLE, CK_SLOT_ID, CK_TOKEN_INFO};
+use cryptoki_sys::{CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction};
-use zeroize::Zeroizing;
 
 use super::PinPrompt;
-use super::mechanism::{includes_length, mechanism, takes_key};
-use super::sys::{Channel, Failure, Module, has};
-use super::uri::{Library, ObjectPattern, TokenPattern, Uri};
+use super::login::{Login, Pin};
+use super::mechanism::{includes_length, mechanism};
+use super::sys::{Failure, Module, has};
+use super::uri::{Library, TokenPattern, Uri};
 use super::words::refused;
 
-/// A token with a user logged in, if it wants one, and the key that was named, if one was.
+/// A token that was looked at, with what it takes to work in it.
 pub(super) struct Token {
     pub(super) module: Arc<Module>,
     pub(super) slot: CK_SLOT_ID,
     /// For people: label, model, serial number, library.
     pub(super) detail: String,
-    /// How many further sessions the token has; `None` when it does not say or has no bound.
-    pub(super) sessions: Option<usize>,
-    /// How many sessions all processes together can have; `None` as above.
+    /// How many sessions all processes together can have; `None` when the token does not say or
+    /// has no bound.
     pub(super) session_limit: Option<usize>,
-    pub(super) is_logged_in: bool,
-    pub(super) held: Option<HeldKey>,
+    pub(super) login: Login,
     able: Vec<(Cipher, Direction)>,
-    /// A login lasts as long as any session is open; this one is.
-    _anchor: Channel,
-}
-
-/// A key object in the token.
-#[derive(Clone, Copy)]
-pub(super) struct HeldKey {
-    pub(super) handle: CK_OBJECT_HANDLE,
-    kind: CK_KEY_TYPE,
-    /// In bytes, where the type has several lengths.
-    length: Option<usize>,
-    encrypts: bool,
-    decrypts: bool,
 }
 
 impl Token {
     /// Finds the one token that the URI means. An error says in words why there is none.
+    ///
+    /// The PIN and the key are tried in a session that is then closed where sessions are scarce,
+    /// so that a process which looks, or waits for its turn, has none.
     pub(super) fn find(uri: &Uri, prompt: &PinPrompt<'_>) -> Result<Token, String> {
         let module = Arc::new(load(&uri.library)?);
         let (slot, info) = find_slot(&module, &uri.token)?;
         let in_words = |failure: Failure| refused(&failure);
-        let mut anchor = Channel::open(&module, slot).map_err(in_words)?;
-        let is_logged_in = has(info.flags, ck::CKF_LOGIN_REQUIRED);
-        if is_logged_in {
-            log_in(&mut anchor, &info, uri.pin_file.as_deref(), prompt)?;
+        let session_limit = match info.ulMaxSessionCount {
+            ck::CK_EFFECTIVELY_INFINITE | ck::CK_UNAVAILABLE_INFORMATION => None,
+            most => Some(most as usize),
+        };
+        let pin = if has(info.flags, ck::CKF_LOGIN_REQUIRED) {
+            Some(Pin::find(&info, &describe(&info), uri.pin_file.as_deref(), prompt)?)
+        } else {
+            None
+        };
+        let mut login = Login::new(&module, slot, pin, uri.object.clone());
+        let stay = login.try_out(&info, session_limit.is_some())?;
+        if session_limit == Some(1) {
+            return Err("the token's only session is in use by this engine itself, which has to \
+                        stay logged in; there is none to work in"
+                .to_owned());
         }
-        let held = uri.object.as_ref().map(|pattern| find_key(&mut anchor, pattern)).transpose()?;
         let mut able = able(&module, slot).map_err(in_words)?;
-        if let Some(held) = held {
+        if let Some(held) = stay.held {
             able.retain(|&(cipher, direction)| held.serves(cipher, direction));
             if able.is_empty() {
                 return Err("the key is for no cipher that both the token and Evener have, or \
@@ -65,51 +61,15 @@ impl Token {
                     .to_owned());
             }
         }
-        let info = module.token_info(slot).map_err(in_words)?;
-        let session_limit = match info.ulMaxSessionCount {
-            ck::CK_EFFECTIVELY_INFINITE | ck::CK_UNAVAILABLE_INFORMATION => None,
-            most => Some(most as usize),
-        };
-        let used = match info.ulSessionCount {
-            ck::CK_UNAVAILABLE_INFORMATION => 1,
-            used => used as usize,
-        };
-        let sessions = session_limit.map(|most| most.saturating_sub(used));
-        if sessions == Some(0) {
-            return Err(format!(
-                "all of the token's {} sessions are in use, one of them by this engine itself",
-                info.ulMaxSessionCount
-            ));
-        }
         let library = module.info().map_err(in_words)?;
         let library = trimmed(&library.libraryDescription);
         let detail = format!("{} ({library})", describe(&info));
-        Ok(Token {
-            module,
-            slot,
-            detail,
-            session_limit,
-            sessions,
-            is_logged_in,
-            held,
-            able,
-            _anchor: anchor,
-        })
+        Ok(Token { module, slot, detail, session_limit, login, able })
     }
 
     /// Whether the token does the cipher, with the held key if there is one.
     pub(super) fn performs(&self, cipher: Cipher, direction: Direction) -> bool {
         self.able.contains(&(cipher, direction))
-    }
-}
-
-impl HeldKey {
-    fn serves(&self, cipher: Cipher, direction: Direction) -> bool {
-        let allowed = match direction {
-            Direction::Encrypt => self.encrypts,
-            Direction::Decrypt => self.decrypts,
-        };
-        allowed && takes_key(cipher, self.kind, self.length)
     }
 }
 
@@ -196,75 +156,6 @@ fn slot_fits(module: &Module, slot: CK_SLOT_ID, pattern: &TokenPattern) -> bool 
     })
 }
 
-fn log_in(
-    anchor: &mut Channel,
-    info: &CK_TOKEN_INFO,
-    pin_file: Option<&Path>,
-    prompt: &PinPrompt<'_>,
-) -> Result<(), String> {
-    let flagged = |flag| has(info.flags, flag);
-    // Trying would count as one more wrong PIN with some tokens.
-    if flagged(ck::CKF_USER_PIN_LOCKED) {
-        return Err(refused(&Failure { function: "C_GetTokenInfo", code: ck::CKR_PIN_LOCKED }));
-    }
-    let pin =
-        if let Some(path) = pin_file {
-            Some(read_pin(path).map_err(|error| {
-                format!("the PIN file {} can't be read: {error}", path.display())
-            })?)
-        } else if flagged(ck::CKF_PROTECTED_AUTHENTICATION_PATH) {
-            None
-        } else {
-            Some(prompt(&describe(info)).ok_or(
-                "the token asks for a PIN; put it in a file and name that as pin-source=file:PATH",
-            )?)
-        };
-    match anchor.log_in(pin.as_ref().map(|pin| pin.as_slice())) {
-        Ok(()) => Ok(()),
-        Err(failure) if failure.code == ck::CKR_USER_ALREADY_LOGGED_IN => Ok(()),
-        Err(failure) => {
-            let last = failure.code == ck::CKR_PIN_INCORRECT && flagged(ck::CKF_USER_PIN_FINAL_TRY);
-            let warning = if last { "; that was the last try, it is locked now" } else { "" };
-            Err(format!("{}{warning}", refused(&failure)))
-        }
-    }
-}
-
-/// The first line of a file, without its end.
-fn read_pin(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
-    // Room from the start, so that growing leaves no copy behind.
-    let mut pin = Zeroizing::new(Vec::with_capacity(LONGEST_PIN + 2));
-    File::open(path)?.take(LONGEST_PIN as u64 + 2).read_to_end(&mut pin)?;
-    let end = pin.iter().position(|&byte| byte == b'\n').unwrap_or(pin.len());
-    pin.truncate(end);
-    if pin.last() == Some(&b'\r') {
-        pin.pop();
-    }
-    if pin.is_empty() || pin.len() > LONGEST_PIN {
-        return Err(io::Error::other("its first line is empty or too long to be a PIN"));
-    }
-    Ok(pin)
-}
-
-fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, String> {
-    let handles = anchor
-        .find_keys(pattern.label.as_deref(), pattern.id.as_deref())
-        .map_err(|failure| refused(&failure))?;
-    let handle = match handles.as_slice() {
-        [one] => *one,
-        [] => return Err("the token has no secret key of this name that it shows".to_owned()),
-        _ => return Err("several keys are meant; name one with object= and id=".to_owned()),
-    };
-    let kind = anchor.number(handle, ck::CKA_KEY_TYPE).ok_or("the token hides the key's type")?;
-    let length = anchor.number(handle, ck::CKA_VALUE_LEN).map(|length| length as usize);
-    if kind == ck::CKK_AES && length.is_none() {
-        return Err("the token hides the key's length".to_owned());
-    }
-    let encrypts = anchor.is_set(handle, ck::CKA_ENCRYPT);
-    let decrypts = anchor.is_set(handle, ck::CKA_DECRYPT);
-    Ok(HeldKey { handle, kind, length, encrypts, decrypts })
-}
-
 /// The ciphers of the token's mechanism list.
 fn able(module: &Module, slot: CK_SLOT_ID) -> Result<Vec<(Cipher, Direction)>, Failure> {
     let present = module.mechanisms(slot)?;
@@ -302,30 +193,5 @@ fn trimmed(field: &[u8]) -> String {
     String::from_utf8_lossy(field).trim_end_matches([' ', '\0']).to_owned()
 }
 
-/// In bytes. Tokens take much shorter ones.
-const LONGEST_PIN: usize = 1_024;
-
 /// p11-kit's module, which holds those that the system is configured with.
 const DEFAULT_LIBRARY: &str = "p11-kit-proxy.so";
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn a_pin_is_the_first_line_of_its_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("pin");
-        let read = |content: &[u8]| {
-            fs::write(&path, content).unwrap();
-            read_pin(&path).map(|pin| pin.to_vec()).ok()
-        };
-        assert_eq!(read(b"1234"), Some(b"1234".to_vec()));
-        assert_eq!(read(b"12 34\r\nnote\n"), Some(b"12 34".to_vec()));
-        assert_eq!(read(b"\n1234"), None);
-        assert_eq!(read(&[b'1'; LONGEST_PIN + 1]), None);
-        assert!(read_pin(directory.path()).is_err());
-    }
-}

@@ -8,6 +8,7 @@ use evener_core::{
 };
 use zeroize::{Zeroize, Zeroizing};
 
+use super::login::Stay;
 use super::mechanism::{PART_LENGTH, can_be_parted, mechanism};
 use super::probe::Token;
 use super::sys::{Channel, Failure, Mechanism, NewKey};
@@ -30,8 +31,10 @@ pub(super) struct Pkcs11Session {
     padded_part: Zeroizing<Vec<u8>>,
     /// Where GCM messages are decrypted to. Grows to the longest message.
     room: Zeroizing<Vec<u8>>,
-    /// Keeps the user logged in.
-    token: Arc<Token>,
+    /// Whether keys are made such that only a logged-in user may use them.
+    is_private: bool,
+    /// Keeps the user logged in. After the channel, which closes first.
+    stay: Arc<Stay>,
 }
 
 impl Pkcs11Session {
@@ -51,12 +54,13 @@ impl Pkcs11Session {
         if let Some(key) = key.filter(|key| key.len() != expected) {
             return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
         }
-        if token.held.is_some() && key.is_some() {
+        if token.login.names_key() && key.is_some() {
             return Err(EngineError::HoldsKey { engine: engine.to_owned() });
         }
-        let channel = Channel::open(&token.module, token.slot).map_err(|failure| {
-            EngineError::Unavailable { engine: engine.to_owned(), reason: refused(&failure) }
-        })?;
+        let unavailable = |reason| EngineError::Unavailable { engine: engine.to_owned(), reason };
+        let stay = token.login.stay().map_err(unavailable)?;
+        let channel = Channel::open(&token.module, token.slot)
+            .map_err(|failure| unavailable(refused(&failure)))?;
         let mut session = Pkcs11Session {
             engine: engine.to_owned(),
             cipher,
@@ -65,11 +69,12 @@ impl Pkcs11Session {
             key_type,
             session_key: None,
             loaded: LoadedKey::none(),
-            object: token.held.map(|held| held.handle),
+            object: stay.held.map(|held| held.handle),
             channel,
             padded_part: Zeroizing::new(vec![0; PART_LENGTH]),
             room: Zeroizing::default(),
-            token: Arc::clone(token),
+            is_private: token.login.is_private(),
+            stay,
         };
         if let Some(key) = key {
             session.load(key.bytes())?;
@@ -96,7 +101,7 @@ impl Pkcs11Session {
 
     /// The object of the job's key, made if the last job had another.
     fn key_object(&mut self, job: &Job<'_>) -> Result<CK_OBJECT_HANDLE, EngineError> {
-        if let Some(held) = self.token.held {
+        if let Some(held) = self.stay.held {
             return match job.key {
                 None => Ok(held.handle),
                 Some(_) => Err(EngineError::HoldsKey { engine: self.engine.clone() }),
@@ -121,7 +126,7 @@ impl Pkcs11Session {
             set_odd_parity(bytes);
         }
         let key_type = self.key_type;
-        let new = NewKey { kind: key_type, bytes, is_private: self.token.is_logged_in };
+        let new = NewKey { kind: key_type, bytes, is_private: self.is_private };
         let object = self.channel.create_key(&new).map_err(|failure| self.failed(&failure))?;
         self.loaded.set(key);
         self.object = Some(object);
@@ -131,7 +136,7 @@ impl Pkcs11Session {
     /// Destroys the object of the last key, unless it is the token's own.
     fn unload(&mut self) {
         self.loaded.clear();
-        if let Some(object) = self.object.take().filter(|_| self.token.held.is_none()) {
+        if let Some(object) = self.object.take().filter(|_| self.stay.held.is_none()) {
             // What can't be destroyed any more goes with the session.
             let _ = self.channel.destroy(object);
         }

@@ -196,6 +196,23 @@ fn the_session_limit_is_kept_and_said() {
 }
 
 #[test]
+fn who_only_looks_at_a_scarce_token_keeps_no_session() {
+    let settings = [("EVENER_SHIM_SESSIONS", "2")];
+    with_token("who_only_looks_at_a_scarce_token_keeps_no_session", &settings, |home| {
+        home.import_key("archive", "0102", &[5; 16]);
+        let Some(uri) = home.shim("token=evener;object=archive") else { return };
+        // Both are found while neither works; then they work in turns, each logged in anew.
+        let engines = [engine(&uri), engine(&uri)];
+        for engine in engines.iter().chain(&engines) {
+            let offer = engine.offer(Cipher::Aes128Gcm, Direction::Encrypt).unwrap();
+            assert_eq!((offer.depth, offer.holders), (1, Some(1)));
+            let mut session = open(&**engine, None).unwrap();
+            assert_eq!(encrypt(&mut *session, None).unwrap(), expected(&key(5)));
+        }
+    });
+}
+
+#[test]
 fn a_token_with_no_session_to_spare_is_refused() {
     let settings = [("EVENER_SHIM_SESSIONS", "1")];
     with_token("a_token_with_no_session_to_spare_is_refused", &settings, |home| {
