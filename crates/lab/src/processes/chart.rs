@@ -10,7 +10,8 @@ pub(super) fn page(report: &ProcessesReport) -> String {
     let mut page = String::from(
         "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
          <title>Evener: many processes</title>\n\
-         <style>body{font-family:sans-serif;margin:2em}pre{font-size:12px}</style>\n\
+         <style>body{font-family:sans-serif;margin:2em}pre{font-size:12px}\
+         p{max-width:50em}</style>\n\
          <h1>Many processes that want one engine</h1>\n",
     );
     let mut engines: Vec<&str> = report.rows.iter().map(|row| row.engine.as_str()).collect();
@@ -19,7 +20,10 @@ pub(super) fn page(report: &ProcessesReport) -> String {
         let rows: Vec<&Row> = report.rows.iter().filter(|row| row.engine == engine).collect();
         page.push_str(&figure(engine, &rows));
     }
-    // Writing to a string does not fail.
+    for verdict in &report.verdicts {
+        // Writing to a string does not fail.
+        let _ = writeln!(page, "<p>{}</p>", escape(verdict));
+    }
     let _ = write!(page, "<pre>{}</pre>\n</html>\n", escape(&report.to_string()));
     page
 }
@@ -115,23 +119,50 @@ const BOTTOM: f64 = 320.0;
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
-    #[test]
-    fn every_discipline_has_its_line() {
+    fn rows() -> Vec<Row> {
         let row = |discipline, processes| Row {
             engine: "<engine>".into(),
             discipline,
-            permits: 2,
             processes,
             mb_per_s: 100.0,
-            mb_per_s_deviation: 0.0,
             context_switches: 3.0,
             wait_ms_p50: 0.0,
             wait_ms_p99: 0.0,
             jain: 1.0,
+            deviation: 0.0,
         };
-        let rows = ["none", "fifo"].map(|name| [row(name, 1), row(name, 8)]).concat();
+        ["none", "fifo"].map(|name| [row(name, 1), row(name, 8)]).concat()
+    }
+
+    #[test]
+    fn the_page_is_whole_and_has_figures_and_words() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: crate::processes::ProcessesOptions,
+        }
+        let mut report = ProcessesReport::new(&Line::parse_from(["processes"]).options);
+        let permits = crate::processes::Permits { engine: "<engine>".into(), permits: 2 };
+        report.add(permits, rows());
+        let page = page(&report);
+        for tag in ["html", "title", "style", "h1", "svg", "text", "p", "pre", "title"] {
+            let opened = page.matches(&format!("<{tag}>")).count()
+                + page.matches(&format!("<{tag} ")).count();
+            assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
+            assert!(opened > 0, "{tag}");
+        }
+        assert!(page.contains("<p>&lt;engine&gt;: fifo makes no difference at 1 and 8"), "{page}");
+        // It loads nothing.
+        assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="));
+    }
+
+    #[test]
+    fn every_discipline_has_its_line() {
+        let rows = rows();
         let rows: Vec<&Row> = rows.iter().collect();
         let svg = figure("<engine>", &rows);
         assert_eq!(svg.matches("<polyline").count(), 2);

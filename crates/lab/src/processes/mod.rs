@@ -13,10 +13,11 @@ mod options;
 mod report;
 mod run;
 mod sys;
+mod verdict;
 mod worker;
 
 pub use command::Command;
 pub use error::ProcessesError;
 pub use options::ProcessesOptions;
-pub use report::{ProcessesReport, Row, Skipped};
+pub use report::{Permits, ProcessesReport, Row, Skipped};
 pub use run::run;

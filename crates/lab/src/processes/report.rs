@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_gate::Discipline;
 use serde::Serialize;
 
-use super::{ProcessesOptions, chart};
+use super::{ProcessesOptions, chart, verdict};
 
 /// What the benchmark found. Its JSON is the document that `--json` prints, its
 /// [`Display`](fmt::Display) a table.
@@ -23,8 +23,12 @@ pub struct ProcessesReport {
     pub length: usize,
     /// How many runs were averaged.
     pub rounds: usize,
+    /// How many processes `fifo` admitted at once, for each engine.
+    pub permits: Vec<Permits>,
     /// The figures.
     pub rows: Vec<Row>,
+    /// What the figures say about the gate: where it helps and where it does not.
+    pub verdicts: Vec<String>,
     /// Which engines took no part, and why.
     pub skipped: Vec<Skipped>,
 }
@@ -37,24 +41,34 @@ pub struct Row {
     pub engine: String,
     /// `none`, `lists` or `fifo`.
     pub discipline: &'static str,
-    /// How many `fifo` admitted at once.
-    pub permits: usize,
     /// How many processes.
     pub processes: usize,
     /// All processes' bytes over the time from the first fork to the end of the last process,
     /// in millions of bytes a second.
     pub mb_per_s: f64,
-    /// The standard deviation of that over the rounds.
-    pub mb_per_s_deviation: f64,
     /// Of all processes together, voluntary and not.
     pub context_switches: f64,
     /// The time at the gate, in milliseconds: the median over all processes.
     pub wait_ms_p50: f64,
     /// And the 99th percentile.
     pub wait_ms_p99: f64,
-    /// Jain's index of the rate (bytes over time) at which each process was served from its
-    /// admission to its end: 1 when all were served alike.
+    /// Jain's index over the processes of the rate at which each was served: its bytes over the
+    /// time from its admission (with `none`: from when it would have come to the gate) until
+    /// its last message was done. 1 when all were served alike.
     pub jain: f64,
+    /// The standard deviation of the throughput over the rounds, for the table.
+    #[serde(skip)]
+    pub deviation: f64,
+}
+
+/// How many processes `fifo` admitted at once.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Permits {
+    /// The engine's name.
+    pub engine: String,
+    /// How many.
+    pub permits: usize,
 }
 
 /// An engine that took no part.
@@ -93,9 +107,18 @@ impl ProcessesReport {
             messages: options.messages,
             length: options.length,
             rounds: options.rounds,
+            permits: Vec::new(),
             rows: Vec::new(),
+            verdicts: Vec::new(),
             skipped: Vec::new(),
         }
+    }
+
+    /// Adds an engine's figures.
+    pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>) {
+        self.permits.push(permits);
+        self.rows.extend(rows);
+        self.verdicts = verdict::verdicts(&self.rows);
     }
 
     /// The report as an HTML page with a chart for each engine, which needs nothing else.
@@ -108,7 +131,6 @@ impl Row {
     pub(super) fn of(
         engine: &str,
         discipline: Discipline,
-        permits: usize,
         processes: usize,
         measurements: &[Measurement],
     ) -> Row {
@@ -130,14 +152,13 @@ impl Row {
         Row {
             engine: engine.to_owned(),
             discipline: discipline.name(),
-            permits,
             processes,
             mb_per_s,
-            mb_per_s_deviation: mean(&squares).sqrt(),
             context_switches: mean(&switches),
             wait_ms_p50: 1e3 * percentile(&waits, 50),
             wait_ms_p99: 1e3 * percentile(&waits, 99),
             jain: mean(&fairness),
+            deviation: mean(&squares).sqrt(),
         }
     }
 }
@@ -171,12 +192,15 @@ impl fmt::Display for ProcessesReport {
                 row.discipline,
                 row.processes,
                 row.mb_per_s,
-                row.mb_per_s_deviation,
+                row.deviation,
                 row.context_switches,
                 row.wait_ms_p50,
                 row.wait_ms_p99,
                 row.jain
             )?;
+        }
+        for verdict in &self.verdicts {
+            writeln!(f, "{verdict}")?;
         }
         for Skipped { engine, why } in &self.skipped {
             writeln!(f, "skipped: {engine}: {why}")?;
@@ -227,10 +251,26 @@ mod tests {
             waited: vec![0.001, 0.003],
             worked: vec![0.5, 0.5],
         };
-        let row = Row::of("openssl", Discipline::Fifo, 2, 2, &[run(1), run(2)]);
-        assert_eq!((row.mb_per_s, row.mb_per_s_deviation), (1.5, 0.5));
+        let row = Row::of("openssl", Discipline::Fifo, 2, &[run(1), run(2)]);
+        assert_eq!((row.mb_per_s, row.deviation), (1.5, 0.5));
         assert_eq!((row.context_switches, row.jain), (1.5, 1.0));
         assert_eq!((row.wait_ms_p50, row.wait_ms_p99), (1.0, 3.0));
         assert_eq!(percentile(&[], 50), 0.0);
+        // What programs read has these fields and no others.
+        let row = serde_json::to_value(&row).unwrap();
+        let mut fields: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+        fields.sort_unstable();
+        let mut expected = [
+            "engine",
+            "discipline",
+            "processes",
+            "mb_per_s",
+            "context_switches",
+            "wait_ms_p50",
+            "wait_ms_p99",
+            "jain",
+        ];
+        expected.sort_unstable();
+        assert_eq!(fields, expected);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use evener_core::{Direction, EngineError};
 use evener_gate::{Discipline, GateOptions};
 
-use super::report::{Measurement, ProcessesReport, Row, Skipped};
+use super::report::{Measurement, Permits, ProcessesReport, Row, Skipped};
 use super::sys::{self, SharedWords};
 use super::worker::Work;
 use super::{ProcessesError, ProcessesOptions};
@@ -32,6 +32,7 @@ pub fn run(
             }
         };
         let permits = options.permits.unwrap_or(depth).clamp(1, GateOptions::MAX_PERMITS);
+        let mut rows = Vec::new();
         for &processes in &options.processes {
             let mut found = vec![Vec::new(); options.disciplines.len()];
             for round in 0..options.rounds {
@@ -45,9 +46,10 @@ pub fn run(
                 }
             }
             for (&discipline, measurements) in options.disciplines.iter().zip(&found) {
-                report.rows.push(Row::of(engine, discipline, permits, processes, measurements));
+                rows.push(Row::of(engine, discipline, processes, measurements));
             }
         }
+        report.add(Permits { engine: engine.clone(), permits }, rows);
     }
     Ok(report)
 }
