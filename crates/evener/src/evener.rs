@@ -13,7 +13,7 @@ use evener_files::{
 };
 
 use evener_gate::{Discipline, Scope, Wait};
-use evener_pipeline::{HearOfWait, Turns, Waiting, Watch, gated, guard};
+use evener_pipeline::{HearOfWait, Patience, Turns, Watch, gated, guard};
 
 use crate::seats::seats;
 
@@ -241,8 +241,8 @@ impl Evener {
         let engines: Vec<_> =
             self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;
         let (recall, tell) = (self.options.control.recall().clone(), self.on_wait.clone());
-        let waiting = Waiting { recall, tell };
-        let engines = gated(&engines, cipher, direction, &self.turns, &waiting)?;
+        let patience = Patience { recall, tell };
+        let engines = gated(&engines, cipher, direction, &self.turns, &patience)?;
         let seats = seats(&engines, cipher, direction, self.jobs);
         Ok(Options { seats, ..self.options.clone() })
     }

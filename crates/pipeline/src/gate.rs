@@ -38,7 +38,7 @@ pub type HearOfWait = dyn Fn(&Wait) + Send + Sync;
 
 /// What a process does besides sleeping while it waits for its turn.
 #[derive(Clone, Default)]
-pub struct Waiting {
+pub struct Patience {
     /// Calls it away: opening the session then fails with [`EngineError::Interrupted`].
     pub recall: Recall,
     /// Hears of a wait, from the thread that waits, after 1 s, 2 s, 4 s and so on.
@@ -57,7 +57,7 @@ pub fn gated(
     cipher: Cipher,
     direction: Direction,
     turns: &Turns,
-    waiting: &Waiting,
+    patience: &Patience,
 ) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     if turns.discipline == Discipline::None {
         return Ok(engines.to_vec());
@@ -80,7 +80,7 @@ pub fn gated(
     let gates = names.into_iter().map(|(name, permits)| open(name, permits, turns));
     let admission = Arc::new(Admission {
         gates: gates.collect::<Result<_, _>>()?,
-        waiting: waiting.clone(),
+        patience: patience.clone(),
         pass: Mutex::default(),
     });
     let gate = |(engine, limit): (&Arc<dyn Engine>, &Option<usize>)| match limit {
@@ -126,7 +126,7 @@ fn unavailable(engine: &str) -> impl Fn(GateError) -> EngineError {
 struct Admission {
     /// In the order of the engines' names.
     gates: Vec<Gate>,
-    waiting: Waiting,
+    patience: Patience,
     /// What the open sessions share.
     pass: Mutex<Weak<Pass>>,
 }
@@ -151,7 +151,7 @@ impl Admission {
     }
 
     fn pass(&self, gate: &Gate) -> Result<Permit, EngineError> {
-        let Waiting { recall, tell } = &self.waiting;
+        let Patience { recall, tell } = &self.patience;
         let mut tell = |wait: &Wait| tell.iter().for_each(|tell| tell(wait));
         let failed = unavailable(&gate.options().engine);
         let permit = gate.enter_unless(recall, &mut tell).map_err(failed)?;
@@ -255,10 +255,10 @@ mod tests {
         Arc::new(Limited { description, open: Arc::default(), seen: Mutex::default() })
     }
 
-    fn behind_gate(engine: &Arc<Limited>, turns: &Turns, waiting: &Waiting) -> Arc<dyn Engine> {
+    fn behind_gate(engine: &Arc<Limited>, turns: &Turns, patience: &Patience) -> Arc<dyn Engine> {
         let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
         let mut gated =
-            gated(&[engine], Cipher::Aes256Gcm, Direction::Encrypt, turns, waiting).unwrap();
+            gated(&[engine], Cipher::Aes256Gcm, Direction::Encrypt, turns, patience).unwrap();
         gated.pop().unwrap()
     }
 
@@ -272,8 +272,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let turns = Turns { directory: Some(directory.path().to_owned()), ..Turns::default() };
         let engine = limited();
-        let waiting = Waiting::default();
-        let behind = || behind_gate(&engine, &turns, &waiting);
+        let patience = Patience::default();
+        let behind = || behind_gate(&engine, &turns, &patience);
         let (first, second) = (behind(), behind());
         let sessions = [open(&first), open(&first)];
         thread::scope(|scope| {
@@ -300,16 +300,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let turns = Turns { directory: Some(directory.path().to_owned()), ..Turns::default() };
         let engine = limited();
-        let waiting = Waiting::default();
-        let first = behind_gate(&engine, &turns, &Waiting::default());
-        let second = behind_gate(&engine, &turns, &waiting);
+        let patience = Patience::default();
+        let first = behind_gate(&engine, &turns, &Patience::default());
+        let second = behind_gate(&engine, &turns, &patience);
         let session = open(&first);
         let request =
             SessionRequest { cipher: Cipher::Aes256Gcm, direction: Direction::Encrypt, key: None };
         thread::scope(|scope| {
             // Two threads wait: one at the gate, the other for the first.
             let waiters = [(); 2].map(|()| scope.spawn(|| second.open(&request).err()));
-            waiting.recall.call();
+            patience.recall.call();
             for waiter in waiters {
                 let error = waiter.join().unwrap();
                 assert!(matches!(error, Some(EngineError::Interrupted { .. })), "{error:?}");
@@ -325,9 +325,9 @@ mod tests {
         let turns = Turns { discipline: Discipline::None, ..Turns::default() };
         let engine: Arc<dyn Engine> = limited();
         let engines = [engine];
-        let waiting = Waiting::default();
+        let patience = Patience::default();
         let (cipher, direction) = (Cipher::Aes256Gcm, Direction::Encrypt);
-        let gated = gated(&engines, cipher, direction, &turns, &waiting).unwrap();
+        let gated = gated(&engines, cipher, direction, &turns, &patience).unwrap();
         assert!(Arc::ptr_eq(&gated[0], &engines[0]));
     }
 

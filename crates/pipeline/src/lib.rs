@@ -29,7 +29,7 @@ mod worker;
 
 pub use batch::emptied;
 pub use evener_gate::Recall;
-pub use gate::{HearOfWait, Turns, Waiting, gated};
+pub use gate::{HearOfWait, Patience, Turns, gated};
 pub use guard::{Watch, guard};
 pub use load::{Load, SizeClass};
 pub use parallel::Pool;
