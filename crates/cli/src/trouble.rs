@@ -9,6 +9,7 @@ use evener::gate::GateError;
 use evener::keys::KeyError;
 use evener::{EngineError, Failure, FileError, MalformedGlob};
 use evener_lab::LabError;
+use evener_lab::measure::MeasureError;
 use evener_lab::processes::ProcessesError;
 use evener_lab::speed::SpeedError;
 use signal_hook::consts::SIGPIPE;
@@ -57,6 +58,8 @@ pub(crate) enum Trouble {
     Processes(#[from] ProcessesError),
     #[error(transparent)]
     Speed(#[from] SpeedError),
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
     #[error(transparent)]
     Gate(#[from] GateError),
     #[error("can't handle signals: {0}")]

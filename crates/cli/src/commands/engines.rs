@@ -6,6 +6,7 @@ use clap::Args;
 use evener::engines::self_test::{self, SelfTest};
 use evener::engines::{Probed, probe_all};
 use evener::{Engine, Kind};
+use evener_lab::measure::Command as Measuring;
 use serde::Serialize;
 
 use crate::run::print_json;
@@ -16,15 +17,24 @@ use crate::trouble::{Ending, Trouble};
 /// For every engine: how many workers it likes (depth), how many messages it likes at once
 /// (batch), its ciphers, and whether it computes what it should. Engines that are not there are
 /// listed with the reason.
+///
+/// With --measure, what a job of each size costs each engine: how long a worker takes for it and
+/// how long that keeps a core busy, with one worker and with as many as the engine likes.
 #[derive(Args)]
 pub(crate) struct Engines {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten, next_help_heading = "Measuring")]
+    measuring: Measuring,
 }
 
 impl Engines {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+        if self.measuring.is_wanted() {
+            self.measuring.run()?;
+            return Ok(Ending::Done);
+        }
         let engines: Vec<_> = probe_all().iter().map(Found::from).collect();
         if self.json {
             #[derive(Serialize)]

@@ -4,7 +4,14 @@
 //! says how long a worker takes for a job, and how much of that its core is busy: for an
 //! engine of the kind `cpu` all of it, for a module what the system calls and copies cost.
 
+mod chart;
+mod command;
+mod error;
 mod point;
+mod table;
+
+pub use command::Command;
+pub use error::MeasureError;
 
 use std::time::Duration;
 

@@ -1,0 +1,36 @@
+//! A profile for people.
+
+use std::fmt::Write;
+
+use evener_core::{EngineProfile, Point, Profile};
+
+/// For every engine and number of workers, the costs by size.
+pub(super) fn table(profile: &Profile) -> String {
+    let mut table = String::new();
+    // Writing to a string does not fail.
+    let Profile { machine, cipher, direction, .. } = profile;
+    let _ = writeln!(table, "{machine}: {direction} {cipher}, microseconds a job\n");
+    let _ = writeln!(
+        table,
+        "{:<32} {:>7} {:>9} {:>12} {:>12}",
+        "engine", "workers", "bytes", "wall", "cpu"
+    );
+    for engine in &profile.engines {
+        for (workers, points) in lines(engine) {
+            for Point { bytes, wall_us, cpu_us } in points {
+                let name = &engine.name;
+                let _ = writeln!(
+                    table,
+                    "{name:<32} {workers:>7} {bytes:>9} {wall_us:>12.3} {cpu_us:>12.3}"
+                );
+            }
+        }
+    }
+    table
+}
+
+/// What was measured of an engine, by the number of workers.
+pub(super) fn lines(engine: &EngineProfile) -> impl Iterator<Item = (usize, &[Point])> {
+    let both = [(1, &engine.points[..]), (engine.depth, &engine.points_at_depth[..])];
+    both.into_iter().filter(|(_, points)| !points.is_empty())
+}
