@@ -8,7 +8,7 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Offer, Outcome, Session,
     SessionRequest,
 };
-use evener_pipeline::{Queue, Returned, Watch, Work, Worker, guard, run};
+use evener_pipeline::{PolicyName, Queue, Returned, RunOptions, Watch, Work, Worker, guard, run};
 
 use crate::{TRIALS, with_each_device};
 
@@ -69,7 +69,8 @@ fn nothing_is_lost(reasons: &[&str]) {
         Arc::new(Waiting { inner: openssl.clone(), alarm: alarm.clone() }),
     ];
     let messages = Messages::default();
-    let statistics = run(&seats, 8, &messages, |queue| {
+    let options = RunOptions::new(PolicyName::Pull, Cipher::Aes128Cbc, Direction::Encrypt, 8);
+    let statistics = run(&seats, &options, &messages, |queue| {
         for task in 0..MESSAGES {
             queue.push(task as u8).unwrap();
         }
