@@ -1,21 +1,21 @@
 //! CBC encryption (NIST SP 800-38A, section 6.2) of many messages side by side.
 //!
 //! A block of a message needs the one before it, so a message alone leaves most of a core's
-//! AES units idle. Here every lane of several registers holds another message. All lanes
-//! advance together until the first of them is done; it gets the next message at once, so
-//! that none waits for the longest. When no message is left, an idle lane shadows a live one:
-//! it computes and writes the same bytes once more, which keeps the kernel free of cases.
+//! AES units idle. Here every lane of several registers holds another message: they are a
+//! *row*, which starts and advances together. A lane whose message is done goes on with zeros
+//! until the row is done, which costs nothing but its turn; so messages are put into rows by
+//! their length, and a row is about as long as its shortest message. (To give a lane the next
+//! message at once looks thriftier, but all lanes would stop for it: with mixed lengths that
+//! is at almost every block.)
 
-use evener_core::{Cipher, Direction, Job, Key, Outcome, Padding, padding};
+use evener_core::{Cipher, Job, Key, Outcome, Padding};
 use zeroize::Zeroize;
 
 use super::cbc_lanes::{GROUPS, Keys, MAX_LANES, Places, Shared, encrypt_lanes};
-use super::jobs::{admit, is_large};
+use super::jobs::is_large;
+use super::rows::Plan;
 use super::schedule::{RoundKeys, SharedKeys};
 use super::vector::{BLOCK, Block, LINE_BLOCKS, MAX_BLOCKS, Vector};
-
-/// Round keys of every lane, for messages that bring their own keys.
-pub(super) type LaneKeys = RoundKeys<MAX_LANES>;
 
 /// What CBC encryption needs besides the jobs.
 pub(super) struct Work<'a> {
@@ -24,8 +24,21 @@ pub(super) struct Work<'a> {
     pub(super) key: Option<&'a Key>,
     /// The same, expanded.
     pub(super) shared: Option<&'a SharedKeys>,
-    /// Room for the keys of jobs that bring their own.
-    pub(super) own: &'a mut LaneKeys,
+    pub(super) room: &'a mut Room,
+}
+
+/// What is kept from batch to batch so that none has to allocate or clear it.
+pub(super) struct Room {
+    /// Round keys of every lane, for messages that bring their own keys.
+    own: RoundKeys<MAX_LANES>,
+    plan: Plan,
+    idle: IdleOutput,
+}
+
+impl Room {
+    pub(super) fn new() -> Room {
+        Room { own: RoundKeys::new(), plan: Plan::new(), idle: IdleOutput([0; IDLE_LENGTH]) }
+    }
 }
 
 /// Encrypts every pending job that it can, and sets its outcome. What is still pending
@@ -40,25 +53,39 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
     batch: &mut [Job<'_>],
 ) {
     let stream = is_large(batch);
+    let Room { own, plan, idle } = &mut *work.room;
+    let lanes = GROUPS * V::BLOCKS;
     let mut rest = batch;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise; a plan has only jobs whose shape is sound, in rows of at
+    // most as many as there are lanes.
     unsafe {
-        if let Some(keys) = work.shared {
-            let shared = Shared::load::<ROUNDS>(keys);
-            rest = uniform::<V, ROUNDS>(&shared, rest);
-            if !rest.is_empty() {
-                let mut source = OneKey(shared);
-                rest = refilled::<V, _, ROUNDS>(&mut source, work.cipher, stream, rest);
+        let shared = work.shared.map(|keys| Shared::<V>::load::<ROUNDS>(keys));
+        loop {
+            if let Some(keys) = &shared {
+                rest = uniform::<V, ROUNDS>(keys, rest);
             }
-        }
-        if !rest.is_empty() {
-            let mut source = OwnKeys::<WORDS> {
-                session: work.key,
-                lanes: work.own,
-                fresh: [(0, None); MAX_LANES],
-                count: 0,
-            };
-            refilled::<V, _, ROUNDS>(&mut source, work.cipher, stream, rest);
+            if rest.is_empty() {
+                break;
+            }
+            let window;
+            (window, rest) = rest.split_at_mut(rest.len().min(Plan::LONGEST));
+            plan.make(window, work.cipher, shared.is_some());
+            if let Some(keys) = &shared {
+                for places in plan.with_session_key().chunks(lanes) {
+                    let mut row = Row::<V>::new(window, places, idle);
+                    row.encrypt::<_, ROUNDS>(keys, stream, idle);
+                }
+            }
+            for places in plan.with_own_keys().chunks(lanes) {
+                let mut keys = [&[][..]; MAX_LANES];
+                for (lane, &place) in places.iter().enumerate() {
+                    let key = window[usize::from(place)].key.or(work.key);
+                    keys[lane] = key.map_or(&[], Key::bytes);
+                }
+                own.expand::<V, WORDS>(&keys[..places.len()]);
+                let mut row = Row::<V>::new(window, places, idle);
+                row.encrypt::<_, ROUNDS>(own, stream, idle);
+            }
         }
         if stream {
             V::finish_streaming();
@@ -66,9 +93,9 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
     }
 }
 
-/// Encrypts jobs from the front of the batch as long as a vector's worth of them is short, of
-/// one length and without a special wish, and returns the others. Their work is so small that
-/// the bookkeeping of [`refilled`] would double it.
+/// Encrypts jobs from the front of the batch as long as a row of them is short, of one length
+/// and without a special wish, and returns the others. Their work is so small that to plan it
+/// would double it.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
@@ -80,335 +107,212 @@ unsafe fn uniform<'j, 'a, V: Vector, const ROUNDS: usize>(
     const LONGEST: usize = 512;
     let lanes = GROUPS * V::BLOCKS;
     let mut places = Places::new();
-    let mut iv = [std::ptr::null(); MAX_LANES];
-    while batch.len() >= lanes {
-        let length = batch[0].input.len();
-        if !length.is_multiple_of(BLOCK) || !(BLOCK..=LONGEST).contains(&length) {
-            return batch;
-        }
-        for (lane, job) in batch[..lanes].iter_mut().enumerate() {
-            let like_the_others = job.outcome == Outcome::Pending
-                && job.input.len() == length
-                && job.output.len() >= length
-                && job.iv.bytes().len() == BLOCK
-                && job.padding == Padding::None
-                && job.key.is_none()
-                && job.aad.is_empty();
-            if !like_the_others {
+    // SAFETY: every input and output has `length` bytes, every IV a block.
+    unsafe {
+        let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
+        while batch.len() >= lanes {
+            let length = batch[0].input.len();
+            if !length.is_multiple_of(BLOCK) || !(BLOCK..=LONGEST).contains(&length) {
                 return batch;
             }
-            iv[lane] = job.iv.bytes().as_ptr();
-            places.input[lane] = job.input.as_ptr();
-            places.output[lane] = job.output.as_mut_ptr();
-        }
-        // SAFETY: every input and output has `length` bytes, every IV a block.
-        unsafe {
-            let mut chain = [V::gather(&iv, 0); GROUPS];
-            for group in 1..GROUPS {
-                chain[group] = V::gather(&iv[group * V::BLOCKS..], 0);
+            for (group, jobs) in batch[..lanes].chunks_exact_mut(V::BLOCKS).enumerate() {
+                let mut iv = [std::ptr::null(); MAX_BLOCKS];
+                for (index, job) in jobs.iter_mut().enumerate() {
+                    let like_the_others = job.outcome == Outcome::Pending
+                        && job.input.len() == length
+                        && job.output.len() >= length
+                        && job.iv.bytes().len() == BLOCK
+                        && job.padding == Padding::None
+                        && job.key.is_none()
+                        && job.aad.is_empty();
+                    if !like_the_others {
+                        return batch;
+                    }
+                    iv[index] = job.iv.bytes().as_ptr();
+                    places.input[group * V::BLOCKS + index] = job.input.as_ptr();
+                    places.output[group * V::BLOCKS + index] = job.output.as_mut_ptr();
+                }
+                chain[group] = V::gather(&iv, 0);
             }
             encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, &places, length / BLOCK, 0);
+            let (done, others) = batch.split_at_mut(lanes);
+            for job in done {
+                job.outcome = Outcome::Done { written: length };
+            }
+            batch = others;
         }
-        let (done, others) = batch.split_at_mut(lanes);
-        for job in done {
-            job.outcome = Outcome::Done { written: length };
-        }
-        batch = others;
     }
     batch
 }
 
-/// Encrypts jobs from the front of the batch, up to the first with a key that the source does
-/// not take, and returns the others.
-///
-/// # Safety
-/// The CPU has the instructions of `V`.
-#[inline(always)]
-unsafe fn refilled<'j, 'a, V: Vector, S: KeySource<'a, V>, const ROUNDS: usize>(
-    source: &mut S,
-    cipher: Cipher,
-    stream: bool,
-    batch: &'j mut [Job<'a>],
-) -> &'j mut [Job<'a>] {
-    let count = GROUPS * V::BLOCKS;
-    let mut lanes = Lanes::idle();
-    let mut next = 0;
-    let mut fresh = u32::MAX >> (MAX_LANES - count);
-    // SAFETY: `Lanes` holds places within jobs that are borrowed until the end.
-    unsafe {
-        loop {
-            while fresh != 0 {
-                let lane = fresh.trailing_zeros() as usize;
-                fresh &= fresh - 1;
-                lanes.live &= !(1 << lane);
-                while let Some(job) = batch.get_mut(next) {
-                    if !S::OWN && job.key.is_some() {
-                        break;
-                    }
-                    next += 1;
-                    if source.has_key(job) && lanes.take(lane, cipher, job) {
-                        source.assign(lane, job);
-                        break;
-                    }
-                }
-            }
-            if lanes.live == 0 {
-                break;
-            }
-            source.expand();
-            lanes.shadow(source, count);
-            let (shortest, longest) = lanes.extremes(count);
-            lanes.places.stream = stream && lanes.are_aligned(count);
-            let mut chain = [V::load(lanes.chain.as_ptr().cast()); GROUPS];
-            for group in 1..GROUPS {
-                chain[group] = V::load(lanes.chain[group * V::BLOCKS..].as_ptr().cast());
-            }
-            encrypt_lanes::<V, _, ROUNDS>(
-                source.keys(),
-                &mut chain,
-                &lanes.places,
-                shortest,
-                longest,
-            );
-            for group in 0..GROUPS {
-                chain[group].store(lanes.chain[group * V::BLOCKS..].as_mut_ptr().cast());
-            }
-            fresh = lanes.advance(count, shortest);
-        }
-    }
-    lanes.wipe();
-    &mut batch[next..]
+/// Messages that are encrypted together, one a lane.
+#[repr(C, align(64))]
+struct Row<V> {
+    /// The padded last blocks, for when the whole ones are done.
+    tails: [Block; MAX_LANES],
+    places: Places,
+    /// The last ciphertext blocks, or the IVs.
+    chain: [V; GROUPS],
+    /// The block of the row at which something has to be done about the lane.
+    until: [usize; MAX_LANES],
+    /// Lanes that have yet to do their tail: one bit each.
+    padded: u32,
+    /// Lanes without a message, or whose message is done.
+    idle: u32,
+    /// The last lane's last block, as far as is known: one too many without padding.
+    longest: usize,
 }
 
-/// Where a lane's round keys come from.
-trait KeySource<'a, V> {
-    /// Whether jobs may bring their own.
-    const OWN: bool;
-    type Keys: Keys<V>;
+impl<V: Vector> Row<V> {
+    /// Every lane's bit.
+    const ALL: u32 = u32::MAX >> (MAX_LANES - GROUPS * V::BLOCKS);
 
-    /// Whether there is a key for the job.
-    fn has_key(&self, job: &Job<'a>) -> bool;
-
-    /// Notes a lane's new job.
-    fn assign(&mut self, lane: usize, job: &Job<'a>);
-
-    /// Prepares the keys of the jobs noted.
+    /// Puts jobs of a window into lanes.
     ///
     /// # Safety
-    /// The CPU has the instructions of `V`.
-    unsafe fn expand(&mut self);
-
-    /// Gives one lane the keys of another.
-    fn copy(&mut self, from: usize, to: usize);
-
-    fn keys(&self) -> &Self::Keys;
-}
-
-/// The session's key for every lane.
-struct OneKey<V>(Shared<V>);
-
-impl<'a, V: Vector> KeySource<'a, V> for OneKey<V> {
-    const OWN: bool = false;
-    type Keys = Shared<V>;
-
+    /// The CPU has the instructions of `V`. There are at most as many places as lanes, and
+    /// at them jobs of sound shape.
     #[inline(always)]
-    fn has_key(&self, _job: &Job<'a>) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn assign(&mut self, _lane: usize, _job: &Job<'a>) {}
-
-    #[inline(always)]
-    unsafe fn expand(&mut self) {}
-
-    #[inline(always)]
-    fn copy(&mut self, _from: usize, _to: usize) {}
-
-    #[inline(always)]
-    fn keys(&self) -> &Shared<V> {
-        &self.0
-    }
-}
-
-/// A key for each lane: the job's own, or else the session's.
-struct OwnKeys<'k, 'a, const WORDS: usize> {
-    session: Option<&'k Key>,
-    lanes: &'k mut LaneKeys,
-    /// Lanes whose keys are yet to be expanded, and those keys.
-    fresh: [(usize, Option<&'a Key>); MAX_LANES],
-    count: usize,
-}
-
-impl<'a, V: Vector, const WORDS: usize> KeySource<'a, V> for OwnKeys<'_, 'a, WORDS> {
-    const OWN: bool = true;
-    type Keys = LaneKeys;
-
-    #[inline(always)]
-    fn has_key(&self, job: &Job<'a>) -> bool {
-        job.key.is_some() || self.session.is_some()
-    }
-
-    #[inline(always)]
-    fn assign(&mut self, lane: usize, job: &Job<'a>) {
-        self.fresh[self.count] = (lane, job.key);
-        self.count += 1;
-    }
-
-    #[inline(always)]
-    unsafe fn expand(&mut self) {
-        for fresh in self.fresh[..self.count].chunks(V::BLOCKS) {
-            let mut lanes = [0; MAX_BLOCKS];
-            let mut keys = [&[][..]; MAX_BLOCKS];
-            for (index, &(lane, key)) in fresh.iter().enumerate() {
-                lanes[index] = lane;
-                keys[index] = key.or(self.session).map_or(&[], Key::bytes);
+    unsafe fn new(window: &mut [Job<'_>], places: &[u16], idle: &mut IdleOutput) -> Row<V> {
+        // SAFETY: an IV is one block, and a tail shorter than one.
+        unsafe {
+            let zero = V::splat(&[0; BLOCK]);
+            let mut row = Row {
+                tails: [[0; BLOCK]; MAX_LANES],
+                places: Places::new(),
+                chain: [zero; GROUPS],
+                until: [usize::MAX; MAX_LANES],
+                padded: 0,
+                idle: !0 << (places.len() - 1) << 1 & Self::ALL,
+                longest: 0,
+            };
+            let mut iv = [ZEROS.0.as_ptr(); MAX_LANES];
+            for (lane, &place) in places.iter().enumerate() {
+                let job = &mut window[usize::from(place)];
+                let (whole, tail) = job.input.as_chunks::<BLOCK>();
+                iv[lane] = job.iv.bytes().as_ptr();
+                row.places.input[lane] = job.input.as_ptr();
+                row.places.output[lane] = job.output.as_mut_ptr();
+                row.until[lane] = whole.len();
+                if job.padding == Padding::Pkcs7 {
+                    row.padded |= 1 << lane;
+                    let padding = V::splat(&PADDING[tail.len()]);
+                    let last = V::load_bytes(tail.as_ptr(), tail.len()).xor(padding);
+                    last.store_bytes(row.tails[lane].as_mut_ptr(), BLOCK);
+                }
+                row.longest = row.longest.max(whole.len() + 1);
             }
-            let count = fresh.len();
-            // SAFETY: the caller's promise; `take` refuses keys of another length.
-            unsafe { self.lanes.expand::<V, WORDS>(&lanes[..count], &keys[..count]) }
-        }
-        self.count = 0;
-    }
-
-    #[inline(always)]
-    fn copy(&mut self, from: usize, to: usize) {
-        self.lanes.copy(from, to);
-    }
-
-    #[inline(always)]
-    fn keys(&self) -> &LaneKeys {
-        self.lanes
-    }
-}
-
-/// What every lane is doing.
-#[repr(C, align(64))]
-struct Lanes {
-    /// The last ciphertext block, or the IV.
-    chain: [Block; MAX_LANES],
-    /// The padded last block of a message, for when its whole blocks are done.
-    tail: [Block; MAX_LANES],
-    places: Places,
-    /// Blocks to go before something has to be done about the lane.
-    left: [usize; MAX_LANES],
-    /// Lanes that have a message: one bit each.
-    live: u32,
-    /// Lanes that have yet to do their tail.
-    padded: u32,
-    /// Whether any tail was ever used.
-    used_tails: bool,
-}
-
-impl Lanes {
-    #[inline(always)]
-    fn idle() -> Lanes {
-        Lanes {
-            chain: [[0; BLOCK]; MAX_LANES],
-            tail: [[0; BLOCK]; MAX_LANES],
-            places: Places::new(),
-            left: [0; MAX_LANES],
-            live: 0,
-            padded: 0,
-            used_tails: false,
-        }
-    }
-
-    /// Puts a job into a lane; false when there is nothing to encrypt.
-    #[inline(always)]
-    fn take(&mut self, lane: usize, cipher: Cipher, job: &mut Job<'_>) -> bool {
-        if job.outcome != Outcome::Pending || !admit(job, cipher, Direction::Encrypt) {
-            return false;
-        }
-        let (whole, tail) = job.input.as_chunks::<BLOCK>();
-        let is_padded = job.padding == Padding::Pkcs7;
-        let written = (whole.len() + usize::from(is_padded)) * BLOCK;
-        job.outcome = Outcome::Done { written };
-        if written == 0 {
-            return false;
-        }
-        self.chain[lane].copy_from_slice(job.iv.bytes());
-        self.places.input[lane] = job.input.as_ptr();
-        self.places.output[lane] = job.output.as_mut_ptr();
-        self.left[lane] = whole.len();
-        self.live |= 1 << lane;
-        if is_padded {
-            padding::fill_last_block(&mut self.tail[lane], tail);
-            self.used_tails = true;
-            self.padded |= 1 << lane;
-            if whole.is_empty() {
-                self.start_tail(lane);
+            for lane in places.len()..MAX_LANES {
+                row.places.input[lane] = ZEROS.0.as_ptr();
+                row.places.output[lane] = idle.0.as_mut_ptr();
             }
-        }
-        true
-    }
-
-    /// Turns a lane from its message's whole blocks to the padded one.
-    fn start_tail(&mut self, lane: usize) {
-        self.padded &= !(1 << lane);
-        self.places.input[lane] = self.tail[lane].as_ptr();
-        self.left[lane] = 1;
-    }
-
-    /// Lets idle lanes whose work is used up repeat what a live lane does.
-    #[inline(always)]
-    fn shadow<'a, V>(&mut self, source: &mut impl KeySource<'a, V>, count: usize) {
-        let mut idle = !self.live & (u32::MAX >> (MAX_LANES - count));
-        while idle != 0 {
-            let lane = idle.trailing_zeros() as usize;
-            idle &= idle - 1;
-            if self.left[lane] == 0 {
-                let like = self.live.trailing_zeros() as usize;
-                source.copy(like, lane);
-                self.chain[lane] = self.chain[like];
-                self.places.input[lane] = self.places.input[like];
-                self.places.output[lane] = self.places.output[like];
-                self.left[lane] = self.left[like];
+            for group in 0..GROUPS {
+                row.chain[group] = V::gather(&iv[group * V::BLOCKS..], 0);
             }
+            row
         }
     }
 
-    /// The blocks that the shortest and the longest lane have left.
+    /// Encrypts the row.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`. The jobs are still as they were.
     #[inline(always)]
-    fn extremes(&self, count: usize) -> (usize, usize) {
-        let (mut shortest, mut longest) = (usize::MAX, 0);
-        for &left in &self.left[..count] {
-            shortest = shortest.min(left);
-            longest = longest.max(left);
+    unsafe fn encrypt<K: Keys<V>, const ROUNDS: usize>(
+        &mut self,
+        keys: &K,
+        stream: bool,
+        idle: &mut IdleOutput,
+    ) {
+        let mut start = self.turn(0, idle);
+        while self.idle != Self::ALL {
+            let mut end = self.until.iter().fold(usize::MAX, |end, &until| end.min(until));
+            if self.idle != 0 {
+                end = end.min(start + IDLE_LENGTH / BLOCK);
+            }
+            self.places.first = start;
+            self.places.stream = stream && self.are_aligned();
+            // SAFETY: no lane's message ends before `end`, and idle lanes have as much.
+            unsafe {
+                encrypt_lanes::<V, _, ROUNDS>(
+                    keys,
+                    &mut self.chain,
+                    &self.places,
+                    end - start,
+                    self.longest - start,
+                );
+            }
+            start = self.turn(end, idle);
         }
-        (shortest, longest)
+        self.tails.as_flattened_mut().zeroize();
+    }
+
+    /// Turns lanes from whole blocks to tails, and from tails to idleness, at a block of the
+    /// row, and returns that block.
+    #[inline(always)]
+    fn turn(&mut self, block: usize, idle: &mut IdleOutput) -> usize {
+        let mut due = 0;
+        for lane in 0..MAX_LANES {
+            due |= u32::from(self.until[lane] == block) << lane;
+        }
+        let mut to_tails = due & self.padded;
+        self.padded &= !to_tails;
+        self.idle |= due & !to_tails;
+        while to_tails != 0 {
+            let lane = to_tails.trailing_zeros() as usize;
+            to_tails &= to_tails - 1;
+            self.places.input[lane] = back(self.tails[lane].as_ptr().cast_mut(), block);
+            self.until[lane] = block + 1;
+        }
+        let mut idle_lanes = self.idle;
+        while idle_lanes != 0 {
+            let lane = idle_lanes.trailing_zeros() as usize;
+            idle_lanes &= idle_lanes - 1;
+            self.places.input[lane] = back(ZEROS.0.as_ptr().cast_mut(), block);
+            self.places.output[lane] = back(idle.0.as_mut_ptr(), block);
+            self.until[lane] = usize::MAX;
+        }
+        block
     }
 
     /// Whether every output is a multiple of a line.
     #[inline(always)]
-    fn are_aligned(&self, count: usize) -> bool {
-        let bits = self.places.output[..count].iter().fold(0, |bits, place| bits | place.addr());
+    fn are_aligned(&self) -> bool {
+        let bits = self.places.output.iter().fold(0, |bits, place| bits | place.addr());
         bits.is_multiple_of(LINE_BLOCKS * BLOCK)
     }
-
-    /// Notes that every lane has moved on by `blocks`, and returns those that need a new job.
-    #[inline(always)]
-    fn advance(&mut self, count: usize, blocks: usize) -> u32 {
-        let mut finished = 0;
-        for lane in 0..count {
-            self.left[lane] -= blocks;
-            self.places.input[lane] = self.places.input[lane].wrapping_add(blocks * BLOCK);
-            self.places.output[lane] = self.places.output[lane].wrapping_add(blocks * BLOCK);
-            finished |= u32::from(self.left[lane] == 0) << lane;
-        }
-        let mut padded = finished & self.padded;
-        finished &= self.live & !padded;
-        while padded != 0 {
-            self.start_tail(padded.trailing_zeros() as usize);
-            padded &= padded - 1;
-        }
-        finished
-    }
-
-    /// Wipes the tails, which are plaintext.
-    fn wipe(&mut self) {
-        if self.used_tails {
-            self.tail.as_flattened_mut().zeroize();
-        }
-    }
 }
+
+/// An address from which `block` blocks further on is `place`.
+#[inline(always)]
+fn back(place: *mut u8, block: usize) -> *mut u8 {
+    place.wrapping_sub(block * BLOCK)
+}
+
+/// How far idle lanes go before they start again, in bytes.
+const IDLE_LENGTH: usize = 2048;
+
+/// What idle lanes write to.
+#[repr(C, align(64))]
+struct IdleOutput([u8; IDLE_LENGTH]);
+
+/// What idle lanes read.
+#[repr(C, align(64))]
+struct Zeros([u8; IDLE_LENGTH]);
+
+static ZEROS: Zeros = Zeros([0; IDLE_LENGTH]);
+
+/// What PKCS #7 adds to a tail, by the tail's length.
+const PADDING: [Block; BLOCK] = {
+    let mut padding = [[0; BLOCK]; BLOCK];
+    let mut length = 0;
+    while length < BLOCK {
+        let mut place = length;
+        while place < BLOCK {
+            padding[length][place] = (BLOCK - length) as u8;
+            place += 1;
+        }
+        length += 1;
+    }
+    padding
+};

@@ -13,6 +13,7 @@ mod gcm;
 mod ghash;
 mod jobs;
 mod parallel;
+mod rows;
 mod schedule;
 mod vector;
 
@@ -102,7 +103,7 @@ impl Kernel {
             shared = Some(keys);
         }
         let own = match (cipher.mode(), direction) {
-            (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(cbc_encrypt::LaneKeys::new())),
+            (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(cbc_encrypt::Room::new())),
             #[cfg(target_arch = "x86_64")]
             (Mode::Gcm, _) => Room::Gcm(Box::new(gcm::Room::new())),
             _ => Room::One(Box::new(SharedKeys::new())),
@@ -183,7 +184,7 @@ enum Room {
     /// One message after another.
     One(Box<SharedKeys>),
     /// Many at once.
-    Lanes(Box<cbc_encrypt::LaneKeys>),
+    Lanes(Box<cbc_encrypt::Room>),
     /// For GCM, with what its hash is made from.
     #[cfg(target_arch = "x86_64")]
     Gcm(Box<gcm::Room>),
@@ -267,12 +268,12 @@ macro_rules! entries {
                 state: &mut State,
                 batch: &mut [Job<'_>],
             ) {
-                let Room::Lanes(own) = &mut state.own else { return };
+                let Room::Lanes(room) = &mut state.own else { return };
                 let mut work = cbc_encrypt::Work {
                     cipher: state.cipher,
                     key: state.key.as_ref(),
                     shared: state.shared.as_deref(),
-                    own,
+                    room,
                 };
                 // SAFETY: the caller's promise.
                 unsafe { cbc_encrypt::process::<$vector, WORDS, ROUNDS>(&mut work, batch) }

@@ -6,7 +6,6 @@
 
 use zeroize::Zeroize;
 
-use super::cbc_lanes::MAX_LANES;
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
 /// Round keys of AES-256, and room for those of the shorter keys.
@@ -39,39 +38,25 @@ impl<const LANES: usize> RoundKeys<LANES> {
         unsafe { V::load(keys.as_ptr().cast()) }
     }
 
-    /// Expands `keys` into `lanes`, which has as many elements.
+    /// Expands `keys`, of which there are no more than lanes, into the first lanes.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. Every key has `4 * WORDS` bytes.
     #[inline(always)]
-    pub(super) unsafe fn expand<V: Vector, const WORDS: usize>(
-        &mut self,
-        lanes: &[usize],
-        keys: &[&[u8]],
-    ) {
-        for (lanes, keys) in lanes.chunks(V::BLOCKS).zip(keys.chunks(V::BLOCKS)) {
+    pub(super) unsafe fn expand<V: Vector, const WORDS: usize>(&mut self, keys: &[&[u8]]) {
+        const { assert!(LANES.is_multiple_of(MAX_BLOCKS)) }
+        assert!(keys.len() <= LANES);
+        for (number, keys) in keys.chunks(V::BLOCKS).enumerate() {
             // A vector that is not full repeats its last key.
-            let nth = |index: usize| index.min(lanes.len() - 1);
-            let mut to = [std::ptr::null_mut(); MAX_BLOCKS];
             let mut key = [std::ptr::null(); MAX_BLOCKS];
             for index in 0..V::BLOCKS {
-                to[index] = self.0[0][lanes[nth(index)]].as_mut_ptr();
-                key[index] = keys[nth(index)].as_ptr();
+                key[index] = keys[index.min(keys.len() - 1)].as_ptr();
             }
-            // SAFETY: each pointer is to a lane's block in the first round, and the same lane
-            // is `size_of::<[Block; LANES]>()` bytes further in each of the next; expansion
-            // stops at this type's last round or before.
-            unsafe { expand::<V, WORDS>(&key, &to, size_of::<[Block; LANES]>()) }
-        }
-    }
-}
-
-impl RoundKeys<MAX_LANES> {
-    /// Gives one lane the keys of another.
-    #[inline(always)]
-    pub(super) fn copy(&mut self, from: usize, to: usize) {
-        for lanes in &mut self.0 {
-            lanes[to] = lanes[from];
+            let to = self.0[0][number * V::BLOCKS..].as_mut_ptr().cast();
+            // SAFETY: as many lanes as the vector has begin there, because their number is a
+            // multiple of its, and the same lanes are `size_of::<[Block; LANES]>()` bytes
+            // further in each of the next rounds; expansion stops at the last or before.
+            unsafe { expand::<V, WORDS>(&key, to, size_of::<[Block; LANES]>()) }
         }
     }
 }
@@ -83,13 +68,13 @@ impl RoundKeys<MAX_BLOCKS> {
     /// The CPU has the instructions of `V`. The key has 16, 24 or 32 bytes.
     #[inline(always)]
     pub(super) unsafe fn expand_shared<V: Vector>(&mut self, key: &[u8]) {
-        let (lanes, keys) = ([0, 1, 2, 3], [key; MAX_BLOCKS]);
+        let keys = [key; MAX_BLOCKS];
         // SAFETY: the caller's promise; the key's length is matched.
         unsafe {
             match key.len() {
-                16 => self.expand::<V, 4>(&lanes, &keys),
-                24 => self.expand::<V, 6>(&lanes, &keys),
-                _ => self.expand::<V, 8>(&lanes, &keys),
+                16 => self.expand::<V, 4>(&keys),
+                24 => self.expand::<V, 6>(&keys),
+                _ => self.expand::<V, 8>(&keys),
             }
         }
     }
@@ -127,9 +112,12 @@ impl<const LANES: usize> Drop for RoundKeys<LANES> {
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. The first `V::BLOCKS` keys have `4 * WORDS` bytes, and
-/// the pointers as many valid places to write to.
+/// a vector may be written to `to` and to each of the `WORDS + 6` places after it.
 #[inline(always)]
-unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[*const u8], to: &[*mut u8], stride: usize) {
+unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[*const u8], to: *mut u8, stride: usize) {
+    // Words in turns of whole keys and of whole round keys, so that within a turn all places
+    // are known when this is compiled.
+    let turn = const { if WORDS.is_multiple_of(4) { WORDS } else { 2 * WORDS } };
     // SAFETY: the caller's promise.
     unsafe {
         // The last `WORDS` words, each in all four columns of its key's lane.
@@ -144,35 +132,45 @@ unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[*const u8], to: &[*mut u
         }
         let mut columns = [words[0]; 4];
         let zero = V::splat(&[0; BLOCK]);
-        for index in 0..4 * (WORDS + 7) {
-            let place = index % WORDS;
-            if index >= WORDS {
-                let previous = words[(place + WORDS - 1) % WORDS];
-                let mixed = if place == 0 {
-                    let constant = V::splat(&round_constant(index / WORDS));
-                    previous.rotate_words().encrypt_last(constant)
-                } else if WORDS > 6 && place == 4 {
-                    previous.encrypt_last(zero)
-                } else {
-                    previous
-                };
-                words[place] = words[place].xor(mixed);
-            }
-            columns[index % 4] = words[place];
-            if index % 4 == 3 {
-                V::columns(columns).scatter(to, index / 4 * stride);
+        let (mut index, mut round) = (0, 0);
+        while round < WORDS + 7 {
+            for step in 0..turn {
+                let place = step % WORDS;
+                if index >= WORDS {
+                    let previous = words[(place + WORDS - 1) % WORDS];
+                    let mixed = if place == 0 {
+                        let constant = V::splat(&ROUND_CONSTANTS[index / WORDS]);
+                        previous.rotate_words().encrypt_last(constant)
+                    } else if WORDS > 6 && place == 4 {
+                        previous.encrypt_last(zero)
+                    } else {
+                        previous
+                    };
+                    words[place] = words[place].xor(mixed);
+                }
+                index += 1;
+                columns[step % 4] = words[place];
+                if step % 4 == 3 && round < WORDS + 7 {
+                    V::columns(columns).store(to.add(round * stride));
+                    round += 1;
+                }
             }
         }
     }
 }
 
-/// FIPS 197's Rcon (from 1 on), in all four columns.
-#[inline(always)]
-fn round_constant(number: usize) -> Block {
-    const POWERS: [u8; 11] = [0, 1, 2, 4, 8, 16, 32, 64, 128, 0x1B, 0x36];
-    let mut block = [0; BLOCK];
-    for column in block.chunks_exact_mut(4) {
-        column[0] = POWERS[number];
+/// FIPS 197's Rcon, from 1 on, each in all four columns.
+const ROUND_CONSTANTS: [Block; 11] = {
+    let powers = [0, 1, 2, 4, 8, 16, 32, 64, 128, 0x1B, 0x36];
+    let mut constants = [[0; BLOCK]; 11];
+    let mut number = 0;
+    while number < 11 {
+        let mut column = 0;
+        while column < BLOCK {
+            constants[number][column] = powers[number];
+            column += 4;
+        }
+        number += 1;
     }
-    block
-}
+    constants
+};

@@ -55,22 +55,22 @@ impl Vector for AesNi {
 
     #[inline(always)]
     unsafe fn gather(from: &[*const u8], offset: usize) -> Self {
-        unsafe { Self::load(from[0].add(offset)) }
+        unsafe { Self::load(from[0].wrapping_add(offset)) }
     }
 
     #[inline(always)]
     unsafe fn scatter(self, to: &[*mut u8], offset: usize) {
-        unsafe { self.store(to[0].add(offset)) }
+        unsafe { self.store(to[0].wrapping_add(offset)) }
     }
 
     #[inline(always)]
     unsafe fn gather_lines(from: &[*const u8], offset: usize) -> [Self; LINE_BLOCKS] {
         unsafe {
             [
-                Self::load(from[0].add(offset)),
-                Self::load(from[0].add(offset + BLOCK)),
-                Self::load(from[0].add(offset + 2 * BLOCK)),
-                Self::load(from[0].add(offset + 3 * BLOCK)),
+                Self::load(from[0].wrapping_add(offset)),
+                Self::load(from[0].wrapping_add(offset + BLOCK)),
+                Self::load(from[0].wrapping_add(offset + 2 * BLOCK)),
+                Self::load(from[0].wrapping_add(offset + 3 * BLOCK)),
             ]
         }
     }
@@ -78,14 +78,14 @@ impl Vector for AesNi {
     #[inline(always)]
     unsafe fn scatter_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize) {
         for block in 0..LINE_BLOCKS {
-            unsafe { lines[block].store(to[0].add(offset + block * BLOCK)) }
+            unsafe { lines[block].store(to[0].wrapping_add(offset + block * BLOCK)) }
         }
     }
 
     #[inline(always)]
     unsafe fn stream_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize) {
         for block in 0..LINE_BLOCKS {
-            unsafe { lines[block].stream(to[0].add(offset + block * BLOCK)) }
+            unsafe { lines[block].stream(to[0].wrapping_add(offset + block * BLOCK)) }
         }
     }
 

@@ -65,8 +65,8 @@ impl Vector for VaesAvx2 {
     #[inline(always)]
     unsafe fn gather(from: &[*const u8], offset: usize) -> Self {
         unsafe {
-            let first = _mm_loadu_si128(from[0].add(offset).cast());
-            let second = _mm_loadu_si128(from[1].add(offset).cast());
+            let first = _mm_loadu_si128(from[0].wrapping_add(offset).cast());
+            let second = _mm_loadu_si128(from[1].wrapping_add(offset).cast());
             Self(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(first), second))
         }
     }
@@ -74,8 +74,11 @@ impl Vector for VaesAvx2 {
     #[inline(always)]
     unsafe fn scatter(self, to: &[*mut u8], offset: usize) {
         unsafe {
-            _mm_storeu_si128(to[0].add(offset).cast(), _mm256_castsi256_si128(self.0));
-            _mm_storeu_si128(to[1].add(offset).cast(), _mm256_extracti128_si256::<1>(self.0));
+            _mm_storeu_si128(to[0].wrapping_add(offset).cast(), _mm256_castsi256_si128(self.0));
+            _mm_storeu_si128(
+                to[1].wrapping_add(offset).cast(),
+                _mm256_extracti128_si256::<1>(self.0),
+            );
         }
     }
 
@@ -83,10 +86,10 @@ impl Vector for VaesAvx2 {
     unsafe fn gather_lines(from: &[*const u8], offset: usize) -> [Self; LINE_BLOCKS] {
         unsafe {
             transpose([
-                Self::load(from[0].add(offset)),
-                Self::load(from[1].add(offset)),
-                Self::load(from[0].add(offset + BYTES)),
-                Self::load(from[1].add(offset + BYTES)),
+                Self::load(from[0].wrapping_add(offset)),
+                Self::load(from[1].wrapping_add(offset)),
+                Self::load(from[0].wrapping_add(offset + BYTES)),
+                Self::load(from[1].wrapping_add(offset + BYTES)),
             ])
         }
     }
@@ -95,10 +98,10 @@ impl Vector for VaesAvx2 {
     unsafe fn scatter_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize) {
         let [first, second, first_end, second_end] = transpose(lines);
         unsafe {
-            first.store(to[0].add(offset));
-            first_end.store(to[0].add(offset + BYTES));
-            second.store(to[1].add(offset));
-            second_end.store(to[1].add(offset + BYTES));
+            first.store(to[0].wrapping_add(offset));
+            first_end.store(to[0].wrapping_add(offset + BYTES));
+            second.store(to[1].wrapping_add(offset));
+            second_end.store(to[1].wrapping_add(offset + BYTES));
         }
     }
 
@@ -106,10 +109,10 @@ impl Vector for VaesAvx2 {
     unsafe fn stream_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize) {
         let [first, second, first_end, second_end] = transpose(lines);
         unsafe {
-            first.stream(to[0].add(offset));
-            first_end.stream(to[0].add(offset + BYTES));
-            second.stream(to[1].add(offset));
-            second_end.stream(to[1].add(offset + BYTES));
+            first.stream(to[0].wrapping_add(offset));
+            first_end.stream(to[0].wrapping_add(offset + BYTES));
+            second.stream(to[1].wrapping_add(offset));
+            second_end.stream(to[1].wrapping_add(offset + BYTES));
         }
     }
 

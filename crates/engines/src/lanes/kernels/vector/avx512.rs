@@ -43,10 +43,11 @@ impl Vector for VaesAvx512 {
     #[inline(always)]
     unsafe fn gather(from: &[*const u8], offset: usize) -> Self {
         unsafe {
-            let lanes = _mm512_castsi128_si512(_mm_loadu_si128(from[0].add(offset).cast()));
-            let second = _mm_loadu_si128(from[1].add(offset).cast());
-            let third = _mm_loadu_si128(from[2].add(offset).cast());
-            let fourth = _mm_loadu_si128(from[3].add(offset).cast());
+            let lanes =
+                _mm512_castsi128_si512(_mm_loadu_si128(from[0].wrapping_add(offset).cast()));
+            let second = _mm_loadu_si128(from[1].wrapping_add(offset).cast());
+            let third = _mm_loadu_si128(from[2].wrapping_add(offset).cast());
+            let fourth = _mm_loadu_si128(from[3].wrapping_add(offset).cast());
             let lanes = _mm512_inserti32x4::<1>(lanes, second);
             let lanes = _mm512_inserti32x4::<2>(lanes, third);
             Self(_mm512_inserti32x4::<3>(lanes, fourth))
@@ -56,10 +57,19 @@ impl Vector for VaesAvx512 {
     #[inline(always)]
     unsafe fn scatter(self, to: &[*mut u8], offset: usize) {
         unsafe {
-            _mm_storeu_si128(to[0].add(offset).cast(), _mm512_castsi512_si128(self.0));
-            _mm_storeu_si128(to[1].add(offset).cast(), _mm512_extracti32x4_epi32::<1>(self.0));
-            _mm_storeu_si128(to[2].add(offset).cast(), _mm512_extracti32x4_epi32::<2>(self.0));
-            _mm_storeu_si128(to[3].add(offset).cast(), _mm512_extracti32x4_epi32::<3>(self.0));
+            _mm_storeu_si128(to[0].wrapping_add(offset).cast(), _mm512_castsi512_si128(self.0));
+            _mm_storeu_si128(
+                to[1].wrapping_add(offset).cast(),
+                _mm512_extracti32x4_epi32::<1>(self.0),
+            );
+            _mm_storeu_si128(
+                to[2].wrapping_add(offset).cast(),
+                _mm512_extracti32x4_epi32::<2>(self.0),
+            );
+            _mm_storeu_si128(
+                to[3].wrapping_add(offset).cast(),
+                _mm512_extracti32x4_epi32::<3>(self.0),
+            );
         }
     }
 
@@ -67,10 +77,10 @@ impl Vector for VaesAvx512 {
     unsafe fn gather_lines(from: &[*const u8], offset: usize) -> [Self; LINE_BLOCKS] {
         unsafe {
             transpose([
-                Self::load(from[0].add(offset)),
-                Self::load(from[1].add(offset)),
-                Self::load(from[2].add(offset)),
-                Self::load(from[3].add(offset)),
+                Self::load(from[0].wrapping_add(offset)),
+                Self::load(from[1].wrapping_add(offset)),
+                Self::load(from[2].wrapping_add(offset)),
+                Self::load(from[3].wrapping_add(offset)),
             ])
         }
     }
@@ -79,7 +89,7 @@ impl Vector for VaesAvx512 {
     unsafe fn scatter_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize) {
         let lines = transpose(lines);
         for lane in 0..LINE_BLOCKS {
-            unsafe { lines[lane].store(to[lane].add(offset)) }
+            unsafe { lines[lane].store(to[lane].wrapping_add(offset)) }
         }
     }
 
@@ -87,7 +97,7 @@ impl Vector for VaesAvx512 {
     unsafe fn stream_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize) {
         let lines = transpose(lines);
         for lane in 0..LINE_BLOCKS {
-            unsafe { _mm512_stream_si512(to[lane].add(offset).cast(), lines[lane].0) }
+            unsafe { _mm512_stream_si512(to[lane].wrapping_add(offset).cast(), lines[lane].0) }
         }
     }
 

@@ -59,7 +59,8 @@ pub(super) trait Vector: Copy {
     /// Writes the first `count` bytes (up to the register's length).
     unsafe fn store_bytes(self, to: *mut u8, count: usize);
 
-    /// One block from each of the `BLOCKS` pointers, `offset` bytes behind it.
+    /// One block from each of the `BLOCKS` pointers, `offset` bytes behind it. (Here and below
+    /// only the sum has to be a place in the memory: the pointer may lie outside.)
     unsafe fn gather(from: &[*const u8], offset: usize) -> Self;
 
     /// Writes each lane `offset` bytes behind its own pointer.
