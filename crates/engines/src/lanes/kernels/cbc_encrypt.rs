@@ -11,11 +11,13 @@
 use evener_core::{Cipher, Job, Key, Outcome, Padding};
 use zeroize::Zeroize;
 
-use super::cbc_lanes::{GROUPS, Keys, MAX_LANES, Places, Shared, encrypt_lanes};
+use super::cbc_lanes::{
+    GROUPS, Keys, LINE, MAX_LANES, Places, Shared, encrypt_block, encrypt_lanes, encrypt_lines,
+};
 use super::jobs::is_large;
 use super::rows::Plan;
 use super::schedule::{RoundKeys, SharedKeys};
-use super::vector::{BLOCK, Block, LINE_BLOCKS, MAX_BLOCKS, Vector};
+use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
 /// What CBC encryption needs besides the jobs.
 pub(super) struct Work<'a> {
@@ -134,7 +136,12 @@ unsafe fn uniform<'j, 'a, V: Vector, const ROUNDS: usize>(
                 }
                 chain[group] = V::gather(&iv, 0);
             }
-            encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, &places, length / BLOCK, 0);
+            // One block and one line apart, without the loops for which all places are saved.
+            match length {
+                BLOCK => encrypt_block::<V, _, ROUNDS>(keys, &mut chain, &places, 0),
+                LINE => encrypt_lines::<V, _, ROUNDS>(keys, &mut chain, &places, 0, 1, 0),
+                _ => encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, &places, length / BLOCK, 0),
+            }
             let (done, others) = batch.split_at_mut(lanes);
             for job in done {
                 job.outcome = Outcome::Done { written: length };
@@ -279,7 +286,7 @@ impl<V: Vector> Row<V> {
     #[inline(always)]
     fn are_aligned(&self) -> bool {
         let bits = self.places.output.iter().fold(0, |bits, place| bits | place.addr());
-        bits.is_multiple_of(LINE_BLOCKS * BLOCK)
+        bits.is_multiple_of(LINE)
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) const GROUPS: usize = 8;
 pub(super) const MAX_LANES: usize = GROUPS * MAX_BLOCKS;
 
 /// A line in bytes.
-const LINE: usize = LINE_BLOCKS * BLOCK;
+pub(super) const LINE: usize = LINE_BLOCKS * BLOCK;
 
 /// How many lines ahead the input is asked for. A line of all lanes takes four steps, 40 to 60
 /// ns, so this covers 250 to 350 ns: the latency of memory under the load of 64 streams.
@@ -139,7 +139,7 @@ pub(super) unsafe fn encrypt_lanes<V: Vector, K: Keys<V>, const ROUNDS: usize>(
 /// # Safety
 /// As for [`encrypt_lanes`].
 #[inline(always)]
-unsafe fn encrypt_block<V: Vector, K: Keys<V>, const ROUNDS: usize>(
+pub(super) unsafe fn encrypt_block<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     keys: &K,
     chain: &mut [V; GROUPS],
     places: &Places,
@@ -168,7 +168,7 @@ type Lines<V> = [[MaybeUninit<V>; GROUPS]; LINE_BLOCKS];
 /// # Safety
 /// As for [`encrypt_lanes`].
 #[inline(always)]
-unsafe fn encrypt_lines<V: Vector, K: Keys<V>, const ROUNDS: usize>(
+pub(super) unsafe fn encrypt_lines<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     keys: &K,
     chain: &mut [V; GROUPS],
     places: &Places,

@@ -160,6 +160,8 @@ struct Group<'a> {
     count: usize,
     /// The key that they bring, if they do.
     key: Option<&'a Key>,
+    /// Whether any of them [is long](Message::is_long).
+    any_long: bool,
 }
 
 /// What is left to do of one message.
@@ -181,7 +183,13 @@ struct Message {
 impl<'a> Group<'a> {
     #[inline(always)]
     fn empty() -> Group<'a> {
-        Group { messages: [Message::NONE; MAX_BLOCKS], index: [0; MAX_BLOCKS], count: 0, key: None }
+        Group {
+            messages: [Message::NONE; MAX_BLOCKS],
+            index: [0; MAX_BLOCKS],
+            count: 0,
+            key: None,
+            any_long: false,
+        }
     }
 
     /// Adds a job whose shape is sound.
@@ -190,7 +198,7 @@ impl<'a> Group<'a> {
         let nonce = job.iv.bytes();
         let high = nonce.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let low = nonce.last_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        self.messages[self.count] = Message {
+        let message = Message {
             input: job.input.as_ptr(),
             output: job.output.as_mut_ptr(),
             length: job.input.len() - if ENCRYPT { 0 } else { BLOCK },
@@ -200,6 +208,8 @@ impl<'a> Group<'a> {
             done: 0,
             aad_done: 0,
         };
+        self.any_long |= message.is_long();
+        self.messages[self.count] = message;
         self.index[self.count] = index;
         self.count += 1;
     }
@@ -220,12 +230,14 @@ impl<'a> Group<'a> {
         unsafe {
             let zero = V::splat(&[0; BLOCK]);
             let mut carries = [zero; MAX_BLOCKS];
-            for slot in 0..V::BLOCKS {
-                let message = &mut self.messages[slot];
-                if message.is_long() {
-                    carries[slot] = message.shorten::<V, ENCRYPT, ROUNDS>(keys, powers);
+            if self.any_long || !powers.are_complete() {
+                for slot in 0..V::BLOCKS {
+                    let message = &mut self.messages[slot];
+                    if message.is_long() {
+                        carries[slot] = message.shorten::<V, ENCRYPT, ROUNDS>(keys, powers);
+                    }
+                    powers.reach::<V>(message.powers());
                 }
-                powers.reach::<V>(message.powers());
             }
             let mut bases = [zero; MAX_BLOCKS];
             let mut lengths = [zero; MAX_BLOCKS];
@@ -244,7 +256,7 @@ impl<'a> Group<'a> {
             let lengths = V::diagonal(lengths).subtract_from_counters(numbers);
             encrypt::<V, { MAX_BLOCKS + 1 }, ROUNDS>(keys, &mut pads);
 
-            let mut sums = [Sum::product(zero, zero); MAX_BLOCKS];
+            let mut sums = [Sum::of(zero); MAX_BLOCKS];
             for slot in 0..V::BLOCKS {
                 let start = Start { pad: pads[slot + 1], base: bases[slot], carry: carries[slot] };
                 let message = &self.messages[slot];
@@ -355,9 +367,11 @@ impl Message {
                     counters = counters.add_to_counters(V::BLOCKS as u64);
                 }
                 encrypt::<V, STEPS, ROUNDS>(keys, &mut pads);
-                let mut sum = Sum::product(zero, zero);
+                let mut sum = Sum::of(zero);
                 for step in 0..STEPS {
                     let offset = self.done + step * width;
+                    V::ask_to_read(self.input.wrapping_add(offset + AHEAD));
+                    V::ask_to_write(self.output.wrapping_add(offset + AHEAD));
                     let data = V::load(self.input.add(offset));
                     let result = data.xor(pads[step]);
                     result.store(self.output.add(offset));
@@ -390,7 +404,7 @@ impl Message {
         // SAFETY: all accesses are to bytes that are left; the power has been reached.
         unsafe {
             let zero = V::splat(&[0; BLOCK]);
-            let mut sum = Sum::product(zero, zero);
+            let mut sum = Sum::of(zero);
             let mut carry = start.carry;
             let mut aad_done = self.aad_done;
             while aad_done < self.aad_length {
@@ -437,7 +451,7 @@ impl Message {
 fn alone<V: Carryless>(sum: Sum<V>) -> Sum<V> {
     // SAFETY: a value proves the instructions.
     let zero = unsafe { V::splat(&[0; BLOCK]) };
-    let none = Sum::product(zero, zero);
+    let none = Sum::of(zero);
     Sum::across(&[sum, none, none, none])
 }
 
@@ -450,6 +464,10 @@ const LONGEST_REST: usize = 32 * BLOCK;
 const LONGEST_AAD: usize = 4 * BLOCK;
 
 const _: () = assert!(LONGEST_REST / BLOCK + LONGEST_AAD / BLOCK < MAX_POWER);
+
+/// How far ahead a long message's input and output are asked for, in bytes. The CPU follows
+/// them by itself, but not into the next page.
+const AHEAD: usize = 2048;
 
 /// Registers of a long message that are in flight.
 const STEPS: usize = 8;

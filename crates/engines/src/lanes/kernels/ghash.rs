@@ -33,6 +33,11 @@ impl Powers {
         self.highest > 0
     }
 
+    /// Whether all powers are there.
+    pub(super) fn are_complete(&self) -> bool {
+        self.highest == MAX_POWER
+    }
+
     /// Sets the subkey: the cipher of a block of zeros.
     pub(super) fn set(&mut self, subkey: &Block) {
         let subkey = u128::from_be_bytes(*subkey);
@@ -105,6 +110,12 @@ pub(super) struct Sum<V> {
 }
 
 impl<V: Carryless> Sum<V> {
+    /// Nothing, given a vector of zeros.
+    #[inline(always)]
+    pub(super) fn of(zero: V) -> Sum<V> {
+        Sum { low: zero, middle: zero, high: zero }
+    }
+
     /// The product of one pair of blocks in every lane.
     #[inline(always)]
     pub(super) fn product(a: V, b: V) -> Sum<V> {
