@@ -60,6 +60,10 @@ pub trait Session: Send {
         job.through_scratch(self)
     }
 
+    /// Says how many bytes of output this session, and others beside it, are going to write
+    /// before any of it is read. An engine may write more than caches hold around them.
+    fn expect_output(&mut self, _bytes: usize) {}
+
     /// CPU time that the session has used so far on other threads than the caller's, so that
     /// whoever reads the caller's CPU clock can add it.
     fn cpu_elsewhere(&self) -> Duration {

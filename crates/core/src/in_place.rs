@@ -52,9 +52,13 @@ impl<'a> InPlaceJob<'a> {
         Err(Rejection::Malformed(wrong))
     }
 
-    /// Does the job with a session that can't work in place: piece by piece, each copied back
-    /// from a scratch that stays in the first-level cache and is wiped in the end.
-    pub(crate) fn through_scratch<S: Session + ?Sized>(
+    /// Does the job with a session that can't work in place, or not with this cipher: piece by
+    /// piece, each copied back from a scratch that stays in the first-level cache and is wiped
+    /// in the end.
+    ///
+    /// # Errors
+    /// Those of [`Session::process`].
+    pub fn through_scratch<S: Session + ?Sized>(
         &mut self,
         session: &mut S,
     ) -> Result<(), EngineError> {

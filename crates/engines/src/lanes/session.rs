@@ -1,6 +1,6 @@
 //! A kernel with a session's key.
 
-use evener_core::{EngineError, Job, Outcome, Session, SessionRequest};
+use evener_core::{EngineError, InPlaceJob, Job, Outcome, Session, SessionRequest};
 
 use super::kernels::{Kernel, Prepared};
 
@@ -38,5 +38,20 @@ impl Session for LanesSession {
             return Err(EngineError::NoKey { engine: self.engine.clone() });
         }
         Ok(())
+    }
+
+    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
+        let is_sound = job.outcome == Outcome::Pending && job.check().is_ok();
+        let rest = job.data.get_mut(job.done..).filter(|_| is_sound);
+        if rest.and_then(|data| self.prepared.transform_in_place(&job.iv, data)).is_none() {
+            return job.through_scratch(self);
+        }
+        job.done = job.data.len();
+        job.outcome = Outcome::Done { written: job.done };
+        Ok(())
+    }
+
+    fn expect_output(&mut self, bytes: usize) {
+        self.prepared.expect_output(bytes);
     }
 }

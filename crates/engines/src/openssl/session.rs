@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use evener_core::{
-    Cipher, Direction, EngineError, Job, Key, Mode, Outcome, Padding, Rejection, Session,
-    SessionRequest, padding,
+    Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding, Rejection,
+    Session, SessionRequest, padding,
 };
 use openssl::error::ErrorStack;
 use openssl::memcmp;
@@ -108,6 +108,14 @@ impl OpensslSession {
         Ok(output.len() - padding)
     }
 
+    fn replace(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), Stop> {
+        job.check()?;
+        self.start_with(None, &job.iv)?;
+        self.context.transform_in_place(&mut job.data[job.done..])?;
+        job.done = job.data.len();
+        Ok(())
+    }
+
     fn seal(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         self.start(job)?;
         let length = job.input.len();
@@ -132,10 +140,14 @@ impl OpensslSession {
 
     /// Starts a message, with a key schedule only if the key is not the last message's.
     fn start(&mut self, job: &Job<'_>) -> Result<(), Stop> {
+        self.start_with(job.key, &job.iv)
+    }
+
+    fn start_with(&mut self, key: Option<&Key>, iv: &Iv) -> Result<(), Stop> {
         let no_key = || EngineError::NoKey { engine: self.library.engine().to_owned() };
-        let key = job.key.or(self.session_key.as_ref()).ok_or_else(no_key)?.bytes();
+        let key = key.or(self.session_key.as_ref()).ok_or_else(no_key)?.bytes();
         if self.loaded.is(key) {
-            return Ok(self.context.start(None, job.iv.bytes())?);
+            return Ok(self.context.start(None, iv.bytes())?);
         }
         let (first, second) = key.split_at(key.len() / 2);
         if self.cipher.mode() == Mode::Xts
@@ -146,7 +158,7 @@ impl OpensslSession {
         }
         // Nothing is loaded until libcrypto has taken it.
         self.loaded.clear();
-        self.context.start(Some(key), job.iv.bytes())?;
+        self.context.start(Some(key), iv.bytes())?;
         self.loaded.set(key);
         Ok(())
     }
@@ -160,6 +172,19 @@ impl Session for OpensslSession {
                 Err(stop) => self.abandon(job, stop)?,
             };
         }
+        Ok(())
+    }
+
+    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
+        if job.outcome != Outcome::Pending {
+            return Ok(());
+        }
+        job.outcome = match self.replace(job) {
+            Ok(()) => Outcome::Done { written: job.done },
+            Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
+            Err(Stop::Failed(error)) => return Err(*error),
+            Err(Stop::Refused(error)) => return Err(failed(self.library.engine(), &error)),
+        };
         Ok(())
     }
 }

@@ -77,7 +77,7 @@ impl Context {
         for part in data.chunks(PART_LENGTH) {
             // SAFETY: without an output, AEAD ciphers take in the `part.len()` bytes of `part`
             // and write nothing. The assertion above keeps every other cipher out.
-            let done = unsafe { self.update(ptr::null_mut(), part) };
+            let done = unsafe { self.update(ptr::null_mut(), part.as_ptr(), part.len()) };
             check(done.is_some())?;
         }
         Ok(())
@@ -91,8 +91,21 @@ impl Context {
             // mutably, do not overlap. As many bytes are written as are read: padding is off
             // or passed by, and the assertion above makes the length whole blocks
             // (`PART_LENGTH` is a multiple of every block).
-            let done = unsafe { self.update(output.as_mut_ptr(), part) };
+            let done = unsafe { self.update(output.as_mut_ptr(), part.as_ptr(), part.len()) };
             check(done == Some(part.len()))?;
+        }
+        Ok(())
+    }
+
+    /// Encrypts or decrypts whole blocks and puts the result in their place.
+    pub(super) fn transform_in_place(&mut self, data: &mut [u8]) -> Result<(), ErrorStack> {
+        assert!(data.len().is_multiple_of(self.block_length));
+        for part in data.chunks_mut(PART_LENGTH) {
+            let (start, length) = (part.as_mut_ptr(), part.len());
+            // SAFETY: `part` is valid for its length, both to read and to write, and as many
+            // bytes are written as are read, as above. EVP takes an output that is the input.
+            let done = unsafe { self.update(start, start, length) };
+            check(done == Some(length))?;
         }
         Ok(())
     }
@@ -100,21 +113,21 @@ impl Context {
     /// Gives the cipher one part, and returns how much it wrote.
     ///
     /// # Safety
-    /// `output` must be valid for as many bytes as the cipher writes for the part.
-    unsafe fn update(&mut self, output: *mut u8, part: &[u8]) -> Option<usize> {
+    /// `input` must be valid for `length` bytes, at most [`PART_LENGTH`], and `output` for as
+    /// many as the cipher writes for them; it may be the input, but not overlap it otherwise.
+    unsafe fn update(&mut self, output: *mut u8, input: *const u8, length: usize) -> Option<usize> {
         let context = self.context.as_ptr();
         if self.buffers {
             let mut written = 0;
-            // SAFETY: `part` is valid for its length, which fits an int; what is written is the
-            // caller's promise, and its length goes to `written`.
+            // SAFETY: what is read and written is the caller's promise; the length fits an int,
+            // and what was written goes to `written`.
             let status = unsafe {
-                let (start, length) = (part.as_ptr(), length(part) as c_int);
-                ffi::EVP_CipherUpdate(context, output, &mut written, start, length)
+                ffi::EVP_CipherUpdate(context, output, &mut written, input, part(length) as c_int)
             };
             return usize::try_from(written).ok().filter(|_| status == 1);
         }
         // SAFETY: as above. The return value is the length written, or negative.
-        let done = unsafe { EVP_Cipher(context, output, part.as_ptr(), length(part)) };
+        let done = unsafe { EVP_Cipher(context, output, input, part(length)) };
         usize::try_from(done).ok()
     }
 
@@ -178,9 +191,10 @@ fn check(fine: bool) -> Result<(), ErrorStack> {
     if fine { Ok(()) } else { Err(ErrorStack::get()) }
 }
 
-fn length(part: &[u8]) -> c_uint {
+/// The length of a part, which is at most [`PART_LENGTH`].
+fn part(length: usize) -> c_uint {
     const { assert!(PART_LENGTH <= c_int::MAX as usize) };
-    part.len() as c_uint
+    length as c_uint
 }
 
 /// The most that one call is given, because its lengths are ints. A multiple of every block.

@@ -47,11 +47,12 @@ impl Pool {
         let is_sound = job.outcome == Outcome::Pending && job.check(cipher, direction).is_ok();
         let mut session = engine.open(request)?;
         if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
+            session.expect_output(plan.bytes);
             return session.process(std::slice::from_mut(job));
         }
         let written = job.output_length(cipher, direction);
         let portions = portions(cipher, plan.length, job);
-        let outcome = share(self, plan.threads, engine, request, &mut *session, portions)?;
+        let outcome = share(self, plan, engine, request, &mut *session, portions)?;
         if matches!(outcome, Outcome::Rejected(_)) {
             // The portions before the one that was rejected are not the caller's to see.
             job.output[..written].zeroize();
@@ -80,7 +81,7 @@ impl Pool {
             return session.process_in_place(job);
         }
         let portions = portions_in_place(plan.length, job);
-        let shared = share(self, plan.threads, engine, request, &mut *session, portions);
+        let shared = share(self, plan, engine, request, &mut *session, portions);
         if let Err(error) = shared {
             job.outcome = Outcome::Rejected(SCATTERED);
             return Err(error);
@@ -106,10 +107,11 @@ impl Pool {
         let plan = self.plan(bytes, engine, request);
         let mut session = engine.open(request)?;
         if plan.threads == 1 {
+            session.expect_output(plan.bytes);
             return session.process(batch);
         }
         let runs = runs(plan.length, batch);
-        share(self, plan.threads, engine, request, &mut *session, runs).map(|_| ())
+        share(self, plan, engine, request, &mut *session, runs).map(|_| ())
     }
 
     fn plan(&self, bytes: usize, engine: &dyn Engine, request: &SessionRequest<'_>) -> Plan {
@@ -120,12 +122,15 @@ impl Pool {
         let threads = self.threads().get().min(most).min(bytes / LEAST_SHARE).max(1);
         let share = bytes / (threads * PORTIONS_A_THREAD);
         let length = share.clamp(LEAST_PORTION, MOST_PORTION).next_multiple_of(LEAST_PORTION);
-        Plan { threads, length }
+        Plan { threads, length, bytes }
     }
 }
 
 /// How work is divided.
+#[derive(Clone, Copy)]
 struct Plan {
+    /// Of the whole work.
+    bytes: usize,
     threads: usize,
     /// Of a portion, in bytes.
     length: usize,

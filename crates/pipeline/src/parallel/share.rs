@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Engine, EngineError, Outcome, Session, SessionRequest};
 
-use super::Pool;
 use super::portions::Portion;
+use super::{Plan, Pool};
 
-/// Has the calling thread, with `session`, and up to `threads - 1` of the pool's, with sessions
-/// of their own, claim portions until there are none, and returns what became of the whole: done, with what the portions have
+/// Has the calling thread, with `session`, and others of the pool's, with sessions of their own,
+/// claim portions until there are none, and returns what became of the whole: done, with what the portions have
 /// written together, or rejected.
 ///
 /// A portion that a session failed goes to another thread's, and the thread that had it leaves.
@@ -17,7 +17,7 @@ use super::portions::Portion;
 /// All sessions have failed.
 pub(super) fn share<P: Portion>(
     pool: &Pool,
-    threads: usize,
+    Plan { threads, bytes, .. }: Plan,
     engine: &dyn Engine,
     request: &SessionRequest<'_>,
     session: &mut dyn Session,
@@ -31,7 +31,13 @@ pub(super) fn share<P: Portion>(
         }
     };
     // Where a helper can't have a session, the others do its part.
-    let help = || _ = engine.open(request).map(|mut session| work_off(&mut *session));
+    let help = || {
+        if let Ok(mut session) = engine.open(request) {
+            session.expect_output(bytes);
+            work_off(&mut *session);
+        }
+    };
+    session.expect_output(bytes);
     pool.run(threads, &help, || work_off(session));
     if !pile.state().returned.is_empty() {
         work_off(session);

@@ -17,9 +17,11 @@ pub(super) fn admit(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> 
 /// Whether a batch's output would only pass through the caches: an estimate from some jobs,
 /// since looking at each takes as long as encrypting it when they are small.
 pub(super) fn is_large(batch: &[Job<'_>]) -> bool {
-    const LARGE: usize = 8 << 20;
     const SAMPLES: usize = 16;
     let stride = batch.len().div_ceil(SAMPLES).max(1);
     let sampled: usize = batch.iter().step_by(stride).map(|job| job.input.len()).sum();
     sampled.saturating_mul(stride) >= LARGE
 }
+
+/// So many bytes of output only pass through the caches.
+pub(super) const LARGE: usize = 8 << 20;

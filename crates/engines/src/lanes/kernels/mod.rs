@@ -17,7 +17,7 @@ mod rows;
 mod schedule;
 mod vector;
 
-use evener_core::{Cipher, Direction, Job, Key, Mode};
+use evener_core::{Cipher, Direction, Iv, Job, Key, Mode};
 
 use schedule::SharedKeys;
 
@@ -108,8 +108,9 @@ impl Kernel {
             (Mode::Gcm, _) => Room::Gcm(Box::new(gcm::Room::new())),
             _ => Room::One(Box::new(SharedKeys::new())),
         };
-        let state = State { cipher, direction, key: key.cloned(), shared, own };
-        Some(Prepared { process: code.process, state })
+        let in_place = self.in_place(cipher, direction);
+        let state = State { cipher, direction, key: key.cloned(), shared, own, stream: false };
+        Some(Prepared { process: code.process, in_place, state })
     }
 
     fn facts(self) -> Facts {
@@ -139,6 +140,19 @@ impl Kernel {
             Set::Neon => neon::code(cipher, direction),
         }
     }
+
+    fn in_place(self, cipher: Cipher, direction: Direction) -> Option<InPlace> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx512 => vaes_avx512::in_place(cipher, direction),
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx2 => vaes_avx2::in_place(cipher, direction),
+            #[cfg(target_arch = "x86_64")]
+            Set::AesNi => aes_ni::in_place(cipher, direction),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => neon::in_place(cipher, direction),
+        }
+    }
 }
 
 struct Facts {
@@ -156,6 +170,7 @@ impl Facts {
 /// A kernel that is ready to do batches for one cipher, direction and session key.
 pub(super) struct Prepared {
     process: unsafe fn(&mut State, &mut [Job<'_>]),
+    in_place: Option<InPlace>,
     state: State,
 }
 
@@ -165,6 +180,20 @@ impl Prepared {
     pub(super) fn process(&mut self, batch: &mut [Job<'_>]) {
         // SAFETY: the function is one of a kernel that this CPU can run.
         unsafe { (self.process)(&mut self.state, batch) }
+    }
+
+    /// Transforms a message, of whole blocks except for CTR, in its place, with the session's
+    /// key; `None` without touching it when the kernel can't, or there is no such key.
+    pub(super) fn transform_in_place(&mut self, iv: &Iv, data: &mut [u8]) -> Option<()> {
+        let (in_place, keys) = (self.in_place?, self.state.shared.as_deref()?);
+        // SAFETY: the function is one of a kernel that this CPU can run.
+        unsafe { in_place(keys, iv, data) }
+        Some(())
+    }
+
+    /// Prepares for so many bytes of output: if they are many, they pass the caches by.
+    pub(super) fn expect_output(&mut self, bytes: usize) {
+        self.state.stream = bytes >= jobs::LARGE;
     }
 }
 
@@ -177,6 +206,8 @@ struct State {
     shared: Option<Box<SharedKeys>>,
     /// Room for keys that jobs bring.
     own: Room,
+    /// Whether so much output is expected that caches are of no use to it.
+    stream: bool,
 }
 
 /// Room for keys that jobs bring, by how the kernel uses them.
@@ -198,6 +229,10 @@ struct Code {
     expand: unsafe fn(&mut SharedKeys, &[u8]),
     process: unsafe fn(&mut State, &mut [Job<'_>]),
 }
+
+/// Transforms a message in its place. It may be called only on a CPU with the kernel's
+/// instructions, and with a message of whole blocks except for CTR.
+type InPlace = unsafe fn(&SharedKeys, &Iv, &mut [u8]);
 
 /// Defines a module with the entries of one instruction set.
 macro_rules! entries {
@@ -235,6 +270,36 @@ macro_rules! entries {
                     }
                     _ => return None,
                 })
+            }
+
+            /// What `code` gives for the modes whose blocks are independent, in place.
+            pub(super) fn in_place(cipher: Cipher, direction: Direction) -> Option<InPlace> {
+                match cipher.key_length() {
+                    _ if code(cipher, direction).is_none() => None,
+                    16 => in_place_for::<10>(cipher.mode(), direction),
+                    24 => in_place_for::<12>(cipher.mode(), direction),
+                    _ => in_place_for::<14>(cipher.mode(), direction),
+                }
+            }
+
+            fn in_place_for<const ROUNDS: usize>(
+                mode: Mode,
+                direction: Direction,
+            ) -> Option<InPlace> {
+                use parallel::{CbcDecrypt, Ctr, EcbDecrypt, EcbEncrypt};
+                match (mode, direction) {
+                    (Mode::Ecb, Direction::Encrypt) => {
+                        Some(transform_in_place::<EcbEncrypt, ROUNDS>)
+                    }
+                    (Mode::Ecb, Direction::Decrypt) => {
+                        Some(transform_in_place::<EcbDecrypt, ROUNDS>)
+                    }
+                    (Mode::Cbc, Direction::Decrypt) => {
+                        Some(transform_in_place::<CbcDecrypt, ROUNDS>)
+                    }
+                    (Mode::Ctr, _) => Some(transform_in_place::<Ctr, ROUNDS>),
+                    _ => None,
+                }
             }
 
             fn parallel_code<M: parallel::Mode, const ROUNDS: usize>() -> Code {
@@ -280,6 +345,18 @@ macro_rules! entries {
             }
 
             /// # Safety
+            /// The CPU has the features. The message is whole blocks, except for CTR.
+            #[target_feature(enable = $features)]
+            unsafe fn transform_in_place<M: parallel::Mode, const ROUNDS: usize>(
+                keys: &SharedKeys,
+                iv: &Iv,
+                data: &mut [u8],
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { parallel::transform_in_place::<$vector, M, ROUNDS>(keys, iv, data) }
+            }
+
+            /// # Safety
             /// The CPU has the features.
             #[target_feature(enable = $features)]
             unsafe fn in_parallel<M: parallel::Mode, const ROUNDS: usize>(
@@ -292,6 +369,7 @@ macro_rules! entries {
                     direction: state.direction,
                     shared: state.shared.as_deref(),
                     own,
+                    stream: state.stream,
                 };
                 // SAFETY: the caller's promise.
                 unsafe { parallel::process::<$vector, M, ROUNDS>(&mut work, batch) }

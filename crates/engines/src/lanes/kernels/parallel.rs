@@ -6,7 +6,7 @@
 //! once as it is: with four blocks a register, the 42 cycles of one message's rounds are 20 or
 //! 30 instructions, and it looks 450 ahead.
 
-use evener_core::{Cipher, Direction, Job, Key, Outcome, Padding, Rejection, padding};
+use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome, Padding, Rejection, padding};
 use zeroize::Zeroize;
 
 use super::jobs::{admit, is_large};
@@ -27,12 +27,21 @@ pub(super) struct Work<'a> {
     pub(super) shared: Option<&'a SharedKeys>,
     /// Room for the key of a job that brings its own.
     pub(super) own: &'a mut SharedKeys,
+    /// Whether the output is known to be so large that caches are of no use to it.
+    pub(super) stream: bool,
 }
 
 /// A mode in one direction.
 pub(super) trait Mode {
     /// Whether it uses the keys of the inverse cipher.
     const INVERSE: bool;
+
+    /// Transforms a text without padding.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`. `length` bytes may be read from the text's input
+    /// and written to its output, which is the same or does not overlap.
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text);
 
     /// Does one job whose shape has been checked.
     ///
@@ -45,6 +54,49 @@ pub(super) trait Mode {
     ) -> Outcome;
 }
 
+/// Where a text is and where its result goes.
+pub(super) struct Text {
+    iv: Block,
+    input: *const u8,
+    output: *mut u8,
+    /// In bytes; whole blocks, except for CTR.
+    length: usize,
+    /// Whether to write around the caches.
+    stream: bool,
+}
+
+impl Text {
+    /// All of a job but the last block of a message that is to be padded. The job's shape has
+    /// been checked, so that the output is as long as the input or longer.
+    #[inline(always)]
+    fn of(job: &mut Job<'_>, stream: bool) -> Text {
+        let length = match job.padding {
+            Padding::None => job.input.len(),
+            Padding::Pkcs7 => job.input.len() / BLOCK * BLOCK,
+        };
+        let (input, output) = (job.input.as_ptr(), job.output.as_mut_ptr());
+        Text { iv: iv_block(&job.iv), input, output, length, stream }
+    }
+}
+
+/// Transforms a message and puts the result in its place.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. `ROUNDS` is the cipher's. The message is whole blocks,
+/// except for CTR.
+#[inline(always)]
+pub(super) unsafe fn transform_in_place<V: Vector, M: Mode, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    iv: &Iv,
+    data: &mut [u8],
+) {
+    let output = data.as_mut_ptr();
+    let (iv, input, length) = (iv_block(iv), output.cast_const(), data.len());
+    // SAFETY: the caller's promise; both pointers are to the borrowed bytes. Around the caches
+    // is no shorter way for lines that have just been read.
+    unsafe { M::transform::<V, ROUNDS>(keys, &Text { iv, input, output, length, stream: false }) }
+}
+
 /// Does every pending job that it can, and sets its outcome. What is still pending afterwards
 /// had no key.
 ///
@@ -55,7 +107,7 @@ pub(super) unsafe fn process<V: Vector, M: Mode, const ROUNDS: usize>(
     work: &mut Work<'_>,
     batch: &mut [Job<'_>],
 ) {
-    let stream = is_large(batch);
+    let stream = work.stream || is_large(batch);
     // Jobs in a row often share their key, say as segments of one file. The references are
     // alive until the batch is done, so equal addresses are equal keys.
     let mut expanded: Option<&Key> = None;
@@ -100,37 +152,31 @@ impl Mode for EcbEncrypt {
     const INVERSE: bool = false;
 
     #[inline(always)]
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+        // SAFETY: the caller's promise.
+        unsafe { transform::<V, _>(&mut Encrypting::<ROUNDS>(keys), text) }
+    }
+
+    #[inline(always)]
     unsafe fn run<V: Vector, const ROUNDS: usize>(
         keys: &SharedKeys,
         job: &mut Job<'_>,
         stream: bool,
     ) -> Outcome {
-        let mut step = Encrypting::<ROUNDS>(keys);
-        let whole = job.input.len() / BLOCK * BLOCK;
-        // SAFETY: the output is as long as the input or longer; with padding, by a block.
-        unsafe {
-            transform::<V, _>(
-                &mut step,
-                job.input.as_ptr(),
-                job.output.as_mut_ptr(),
-                whole,
-                stream,
-            );
-            if job.padding == Padding::None {
-                return Outcome::Done { written: whole };
-            }
-            let mut last = [0; BLOCK];
-            padding::fill_last_block(&mut last, &job.input[whole..]);
-            transform::<V, _>(
-                &mut step,
-                last.as_ptr(),
-                job.output[whole..].as_mut_ptr(),
-                BLOCK,
-                false,
-            );
-            last.zeroize();
+        let text = Text::of(job, stream);
+        // SAFETY: the output is as long as the text or longer; with padding, by a block.
+        unsafe { Self::transform::<V, ROUNDS>(keys, &text) }
+        if job.padding == Padding::None {
+            return Outcome::Done { written: text.length };
         }
-        Outcome::Done { written: whole + BLOCK }
+        let mut last = [0; BLOCK];
+        padding::fill_last_block(&mut last, &job.input[text.length..]);
+        let (input, output) = (last.as_ptr(), job.output[text.length..].as_mut_ptr());
+        let block = Text { input, output, length: BLOCK, stream: false, ..text };
+        // SAFETY: as above.
+        unsafe { Self::transform::<V, ROUNDS>(keys, &block) }
+        last.zeroize();
+        Outcome::Done { written: text.length + BLOCK }
     }
 }
 
@@ -141,23 +187,19 @@ impl Mode for EcbDecrypt {
     const INVERSE: bool = true;
 
     #[inline(always)]
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+        // SAFETY: the caller's promise.
+        unsafe { transform::<V, _>(&mut Decrypting::<ROUNDS>(keys), text) }
+    }
+
+    #[inline(always)]
     unsafe fn run<V: Vector, const ROUNDS: usize>(
         keys: &SharedKeys,
         job: &mut Job<'_>,
         stream: bool,
     ) -> Outcome {
-        let length = job.input.len();
-        let mut step = Decrypting::<ROUNDS>(keys);
         // SAFETY: the output is as long as the input or longer.
-        unsafe {
-            transform::<V, _>(
-                &mut step,
-                job.input.as_ptr(),
-                job.output.as_mut_ptr(),
-                length,
-                stream,
-            );
-        }
+        unsafe { Self::transform::<V, ROUNDS>(keys, &Text::of(job, stream)) }
         unpadded(job)
     }
 }
@@ -169,24 +211,22 @@ impl Mode for CbcDecrypt {
     const INVERSE: bool = true;
 
     #[inline(always)]
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let previous = V::splat(&text.iv);
+            transform::<V, _>(&mut Unchaining::<V, ROUNDS> { keys, previous }, text);
+        }
+    }
+
+    #[inline(always)]
     unsafe fn run<V: Vector, const ROUNDS: usize>(
         keys: &SharedKeys,
         job: &mut Job<'_>,
         stream: bool,
     ) -> Outcome {
-        let length = job.input.len();
         // SAFETY: the output is as long as the input or longer.
-        unsafe {
-            let previous = V::splat(&iv_block(job));
-            let mut step = Unchaining::<V, ROUNDS> { keys, previous };
-            transform::<V, _>(
-                &mut step,
-                job.input.as_ptr(),
-                job.output.as_mut_ptr(),
-                length,
-                stream,
-            );
-        }
+        unsafe { Self::transform::<V, ROUNDS>(keys, &Text::of(job, stream)) }
         unpadded(job)
     }
 }
@@ -198,37 +238,52 @@ impl Mode for Ctr {
     const INVERSE: bool = false;
 
     #[inline(always)]
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+        let counter = u128::from_be_bytes(text.iv);
+        let (mut high, mut low) = ((counter >> 64) as u64, counter as u64);
+        let mut done = 0;
+        // Streaming begins at a line, where that is some blocks further on.
+        let ahead = text.output.align_offset(LINE);
+        let mut next_cut = if text.stream && ahead.is_multiple_of(BLOCK) { ahead } else { 0 };
+        while done < text.length {
+            // Vectors count in the low half: a run ends where that wraps.
+            let until_wrap = (u128::from(u64::MAX - low) + 1) * BLOCK as u128;
+            let mut run = usize::try_from(until_wrap).unwrap_or(usize::MAX).min(text.length - done);
+            if next_cut > done {
+                run = run.min(next_cut - done);
+            } else {
+                next_cut = 0;
+            }
+            // SAFETY: the caller's promise, and `done + run` is at most the length.
+            unsafe {
+                let mut step = Counting::<V, ROUNDS> { keys, next: V::counters(high, low) };
+                let (input, output) = (text.input.add(done), text.output.add(done));
+                transform::<V, _>(&mut step, &Text { input, output, length: run, ..*text });
+            }
+            done += run;
+            let carried;
+            (low, carried) = low.overflowing_add((run / BLOCK) as u64);
+            high = high.wrapping_add(u64::from(carried));
+        }
+    }
+
+    #[inline(always)]
     unsafe fn run<V: Vector, const ROUNDS: usize>(
         keys: &SharedKeys,
         job: &mut Job<'_>,
         stream: bool,
     ) -> Outcome {
-        let counter = u128::from_be_bytes(iv_block(job));
-        let (mut high, mut low) = ((counter >> 64) as u64, counter as u64);
-        let length = job.input.len();
-        let mut done = 0;
-        while done < length {
-            // Vectors count in the low half: a run ends where that wraps.
-            let until_wrap = (u128::from(u64::MAX - low) + 1) * BLOCK as u128;
-            let run = usize::try_from(until_wrap).unwrap_or(usize::MAX).min(length - done);
-            // SAFETY: the output is as long as the input or longer.
-            unsafe {
-                let mut step = Counting::<V, ROUNDS> { keys, next: V::counters(high, low) };
-                let input = job.input[done..].as_ptr();
-                let output = job.output[done..].as_mut_ptr();
-                transform::<V, _>(&mut step, input, output, run, stream);
-            }
-            done += run;
-            (high, low) = (high.wrapping_add(1), 0);
-        }
-        Outcome::Done { written: length }
+        let text = Text::of(job, stream);
+        // SAFETY: the output is as long as the input or longer.
+        unsafe { Self::transform::<V, ROUNDS>(keys, &text) }
+        Outcome::Done { written: text.length }
     }
 }
 
-/// The IV of a job whose shape has been checked.
+/// The IV of a job whose shape has been checked: a block, or nothing for ECB.
 #[inline(always)]
-fn iv_block(job: &Job<'_>) -> Block {
-    job.iv.bytes().first_chunk().copied().unwrap_or_default()
+fn iv_block(iv: &Iv) -> Block {
+    iv.bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// The outcome of a decrypted job: how long the message is without its padding. A message with
@@ -258,23 +313,19 @@ trait Step<V> {
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]);
 }
 
-/// Sends `length` bytes through a step.
+/// Sends a text through a step.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `length` bytes may be read from the input and written
-/// to the output.
+/// to the output, which is the same or does not overlap.
 #[inline(always)]
-unsafe fn transform<V: Vector, S: Step<V>>(
-    step: &mut S,
-    input: *const u8,
-    output: *mut u8,
-    length: usize,
-    stream: bool,
-) {
+unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
+    let &Text { input, output, length, .. } = text;
     let vector = V::BLOCKS * BLOCK;
-    let stream = stream && output.addr().is_multiple_of(LINE);
+    let stream = text.stream && output.addr().is_multiple_of(LINE);
     let mut done = 0;
-    // SAFETY: each access ends at `length` or before.
+    // SAFETY: each access ends at `length` or before, and what is read is read before its place
+    // is written to.
     unsafe {
         while length - done >= GROUPS * vector {
             let mut data = [V::load(input.add(done)); GROUPS];
