@@ -14,6 +14,7 @@ pub mod processes;
 pub mod speed;
 mod statistics;
 mod sys;
+pub mod threads;
 pub mod tree;
 
 pub use error::LabError;

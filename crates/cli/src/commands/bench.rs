@@ -20,6 +20,8 @@ enum Benchmark {
     Tree(evener_lab::tree::Command),
     /// Messages in memory, beside OpenSSL and intel-ipsec-mb
     Messages(evener_lab::messages::Command),
+    /// One buffer on many threads, beside OpenMP, Java and memcpy
+    Threads(evener_lab::threads::Command),
     /// Many processes at one engine, with and without the gate
     Processes(evener_lab::processes::Command),
 }
@@ -29,6 +31,7 @@ impl Bench {
         match self.benchmark {
             Benchmark::Tree(command) => ending(command.run()),
             Benchmark::Messages(command) => ending(command.run()),
+            Benchmark::Threads(command) => ending(command.run()),
             // It forks, which is sound because the program has only this thread so far:
             // handling signals starts another only with `stop_gently`.
             Benchmark::Processes(command) => {

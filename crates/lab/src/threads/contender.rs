@@ -1,0 +1,176 @@
+//! Those that process the message.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use evener::{ParallelCipher, Pool};
+use evener_core::{Cipher, Direction, Iv, Key};
+use serde::Serialize;
+
+use super::copy::copy;
+use super::peer::{Peer, Way};
+use crate::LabError;
+
+/// Who processes the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Contender {
+    /// Evener's one buffer on many threads.
+    Evener,
+    /// OpenMP and EVP, in C: parts of 1 MiB.
+    Openmp,
+    /// The same, every 16-byte block for itself as in the paper.
+    OpenmpBlocks,
+    /// Java's threads and JCE: parts of 1 MiB.
+    Java,
+    /// The same, every 16-byte block for itself as in the paper.
+    JavaBlocks,
+    /// A copy of the message, as the floor.
+    Memcpy,
+}
+
+impl Contender {
+    /// The name, as in the report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Contender::Evener => "evener",
+            Contender::Openmp => "openmp",
+            Contender::OpenmpBlocks => "openmp-blocks",
+            Contender::Java => "java",
+            Contender::JavaBlocks => "java-blocks",
+            Contender::Memcpy => "memcpy",
+        }
+    }
+
+    /// How a peer divides the message for this contender.
+    pub(super) fn way(self) -> Way {
+        match self {
+            Contender::OpenmpBlocks | Contender::JavaBlocks => Way::Blocks,
+            _ => Way::Parts,
+        }
+    }
+}
+
+/// The message and what becomes of it, in memory that has been touched.
+pub(super) struct Buffers {
+    pub(super) plaintext: Vec<u8>,
+    pub(super) ciphertext: Vec<u8>,
+}
+
+impl Buffers {
+    /// A message that is the same in every run and in every peer.
+    pub(super) fn new(bytes: usize) -> Buffers {
+        let mut plaintext = vec![1; bytes];
+        for (index, word) in plaintext.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            *word = random(index as u64).to_le_bytes();
+        }
+        Buffers { plaintext, ciphertext: vec![1; bytes] }
+    }
+
+    /// Where a direction reads and where it writes.
+    fn ends(&mut self, direction: Direction) -> (&[u8], &mut [u8]) {
+        match direction {
+            Direction::Encrypt => (&self.plaintext, &mut self.ciphertext),
+            Direction::Decrypt => (&self.ciphertext, &mut self.plaintext),
+        }
+    }
+}
+
+/// Evener on a pool of so many threads.
+///
+/// # Errors
+/// When no engine does the cipher.
+pub(super) fn evener(cipher: Cipher, threads: u16) -> Result<ParallelCipher, LabError> {
+    let threads = NonZeroUsize::new(threads.into()).unwrap_or(NonZeroUsize::MIN);
+    let pool = Arc::new(Pool::new(threads));
+    ParallelCipher::new(cipher, &key(cipher)?, pool)
+        .map_err(|error| LabError::Unavailable(error.to_string()))
+}
+
+/// A contender that is ready to take a turn.
+pub(super) enum Prepared<'a> {
+    Evener(&'a ParallelCipher),
+    Peer(&'a mut Peer, Way),
+    Copy,
+}
+
+impl Prepared<'_> {
+    /// Processes the message once and returns how long it took.
+    ///
+    /// # Errors
+    /// When it is not processed.
+    pub(super) fn turn(
+        &mut self,
+        cipher: Cipher,
+        direction: Direction,
+        threads: u16,
+        buffers: &mut Buffers,
+    ) -> Result<Duration, LabError> {
+        match self {
+            Prepared::Evener(parallel) => {
+                let (iv, (input, output)) = (first_counter(), buffers.ends(direction));
+                let start = Instant::now();
+                let done = match direction {
+                    Direction::Encrypt => parallel.encrypt(iv, input, output),
+                    Direction::Decrypt => parallel.decrypt(iv, input, output),
+                };
+                let time = start.elapsed();
+                done.map_err(|error| LabError::Unavailable(error.to_string()))?;
+                Ok(time)
+            }
+            Prepared::Peer(peer, way) => peer.turn(cipher, direction, *way, threads),
+            Prepared::Copy => {
+                let (input, output) = buffers.ends(direction);
+                Ok(copy(input, output, threads))
+            }
+        }
+    }
+
+    /// A digest of what the last turn in a direction made; `None` of a copy.
+    ///
+    /// # Errors
+    /// When a peer does not answer.
+    pub(super) fn digest(
+        &mut self,
+        direction: Direction,
+        buffers: &mut Buffers,
+    ) -> Result<Option<u64>, LabError> {
+        match self {
+            Prepared::Evener(_) => Ok(Some(digest(buffers.ends(direction).1))),
+            Prepared::Peer(peer, _) => peer.digest(direction).map(Some),
+            Prepared::Copy => Ok(None),
+        }
+    }
+}
+
+/// A number that depends on every whole 64-bit word of the data.
+pub(super) fn digest(data: &[u8]) -> u64 {
+    let (words, _) = data.as_chunks();
+    let step = |state: u64, word: &[u8; 8]| {
+        (state ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01B3)
+    };
+    words.iter().fold(0xCBF2_9CE4_8422_2325, step)
+}
+
+/// Everybody's key: 0, 1, 2, ….
+pub(super) fn key(cipher: Cipher) -> Result<Key, LabError> {
+    let bytes: Vec<u8> = (0..).take(cipher.key_length()).collect();
+    Key::new(&bytes).ok_or_else(|| LabError::Unavailable(format!("{cipher} has no key")))
+}
+
+/// Everybody's first counter block: 0, 1, 2, ….
+pub(super) fn first_counter() -> Iv {
+    let bytes: [u8; Iv::MAX_LENGTH] = std::array::from_fn(|index| index as u8);
+    Iv::new(&bytes).unwrap_or(Iv::NONE)
+}
+
+/// SplitMix64, by position.
+fn random(index: u64) -> u64 {
+    let mixed = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

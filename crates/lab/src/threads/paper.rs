@@ -1,0 +1,48 @@
+//! The paper's figures.
+
+use serde::Serialize;
+
+/// How much faster than one thread the paper's programs were.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PaperRow {
+    /// Threads.
+    pub threads: u16,
+    /// Of Java's threads.
+    pub java_speedup: f64,
+    /// Of OpenMP's.
+    pub openmp_speedup: f64,
+}
+
+/// The paper's table, for AES-128-CTR.
+pub(super) fn table() -> Vec<PaperRow> {
+    let row = |line: &str| {
+        let mut fields = line.split(',');
+        Some(PaperRow {
+            threads: fields.next()?.parse().ok()?,
+            java_speedup: fields.next()?.parse().ok()?,
+            openmp_speedup: fields.next()?.parse().ok()?,
+        })
+    };
+    // The head is no row.
+    TABLE.lines().filter_map(row).collect()
+}
+
+const TABLE: &str = include_str!("../../reference/xeonphi-ctr.csv");
+
+/// What the table is of.
+pub(super) const SOURCE: &str =
+    "Koyanagawa, Yoshida: AES-128-CTR of 64 MB on an Intel Xeon Phi 7250";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole() {
+        let table = table();
+        assert_eq!(table.len(), 6);
+        let last = PaperRow { threads: 64, java_speedup: 33.6, openmp_speedup: 57.2 };
+        assert_eq!(table.last(), Some(&last));
+    }
+}

@@ -1,0 +1,171 @@
+//! What the benchmark found.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::paper::{PaperRow, SOURCE};
+use super::{Contender, chart};
+use crate::Machine;
+
+/// What the benchmark found. Its JSON is the document that `--json` prints, its
+/// [`Display`](fmt::Display) tables.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ThreadsReport {
+    /// Where it was run.
+    pub machine: Machine,
+    /// The message's length.
+    pub bytes: usize,
+    /// How many turns each contender took; one with turns over half a second took three.
+    pub rounds: u32,
+    /// What the contenders are made of.
+    pub versions: Vec<Version>,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// Who took no part, and why.
+    pub skipped: Vec<Skipped>,
+    /// The paper's figures, of another machine.
+    pub paper: Vec<PaperRow>,
+}
+
+/// A contender's time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// Who.
+    pub contender: Contender,
+    /// The cipher's name; nothing of it happens in a copy.
+    pub cipher: String,
+    /// `encrypt` or `decrypt`.
+    pub operation: String,
+    /// How many threads.
+    pub threads: u16,
+    /// The median over the rounds, in milliseconds.
+    pub ms_median: f64,
+    /// Its time with one thread over this; `None` if one thread was not measured.
+    pub speedup: Option<f64>,
+}
+
+/// What a contender is made of.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Version {
+    /// Who.
+    pub contender: Contender,
+    /// Library, compiler, options.
+    pub detail: String,
+}
+
+/// A contender that took no part.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Who.
+    pub contender: Contender,
+    /// Why.
+    pub reason: String,
+}
+
+impl ThreadsReport {
+    /// Time and speed-up against threads, as an SVG document.
+    pub fn to_svg(&self) -> String {
+        chart::svg(self)
+    }
+
+    /// The drawing and the tables, as a page that needs nothing else.
+    pub fn to_html(&self) -> String {
+        chart::page(self)
+    }
+
+    /// The ciphers and operations measured, in order.
+    pub(super) fn cases(&self) -> Vec<(&str, &str)> {
+        let mut cases = Vec::new();
+        for row in &self.rows {
+            let case = (row.cipher.as_str(), row.operation.as_str());
+            if !cases.contains(&case) {
+                cases.push(case);
+            }
+        }
+        cases
+    }
+
+    /// The numbers of threads measured, in order.
+    pub(super) fn threads(&self) -> Vec<u16> {
+        let mut threads: Vec<u16> = self.rows.iter().map(|row| row.threads).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+
+    /// A contender's figures in a case, by threads.
+    pub(super) fn line(
+        &self,
+        contender: Contender,
+        (cipher, operation): (&str, &str),
+    ) -> Vec<&Row> {
+        let of_case = |row: &&Row| {
+            row.contender == contender && row.cipher == cipher && row.operation == operation
+        };
+        self.rows.iter().filter(of_case).collect()
+    }
+}
+
+impl fmt::Display for ThreadsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.machine)?;
+        let megabytes = self.bytes >> 20;
+        writeln!(f, "{megabytes} MB (1,048,576 bytes), median of {} rounds", self.rounds)?;
+        for Version { contender, detail } in &self.versions {
+            writeln!(f, "{}: {detail}", contender.name())?;
+        }
+        for case in self.cases() {
+            write!(f, "\n{} {}: ms (speed-up over one thread)\n{:14}", case.0, case.1, "threads")?;
+            for threads in self.threads() {
+                write!(f, "{threads:>16}")?;
+            }
+            writeln!(f)?;
+            for contender in CONTENDERS {
+                let line = self.line(contender, case);
+                if line.is_empty() {
+                    continue;
+                }
+                write!(f, "{:14}", contender.name())?;
+                for row in line {
+                    let speedup = row.speedup.map_or(String::new(), |by| format!("({by:.2})"));
+                    write!(f, "{:>8.2} {speedup:<7}", row.ms_median)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        writeln!(f, "\npublished speed-up of {SOURCE}")?;
+        for (name, of) in PAPER {
+            write!(f, "{name:14}")?;
+            for row in &self.paper {
+                write!(f, "{:>8} {:<7}", row.threads, format!("({:.1})", of(row)))?;
+            }
+            writeln!(f)?;
+        }
+        for Skipped { contender, reason } in &self.skipped {
+            writeln!(f, "skipped: {}: {reason}", contender.name())?;
+        }
+        Ok(())
+    }
+}
+
+/// In the order in which they are listed.
+pub(super) const CONTENDERS: [Contender; 6] = [
+    Contender::Evener,
+    Contender::Openmp,
+    Contender::Java,
+    Contender::OpenmpBlocks,
+    Contender::JavaBlocks,
+    Contender::Memcpy,
+];
+
+/// One of the paper's columns.
+type PaperColumn = (&'static str, fn(&PaperRow) -> f64);
+
+/// The paper's columns.
+pub(super) const PAPER: [PaperColumn; 2] =
+    [("paper, OpenMP", |row| row.openmp_speedup), ("paper, Java", |row| row.java_speedup)];
