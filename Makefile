@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree testbed install-c
+.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed install-c
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -34,6 +34,16 @@ checks: needs
 
 bench-tree: needs
 	cargo run --locked --release -p evener-cli -- bench tree --svg target/bench-tree.svg
+
+bench-threads: needs
+	cargo run --locked --release -p evener-cli -- bench threads --svg target/bench-threads.svg
+
+# The programs that bench-threads runs beside Evener, with the system's OpenSSL.
+peers:
+	mkdir -p target/peers
+	$(CC) -O3 -march=native -Wall -Wextra -fopenmp -o target/peers/ctr_openmp \
+		peers/threads/ctr_openmp.c -lcrypto
+	javac -d target/peers peers/threads/CtrThreads.java
 
 # The module engines' tests, in a virtual machine with a real crypto device.
 testbed: needs
