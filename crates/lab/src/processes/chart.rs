@@ -24,7 +24,9 @@ pub(super) fn page(report: &ProcessesReport) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(page, "<p>{}</p>", escape(verdict));
     }
-    let _ = write!(page, "<pre>{}</pre>\n</html>\n", escape(&report.to_string()));
+    let mut table = String::new();
+    let _ = report.table(&mut table);
+    let _ = write!(page, "<pre>{}</pre>\n</html>\n", escape(&table));
     page
 }
 

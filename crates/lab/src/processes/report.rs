@@ -118,7 +118,7 @@ impl ProcessesReport {
     pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>) {
         self.permits.push(permits);
         self.rows.extend(rows);
-        self.verdicts = verdict::verdicts(&self.rows);
+        self.verdicts = verdict::verdicts(&self.rows, self.rounds);
     }
 
     /// The report as an HTML page with a chart for each engine, which needs nothing else.
@@ -165,6 +165,17 @@ impl Row {
 
 impl fmt::Display for ProcessesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table(f)?;
+        for verdict in &self.verdicts {
+            writeln!(f, "{verdict}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ProcessesReport {
+    /// The figures and how they came about, as text.
+    pub(super) fn table(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let ProcessesReport { machine, cipher, messages, length, rounds, .. } = self;
         writeln!(f, "{machine}")?;
         writeln!(
@@ -198,9 +209,6 @@ impl fmt::Display for ProcessesReport {
                 row.wait_ms_p99,
                 row.jain
             )?;
-        }
-        for verdict in &self.verdicts {
-            writeln!(f, "{verdict}")?;
         }
         for Skipped { engine, why } in &self.skipped {
             writeln!(f, "skipped: {engine}: {why}")?;

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::report::Row;
 
-/// A sentence or two for each engine and each discipline that was run beside `none`. Nothing is
-/// known beforehand: every word follows from the rows.
-pub(super) fn verdicts(rows: &[Row]) -> Vec<String> {
+/// A sentence or two for each engine and each discipline that was run beside `none`, from means
+/// over so many rounds. Nothing is known beforehand: every word follows from the rows.
+pub(super) fn verdicts(rows: &[Row], rounds: usize) -> Vec<String> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for row in rows.iter().filter(|row| row.discipline != NONE) {
         let pair = (row.engine.as_str(), row.discipline);
@@ -14,17 +14,19 @@ pub(super) fn verdicts(rows: &[Row]) -> Vec<String> {
             seen.push(pair);
         }
     }
-    seen.into_iter().filter_map(|(engine, discipline)| verdict(rows, engine, discipline)).collect()
+    seen.into_iter()
+        .filter_map(|(engine, discipline)| verdict(rows, rounds, engine, discipline))
+        .collect()
 }
 
-fn verdict(rows: &[Row], engine: &str, discipline: &'static str) -> Option<String> {
+fn verdict(rows: &[Row], rounds: usize, engine: &str, discipline: &'static str) -> Option<String> {
     let line = |name: &'static str| {
         rows.iter().filter(move |row| row.engine == engine && row.discipline == name)
     };
     let pairs: Vec<Pair<'_>> = line(discipline)
         .filter_map(|gated| {
             let free = line(NONE).find(|row| row.processes == gated.processes)?;
-            Some(Pair { gated, free })
+            Some(Pair { gated, free, rounds })
         })
         .collect();
     let most = pairs.iter().max_by_key(|pair| pair.gated.processes)?;
@@ -55,6 +57,7 @@ fn verdict(rows: &[Row], engine: &str, discipline: &'static str) -> Option<Strin
 struct Pair<'r> {
     gated: &'r Row,
     free: &'r Row,
+    rounds: usize,
 }
 
 /// What a gate does to the throughput.
@@ -70,11 +73,14 @@ impl Pair<'_> {
         self.gated.mb_per_s / self.free.mb_per_s
     }
 
+    /// A difference counts if it is more than [`EQUAL`] and more than twice its standard error.
     fn effect(&self) -> Effect {
-        match self.ratio() {
-            ratio if ratio > 1.0 + EQUAL => Effect::Helps,
-            ratio if ratio < 1.0 - EQUAL => Effect::Harms,
-            _ => Effect::None,
+        let difference = self.gated.mb_per_s - self.free.mb_per_s;
+        let error = self.gated.deviation.hypot(self.free.deviation) / (self.rounds as f64).sqrt();
+        match difference.abs() > (EQUAL * self.free.mb_per_s).max(2.0 * error) {
+            true if difference > 0.0 => Effect::Helps,
+            true => Effect::Harms,
+            false => Effect::None,
         }
     }
 }
@@ -151,7 +157,7 @@ mod tests {
             row("fifo", 64, 190.0, 250.0),
         ];
         assert_eq!(
-            verdicts(&rows),
+            verdicts(&rows, 4),
             ["openssl: fifo makes no difference at 1 process (1.00 of the throughput without a \
               gate), does not help at 8 and 64 processes (0.90 to 0.95 of the throughput without \
               a gate). At 64 processes it has 100 % of its best throughput, without a gate \
@@ -163,16 +169,25 @@ mod tests {
             row("lists", 64, 190.0, 100.0),
             row("lists", 8, 200.0, 100.0),
         ];
-        let words = verdicts(&rows).concat();
+        let words = verdicts(&rows, 4).concat();
         assert!(words.contains("lists helps at 64 processes (1.90 of"), "{words}");
         assert!(words.contains("has 95 % of its best throughput, without a gate 50 %"), "{words}");
         assert!(words.contains("10.0 times fewer context switches"), "{words}");
     }
 
     #[test]
+    fn noise_is_no_difference() {
+        let noisy =
+            |discipline, mb_per_s| Row { deviation: 12.0, ..row(discipline, 8, mb_per_s, 1.0) };
+        let rows = [noisy("none", 100.0), noisy("fifo", 110.0)];
+        assert!(verdicts(&rows, 4).concat().contains("makes no difference"));
+        assert!(verdicts(&rows, 100).concat().contains("fifo helps"));
+    }
+
+    #[test]
     fn without_a_rival_there_is_nothing_to_say() {
-        assert!(verdicts(&[row("fifo", 8, 1.0, 1.0)]).is_empty());
-        assert!(verdicts(&[row("none", 8, 1.0, 1.0)]).is_empty());
-        assert!(verdicts(&[]).is_empty());
+        assert!(verdicts(&[row("fifo", 8, 1.0, 1.0)], 1).is_empty());
+        assert!(verdicts(&[row("none", 8, 1.0, 1.0)], 1).is_empty());
+        assert!(verdicts(&[], 1).is_empty());
     }
 }
