@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::groups::{Group, groups, lengths};
+use super::groups::{Group, Line, groups, lengths};
 use super::report::SpeedReport;
 use crate::chart::{escape, text};
 
@@ -35,6 +35,13 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
         PLOT + LEGEND * lines as f64
     });
     let heights: Vec<f64> = heights.collect();
+    // An engine has one colour in all charts.
+    let mut engines: Vec<&str> = Vec::new();
+    for line in groups.iter().flat_map(|group| &group.lines) {
+        if !engines.contains(&&line.label[..]) {
+            engines.push(&line.label);
+        }
+    }
     let (width, height) = (WIDTH * columns as f64, TOP + heights.iter().sum::<f64>());
     writeln!(
         svg,
@@ -47,7 +54,7 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
     let mut top = TOP;
     for (row, height) in groups.chunks(columns).zip(heights) {
         for (column, group) in row.iter().enumerate() {
-            draw_group(svg, group, WIDTH * column as f64, top)?;
+            draw_group(svg, group, &engines, WIDTH * column as f64, top)?;
         }
         top += height;
     }
@@ -55,16 +62,27 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
     Ok(())
 }
 
-fn draw_group(svg: &mut String, group: &Group<'_>, left: f64, top: f64) -> fmt::Result {
+fn draw_group(
+    svg: &mut String,
+    group: &Group<'_>,
+    engines: &[&str],
+    left: f64,
+    top: f64,
+) -> fmt::Result {
+    let colour = |line: &Line| {
+        let place = engines.iter().position(|engine| *engine == line.label).unwrap_or(0);
+        COLOURS[place % COLOURS.len()]
+    };
     let figures = group.lines.iter().flat_map(|line| line.figures.iter().flatten());
     let most = round_up(figures.copied().fold(0.0, f64::max));
+    let unit = unit(most);
     let (first, last) = (left + AXIS, left + WIDTH - 16.0);
-    let (roof, floor) = (top + 60.0, top + PLOT - 36.0);
+    let (roof, floor) = (top + 60.0, top + PLOT - 44.0);
     let y = |figure: f64| floor - (floor - roof) * figure / most;
     text(svg, left + 16.0, top + 18.0, "font-weight=\"bold\"", &group.title())?;
     for tick in 0..=4 {
         let figure = most / 4.0 * f64::from(tick);
-        let (y, label) = (y(figure), short(figure));
+        let (y, label) = (y(figure), in_unit(figure, unit));
         writeln!(
             svg,
             "<line x1=\"{first}\" x2=\"{last}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>"
@@ -78,9 +96,9 @@ fn draw_group(svg: &mut String, group: &Group<'_>, left: f64, top: f64) -> fmt::
         let label = format!("{bytes} bytes");
         text(svg, start + step / 2.0, floor + 16.0, "text-anchor=\"middle\"", &label)?;
         let mut x = start + (step - bar * group.lines.len() as f64) / 2.0;
-        for (index, line) in group.lines.iter().enumerate() {
+        for line in &group.lines {
             if let Some(figure) = line.figures[place] {
-                let (y, colour) = (y(figure), colour(index));
+                let (y, colour) = (y(figure), colour(line));
                 let wins = line.is_own && group.winner(place) == Some(figure);
                 writeln!(
                     svg,
@@ -106,7 +124,7 @@ fn draw_group(svg: &mut String, group: &Group<'_>, left: f64, top: f64) -> fmt::
             svg,
             "<rect x=\"{first}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>",
             y - 9.0,
-            colour(index)
+            colour(line)
         )?;
         text(svg, first + 16.0, y, "", &line.label)?;
     }
@@ -115,11 +133,25 @@ fn draw_group(svg: &mut String, group: &Group<'_>, left: f64, top: f64) -> fmt::
 
 /// A figure in kB/s, in a few digits.
 fn short(kb_per_s: f64) -> String {
+    in_unit(kb_per_s, unit(kb_per_s))
+}
+
+fn in_unit(kb_per_s: f64, (name, size): (&str, f64)) -> String {
+    let figure = kb_per_s / size;
+    let digits = match figure {
+        whole if whole.fract() == 0.0 || whole >= 100.0 => 0,
+        small if small < 10.0 => 2,
+        _ => 1,
+    };
+    format!("{figure:.digits$} {name}")
+}
+
+/// The unit for figures like this one, and its size in kB/s.
+fn unit(kb_per_s: f64) -> (&'static str, f64) {
     match kb_per_s {
-        large if large >= 1e7 => format!("{:.1} GB/s", large / 1e6),
-        large if large >= 1e6 => format!("{:.2} GB/s", large / 1e6),
-        middle if middle >= 1e4 => format!("{:.0} MB/s", middle / 1e3),
-        small => format!("{small:.0} kB/s"),
+        large if large >= 1e6 => ("GB/s", 1e6),
+        middle if middle >= 1e3 => ("MB/s", 1e3),
+        _ => ("kB/s", 1.0),
     }
 }
 
@@ -131,12 +163,9 @@ fn round_up(figure: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// Those that many people tell apart (Okabe and Ito), again from the first where they end.
-fn colour(index: usize) -> &'static str {
-    const COLOURS: [&str; 8] =
-        ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#222222"];
-    COLOURS[index % COLOURS.len()]
-}
+/// Those that most people tell apart (Okabe and Ito), again from the first where they end.
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#222222"];
 
 const TITLE: &str = "Bytes a second by cipher, engine and message length; * is the fastest";
 const TOP: f64 = 60.0;
@@ -159,7 +188,10 @@ mod tests {
         let report = report(here, vec![row("openssl", 1, 16, 50.0)]);
         let svg = report.to_svg();
         assert_eq!(svg.matches("<title>").count(), 3);
-        assert!(svg.contains("&lt;lanes&gt;, 16 bytes: 7.50k") && svg.contains("8 kB/s*"), "{svg}");
+        assert!(
+            svg.contains("&lt;lanes&gt;, 16 bytes: 7.50k") && svg.contains("7.50 kB/s*"),
+            "{svg}"
+        );
         let page = report.to_html();
         assert!(page.contains("</svg>") && page.contains("&lt;lanes&gt;   "), "{page}");
         assert!(!page.contains("http-equiv") && page.matches("http").count() == 1, "{page}");
@@ -170,7 +202,7 @@ mod tests {
         assert_eq!([0.0, 1.0, 1.1, 799.0, 850.0].map(round_up), [1.0, 1.0, 1.5, 800.0, 1000.0]);
         assert_eq!(
             [900.0, 25_000.0, 2.5e6, 3.2e7].map(short).join(" "),
-            "900 kB/s 25 MB/s 2.50 GB/s 32.0 GB/s"
+            "900 kB/s 25 MB/s 2.50 GB/s 32 GB/s"
         );
     }
 }

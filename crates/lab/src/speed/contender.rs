@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, RwLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Description, Direction, Engine, Iv, Key, Mode};
+use evener_core::{Cipher, Description, Direction, Engine, Iv, Key, Kind, Mode};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::masked::Masked;
 use super::messages::Messages;
@@ -147,7 +148,11 @@ impl Contender {
                     });
                     drop(ready);
                     drop(start.read());
-                    prepared?.work(time).map(Done::kb_per_s)
+                    let mut prepared = prepared?;
+                    let clock = Clock::start();
+                    let done = prepared.work(time)?;
+                    let share = if self.is_timed_on_core(threads) { clock.share() } else { 1.0 };
+                    Ok(done.kb_per_s() / share)
                 };
                 thread::Builder::new().spawn_scoped(scope, work)
             };
@@ -176,6 +181,39 @@ impl Contender {
             Work::Masked(_) => Err("it works in another process".to_owned()),
         }
     }
+
+    /// Whether its time is what its thread spends on a core, as `openssl speed` has it, so that
+    /// what else runs on the machine is not in the figure. Several threads may share a core,
+    /// and who waits for a device is on none.
+    fn is_timed_on_core(&self, threads: usize) -> bool {
+        threads == 1 && self.description.kind == Kind::Cpu
+    }
+}
+
+/// The wall clock and the calling thread's CPU clock, together.
+struct Clock {
+    wall: Instant,
+    on_core: Duration,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        Clock { wall: Instant::now(), on_core: on_core() }
+    }
+
+    /// The part of the time since the start that the thread was on a core.
+    fn share(&self) -> f64 {
+        let on_core = on_core().saturating_sub(self.on_core).as_secs_f64();
+        let share = on_core / self.wall.elapsed().as_secs_f64();
+        // Clocks tick unevenly over short times.
+        if share > 0.0 { share.min(1.0) } else { 1.0 }
+    }
+}
+
+/// How long the calling thread has been on a core.
+fn on_core() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// A contender on one thread, with what it needs for a case.

@@ -10,6 +10,9 @@
 //!   likes, each with its own IV. So is `openssl` on request;
 //! - AES on `openssl` once more without the CPU's AES instructions, in a child process that
 //!   finds them masked ([`masked`]): libcrypto looks at the CPU only when it is loaded.
+//!
+//! One thread of an engine that computes on the calling core is timed by that thread's CPU
+//! clock, as `openssl speed` does it; several threads, and modules, by the wall clock.
 
 mod chart;
 mod command;

@@ -130,7 +130,8 @@ fn find(
             match probed.engine {
                 Ok(engine) if offers(&*engine) => engines.push(engine),
                 Ok(engine) => {
-                    report.leave_out(&engine.description().name, none(&*engine).to_string());
+                    let reason = "it offers none of the ciphers".to_owned();
+                    report.leave_out(&engine.description().name, reason);
                 }
                 Err(error) => report.leave_out(probed.name, reason(error)),
             }

@@ -20,7 +20,11 @@ fn write(text: &mut String, report: &SpeedReport, coloured: bool) -> fmt::Result
         writeln!(text, "{engine}: {detail}; {method}")?;
     }
     let (seconds, rounds) = (report.seconds, report.rounds);
-    writeln!(text, "{seconds} s a figure, the median of {rounds} turns")?;
+    writeln!(
+        text,
+        "{seconds} s a figure, the median of {rounds} turns; one thread by its CPU clock, several \
+         threads and modules by the wall clock"
+    )?;
     writeln!(text, "The 'numbers' are in 1000s of bytes per second processed; * is the fastest.")?;
     let lengths = lengths(report);
     let groups = groups(report, &lengths);
