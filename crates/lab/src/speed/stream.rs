@@ -14,7 +14,7 @@ use openssl::lib_ctx::LibCtx;
 use openssl::provider::Provider;
 
 use super::contender::{Case, Done, Prepared, STRIDE};
-use super::sys::InPlace;
+use super::sys::{Gcm, InPlace};
 
 /// The linked OpenSSL, in a context of its own.
 pub(super) struct Library {
@@ -37,7 +37,8 @@ impl Library {
         let &Case { cipher, direction, ref key, .. } = case;
         let algorithm = Algorithm::fetch(Some(&self.context), cipher.name(), None)?;
         if cipher.mode() == Mode::Gcm {
-            return Ok(Stream::new(Text::Gcm(Gcm::prepare(&algorithm, case)?)));
+            let gcm = Gcm::new(&algorithm, direction, key, case.iv, case.text())?;
+            return Ok(Stream::new(Text::Gcm(gcm)));
         }
         let (key, iv) = (key.bytes(), case.iv.bytes());
         let mut context = CipherCtx::new()?;
@@ -69,14 +70,14 @@ impl Stream {
     fn repeat(&mut self, times: u64) -> Result<(), ErrorStack> {
         match &mut self.text {
             Text::InPlace(in_place) => in_place.update(times),
-            Text::Gcm(gcm) => (0..times).try_for_each(|_| gcm.message()),
+            Text::Gcm(gcm) => gcm.messages(times),
         }
     }
 
     fn bytes(&self) -> usize {
         match &self.text {
             Text::InPlace(in_place) => in_place.length(),
-            Text::Gcm(gcm) => gcm.text.len(),
+            Text::Gcm(gcm) => gcm.length(),
         }
     }
 }
@@ -95,59 +96,6 @@ impl Prepared for Stream {
             }
         }
         Ok(Done { bytes: messages as f64 * self.bytes() as f64, time: elapsed })
-    }
-}
-
-/// The calls of `EVP_Update_loop_aead_enc` and `_dec` in OpenSSL's `apps/speed.c`.
-struct Gcm {
-    context: CipherCtx,
-    direction: Direction,
-    key: Vec<u8>,
-    iv: Vec<u8>,
-    tag: [u8; 16],
-    text: Vec<u8>,
-    output: Vec<u8>,
-}
-
-impl Gcm {
-    fn prepare(algorithm: &Algorithm, case: &Case) -> Result<Gcm, ErrorStack> {
-        let (direction, key, iv) = (case.direction, case.key.bytes(), case.iv.bytes());
-        let mut text = case.text();
-        let mut tag = [0; 16];
-        if direction == Direction::Decrypt {
-            let mut sealing = CipherCtx::new()?;
-            let plain = text.clone();
-            sealing.encrypt_init(Some(algorithm), Some(key), Some(iv))?;
-            sealing.cipher_update(&plain, Some(&mut text))?;
-            sealing.cipher_final(&mut [])?;
-            sealing.tag(&mut tag)?;
-        }
-        let mut context = CipherCtx::new()?;
-        match direction {
-            Direction::Encrypt => context.encrypt_init(Some(algorithm), None, None)?,
-            Direction::Decrypt => context.decrypt_init(Some(algorithm), None, None)?,
-        }
-        let (key, iv, output) = (key.to_vec(), iv.to_vec(), text.clone());
-        Ok(Gcm { context, direction, key, iv, tag, text, output })
-    }
-
-    fn message(&mut self) -> Result<(), ErrorStack> {
-        let Gcm { context, direction, key, iv, tag, text, output } = self;
-        context.set_iv_length(iv.len())?;
-        match direction {
-            Direction::Encrypt => {
-                context.encrypt_init(None, Some(key), Some(iv))?;
-                let length = text.len();
-                context.cipher_update_inplace(text, length)?;
-            }
-            Direction::Decrypt => {
-                context.decrypt_init(None, Some(key), Some(iv))?;
-                context.decrypt_init(None, None, Some(iv))?;
-                context.set_tag(tag)?;
-                context.cipher_update(text, Some(output))?;
-            }
-        }
-        context.cipher_final(&mut []).map(drop)
     }
 }
 
