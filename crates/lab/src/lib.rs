@@ -8,7 +8,6 @@ mod error;
 mod machine;
 pub mod measure;
 pub mod messages;
-pub mod policies;
 mod process;
 pub mod processes;
 pub mod speed;

@@ -125,16 +125,13 @@ impl<T> Queue<'_, T> {
 
     /// Hands tasks to workers that wait, until the run is over.
     pub(crate) fn dispatch(&self) {
-        loop {
+        while !self.hall.is_over.load(Ordering::Acquire) {
             for worker in 0..self.hall.seats.len() {
                 // Looking does not take the lock from those who need it.
                 if !self.hall.seats[worker].waits.load(Ordering::Acquire) {
                     continue;
                 }
                 let mut desk = self.hall.lock();
-                if desk.is_over() {
-                    return;
-                }
                 if desk.dispatch(worker, self.hall.now()) {
                     self.hall.tell_feed();
                 }
@@ -146,6 +143,11 @@ impl<T> Queue<'_, T> {
 
     /// Wakes and starts whom the desk has called.
     fn answer<'d>(&'d self, mut desk: MutexGuard<'d, Desk<T>>) -> MutexGuard<'d, Desk<T>> {
+        if desk.is_over() {
+            // Workers that leave wait for nothing, so a dispatcher that looks for those who do
+            // would not notice.
+            self.hall.is_over.store(true, Ordering::Release);
+        }
         let mut started = Vec::new();
         for call in desk.calls() {
             match call {
@@ -175,6 +177,9 @@ pub(crate) struct Hall<T> {
     left: Condvar,
     /// Whether the feed waits for that. Written under the lock.
     feed_waits: AtomicBool,
+    /// Whether no worker will get another task. Written under the lock, and read by a
+    /// dispatcher without it.
+    is_over: AtomicBool,
     /// Where each worker waits.
     seats: Vec<Seat>,
 }
@@ -200,6 +205,7 @@ impl<T> Hall<T> {
             started: Instant::now(),
             left: Condvar::new(),
             feed_waits: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             seats: (0..workers).map(|_| Seat::default()).collect(),
         }
     }

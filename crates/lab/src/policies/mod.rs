@@ -1,5 +1,27 @@
 //! Policies side by side: the experiment of the 2013 and 2015 papers.
+//!
+//! Some thousand files of one size are in the queue before the clock starts, which runs from
+//! just before the workers' threads are created until just after they have ended. Within a run
+//! the policies take turns on the same files, and what comes out is compared each time.
+//!
+//! [`run`] measures engines of this machine, modelled ones among them. [`PoliciesReport`] has
+//! the papers' two tables and their figures, whoever made its rows.
 
+mod command;
+mod figures;
+mod files;
+mod options;
+mod reference;
+mod report;
 mod row;
+mod run;
+mod sizes;
+mod summary;
+mod tables;
 
+pub use command::Command;
+pub use options::PoliciesOptions;
+pub use report::PoliciesReport;
 pub use row::Row;
+pub use run::run;
+pub use sizes::Sizes;

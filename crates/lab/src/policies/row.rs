@@ -19,6 +19,8 @@ pub struct Row {
     pub runs: u64,
     /// The mean of the runs' times, in milliseconds.
     pub ms_mean: f64,
+    /// Their median.
+    pub ms_median: f64,
     /// The shortest.
     pub ms_min: f64,
     /// The longest.

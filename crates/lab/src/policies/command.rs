@@ -1,0 +1,84 @@
+//! The benchmark as a command of the program.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{PoliciesOptions, PoliciesReport, run};
+use crate::LabError;
+
+/// `evener bench policies`.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    #[command(flatten)]
+    options: PoliciesOptions,
+    /// Measure nothing: show what an earlier `--json` printed; several are put together
+    #[arg(long, value_name = "FILE")]
+    from: Vec<PathBuf>,
+    /// The report's heading
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Print the report as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Draw the papers' figures, in a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Command {
+    /// Runs the benchmark; the report goes to standard output, and what is being done to
+    /// standard error.
+    ///
+    /// # Errors
+    /// Those of [`run`], and when a report can't be read or written.
+    pub fn run(&self) -> Result<(), LabError> {
+        let mut report = match self.from.as_slice() {
+            [] => run(&self.options, &mut |what| eprintln!("{what}"))?,
+            files => read(files)?,
+        };
+        if let Some(title) = &self.title {
+            report.title.clone_from(title);
+        }
+        report.tell(self.json, self.html.as_deref())
+    }
+}
+
+/// Reads reports, and puts them together.
+fn read(files: &[PathBuf]) -> Result<PoliciesReport, LabError> {
+    let mut all: Option<PoliciesReport> = None;
+    for path in files {
+        let json = fs::read_to_string(path).map_err(LabError::file("read", path))?;
+        let report: PoliciesReport = serde_json::from_str(&json)
+            .map_err(io::Error::from)
+            .map_err(LabError::file("read", path))?;
+        match &mut all {
+            None => all = Some(report),
+            Some(all) => all.add(report),
+        }
+    }
+    all.ok_or_else(|| LabError::Unavailable("there is no report to show".to_owned()))
+}
+
+impl PoliciesReport {
+    /// Prints the report, as text or JSON, and writes the page if one is wanted.
+    ///
+    /// # Errors
+    /// When either can't be written.
+    pub fn tell(&self, json: bool, html: Option<&std::path::Path>) -> Result<(), LabError> {
+        if let Some(path) = html {
+            fs::write(path, self.to_html()).map_err(LabError::file("write", path))?;
+        }
+        let mut output = io::stdout().lock();
+        let written = if json {
+            serde_json::to_writer_pretty(&mut output, self)
+                .map_err(io::Error::from)
+                .and_then(|()| writeln!(output))
+        } else {
+            write!(output, "{self}")
+        };
+        written.map_err(LabError::file("write", "standard output"))
+    }
+}

@@ -1,0 +1,180 @@
+//! What was found, measured or simulated.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Row, figures, tables};
+
+/// What was found. Its JSON is the document that `--json` prints, its [`Display`] the papers'
+/// two tables, and [`PoliciesReport::to_html`] draws their figures.
+///
+/// [`Display`]: fmt::Display
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PoliciesReport {
+    /// The heading.
+    pub title: String,
+    /// What explains the figures (machine, engines, how they were made), by name.
+    pub facts: Vec<(String, String)>,
+    /// The figures. One for each policy, size, cipher and direction.
+    pub rows: Vec<Row>,
+    /// What took no part, and why.
+    pub skipped: Vec<String>,
+}
+
+impl PoliciesReport {
+    /// A report without rows yet.
+    pub fn new(title: &str, facts: Vec<(String, String)>) -> PoliciesReport {
+        PoliciesReport { title: title.to_owned(), facts, rows: Vec::new(), skipped: Vec::new() }
+    }
+
+    /// Adds another report. Of two rows for the same the later one counts.
+    pub fn add(&mut self, other: PoliciesReport) {
+        for fact in other.facts {
+            if !self.facts.contains(&fact) {
+                self.facts.push(fact);
+            }
+        }
+        let new = &other.rows;
+        self.rows.retain(|row| !new.iter().any(|new| is_same_case(row, new)));
+        self.rows.extend(other.rows);
+        for skipped in other.skipped {
+            if !self.skipped.contains(&skipped) {
+                self.skipped.push(skipped);
+            }
+        }
+    }
+
+    /// The report as a page that needs nothing else.
+    pub fn to_html(&self) -> String {
+        figures::page(self)
+    }
+
+    /// The ciphers and directions, in the order of the rows.
+    pub(super) fn subjects(&self) -> Vec<Subject> {
+        let mut subjects = Vec::new();
+        for row in &self.rows {
+            let subject =
+                Subject { cipher: row.cipher.clone(), direction: row.direction.clone() };
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        }
+        subjects
+    }
+
+    /// The rows of a cipher and direction.
+    pub(super) fn of(&self, subject: &Subject) -> Rows<'_> {
+        Rows(self.rows.iter().filter(|row| subject.is_of(row)).collect())
+    }
+}
+
+impl fmt::Display for PoliciesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        tables::print(self, f)
+    }
+}
+
+/// What is done to the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Subject {
+    pub(super) cipher: String,
+    pub(super) direction: String,
+}
+
+impl Subject {
+    fn is_of(&self, row: &Row) -> bool {
+        self.cipher == row.cipher && self.direction == row.direction
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.cipher, self.direction)
+    }
+}
+
+/// The rows of one cipher and direction.
+pub(super) struct Rows<'a>(pub(super) Vec<&'a Row>);
+
+impl<'a> Rows<'a> {
+    /// The sizes, by growth.
+    pub(super) fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<_> = self.0.iter().map(|row| row.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The policies, in the order of the rows.
+    pub(super) fn policies(&self) -> Vec<&'a str> {
+        let mut policies = Vec::new();
+        for row in &self.0 {
+            if !policies.contains(&row.policy.as_str()) {
+                policies.push(&row.policy);
+            }
+        }
+        policies
+    }
+
+    pub(super) fn find(&self, policy: &str, bytes: usize) -> Option<&'a Row> {
+        self.0.iter().find(|row| row.policy == policy && row.bytes == bytes).copied()
+    }
+
+    /// A policy's rows by growing size.
+    pub(super) fn by_size(&self, policy: &str) -> Vec<&'a Row> {
+        let mut rows: Vec<_> = self.0.iter().filter(|row| row.policy == policy).copied().collect();
+        rows.sort_by_key(|row| row.bytes);
+        rows
+    }
+
+    /// The shortest time for a size, in ms.
+    pub(super) fn best(&self, bytes: usize) -> Option<f64> {
+        let rows = self.0.iter().filter(|row| row.bytes == bytes);
+        rows.map(|row| row.ms_median).min_by(f64::total_cmp)
+    }
+}
+
+fn is_same_case(one: &Row, other: &Row) -> bool {
+    let case = |row: &Row| (row.bytes, row.policy.clone(), row.cipher.clone(), row.direction.clone());
+    case(one) == case(other)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn row(policy: &str, bytes: usize, ms: f64) -> Row {
+        Row {
+            bytes,
+            policy: policy.to_owned(),
+            cipher: "aes-128-cbc".to_owned(),
+            direction: "encrypt".to_owned(),
+            files: 4000,
+            runs: 1,
+            ms_mean: ms,
+            ms_median: ms,
+            ms_min: ms,
+            ms_max: ms,
+            files_cpu: 3000.0,
+            files_module: 1000.0,
+        }
+    }
+
+    #[test]
+    fn reports_are_put_together() {
+        let mut report = PoliciesReport::new("one", vec![("a".to_owned(), "b".to_owned())]);
+        report.rows = vec![row("pull", 8, 1.0), row("pull", 16, 2.0)];
+        let json = serde_json::to_string(&report).unwrap();
+        let mut other: PoliciesReport = serde_json::from_str(&json).unwrap();
+        assert_eq!(other, report);
+        other.rows = vec![row("pull", 16, 3.0), row("polling", 16, 4.0)];
+        report.add(other);
+        let rows = report.of(&report.subjects()[0]);
+        assert_eq!((rows.0.len(), report.facts.len()), (3, 1));
+        assert_eq!(rows.find("pull", 16).unwrap().ms_median, 3.0);
+        assert_eq!((rows.sizes(), rows.policies()), (vec![8, 16], vec!["pull", "polling"]));
+        assert_eq!(rows.best(16), Some(3.0));
+    }
+}

@@ -1,0 +1,258 @@
+//! The turns that the policies take.
+
+use std::sync::Arc;
+
+use evener_core::{Cipher, Direction, Engine, Kind};
+use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run_filled};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::files::{Files, Processing};
+use super::{PoliciesOptions, PoliciesReport, Row, Sizes};
+use crate::statistics::median;
+use crate::{LabError, Machine};
+
+/// Runs the benchmark. `progress` is told what is being measured.
+///
+/// With [`PoliciesOptions::pin`] the calling thread stays on those cores for good.
+///
+/// # Errors
+/// When an engine or core is not there, or [`LabError::Differs`] when what a policy's engines
+/// made is not what OpenSSL makes.
+pub fn run(
+    options: &PoliciesOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PoliciesReport, LabError> {
+    pin(&options.pin)?;
+    let find = |name: &String| {
+        evener_engines::find(name).map_err(|error| LabError::Unavailable(error.to_string()))
+    };
+    let team = Team {
+        cpu: find(&options.cpu)?,
+        module: options.module.as_ref().map(find).transpose()?,
+        options,
+    };
+    let both = [Direction::Encrypt, Direction::Decrypt];
+    let directions =
+        if options.directions.is_empty() { &both[..] } else { &options.directions[..] };
+    let mut report = PoliciesReport::new("Policies side by side", team.facts());
+    for &cipher in &options.ciphers {
+        for &direction in directions {
+            let policies = team.policies(cipher, direction, &mut report);
+            for bytes in Sizes::all(&options.sizes) {
+                if !policies.is_empty() {
+                    progress(&format!("{cipher} {direction}, {bytes} bytes"));
+                    let case = Case { cipher, direction, bytes, team: &team };
+                    report.rows.extend(case.rows(&policies)?);
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// The engines.
+struct Team<'a> {
+    cpu: Arc<dyn Engine>,
+    module: Option<Arc<dyn Engine>>,
+    options: &'a PoliciesOptions,
+}
+
+impl Team<'_> {
+    /// What explains the figures.
+    fn facts(&self) -> Vec<(String, String)> {
+        let engine = |engine: &dyn Engine| {
+            let description = engine.description();
+            format!("{}: {}", description.name, description.detail)
+        };
+        let options = self.options;
+        let module = self.module.as_deref().map_or_else(|| "none".to_owned(), engine);
+        let mut facts = vec![
+            ("Machine".to_owned(), Machine::look().to_string()),
+            ("Processor".to_owned(), engine(&*self.cpu)),
+            ("Module".to_owned(), module),
+        ];
+        for (name, workers) in [
+            ("Processor's workers", options.cpu_workers),
+            ("Module's workers", options.module_workers),
+        ] {
+            facts.extend(workers.map(|workers| (name.to_owned(), workers.to_string())));
+        }
+        if !options.pin.is_empty() {
+            let cores: Vec<_> = options.pin.iter().map(usize::to_string).collect();
+            facts.push(("Kept on core".to_owned(), cores.join(", ")));
+        }
+        facts
+    }
+
+    /// The engines of the workers, one entry for each.
+    fn seats(&self, cipher: Cipher, direction: Direction) -> Vec<Arc<dyn Engine>> {
+        let module = self.module.iter().map(|module| (module, self.options.module_workers));
+        let engines = std::iter::once((&self.cpu, self.options.cpu_workers)).chain(module);
+        let seats = engines.flat_map(|(engine, workers)| {
+            let likes = engine.offer(cipher, direction).map_or(0, |offer| offer.depth);
+            let workers = if likes == 0 { 0 } else { workers.map_or(likes, usize::from) };
+            std::iter::repeat_n(Arc::clone(engine), workers)
+        });
+        seats.collect()
+    }
+
+    /// Those policies that have somebody to do the work, and in the report those that don't.
+    fn policies(
+        &self,
+        cipher: Cipher,
+        direction: Direction,
+        report: &mut PoliciesReport,
+    ) -> Vec<PolicyName> {
+        let seats = self.seats(cipher, direction);
+        let wanted = &self.options.policies;
+        let wanted = if wanted.is_empty() { PolicyName::ALL } else { wanted };
+        let (able, unable): (Vec<_>, Vec<_>) = wanted.iter().partition(|policy: &&PolicyName| {
+            seats.iter().any(|engine| policy.admits(engine.description().kind))
+        });
+        let why = |policy| format!("{policy}, {cipher} {direction}: no engine here does it");
+        report.skipped.extend(unable.into_iter().map(why));
+        able
+    }
+}
+
+/// One cipher, direction and size.
+struct Case<'a> {
+    cipher: Cipher,
+    direction: Direction,
+    bytes: usize,
+    team: &'a Team<'a>,
+}
+
+impl Case<'_> {
+    /// Lets the policies take turns, each run another one first.
+    fn rows(&self, policies: &[PolicyName]) -> Result<Vec<Row>, LabError> {
+        let &Case { cipher, direction, bytes, team } = self;
+        let count = team.options.files as usize;
+        let seats = team.seats(cipher, direction);
+        let mut files = Files::new(cipher, direction, bytes, count)?;
+        let mut turns = vec![Vec::new(); policies.len()];
+        for run in 0..team.options.runs as usize {
+            for turn in 0..policies.len() {
+                let index = (turn + run) % policies.len();
+                turns[index].push(take_turn(policies[index], &seats, &mut files)?);
+            }
+        }
+        let rows = policies.iter().zip(&turns);
+        Ok(rows.map(|(policy, turns)| self.row(*policy, turns)).collect())
+    }
+
+    fn row(&self, policy: PolicyName, turns: &[Turn]) -> Row {
+        let runs = turns.len() as f64;
+        let ms: Vec<f64> = turns.iter().map(|turn| turn.ms).collect();
+        let mean = |figures: &mut dyn Iterator<Item = f64>| figures.sum::<f64>() / runs;
+        Row {
+            bytes: self.bytes,
+            policy: policy.to_string(),
+            cipher: self.cipher.to_string(),
+            direction: self.direction.to_string(),
+            files: self.team.options.files.into(),
+            runs: turns.len() as u64,
+            ms_mean: mean(&mut ms.iter().copied()),
+            ms_median: median(&ms).unwrap_or_default(),
+            ms_min: ms.iter().copied().fold(f64::INFINITY, f64::min),
+            ms_max: ms.iter().copied().fold(0.0, f64::max),
+            files_cpu: mean(&mut turns.iter().map(|turn| turn.files_cpu as f64)),
+            files_module: mean(&mut turns.iter().map(|turn| turn.files_module as f64)),
+        }
+    }
+}
+
+/// What one policy took in one run.
+#[derive(Clone, Debug)]
+struct Turn {
+    ms: f64,
+    files_cpu: u64,
+    files_module: u64,
+}
+
+fn take_turn(
+    policy: PolicyName,
+    seats: &[Arc<dyn Engine>],
+    files: &mut Files,
+) -> Result<Turn, LabError> {
+    let Files { cipher, direction, .. } = *files;
+    let seats: Vec<_> = seats
+        .iter()
+        .filter(|engine| policy.admits(engine.description().kind))
+        .map(Arc::clone)
+        .collect();
+    let processing = Processing::new(cipher, direction);
+    let jobs = files.jobs();
+    let options = RunOptions { policy, cipher, direction, capacity: jobs.len() };
+    let statistics = run_filled(&seats, &options, &processing, jobs);
+    processing.result()?;
+    if !files.are_right() {
+        return Err(LabError::Differs { contender: policy.name(), cipher });
+    }
+    let of = |kind| units(&statistics, &seats, kind);
+    Ok(Turn {
+        ms: statistics.wall.as_secs_f64() * 1e3,
+        files_cpu: of(Kind::Cpu),
+        files_module: of(Kind::Module),
+    })
+}
+
+/// How many files engines of a kind did.
+fn units(statistics: &RunStatistics, seats: &[Arc<dyn Engine>], kind: Kind) -> u64 {
+    let workers = statistics.workers.iter();
+    let of_kind = workers.filter(|worker| {
+        let engine = seats.get(worker.worker);
+        engine.is_some_and(|engine| engine.description().kind == kind)
+    });
+    of_kind.map(|worker| worker.units).sum()
+}
+
+/// Keeps the calling thread, and those that it will start, on some cores.
+fn pin(cores: &[usize]) -> Result<(), LabError> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
+        set.set(core);
+    }
+    sched_setaffinity(None, &set)
+        .map_err(|error| LabError::Unavailable(format!("the cores {cores:?} can't be had: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: PoliciesOptions,
+    }
+
+    #[test]
+    fn every_policy_does_every_file() {
+        let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/am3358-profile-aes128.json");
+        let module = format!("model:{profile}#module");
+        let line = ["policies", "--sizes", "8,100", "--files", "40", "--runs", "2", "--module"];
+        let options = Line::parse_from(line.into_iter().chain([module.as_str()])).options;
+        let report = run(&options, &mut |_| {}).unwrap();
+        // The modelled module encrypts only.
+        assert_eq!(report.rows.len(), 2 * (2 * PolicyName::ALL.len() - 1));
+        for row in &report.rows {
+            assert_eq!((row.files, row.files_cpu + row.files_module), (40, 40.0), "{row:?}");
+            assert!(row.ms_min <= row.ms_median && row.ms_median <= row.ms_max, "{row:?}");
+        }
+        assert_eq!(report.skipped.len(), 1);
+        assert!(report.skipped[0].starts_with("module-only, aes-128-cbc decrypt"));
+    }
+
+    #[test]
+    fn an_engine_that_is_not_there_is_named() {
+        let options = Line::parse_from(["policies", "--module", "enigma"]).options;
+        let error = run(&options, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("enigma"), "{error}");
+    }
+}
