@@ -187,8 +187,12 @@ impl Marker {
         };
         match self {
             Marker::Circle => {
-                format!("M{:.1},{y:.1}a{r:.1},{r:.1} 0 1,0 {:.1},0a{r:.1},{r:.1} 0 1,0 -{:.1},0Z",
-                    x - r, 2.0 * r, 2.0 * r)
+                format!(
+                    "M{:.1},{y:.1}a{r:.1},{r:.1} 0 1,0 {:.1},0a{r:.1},{r:.1} 0 1,0 -{:.1},0Z",
+                    x - r,
+                    2.0 * r,
+                    2.0 * r
+                )
             }
             Marker::Square => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
             Marker::Triangle => polygon(&[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)]),
@@ -196,8 +200,18 @@ impl Marker {
             Marker::Cross => {
                 let (a, b) = (0.4, 1.2);
                 polygon(&[
-                    (-b, -a), (-a, -a), (-a, -b), (a, -b), (a, -a), (b, -a),
-                    (b, a), (a, a), (a, b), (-a, b), (-a, a), (-b, a),
+                    (-b, -a),
+                    (-a, -a),
+                    (-a, -b),
+                    (a, -b),
+                    (a, -a),
+                    (b, -a),
+                    (b, a),
+                    (a, a),
+                    (a, b),
+                    (-a, b),
+                    (-a, a),
+                    (-b, a),
                 ])
             }
             Marker::Star => {
@@ -249,9 +263,8 @@ impl Place {
                     // 1, 2 and 5 of a decade, as far as there is room for their names.
                     let is_wide = most / least > 2e3;
                     let steps: &[f64] = if is_wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
-                    let all = decades.flat_map(|power| {
-                        steps.iter().map(move |step| step * 10_f64.powi(power))
-                    });
+                    let all = decades
+                        .flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
                     let all: Vec<f64> = all.collect();
                     least = all.iter().copied().rfind(|tick| *tick <= least).unwrap_or(least);
                     most = all.iter().copied().find(|tick| *tick >= most).unwrap_or(most);

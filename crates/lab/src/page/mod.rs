@@ -101,8 +101,10 @@ mod tests {
 
     #[test]
     fn thousands_are_grouped() {
-        assert_eq!([0, 999, 1000, 16_384, 1_000_000].map(grouped).join(" "),
-            "0 999 1,000 16,384 1,000,000");
+        assert_eq!(
+            [0, 999, 1000, 16_384, 1_000_000].map(grouped).join(" "),
+            "0 999 1,000 16,384 1,000,000"
+        );
     }
 
     #[test]

@@ -45,12 +45,8 @@ impl Table {
         }
         html.push_str("</tr></thead>\n<tbody>\n");
         for (row_class, heading, cells) in &self.rows {
-            let _ = write!(
-                html,
-                "<tr{}><th scope=\"row\">{}</th>",
-                class(row_class),
-                escape(heading)
-            );
+            let _ =
+                write!(html, "<tr{}><th scope=\"row\">{}</th>", class(row_class), escape(heading));
             for cell in cells {
                 let _ = write!(html, "<td{}>{}", class(cell.class), escape(&cell.text));
                 if !cell.note.is_empty() {
