@@ -8,6 +8,8 @@ mod error;
 mod machine;
 pub mod measure;
 pub mod messages;
+mod page;
+pub mod policies;
 mod process;
 pub mod processes;
 pub mod speed;

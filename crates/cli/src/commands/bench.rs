@@ -24,6 +24,8 @@ enum Benchmark {
     Threads(evener_lab::threads::Command),
     /// Many processes at one engine, with and without the gate
     Processes(evener_lab::processes::Command),
+    /// The papers' policies and the adaptive one, on the processor and a module
+    Policies(evener_lab::policies::Command),
 }
 
 impl Bench {
@@ -32,6 +34,7 @@ impl Bench {
             Benchmark::Tree(command) => ending(command.run()),
             Benchmark::Messages(command) => ending(command.run()),
             Benchmark::Threads(command) => ending(command.run()),
+            Benchmark::Policies(command) => ending(command.run()),
             // It forks, which is sound because the program has only this thread so far:
             // handling signals starts another only with `stop_gently`.
             Benchmark::Processes(command) => {

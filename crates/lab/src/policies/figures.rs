@@ -3,9 +3,7 @@
 use super::reference::{self, BOTH, Published};
 use super::report::{PoliciesReport, Rows, Subject};
 use super::{Row, summary, tables};
-use crate::page::{
-    Axis, Line, LineChart, LineStyle, Marker, Page, Scale, escape, grouped, legend,
-};
+use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Page, Scale, escape, grouped, legend};
 
 /// The report as a page that needs nothing else.
 pub(super) fn page(report: &PoliciesReport) -> String {
@@ -141,7 +139,8 @@ fn add_key_lengths(page: &mut Page, report: &PoliciesReport, main: &Subject) {
         ("#d55e00", "7 4"),
         ("#111", "2 3"),
     ]);
-    let styles = styles.map(|(marker, (colour, dash))| LineStyle { colour, dash, width: 2.0, marker });
+    let styles =
+        styles.map(|(marker, (colour, dash))| LineStyle { colour, dash, width: 2.0, marker });
     let keyed: Vec<(&Subject, LineStyle)> = of_family.iter().zip(styles).collect();
     let times = of_family.iter().flat_map(|subject| report.of(subject).0);
     let covers = span(times.map(|row| row.ms_median));
@@ -182,9 +181,10 @@ fn add_key_lengths(page: &mut Page, report: &PoliciesReport, main: &Subject) {
 
 fn add_facts(page: &mut Page, report: &PoliciesReport) {
     page.section("How this was made");
-    let facts = report.facts.iter().map(|(name, fact)| {
-        format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(fact))
-    });
+    let facts = report
+        .facts
+        .iter()
+        .map(|(name, fact)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(fact)));
     page.push(&format!("<dl>\n{}</dl>", facts.collect::<String>()));
     for skipped in &report.skipped {
         page.text(&format!("Skipped: {skipped}"));

@@ -25,8 +25,12 @@ pub struct PoliciesOptions {
     #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<PolicyName>,
     /// Which ciphers; several key lengths, for example
-    #[arg(long = "cipher", value_name = "NAME", value_delimiter = ',',
-          default_value = "aes-128-cbc")]
+    #[arg(
+        long = "cipher",
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "aes-128-cbc"
+    )]
     pub ciphers: Vec<Cipher>,
     /// `encrypt` or `decrypt` [default: both]
     #[arg(long = "direction", value_name = "DIRECTION", value_parser = direction,
@@ -80,8 +84,17 @@ mod tests {
     #[test]
     fn lists_are_read() {
         let options = Line::parse_from([
-            "policies", "--sizes", "8,100-300:100", "--policy", "pull,cpu-only", "--direction",
-            "decrypt", "--cipher", "aes-128-cbc,aes-256-cbc", "--pin", "0,1",
+            "policies",
+            "--sizes",
+            "8,100-300:100",
+            "--policy",
+            "pull,cpu-only",
+            "--direction",
+            "decrypt",
+            "--cipher",
+            "aes-128-cbc,aes-256-cbc",
+            "--pin",
+            "0,1",
         ])
         .options;
         assert_eq!(Sizes::all(&options.sizes), [8, 100, 200, 300]);

@@ -45,7 +45,9 @@ pub(super) fn of_2013() -> Published {
         let bytes = fields.first()?.parse().ok()?;
         let named = ["cpu-only", "module-only", BOTH].into_iter().zip(&fields[1..]);
         let rows: Option<Vec<Row>> = named
-            .map(|(policy, ms)| Some(row("aes-256-cbc", bytes, policy, ms.parse().ok()?, (0.0, 0.0))))
+            .map(|(policy, ms)| {
+                Some(row("aes-256-cbc", bytes, policy, ms.parse().ok()?, (0.0, 0.0)))
+            })
             .collect();
         rows
     });

@@ -55,8 +55,7 @@ impl PoliciesReport {
     pub(super) fn subjects(&self) -> Vec<Subject> {
         let mut subjects = Vec::new();
         for row in &self.rows {
-            let subject =
-                Subject { cipher: row.cipher.clone(), direction: row.direction.clone() };
+            let subject = Subject { cipher: row.cipher.clone(), direction: row.direction.clone() };
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
@@ -137,7 +136,8 @@ impl<'a> Rows<'a> {
 }
 
 fn is_same_case(one: &Row, other: &Row) -> bool {
-    let case = |row: &Row| (row.bytes, row.policy.clone(), row.cipher.clone(), row.direction.clone());
+    let case =
+        |row: &Row| (row.bytes, row.policy.clone(), row.cipher.clone(), row.direction.clone());
     case(one) == case(other)
 }
 

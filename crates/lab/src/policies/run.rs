@@ -183,7 +183,7 @@ fn take_turn(
         .collect();
     let processing = Processing::new(cipher, direction);
     let jobs = files.jobs();
-    let options = RunOptions { policy, cipher, direction, capacity: jobs.len() };
+    let options = RunOptions::new(policy, cipher, direction, jobs.len());
     let statistics = run_filled(&seats, &options, &processing, jobs);
     processing.result()?;
     if !files.are_right() {
@@ -216,8 +216,9 @@ fn pin(cores: &[usize]) -> Result<(), LabError> {
     for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
         set.set(core);
     }
-    sched_setaffinity(None, &set)
-        .map_err(|error| LabError::Unavailable(format!("the cores {cores:?} can't be had: {error}")))
+    sched_setaffinity(None, &set).map_err(|error| {
+        LabError::Unavailable(format!("the cores {cores:?} can't be had: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub(super) fn add_to(page: &mut Page, report: &PoliciesReport) {
             },
             class: "",
         };
-        let caption = format!("Time in ms for {} (below it the shortest and longest)", counted(&rows));
+        let caption =
+            format!("Time in ms for {} (below it the shortest and longest)", counted(&rows));
         page.push(&table(&caption, &rows, &published_rows, time));
         let files = |row: &Row| match row.files_cpu + row.files_module {
             0.0 => Cell::from("–".to_owned()),
@@ -66,7 +67,11 @@ pub(super) fn counted(rows: &Rows<'_>) -> String {
         }
     };
     let (files, runs) = (range(|row| row.files), range(|row| row.runs));
-    if runs == "1" { format!("{files} files, one run") } else { format!("{files} files, median of {runs} runs") }
+    if runs == "1" {
+        format!("{files} files, one run")
+    } else {
+        format!("{files} files, median of {runs} runs")
+    }
 }
 
 fn table(
