@@ -3,5 +3,6 @@
 mod conformance;
 mod differential;
 mod guarded;
+mod in_place;
 mod messages;
 mod sys;
