@@ -53,6 +53,11 @@ pub use evener_files::{
     WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list,
 };
 
+/// A whole file's content in memory, on all cores.
+pub mod buffer {
+    pub use evener_files::buffer::*;
+}
+
 /// The file formats.
 pub mod format {
     pub use evener_files::format::*;

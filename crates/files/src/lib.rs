@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+pub mod buffer;
 mod control;
 mod error;
 pub mod format;
