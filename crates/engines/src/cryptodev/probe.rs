@@ -1,11 +1,12 @@
 //! What `/dev/crypto` does, and which of the kernel's drivers serve it.
 
-use std::{fmt, io};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use evener_core::{Cipher, Direction, Iv, Mode};
 
 use super::bounce::Bounce;
-use super::sys::{Data, Device, PATH, Request, SessionFacts, TAG_LENGTH};
+use super::sys::{Data, Device, PATH, Request, SessionFacts, SessionId, TAG_LENGTH};
 use crate::kernel;
 
 /// A cipher that the device performs.
@@ -47,8 +48,9 @@ fn all_services() -> Result<Vec<Service>, String> {
     let device = Device::open().map_err(|error| absence(&error))?;
     let mut services = Vec::new();
     let mut why_not = None;
+    let until = Instant::now() + LONGEST_LOOK;
     for &cipher in Cipher::ALL {
-        match algorithm(cipher).map(|algorithm| try_out(&device, cipher, algorithm)) {
+        match algorithm(cipher).map(|algorithm| try_out(&device, cipher, algorithm, until)) {
             Some(Ok(service)) => services.push(service),
             Some(Err(error)) => why_not = Some(error),
             None => {}
@@ -59,8 +61,10 @@ fn all_services() -> Result<Vec<Service>, String> {
         _ => {
             // What holds for one cipher holds for all, but GCM has no such requests.
             let chained = |service: &&mut Service| service.cipher.mode() != Mode::Gcm;
-            let is_asynchronous =
-                services.iter_mut().find(chained).is_some_and(|service| takes_several(service));
+            let is_asynchronous = services
+                .iter_mut()
+                .find(chained)
+                .is_some_and(|service| takes_several(service, until));
             for service in services.iter_mut().filter(chained) {
                 service.is_asynchronous = is_asynchronous;
             }
@@ -70,12 +74,12 @@ fn all_services() -> Result<Vec<Service>, String> {
 }
 
 /// Whether the device takes a request without making the caller wait for its result.
-fn takes_several(service: &Service) -> bool {
+fn takes_several(service: &Service, until: Instant) -> bool {
     let Some(algorithm) = algorithm(service.cipher) else { return false };
     let try_one = || -> io::Result<()> {
         let device = Device::open()?;
         let key = trial_key(service.cipher);
-        let id = device.start_session(algorithm, &key)?;
+        let id = start_between_others(&device, algorithm, &key, until)?;
         let mut bounce = Bounce::new(TRIAL_LENGTH, service.alignment);
         let iv = Iv::new(&key[..service.cipher.iv_length()]).unwrap_or(Iv::NONE);
         let data = Data::InPlace(bounce.take(TRIAL_LENGTH));
@@ -87,9 +91,9 @@ fn takes_several(service: &Service) -> bool {
 
 /// Starts a session and asks about it; a GCM session also gets an empty message, because not
 /// every device that has the cipher has the request for it.
-fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Service> {
+fn try_out(device: &Device, cipher: Cipher, algorithm: u32, until: Instant) -> io::Result<Service> {
     let key = trial_key(cipher);
-    let id = device.start_session(algorithm, &key)?;
+    let id = start_between_others(device, algorithm, &key, until)?;
     let facts = device.describe(id);
     let mut nothing = [0; TAG_LENGTH];
     let trial = match cipher.mode() {
@@ -106,10 +110,37 @@ fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Servic
     Ok(Service { cipher, driver, is_hardware, alignment, is_asynchronous: false })
 }
 
+/// Starts a session; while the device has no room because others look at it too, each with a
+/// session for a moment, it tries again.
+fn start_between_others(
+    device: &Device,
+    algorithm: u32,
+    key: &[u8],
+    until: Instant,
+) -> io::Result<SessionId> {
+    loop {
+        match device.start_session(algorithm, key) {
+            Err(error) if has_no_room(&error) && Instant::now() < until => {
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            started => return started,
+        }
+    }
+}
+
+fn has_no_room(error: &io::Error) -> bool {
+    let codes = [libc::ENOSPC, libc::ENOMEM, libc::EBUSY, libc::EAGAIN];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
 /// A key without equal parts, which some drivers refuse.
 fn trial_key(cipher: Cipher) -> Vec<u8> {
     (1..).take(cipher.key_length()).collect()
 }
+
+/// For how long a device without room is looked at, and how often.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Why there is no device, and what to do about it.
 pub(super) fn absence(error: &io::Error) -> String {

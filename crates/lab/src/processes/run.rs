@@ -35,23 +35,42 @@ pub fn run(
         let mut rows = Vec::new();
         for &processes in &options.processes {
             let mut found = vec![Vec::new(); options.disciplines.len()];
+            let mut refused = vec![false; options.disciplines.len()];
             for round in 0..options.rounds {
                 tell(&format!("{engine}: {processes} processes, round {}", round + 1));
                 // Another discipline begins each round.
                 for turn in 0..options.disciplines.len() {
                     let index = (round + turn) % options.disciplines.len();
                     let discipline = options.disciplines[index];
-                    let work = work(options, engine, discipline, permits);
-                    found[index].push(measure(&work, processes)?);
+                    if refused[index] {
+                        continue;
+                    }
+                    match measure(&work(options, engine, discipline, permits), processes) {
+                        Ok(measurement) => found[index].push(measurement),
+                        // That an engine turns a crowd away is what the gate is for.
+                        Err(ProcessesError::Failed { failed, .. })
+                            if discipline == Discipline::None =>
+                        {
+                            refused[index] = true;
+                            report.skipped.push(turned_away(engine, failed, processes));
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
             }
-            for (&discipline, measurements) in options.disciplines.iter().zip(&found) {
+            let measured = options.disciplines.iter().zip(&found).zip(&refused);
+            for ((&discipline, measurements), _) in measured.filter(|(_, refused)| !**refused) {
                 rows.push(Row::of(engine, discipline, processes, measurements));
             }
         }
         report.add(Permits { engine: engine.clone(), permits }, rows);
     }
     Ok(report)
+}
+
+fn turned_away(engine: &str, failed: usize, processes: usize) -> Skipped {
+    let why = format!("without a gate, {failed} of {processes} processes failed at it");
+    Skipped { engine: engine.to_owned(), why }
 }
 
 /// How many processes the engine serves at once. It is found in a child, so that this process
