@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::costs::Costs;
 use crate::policy::{Claim, Decision, Event, Performed, Policy};
 use crate::waiting::Line;
 use crate::{Load, Waiting};
@@ -34,6 +35,8 @@ pub enum Turn {
     Work {
         /// Whether to measure CPU time meanwhile.
         measured: bool,
+        /// Whether its thread is to let those of modules go first from now on.
+        yields: bool,
     },
     /// It is to wait until it is called, or for at most so long, and ask again.
     Wait(Option<Duration>),
@@ -196,7 +199,8 @@ impl<T> Desk<T> {
         }
         let mut changed = false;
         if let Some(performed) = performed {
-            changed = self.policy.note(worker, &Event::Performed(*performed), now);
+            changed =
+                self.policy.note(worker, &Event::Performed(*performed), self.line.waiting(), now);
         }
         let turn = self.decide(worker, claim, now);
         if changed {
@@ -256,8 +260,13 @@ impl<T> Desk<T> {
         }
         let worker = found?;
         self.workers[worker] = State::Called;
-        self.policy.note(worker, &Event::Called, now);
+        self.policy.note(worker, &Event::Called, self.line.waiting(), now);
         Some(worker)
+    }
+
+    /// What the policy knows of the engines' costs.
+    pub fn costs(&self) -> Option<Costs> {
+        self.policy.costs()
     }
 
     /// The tasks that were left when the run ended.
@@ -269,7 +278,7 @@ impl<T> Desk<T> {
         if self.workers[worker] == State::Handed {
             std::mem::swap(&mut self.handed[worker], claim);
             self.workers[worker] = State::Working;
-            return Turn::Work { measured: false };
+            return Turn::Work { measured: false, yields: false };
         }
         self.end_when_drained();
         if self.is_over() {
@@ -291,7 +300,7 @@ impl<T> Desk<T> {
         match decision {
             Decision::Claim(wanted) => {
                 self.take(worker, wanted, claim, now);
-                Turn::Work { measured: wanted.measured }
+                Turn::Work { measured: wanted.measured, yields: wanted.yields }
             }
             Decision::Wait(at_most) => {
                 self.park(worker, at_most, now);
@@ -306,7 +315,7 @@ impl<T> Desk<T> {
     }
 
     fn take(&mut self, worker: usize, wanted: Claim, claim: &mut VecDeque<T>, now: Duration) {
-        let mut sum = Load { jobs: 0, bytes: Some(0) };
+        let mut sum = Load { jobs: 0, bytes: Some(0), is_divisible: false };
         let mut class = wanted.class;
         for _ in 0..wanted.tasks.max(1) {
             let Some((task, load)) = self.line.pop(class) else {
@@ -319,12 +328,12 @@ impl<T> Desk<T> {
         }
         self.claims += 1;
         self.workers[worker] = State::Working;
-        self.policy.note(worker, &Event::Claimed(sum), now);
+        self.policy.note(worker, &Event::Claimed(sum), self.line.waiting(), now);
     }
 
     fn park(&mut self, worker: usize, at_most: Option<Duration>, now: Duration) {
         self.workers[worker] = if at_most.is_some() { State::Resting } else { State::Parked };
-        if self.policy.note(worker, &Event::Parked, now) {
+        if self.policy.note(worker, &Event::Parked, self.line.waiting(), now) {
             self.consider(now);
         }
     }
@@ -335,7 +344,7 @@ impl<T> Desk<T> {
         }
         self.workers[worker] = State::Left;
         self.in_service -= 1;
-        self.policy.note(worker, &Event::Left, now);
+        self.policy.note(worker, &Event::Left, self.line.waiting(), now);
         if self.in_service == 0 && !self.is_over() {
             self.phase = Phase::Deserted;
         }
@@ -399,7 +408,7 @@ impl<T> Desk<T> {
             _ => Call::Wake(worker),
         };
         self.workers[worker] = State::Called;
-        self.policy.note(worker, &Event::Called, now);
+        self.policy.note(worker, &Event::Called, self.line.waiting(), now);
         self.calls.push(call);
     }
 }

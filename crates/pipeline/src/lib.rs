@@ -15,12 +15,14 @@
 
 mod batch;
 mod clock;
+pub mod costs;
 pub mod desk;
 mod gate;
 mod guard;
 mod load;
 mod parallel;
 pub mod policy;
+mod priority;
 mod queue;
 mod run;
 mod statistics;
@@ -33,7 +35,7 @@ pub use gate::{HearOfWait, Patience, Turns, gated};
 pub use guard::{Watch, guard};
 pub use load::{Load, SizeClass};
 pub use parallel::Pool;
-pub use policy::PolicyName;
+pub use policy::{PolicyName, UnknownPolicy};
 pub use queue::Queue;
 pub use run::{Returned, RunOptions, Work, run, run_filled};
 pub use statistics::{RunStatistics, WorkerStatistics};

@@ -7,17 +7,25 @@ pub struct Load {
     pub jobs: u64,
     /// How many bytes they have together; `None` when nobody has looked yet.
     pub bytes: Option<u64>,
+    /// Whether several workers can do it together: whoever claims it
+    /// [shares](crate::Queue::share) it before doing a part.
+    pub is_divisible: bool,
 }
 
 impl Load {
     /// One job of so many bytes.
     pub fn job(bytes: u64) -> Load {
-        Load { jobs: 1, bytes: Some(bytes) }
+        Load { jobs: 1, bytes: Some(bytes), is_divisible: false }
     }
 
     /// So many jobs of unknown sizes.
     pub fn unknown(jobs: u64) -> Load {
-        Load { jobs: jobs.max(1), bytes: None }
+        Load { jobs: jobs.max(1), bytes: None, is_divisible: false }
+    }
+
+    /// So many jobs of so many bytes together.
+    pub fn jobs(jobs: u64, bytes: u64) -> Load {
+        Load { jobs: jobs.max(1), bytes: Some(bytes), is_divisible: false }
     }
 
     /// The class of its jobs' mean size.
@@ -63,8 +71,8 @@ mod tests {
         assert_eq!((of(0), of(1), of(2), of(3), of(4)), (1, 1, 2, 2, 3));
         assert_eq!((of(1023), of(1024)), (10, 11));
         assert_eq!(of(u64::MAX), SizeClass::COUNT - 1);
-        assert_eq!(Load { jobs: 4, bytes: Some(4096) }.class(), SizeClass::of(1024));
-        assert_eq!(Load::unknown(0), Load { jobs: 1, bytes: None });
+        assert_eq!(Load::jobs(4, 4096).class(), SizeClass::of(1024));
+        assert_eq!(Load::unknown(0), Load::unknown(1));
         assert_eq!(Load::unknown(3).class(), SizeClass::UNKNOWN);
     }
 }

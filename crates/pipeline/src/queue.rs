@@ -86,14 +86,14 @@ impl<T> Queue<'_, T> {
     }
 
     /// A worker's next claim, which it puts into `claim`, waiting for one; `None` when the run
-    /// is over for it. Otherwise whether to measure CPU time.
+    /// is over for it.
     pub(crate) fn claim(
         &self,
         worker: usize,
         performed: Option<&Performed>,
         claim: &mut VecDeque<T>,
         now: Duration,
-    ) -> Option<bool> {
+    ) -> Option<Claimed> {
         let mut desk = self.hall.lock();
         let mut turn = desk.turn(worker, performed, claim, now);
         loop {
@@ -103,7 +103,7 @@ impl<T> Queue<'_, T> {
             desk = self.answer(desk);
             match turn {
                 Turn::Leave => return None,
-                Turn::Work { measured } => return Some(measured),
+                Turn::Work { measured, yields } => return Some(Claimed { measured, yields }),
                 Turn::Wait(at_most) => desk = self.hall.wait(desk, worker, at_most),
             }
             turn = desk.turn(worker, None, claim, self.hall.now());
@@ -165,6 +165,15 @@ impl<T> Queue<'_, T> {
         }
         self.hall.lock()
     }
+}
+
+/// How a claim is to be performed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claimed {
+    /// Whether to measure CPU time.
+    pub(crate) measured: bool,
+    /// Whether the thread lets those of modules go first from now on.
+    pub(crate) yields: bool,
 }
 
 /// What a run's queues share.
@@ -277,11 +286,13 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::policy::PolicyName;
+    use crate::costs::Costs;
+    use crate::policy::{PolicyName, Setting};
 
     /// A hall in which everybody pulls.
     fn hall<T>(capacity: usize, workers: usize) -> Hall<T> {
-        Hall::new(PolicyName::Pull.policy(&[]), workers, capacity, |_| Load::job(1))
+        let setting = Setting { cores: 1, cpu_workers: None, costs: Costs::default() };
+        Hall::new(PolicyName::Pull.policy(&[], &setting), workers, capacity, |_| Load::job(1))
     }
 
     fn nobody(_: usize) {}

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use evener_core::{Cipher, Direction, Engine, EngineError};
 
 use crate::clock::thread_cpu_time;
-use crate::policy::{PolicyName, Seat};
+use crate::costs::Knowledge;
+use crate::policy::{PolicyName, Seat, Setting};
+use crate::priority;
 use crate::queue::Hall;
 use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
 
@@ -93,6 +95,12 @@ pub struct RunOptions {
     pub direction: Direction,
     /// How many fed tasks wait at most.
     pub capacity: usize,
+    /// How many workers of engines that compute on the calling core may work at a time, under
+    /// the adaptive policy; `None` for as many as there are cores.
+    pub cpu_workers: Option<usize>,
+    /// What engines cost: where the adaptive policy takes its knowledge from, and puts what it
+    /// has learnt.
+    pub knowledge: Option<Arc<Knowledge>>,
 }
 
 impl RunOptions {
@@ -103,7 +111,7 @@ impl RunOptions {
         direction: Direction,
         capacity: usize,
     ) -> RunOptions {
-        RunOptions { policy, cipher, direction, capacity }
+        RunOptions { policy, cipher, direction, capacity, cpu_workers: None, knowledge: None }
     }
 }
 
@@ -137,6 +145,7 @@ pub fn run_filled<W: Work>(
 
 /// One run.
 struct Run<'run, W: Work> {
+    options: &'run RunOptions,
     seats: &'run [Arc<dyn Engine>],
     work: &'run W,
     hall: Hall<W::Task>,
@@ -151,12 +160,20 @@ struct Ended {
 }
 
 impl<'run, W: Work> Run<'run, W> {
-    fn new(seats: &'run [Arc<dyn Engine>], options: &RunOptions, work: &'run W) -> Self {
+    fn new(seats: &'run [Arc<dyn Engine>], options: &'run RunOptions, work: &'run W) -> Self {
         let facts: Vec<_> = seats.iter().map(|engine| facts(&**engine, options)).collect();
-        let policy = options.policy.policy(&facts);
+        let knowledge = options.knowledge.as_deref();
+        let setting = Setting {
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            cpu_workers: options.cpu_workers,
+            costs: knowledge
+                .map(|known| known.costs(options.cipher, options.direction))
+                .unwrap_or_default(),
+        };
+        let policy = options.policy.policy(&facts, &setting);
         let has_dispatcher = policy.has_dispatcher();
         let hall = Hall::new(policy, seats.len(), options.capacity, W::load);
-        Run { seats, work, hall, has_dispatcher, ended: Mutex::default() }
+        Run { options, seats, work, hall, has_dispatcher, ended: Mutex::default() }
     }
 
     fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
@@ -178,7 +195,7 @@ impl<'run, W: Work> Run<'run, W> {
             feed(feeding.0);
             queue.close();
             if let Some(worker) = queue.unstarted() {
-                crew.serve(worker, thread_cpu_time());
+                crew.serve(worker, Some(thread_cpu_time()));
             }
         });
         if let Some(panic) = lock(&panicked).take() {
@@ -190,6 +207,9 @@ impl<'run, W: Work> Run<'run, W> {
     fn finish(self, started: Instant) -> RunStatistics {
         let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
         let desk = self.hall.into_desk();
+        if let (Some(knowledge), Some(costs)) = (&self.options.knowledge, desk.costs()) {
+            knowledge.learn(self.options.cipher, self.options.direction, &costs);
+        }
         // Otherwise the run was stopped.
         let cause = ended.iter().rev().find_map(|ended| ended.failure.as_ref());
         let cause = cause.filter(|_| desk.is_deserted()).cloned();
@@ -231,20 +251,20 @@ impl<W: Work> Copy for Crew<'_, '_, W> {}
 impl<'scope, W: Work> Crew<'scope, '_, W> {
     /// Starts a worker's thread.
     fn start(self, worker: usize) {
-        self.scope.spawn(move || self.serve(worker, Duration::ZERO));
+        self.scope.spawn(move || self.serve(worker, None));
     }
 
-    /// Is a worker, until the run is over for it. `cpu_before` is CPU time that the thread
-    /// has used for something else.
-    fn serve(self, number: usize, cpu_before: Duration) {
+    /// Is a worker, until the run is over for it. `callers_cpu` is the CPU time that the thread
+    /// has used before, if it is not the worker's own.
+    fn serve(self, number: usize, callers_cpu: Option<Duration>) {
         let start = |worker| self.start(worker);
         let queue = Queue { hall: &self.run.hall, start: &start };
         let mut tasks = VecDeque::new();
         let served = catch_unwind(AssertUnwindSafe(|| {
             let worker = Worker::new(self.run.seats[number].as_ref(), number);
-            let mut ended = self.run.work_as(worker, &mut tasks, &queue);
+            let mut ended = self.run.work_as(worker, callers_cpu.is_some(), &mut tasks, &queue);
             let cpu = &mut ended.statistics.cpu;
-            *cpu = (*cpu + thread_cpu_time()).saturating_sub(cpu_before);
+            *cpu = (*cpu + thread_cpu_time()).saturating_sub(callers_cpu.unwrap_or_default());
             lock(&self.run.ended).push(ended);
         }));
         queue.leave(number, &mut tasks);
@@ -260,16 +280,23 @@ impl<W: Work> Run<'_, W> {
     fn work_as(
         &self,
         mut worker: Worker<'_>,
+        is_callers: bool,
         tasks: &mut VecDeque<W::Task>,
         queue: &Queue<'_, W::Task>,
     ) -> Ended {
         let number = worker.number();
         let mut bench = self.work.bench();
         let mut performed = None;
+        // The caller's thread keeps its priority, which it could not have back.
+        let mut yields = is_callers;
         let mut claimed = self.hall.now();
-        while let Some(measured) = queue.claim(number, performed.as_ref(), tasks, claimed) {
+        while let Some(claim) = queue.claim(number, performed.as_ref(), tasks, claimed) {
+            if claim.yields && !yields {
+                yields = true;
+                priority::yield_to_modules();
+            }
             claimed = self.hall.now();
-            let before = worker.begin(measured);
+            let before = worker.begin(claim.measured);
             let result = self.work.perform_claim(tasks, &mut bench, &mut worker, queue);
             let ended = self.hall.now();
             let wall = ended.saturating_sub(claimed);

@@ -13,6 +13,8 @@ pub struct Waiting {
     pub jobs: u64,
     /// How many tasks were fed so far, whether they wait or not.
     pub fed: u64,
+    /// How many tasks several workers can do together.
+    pub divisible: usize,
     /// Whether nothing more will be fed.
     pub closed: bool,
     classes: [Counts; SizeClass::COUNT],
@@ -37,6 +39,7 @@ impl Default for Waiting {
             tasks: 0,
             jobs: 0,
             fed: 0,
+            divisible: 0,
             closed: false,
             classes: [Counts::default(); SizeClass::COUNT],
             occupied: 0,
@@ -69,6 +72,7 @@ impl Waiting {
         counts.bytes += load.bytes.unwrap_or(0);
         self.tasks += 1;
         self.jobs += load.jobs;
+        self.divisible += usize::from(load.is_divisible);
         self.occupied |= 1 << class.number();
     }
 
@@ -81,6 +85,7 @@ impl Waiting {
         counts.bytes -= load.bytes.unwrap_or(0);
         self.tasks -= 1;
         self.jobs -= load.jobs;
+        self.divisible -= usize::from(load.is_divisible);
         if counts.tasks == 0 {
             self.occupied &= !(1 << class.number());
         }

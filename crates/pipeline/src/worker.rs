@@ -12,6 +12,8 @@ use crate::policy::{Performed, Processed};
 pub struct Worker<'e> {
     engine: &'e dyn Engine,
     sessions: Vec<OpenSession>,
+    /// How many sessions there were before this claim.
+    sessions_before: usize,
     /// What the engine does for this claim, while that is measured.
     processed: Option<Processed>,
     statistics: WorkerStatistics,
@@ -32,7 +34,7 @@ impl<'e> Worker<'e> {
             worker: number,
             ..WorkerStatistics::default()
         };
-        Worker { engine, sessions: Vec::new(), processed: None, statistics }
+        Worker { engine, sessions: Vec::new(), sessions_before: 0, processed: None, statistics }
     }
 
     /// The worker's engine.
@@ -79,6 +81,7 @@ impl<'e> Worker<'e> {
 
     /// Begins a claim; where it is `measured`, returns the CPU time so far.
     pub(crate) fn begin(&mut self, measured: bool) -> Option<Duration> {
+        self.sessions_before = self.sessions.len();
         self.processed = measured.then(Processed::default);
         measured.then(|| self.cpu_time())
     }
@@ -86,7 +89,12 @@ impl<'e> Worker<'e> {
     /// What was done since [`Worker::begin`] returned `cpu_before`, a time of `wall` ago.
     pub(crate) fn performed(&mut self, wall: Duration, cpu_before: Option<Duration>) -> Performed {
         let cpu = cpu_before.map(|before| self.cpu_time().saturating_sub(before));
-        Performed { wall, cpu: cpu.unwrap_or_default(), engine: self.processed.take() }
+        Performed {
+            wall,
+            cpu: cpu.unwrap_or_default(),
+            engine: self.processed.take(),
+            opened: self.sessions.len() > self.sessions_before,
+        }
     }
 
     /// CPU time of this thread and of the sessions' own.

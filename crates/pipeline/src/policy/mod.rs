@@ -4,6 +4,7 @@
 //! what time it is, come in as arguments, so that the very same code is driven by the real
 //! queue, by the simulator and by tests on a simulated clock.
 
+mod adaptive;
 mod fixed;
 mod name;
 mod polling;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
+use crate::costs::Costs;
 use crate::{Load, SizeClass, Waiting};
 
 pub use name::{PolicyName, UnknownPolicy};
@@ -45,9 +47,14 @@ pub trait Policy: Send {
 
     /// Learns what happened to a worker. True when what it learnt may change what it said to
     /// others before, so that those who wait are to be asked again.
-    fn note(&mut self, worker: usize, event: &Event, now: Duration) -> bool {
-        let _ = (worker, event, now);
+    fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> bool {
+        let _ = (worker, event, waiting, now);
         false
+    }
+
+    /// What engines cost, as far as the policy learns that.
+    fn costs(&self) -> Option<Costs> {
+        None
     }
 }
 
@@ -71,12 +78,18 @@ pub struct Claim {
     pub class: Option<SizeClass>,
     /// Whether CPU time is to be measured, which costs some system calls.
     pub measured: bool,
+    /// Whether the worker's thread is to let those of modules go first from now on.
+    pub yields: bool,
 }
 
 impl Claim {
     /// The first task of all.
-    pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false };
+    pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false, yields: false };
 }
+
+/// The nice value of a thread that lets those of modules go first: Linux gives it a third of
+/// what a thread of nice value 0 gets.
+pub const YIELDING_NICE: i32 = 5;
 
 /// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,6 +115,8 @@ pub struct Performed {
     pub cpu: Duration,
     /// What its engine did in that time; `None` unless it was measured.
     pub engine: Option<Processed>,
+    /// Whether a session was opened, which takes time that other claims don't.
+    pub opened: bool,
 }
 
 /// What an engine did for one claim, without the opening of sessions.
@@ -128,4 +143,16 @@ pub struct Seat {
     pub kind: Kind,
     /// How many jobs it likes in a batch; at least 1.
     pub batch: usize,
+}
+
+/// What a policy knows of the run before it begins.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// How many cores the workers share.
+    pub cores: usize,
+    /// How many workers of engines that compute on the calling core may work at a time; `None`
+    /// for as many as there are cores.
+    pub cpu_workers: Option<usize>,
+    /// What engines cost, as far as earlier runs have learnt.
+    pub costs: Costs,
 }

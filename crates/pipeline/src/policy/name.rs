@@ -5,14 +5,15 @@ use std::str::FromStr;
 
 use evener_core::Kind;
 
+use super::adaptive::Adaptive;
 use super::fixed::OneKind;
 use super::polling::Polling;
 use super::pull::Pull;
 use super::round_robin::RoundRobin;
-use super::{Policy, Seat};
+use super::{Policy, Seat, Setting};
 
 /// A policy, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PolicyName {
     /// Only engines that compute on the calling core.
     CpuOnly,
@@ -24,6 +25,9 @@ pub enum PolicyName {
     Polling,
     /// Every worker takes the next task when it is free.
     Pull,
+    /// Engines are filled in the order of their CPU cost per job, which is learnt meanwhile.
+    #[default]
+    Adaptive,
 }
 
 impl PolicyName {
@@ -34,6 +38,7 @@ impl PolicyName {
         PolicyName::RoundRobin,
         PolicyName::Polling,
         PolicyName::Pull,
+        PolicyName::Adaptive,
     ];
 
     /// As users write it, such as `round-robin`.
@@ -44,6 +49,7 @@ impl PolicyName {
             PolicyName::RoundRobin => "round-robin",
             PolicyName::Polling => "polling",
             PolicyName::Pull => "pull",
+            PolicyName::Adaptive => "adaptive",
         }
     }
 
@@ -57,13 +63,14 @@ impl PolicyName {
     }
 
     /// Makes the policy for these workers.
-    pub fn policy(self, seats: &[Seat]) -> Box<dyn Policy> {
+    pub fn policy(self, seats: &[Seat], setting: &Setting) -> Box<dyn Policy> {
         match self {
             PolicyName::CpuOnly => Box::new(OneKind::new(Kind::Cpu, seats)),
             PolicyName::ModuleOnly => Box::new(OneKind::new(Kind::Module, seats)),
             PolicyName::RoundRobin => Box::new(RoundRobin::new(seats)),
             PolicyName::Polling => Box::new(Polling),
             PolicyName::Pull => Box::new(Pull),
+            PolicyName::Adaptive => Box::new(Adaptive::new(seats, setting)),
         }
     }
 }

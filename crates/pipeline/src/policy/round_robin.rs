@@ -50,7 +50,7 @@ impl Policy for RoundRobin {
         }
     }
 
-    fn note(&mut self, worker: usize, event: &Event, _: Duration) -> bool {
+    fn note(&mut self, worker: usize, event: &Event, _: &Waiting, _: Duration) -> bool {
         match event {
             Event::Claimed(_) => self.workers[worker].claimed += 1,
             // Its share is dealt to the others, the task that it gave back too.

@@ -1,0 +1,123 @@
+//! What jobs of one size class cost: an average that forgets, and that outliers can't spoil.
+
+/// What a job costs, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// How long it takes.
+    pub wall: f64,
+    /// How long it keeps a core busy.
+    pub cpu: f64,
+    /// How often it was measured, about this size; 0 for a bound taken from other sizes.
+    pub samples: f64,
+}
+
+impl Cost {
+    /// Whether it was measured about this size, and often enough to rely on.
+    pub fn is_firm(&self) -> bool {
+        self.samples >= FIRM
+    }
+
+    /// A job's part, when `jobs` of them cost this together.
+    pub(super) fn shared(self, jobs: f64) -> Cost {
+        Cost { wall: self.wall / jobs, cpu: self.cpu / jobs, ..self }
+    }
+}
+
+/// What is known of a size class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    bytes: f64,
+    wall: f64,
+    cpu: f64,
+    samples: f64,
+}
+
+impl Estimate {
+    pub(super) fn new(bytes: f64, wall: f64, cpu: f64) -> Estimate {
+        Estimate { bytes, wall, cpu, samples: 1.0 }
+    }
+
+    /// From an earlier run: to be relied on, and soon to be replaced.
+    pub(super) fn remembered(bytes: f64, wall: f64, cpu: f64) -> Estimate {
+        Estimate { bytes, wall, cpu, samples: FIRM }
+    }
+
+    /// Takes a sample in. The first few count alike; later ones replace a sixth of what is
+    /// known, and one that is far from it counts as if it were not so far, so that a single
+    /// interruption changes little and a lasting change is soon believed.
+    pub(super) fn learn(&mut self, bytes: f64, wall: f64, cpu: f64) {
+        let weight = (1.0 / (self.samples + 1.0)).max(LEAST_WEIGHT);
+        let far = if self.samples < FIRM { f64::INFINITY } else { FAR };
+        let towards = |known: &mut f64, sample: f64| {
+            let near = sample.clamp(*known / far, (*known * far).max(RESOLUTION));
+            *known += (near - *known) * weight;
+        };
+        towards(&mut self.wall, wall);
+        towards(&mut self.cpu, cpu);
+        self.bytes += (bytes - self.bytes) * weight;
+        self.samples += 1.0;
+    }
+
+    pub(super) fn bytes(&self) -> f64 {
+        self.bytes
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        Cost { wall: self.wall, cpu: self.cpu, samples: self.samples }
+    }
+}
+
+/// What a job of `bytes` bytes costs by the estimates of all size classes, as
+/// [`EngineCosts::cost`](super::EngineCosts::cost) says.
+pub(super) fn between(classes: &[Option<Estimate>], bytes: f64) -> Option<Cost> {
+    let mut below: Option<&Estimate> = None;
+    for known in classes.iter().flatten() {
+        if known.bytes < bytes {
+            below = Some(known);
+            continue;
+        }
+        let above = known.cost();
+        let is_near = |known: &Estimate| {
+            known.bytes <= NEAR * bytes.max(1.0) && bytes <= NEAR * known.bytes.max(1.0)
+        };
+        let Some(lower) = below else {
+            return Some(Cost {
+                samples: if is_near(known) { above.samples } else { 0.0 },
+                ..above
+            });
+        };
+        let along = (bytes - lower.bytes) / (known.bytes - lower.bytes).max(1e-9);
+        let on_line = |from: f64, to: f64| from + (to - from) * along;
+        let from = lower.cost();
+        return Some(Cost {
+            wall: on_line(from.wall, above.wall),
+            cpu: on_line(from.cpu, above.cpu),
+            samples: match (is_near(lower), is_near(known)) {
+                (true, false) => from.samples,
+                (false, true) => above.samples,
+                (true, true) => from.samples.max(above.samples),
+                (false, false) => from.samples.min(above.samples),
+            },
+        });
+    }
+    let last = below?;
+    let times = bytes / last.bytes.max(1.0);
+    let Cost { wall, cpu, samples } = last.cost();
+    let samples = if times <= NEAR { samples } else { 0.0 };
+    Some(Cost { wall: wall * times, cpu: cpu * times, samples })
+}
+
+/// How many samples make an estimate firm.
+const FIRM: f64 = 3.0;
+
+/// How many times the length of a job another may have to tell what it costs.
+const NEAR: f64 = 2.0;
+
+/// How much a sample counts at least.
+const LEAST_WEIGHT: f64 = 1.0 / 6.0;
+
+/// How many times larger or smaller than what is known a sample counts at most.
+const FAR: f64 = 3.0;
+
+/// What clocks tell apart, in microseconds: nothing is clamped to less.
+const RESOLUTION: f64 = 0.01;
