@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Verify,
+    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed,
+    Verify,
 };
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Speed(Box<Speed>),
     Gate(Gate),
     Bench(Bench),
+    Simulate(Simulate),
     Completions(Completions),
     Man(Man),
 }

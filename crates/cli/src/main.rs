@@ -50,6 +50,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),
         Command::Bench(options) => options.perform(),
+        Command::Simulate(options) => options.perform(),
         Command::Completions(options) => options.perform(),
         Command::Man(options) => options.perform(),
     }

@@ -51,6 +51,14 @@ pub enum LabError {
         /// Of which cipher.
         cipher: evener_core::Cipher,
     },
+    /// A file that should hold a profile holds none.
+    #[error("{}: {error}", path.display())]
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: evener_core::ProfileError,
+    },
     /// A contender can't take part; the reason says what would change that.
     #[error("{0}")]
     Unavailable(String),

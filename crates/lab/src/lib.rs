@@ -13,6 +13,7 @@ pub mod policies;
 mod process;
 pub mod processes;
 pub mod speed;
+pub mod simulate;
 mod statistics;
 mod sys;
 pub mod threads;

@@ -9,6 +9,7 @@ mod gate;
 mod keygen;
 mod list;
 mod man;
+mod simulate;
 mod speed;
 mod verify;
 
@@ -21,5 +22,6 @@ pub(crate) use gate::Gate;
 pub(crate) use keygen::Keygen;
 pub(crate) use list::List;
 pub(crate) use man::Man;
+pub(crate) use simulate::Simulate;
 pub(crate) use speed::Speed;
 pub(crate) use verify::Verify;

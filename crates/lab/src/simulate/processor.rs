@@ -1,0 +1,241 @@
+//! Cores that threads share as fairly as Linux has them share.
+//!
+//! A thread's *virtual run time* is the CPU time that it has had, divided by the weight that its
+//! nice value gives it. The threads that have had
+//! least run, and those that have had the same share the cores by their weights, which is the
+//! limit of short time slices of the Completely Fair Scheduler (Documentation/scheduler/
+//! sched-design-CFS.rst). A thread that wakes has its own virtual run time again, but no less
+//! than that of the others less a credit, so that who sleeps can't save up for ever.
+
+/// A number of cores and the threads on them. Times are in microseconds.
+pub(super) struct Processor {
+    cores: f64,
+    now: f64,
+    threads: Vec<Thread>,
+    /// Which thread runs at what part of a core; made anew when that changes.
+    running: Vec<(usize, f64)>,
+    is_stale: bool,
+}
+
+struct Thread {
+    weight: f64,
+    virtual_time: f64,
+    used: f64,
+    /// What it has to do on a core; `None` while it sleeps.
+    left: Option<f64>,
+}
+
+impl Processor {
+    pub(super) fn new(cores: usize) -> Processor {
+        let (threads, running) = (Vec::new(), Vec::new());
+        Processor { cores: cores as f64, now: 0.0, threads, running, is_stale: true }
+    }
+
+    pub(super) fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Makes a thread, which sleeps.
+    pub(super) fn add_thread(&mut self) -> usize {
+        let virtual_time = self.least().unwrap_or(0.0);
+        self.threads.push(Thread { weight: 1.0, virtual_time, used: 0.0, left: None });
+        self.threads.len() - 1
+    }
+
+    /// Gives a thread a nice value: each step is worth a quarter more CPU time.
+    pub(super) fn set_nice(&mut self, thread: usize, nice: i32) {
+        self.threads[thread].weight = 1.25_f64.powi(-nice);
+        self.is_stale = true;
+    }
+
+    /// How long a thread has been on a core.
+    pub(super) fn used(&self, thread: usize) -> f64 {
+        self.threads[thread].used
+    }
+
+    /// Gives a thread work. One that sleeps wakes.
+    pub(super) fn work(&mut self, thread: usize, work: f64) {
+        if self.threads[thread].left.is_none() {
+            let least = self.least().unwrap_or(f64::NEG_INFINITY) - CREDIT;
+            let woken = &mut self.threads[thread];
+            woken.virtual_time = woken.virtual_time.max(least);
+            self.is_stale = true;
+        }
+        self.threads[thread].left = Some(work);
+    }
+
+    /// A thread has nothing to do for now.
+    pub(super) fn sleep(&mut self, thread: usize) {
+        self.is_stale |= self.threads[thread].left.take().is_some();
+    }
+
+    /// Lets time pass until a thread is done with its work, which is returned, or until `end`.
+    pub(super) fn pass(&mut self, end: f64) -> Option<usize> {
+        loop {
+            if self.is_stale {
+                self.share();
+            }
+            let mut step = (end - self.now).max(0.0);
+            let mut done = None;
+            for &(thread, rate) in &self.running {
+                let needs = self.threads[thread].left.unwrap_or(f64::INFINITY) / rate;
+                if needs <= step {
+                    (step, done) = (needs, Some(thread));
+                }
+            }
+            let until_shared = self.until_shared();
+            let meets = until_shared < step;
+            if meets {
+                (step, done) = (until_shared, None);
+            }
+            self.now += step;
+            for &(thread, rate) in &self.running {
+                let thread = &mut self.threads[thread];
+                thread.virtual_time += rate * step / thread.weight;
+                thread.used += rate * step;
+                thread.left = thread.left.map(|left| (left - rate * step).max(0.0));
+            }
+            if meets {
+                self.is_stale = true;
+                continue;
+            }
+            return done;
+        }
+    }
+
+    /// Gives the cores to the threads that have had least.
+    fn share(&mut self) {
+        self.is_stale = false;
+        self.running.clear();
+        let threads = &self.threads;
+        let mut runnable: Vec<usize> =
+            (0..threads.len()).filter(|&thread| threads[thread].left.is_some()).collect();
+        let had = |thread: &usize| threads[*thread].virtual_time;
+        runnable.sort_by(|one, other| had(one).total_cmp(&had(other)));
+        let (mut cores, mut rest) = (self.cores, &runnable[..]);
+        while cores > 0.0 && !rest.is_empty() {
+            let least = had(&rest[0]);
+            let equal = rest.iter().take_while(|thread| had(thread) <= least + RESOLUTION).count();
+            cores -= share_by_weight(threads, &rest[..equal], cores, &mut self.running);
+            rest = &rest[equal..];
+        }
+    }
+
+    /// How long it takes until a thread has caught up with another that gets less.
+    fn until_shared(&self) -> f64 {
+        let mut soonest = f64::INFINITY;
+        let pace = |&(thread, rate): &(usize, f64)| rate / self.threads[thread].weight;
+        for entry in &self.running {
+            let thread = entry.0;
+            let had = self.threads[thread].virtual_time;
+            for (other, ahead) in self.threads.iter().enumerate() {
+                let gap = ahead.virtual_time - had;
+                if ahead.left.is_none() || gap <= RESOLUTION {
+                    continue;
+                }
+                let running = self.running.iter().find(|(number, _)| *number == other);
+                let gains = pace(entry) - running.map_or(0.0, pace);
+                if gains > 0.0 {
+                    soonest = soonest.min(gap / gains);
+                }
+            }
+        }
+        soonest
+    }
+
+    /// The virtual run time of the thread that has had least of those that don't sleep.
+    fn least(&self) -> Option<f64> {
+        let awake = self.threads.iter().filter(|thread| thread.left.is_some());
+        awake.map(|thread| thread.virtual_time).min_by(f64::total_cmp)
+    }
+}
+
+/// Shares cores between threads that have had the same, none of which takes more than one.
+/// Returns how much they take.
+fn share_by_weight(
+    threads: &[Thread],
+    equal: &[usize],
+    cores: f64,
+    running: &mut Vec<(usize, f64)>,
+) -> f64 {
+    let mut heaviest_first = equal.to_vec();
+    let weight = |thread: usize| threads[thread].weight;
+    heaviest_first.sort_by(|&one, &other| weight(other).total_cmp(&weight(one)));
+    let mut weights: f64 = equal.iter().map(|&thread| weight(thread)).sum();
+    let mut left = cores;
+    for thread in heaviest_first {
+        let rate = (left * weight(thread) / weights).clamp(0.0, 1.0);
+        weights -= weight(thread);
+        left -= rate;
+        if rate > 0.0 {
+            running.push((thread, rate));
+        }
+    }
+    cores - left
+}
+
+/// How much a thread that slept may have had less than the others, in microseconds: half of
+/// the scheduler's usual latency of 6 ms.
+const CREDIT: f64 = 3000.0;
+
+/// Virtual run times that differ by less are the same.
+const RESOLUTION: f64 = 1e-6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When each of some pieces of work is done.
+    fn ends(cores: usize, work: &[f64]) -> Vec<f64> {
+        let mut processor = Processor::new(cores);
+        for &work in work {
+            let thread = processor.add_thread();
+            processor.work(thread, work);
+        }
+        let mut ends = vec![0.0; work.len()];
+        while let Some(thread) = processor.pass(f64::INFINITY) {
+            ends[thread] = processor.now();
+            processor.sleep(thread);
+            if ends.iter().all(|end| *end > 0.0) {
+                break;
+            }
+        }
+        ends
+    }
+
+    #[test]
+    fn threads_share_the_cores_equally() {
+        assert_eq!(ends(1, &[10.0, 10.0]), [20.0, 20.0]);
+        assert_eq!(ends(1, &[10.0, 30.0]), [20.0, 40.0]);
+        assert_eq!(ends(2, &[10.0, 30.0]), [10.0, 30.0]);
+        let thirds = ends(2, &[20.0, 20.0, 20.0]);
+        assert!(thirds.iter().all(|end| (end - 30.0).abs() < 1e-6), "{thirds:?}");
+    }
+
+    #[test]
+    fn nice_threads_get_less() {
+        let mut processor = Processor::new(1);
+        let threads = [processor.add_thread(), processor.add_thread()];
+        processor.set_nice(threads[1], 5);
+        threads.iter().for_each(|&thread| processor.work(thread, 1000.0));
+        assert_eq!(processor.pass(400.0), None);
+        let [normal, nice] = threads.map(|thread| processor.used(thread));
+        assert!((normal / nice - 1.25_f64.powi(5)).abs() < 1e-6, "{normal} {nice}");
+    }
+
+    #[test]
+    fn who_has_slept_runs_first_but_not_for_ever() {
+        let mut processor = Processor::new(1);
+        let (busy, sleeper) = (processor.add_thread(), processor.add_thread());
+        processor.work(busy, 1e9);
+        assert_eq!(processor.pass(100_000.0), None);
+        processor.work(sleeper, 2000.0);
+        assert_eq!(processor.pass(1e9), Some(sleeper));
+        assert_eq!(processor.now(), 102_000.0);
+        processor.work(sleeper, 2000.0);
+        assert_eq!(processor.pass(1e9), Some(sleeper));
+        // A thousand alone, then a thousand at half speed.
+        assert!((processor.now() - 105_000.0).abs() < 1.0, "{}", processor.now());
+        assert!((processor.used(sleeper) - 4000.0).abs() < 1.0);
+    }
+}

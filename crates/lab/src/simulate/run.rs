@@ -1,0 +1,330 @@
+//! One run: workers, their engines and a queue, on a simulated clock.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use evener_core::{EngineProfile, Kind};
+use evener_pipeline::Load;
+use evener_pipeline::PolicyName;
+use evener_pipeline::costs::Costs;
+use evener_pipeline::desk::{Call, Desk, Turn};
+use evener_pipeline::policy::{Performed, Processed, Seat, Setting, YIELDING_NICE};
+
+use super::processor::Processor;
+
+/// The machine and what it is to do.
+pub struct Scene<'a> {
+    /// How many cores there are.
+    pub cores: usize,
+    /// The engines, each with as many workers as its depth says.
+    pub engines: Vec<&'a EngineProfile>,
+    /// The length of every job, in the order of the queue, which is filled before the clock
+    /// starts.
+    pub jobs: Vec<usize>,
+    /// How many times its profile's wall and CPU time a job takes on an engine at a time; for
+    /// engines whose speed changes. The arguments are the engine's number and the time.
+    pub slowness: fn(usize, Duration) -> (f64, f64),
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// From before the first worker's start to after the last one's end.
+    pub wall: Duration,
+    /// How many jobs each engine did, in the order of the scene's engines.
+    pub jobs: Vec<u64>,
+    /// How much CPU time was used.
+    pub cpu: Duration,
+    /// How many workers' threads were started.
+    pub threads: usize,
+    /// What the policy knows of the engines after it.
+    pub costs: Costs,
+}
+
+impl<'a> Scene<'a> {
+    /// Engines that keep their speed.
+    pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
+        Scene { cores, engines, jobs, slowness: |_, _| (1.0, 1.0) }
+    }
+
+    /// Simulates a run under a policy that knows `costs` before it begins.
+    pub fn run(&self, policy: PolicyName, costs: Costs) -> Outcome {
+        let mut seats = Vec::new();
+        let mut workers = Vec::new();
+        let mut processor = Processor::new(self.cores);
+        for (engine, profile) in self.engines.iter().enumerate() {
+            for _ in 0..profile.depth {
+                seats.push(Seat {
+                    engine: profile.name.clone(),
+                    kind: profile.kind,
+                    batch: profile.batch,
+                });
+                workers.push(Worker::new(engine, processor.add_thread()));
+            }
+        }
+        let setting = Setting { cores: self.cores, cpu_workers: None, costs };
+        let policy = policy.policy(&seats, &setting);
+        let dispatcher = policy.has_dispatcher().then(|| processor.add_thread());
+        let mut desk = Desk::new(policy, workers.len());
+        for &bytes in &self.jobs {
+            desk.fill(bytes, Load::job(bytes as u64));
+        }
+        let jobs = vec![0; self.engines.len()];
+        let simulation =
+            Simulation { scene: self, processor, desk, workers, dispatcher, jobs, threads: 0 };
+        simulation.run()
+    }
+}
+
+struct Simulation<'a> {
+    scene: &'a Scene<'a>,
+    processor: Processor,
+    desk: Desk<usize>,
+    workers: Vec<Worker>,
+    /// The thread that hands out tasks, under the policy that has one.
+    dispatcher: Option<usize>,
+    jobs: Vec<u64>,
+    threads: usize,
+}
+
+struct Worker {
+    engine: usize,
+    thread: usize,
+    phase: Phase,
+    /// What is left of its claim: CPU time, then time in the device, for each batch.
+    stages: VecDeque<(f64, f64)>,
+    claim: Option<Claim>,
+}
+
+/// What a worker has claimed, and when.
+struct Claim {
+    at: f64,
+    cpu_before: f64,
+    batches: u64,
+    jobs: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// It has no thread, or that has ended.
+    Absent,
+    /// Its thread starts, or wakes to ask for tasks.
+    Coming,
+    /// It waits to be called, or until a time.
+    Waiting(f64),
+    OnCore,
+    /// Its device works until a time.
+    InDevice(f64),
+}
+
+impl Worker {
+    fn new(engine: usize, thread: usize) -> Worker {
+        Worker { engine, thread, phase: Phase::Absent, stages: VecDeque::new(), claim: None }
+    }
+}
+
+impl Simulation<'_> {
+    fn run(mut self) -> Outcome {
+        if let Some(thread) = self.dispatcher {
+            self.processor.work(thread, LOOK);
+        }
+        self.desk.open(self.now());
+        self.desk.close(self.now());
+        let by_caller = self.desk.unstarted(self.now());
+        self.answer();
+        if let Some(worker) = by_caller {
+            // It is the caller's thread, which runs already.
+            self.workers[worker].phase = Phase::Coming;
+            self.processor.work(self.workers[worker].thread, 0.0);
+        }
+        while self.workers.iter().any(|worker| worker.phase != Phase::Absent) {
+            let due = |phase| match phase {
+                Phase::Waiting(until) | Phase::InDevice(until) => until,
+                _ => f64::INFINITY,
+            };
+            let next = (0..self.workers.len())
+                .min_by(|&one, &other| {
+                    due(self.workers[one].phase).total_cmp(&due(self.workers[other].phase))
+                })
+                .map(|worker| (worker, due(self.workers[worker].phase)));
+            let Some((worker, at)) = next else { break };
+            match self.processor.pass(at) {
+                Some(thread) => self.done_on_core(thread),
+                None if at.is_finite() => self.due(worker),
+                // Nobody runs and nothing is due: a policy left tasks to nobody.
+                None => break,
+            }
+        }
+        let threads = 0..self.workers.len() + usize::from(self.dispatcher.is_some());
+        Outcome {
+            wall: self.now(),
+            cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
+            costs: self.desk.costs().unwrap_or_default(),
+            jobs: self.jobs,
+            threads: self.threads,
+        }
+    }
+
+    fn now(&self) -> Duration {
+        micros(self.processor.now())
+    }
+
+    /// A thread has done its work on a core.
+    fn done_on_core(&mut self, thread: usize) {
+        if Some(thread) == self.dispatcher {
+            for worker in 0..self.workers.len() {
+                self.desk.dispatch(worker, self.now());
+            }
+            self.answer();
+            // It goes on looking; what it sees matters again when somebody waits.
+            self.processor.work(thread, f64::INFINITY);
+            if self.desk.is_over() {
+                self.processor.sleep(thread);
+            }
+            return;
+        }
+        let Some(number) = self.workers.iter().position(|worker| worker.thread == thread) else {
+            return;
+        };
+        let worker = &mut self.workers[number];
+        match (worker.phase, worker.stages.front()) {
+            (Phase::OnCore, Some(&(_, device))) if device > 0.0 => {
+                worker.phase = Phase::InDevice(self.processor.now() + device);
+                self.processor.sleep(thread);
+            }
+            (Phase::OnCore, _) => self.stage_done(number),
+            _ => self.ask(number),
+        }
+    }
+
+    /// A worker's device is done, or it has waited for long enough.
+    fn due(&mut self, number: usize) {
+        match self.workers[number].phase {
+            Phase::InDevice(_) => self.stage_done(number),
+            _ => {
+                self.workers[number].phase = Phase::Coming;
+                self.processor.work(self.workers[number].thread, SWITCH);
+            }
+        }
+    }
+
+    fn stage_done(&mut self, number: usize) {
+        let worker = &mut self.workers[number];
+        worker.stages.pop_front();
+        match worker.stages.front() {
+            None => self.ask(number),
+            Some(&(cpu, _)) => {
+                worker.phase = Phase::OnCore;
+                self.processor.work(worker.thread, cpu);
+            }
+        }
+    }
+
+    /// A worker is done with its claim, if it had one, and asks for the next.
+    fn ask(&mut self, number: usize) {
+        let worker = &mut self.workers[number];
+        let now = self.processor.now();
+        let performed = worker.claim.take().map(|claim| {
+            let wall = micros(now - claim.at);
+            let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
+            let Claim { batches, jobs, bytes, .. } = claim;
+            self.jobs[worker.engine] += jobs;
+            let engine = Some(Processed { batches, jobs, bytes, wall, cpu });
+            Performed { wall, cpu, engine, opened: false }
+        });
+        let mut tasks = VecDeque::new();
+        let turn = self.desk.turn(number, performed.as_ref(), &mut tasks, micros(now));
+        let worker = &mut self.workers[number];
+        match turn {
+            Turn::Leave => {
+                worker.phase = Phase::Absent;
+                self.processor.sleep(worker.thread);
+                if let Some(dispatcher) = self.dispatcher {
+                    self.processor.work(dispatcher, LOOK);
+                }
+            }
+            Turn::Wait(at_most) => {
+                let at_most = at_most.map_or(f64::INFINITY, |most| most.as_secs_f64() * 1e6);
+                worker.phase = Phase::Waiting(now + at_most);
+                self.processor.sleep(worker.thread);
+                if let Some(dispatcher) = self.dispatcher {
+                    self.processor.work(dispatcher, LOOK);
+                }
+            }
+            Turn::Work { yields, .. } => {
+                if yields {
+                    self.processor.set_nice(worker.thread, YIELDING_NICE);
+                }
+                let tasks: Vec<_> = tasks.into();
+                let profile = self.scene.engines[worker.engine];
+                let slowness = (self.scene.slowness)(worker.engine, micros(now));
+                worker.stages = stages(profile, &tasks, slowness);
+                worker.claim = Some(Claim {
+                    at: now,
+                    cpu_before: self.processor.used(worker.thread),
+                    batches: worker.stages.len() as u64,
+                    jobs: tasks.len() as u64,
+                    bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
+                });
+                worker.phase = Phase::OnCore;
+                let cpu = worker.stages.front().map_or(0.0, |&(cpu, _)| cpu);
+                self.processor.work(worker.thread, cpu);
+            }
+        }
+        self.answer();
+    }
+
+    /// Wakes and starts whom the desk has called.
+    fn answer(&mut self) {
+        let calls: Vec<_> = self.desk.calls().collect();
+        for call in calls {
+            let (number, cost) = match call {
+                Call::Wake(worker) => (worker, SWITCH),
+                Call::Start(worker) => {
+                    self.threads += 1;
+                    (worker, THREAD)
+                }
+            };
+            self.workers[number].phase = Phase::Coming;
+            self.processor.work(self.workers[number].thread, cost);
+        }
+    }
+}
+
+/// The CPU and device times of a claim's batches.
+fn stages(
+    profile: &EngineProfile,
+    tasks: &[usize],
+    (wall, cpu): (f64, f64),
+) -> VecDeque<(f64, f64)> {
+    let batch = profile.batch.max(1);
+    let stage = |tasks: &[usize]| {
+        let bytes = tasks.iter().sum::<usize>() / tasks.len();
+        let point = if profile.kind == Kind::Module && !profile.points_at_depth.is_empty() {
+            let at_depth =
+                EngineProfile { points: profile.points_at_depth.clone(), ..profile.clone() };
+            at_depth.cost(bytes)
+        } else {
+            profile.cost(bytes)
+        };
+        // Lanes that have nothing to do, and what a device is told once, take time all the same.
+        let jobs = if 2 * tasks.len() <= batch { batch.div_ceil(2) } else { batch } as f64;
+        let on_core = point.cpu_us * cpu;
+        (jobs * on_core, jobs * (point.wall_us * wall - on_core).max(0.0))
+    };
+    tasks.chunks(batch).map(stage).collect()
+}
+
+fn micros(micros: f64) -> Duration {
+    Duration::from_nanos((micros * 1000.0).round() as u64)
+}
+
+/// What it takes a dispatcher to look at the workers once, in microseconds of its CPU time.
+const LOOK: f64 = 1.0;
+
+/// What waking a thread takes of the core that it runs on, in microseconds.
+const SWITCH: f64 = 2.0;
+
+/// What starting a thread takes, in microseconds.
+const THREAD: f64 = 50.0;

@@ -1,0 +1,222 @@
+use std::time::Duration;
+
+use evener_core::{EngineProfile, Point};
+
+use super::*;
+
+const PROFILE: &str = include_str!("../../reference/am3358-profile-aes128.json");
+const PUBLISHED: &str = include_str!("../../reference/am3358-policies-aes128.csv");
+
+fn plan(policies: &[PolicyName]) -> Plan {
+    Plan {
+        sizes: vec![8, 16, 64, 256, 1024, 4096, 8192, 16_384],
+        policies: policies.to_vec(),
+        files: 4000,
+        runs: 1,
+        cores: None,
+        knows_profile: false,
+    }
+}
+
+/// The published time of a policy for 4,000 files of a size, in milliseconds.
+fn published(bytes: usize, policy: &str) -> f64 {
+    let key = format!("{bytes},{policy},");
+    let line = PUBLISHED.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
+    line.split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_published_tables_are_met() {
+    let profile: Profile = PROFILE.parse().unwrap();
+    let rows = simulate(&profile, &plan(&[PolicyName::RoundRobin, PolicyName::Pull]));
+    let mut errors = Vec::new();
+    for row in &rows {
+        let published = published(row.bytes, &row.policy);
+        let error = (row.ms_mean / published - 1.0).abs();
+        println!(
+            "{:>6} {:<11} {:8.2} {published:8.2} {error:.3}",
+            row.bytes, row.policy, row.ms_mean
+        );
+        assert!(error <= 0.25, "{row:?} against {published}");
+        errors.push(error);
+    }
+    assert_eq!(errors.len(), 16);
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[8] <= 0.06, "median {}", errors[8]);
+}
+
+/// An engine that takes `fixed` microseconds for a job and one more for every `bytes` bytes, of
+/// which it is on a core for a part.
+fn engine(
+    name: &str,
+    kind: Kind,
+    batch: usize,
+    fixed: f64,
+    bytes: f64,
+    part: f64,
+) -> EngineProfile {
+    let point = |size: usize| {
+        let wall_us = fixed + size as f64 / bytes;
+        Point { bytes: size, wall_us, cpu_us: wall_us * part }
+    };
+    EngineProfile {
+        name: name.into(),
+        kind,
+        detail: String::new(),
+        depth: 1,
+        batch,
+        points: [16, 256, 4096, 16_384, 1 << 20].map(point).into(),
+        points_at_depth: Vec::new(),
+    }
+}
+
+fn cpu(fixed: f64, bytes: f64) -> EngineProfile {
+    engine("cpu", Kind::Cpu, 1, fixed, bytes, 1.0)
+}
+
+fn module(name: &str, fixed: f64, bytes: f64, part: f64) -> EngineProfile {
+    engine(name, Kind::Module, 1, fixed, bytes, part)
+}
+
+/// How many times the best of the other policies `adaptive` takes, knowing nothing before.
+fn against_the_best(scene: &Scene<'_>) -> f64 {
+    let best = PolicyName::ALL
+        .iter()
+        .filter(|policy| **policy != PolicyName::Adaptive)
+        .map(|&policy| scene.run(policy, Costs::default()))
+        .filter(|outcome| outcome.jobs.iter().sum::<u64>() == scene.jobs.len() as u64)
+        .map(|outcome| outcome.wall)
+        .min()
+        .unwrap();
+    let adaptive = scene.run(PolicyName::Adaptive, Costs::default());
+    assert_eq!(adaptive.jobs.iter().sum::<u64>(), scene.jobs.len() as u64);
+    let ratio = adaptive.wall.as_secs_f64() / best.as_secs_f64();
+    println!("{ratio:.3}: {:?} {:?} of {best:?}", adaptive.wall, adaptive.jobs);
+    ratio
+}
+
+#[test]
+fn adaptive_is_never_slower_than_the_best() {
+    let profile: Profile = PROFILE.parse().unwrap();
+    for cores in [1, 2] {
+        for bytes in [8, 16, 64, 256, 1024, 1500, 2000, 2500, 3500, 4096, 8192, 16_384] {
+            let scene = Scene::new(cores, profile.engines.iter().collect(), vec![bytes; 4000]);
+            let ratio = against_the_best(&scene);
+            assert!(ratio <= 1.05, "{cores} cores, {bytes} bytes: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn adaptive_is_never_slower_with_sizes_mixed() {
+    let profile: Profile = PROFILE.parse().unwrap();
+    let sizes = [16, 16_384, 64, 8192, 1024, 16, 256, 4096];
+    let jobs = (0..4000).map(|number| sizes[number * 7 % 8]).collect();
+    let ratio = against_the_best(&Scene::new(1, profile.engines.iter().collect(), jobs));
+    // The module gets what it gains most by.
+    assert!(ratio <= 0.95, "{ratio}");
+}
+
+#[test]
+fn several_modules_are_filled_in_the_order_of_their_cost() {
+    let engines = [
+        cpu(5.0, 10.0),
+        module("good", 50.0, 50.0, 0.1),
+        module("poor", 50.0, 10.0, 0.3),
+        module("bad", 200.0, 5.0, 0.9),
+    ];
+    for bytes in [16, 1024, 16_384] {
+        let scene = Scene::new(1, engines.iter().collect(), vec![bytes; 2000]);
+        assert!(against_the_best(&scene) <= 1.05, "{bytes}");
+    }
+    let scene = Scene::new(1, engines.iter().collect(), vec![16_384; 2000]);
+    let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+    assert!(outcome.jobs[1] > outcome.jobs[2] && outcome.jobs[3] <= 5, "{:?}", outcome.jobs);
+}
+
+#[test]
+fn a_module_that_gets_busy_gets_less_and_a_processor_that_gets_busy_leaves_more() {
+    let engines = [cpu(5.0, 10.0), module("module", 50.0, 20.0, 0.1)];
+    let mut scene = Scene::new(1, engines.iter().collect(), vec![16_384; 1500]);
+    scene.slowness = |engine, now| match (engine, now > Duration::from_millis(500)) {
+        (1, true) => (10.0, 1.0),
+        _ => (1.0, 1.0),
+    };
+    assert!(against_the_best(&scene) <= 1.05);
+    // The processor's own work takes thrice as long from then on.
+    scene.slowness = |engine, now| match (engine, now > Duration::from_millis(500)) {
+        (0, true) => (3.0, 3.0),
+        _ => (1.0, 1.0),
+    };
+    assert!(against_the_best(&scene) <= 1.05);
+}
+
+#[test]
+fn engines_get_the_batches_that_they_like() {
+    let lanes = EngineProfile { depth: 2, ..engine("lanes", Kind::Cpu, 32, 0.01, 3000.0, 1.0) };
+    let openssl = EngineProfile { depth: 2, ..engine("openssl", Kind::Cpu, 1, 0.1, 1500.0, 1.0) };
+    let card = engine("card", Kind::Module, 4096, 0.05, 20_000.0, 0.05);
+    for bytes in [16, 1024, 16_384] {
+        let scene = Scene::new(2, vec![&lanes, &openssl, &card], vec![bytes; 100_000]);
+        let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+        let alone = Scene::new(2, vec![&lanes], vec![bytes; 100_000]);
+        let alone = alone.run(PolicyName::Adaptive, Costs::default());
+        println!("{:?} {:?}, lanes alone {:?}", outcome.wall, outcome.jobs, alone.wall);
+        assert!(outcome.wall <= alone.wall + alone.wall / 20);
+        assert!(outcome.jobs[1] * 20 < outcome.jobs[0]);
+    }
+    let scene = Scene::new(2, vec![&lanes, &openssl, &card], vec![16_384; 100_000]);
+    assert!(scene.run(PolicyName::Adaptive, Costs::default()).jobs[2] > 4096);
+}
+
+#[test]
+fn two_engines_of_the_processor_share_its_cores() {
+    // One is for short jobs, the other for long ones.
+    let short = EngineProfile { depth: 2, ..engine("short", Kind::Cpu, 1, 1.0, 100.0, 1.0) };
+    let long = EngineProfile { depth: 2, ..engine("long", Kind::Cpu, 1, 10.0, 1000.0, 1.0) };
+    let engines = vec![&short, &long];
+    for (bytes, better) in [(100, 0), (16_384, 1)] {
+        let scene = Scene::new(2, engines.clone(), vec![bytes; 3000]);
+        let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+        assert!(outcome.jobs[1 - better] < 60, "{bytes}: {:?}", outcome.jobs);
+    }
+    let mixed = (0..3000).map(|number| if number % 2 == 0 { 100 } else { 16_384 }).collect();
+    let outcome = Scene::new(2, engines, mixed).run(PolicyName::Adaptive, Costs::default());
+    let ideal = Duration::from_micros(1500 * (2 + 26) / 2);
+    assert!(outcome.wall < ideal + ideal / 10, "{:?} of {ideal:?}", outcome.wall);
+}
+
+#[test]
+fn little_work_starts_no_thread() {
+    let engines = [cpu(5.0, 100.0), module("module", 50.0, 200.0, 0.1)];
+    let few = Scene::new(2, engines.iter().collect(), vec![64; 4]);
+    let outcome = few.run(PolicyName::Adaptive, Costs::default());
+    assert_eq!((outcome.threads, outcome.jobs), (0, vec![4, 0]));
+    let many = Scene::new(2, engines.iter().collect(), vec![64; 4000]);
+    assert!(many.run(PolicyName::Adaptive, Costs::default()).threads > 0);
+}
+
+#[test]
+fn nobody_is_late() {
+    // The module takes as long for one job as the processor for ten.
+    let engines = [cpu(0.0, 10.0), module("module", 0.0, 1.0, 0.05)];
+    for jobs in 1..40 {
+        let scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
+        let known = Scene::new(1, engines.iter().collect(), vec![4096; 500]);
+        let costs = known.run(PolicyName::Adaptive, Costs::default()).costs;
+        let adaptive = scene.run(PolicyName::Adaptive, costs);
+        let alone = scene.run(PolicyName::CpuOnly, Costs::default());
+        assert!(adaptive.wall <= alone.wall + alone.wall / 20, "{jobs}: {adaptive:?} {alone:?}");
+    }
+}
+
+#[test]
+fn with_one_engine_it_is_as_good_as_pull() {
+    let engine = EngineProfile { depth: 2, ..cpu(1.0, 100.0) };
+    for jobs in [1000, 10_000] {
+        let scene = Scene::new(2, vec![&engine], vec![1000; jobs]);
+        let [pull, adaptive] = [PolicyName::Pull, PolicyName::Adaptive]
+            .map(|policy| scene.run(policy, Costs::default()).wall);
+        assert!(adaptive <= pull + pull / 100, "{jobs}: {adaptive:?} {pull:?}");
+    }
+}
