@@ -13,7 +13,7 @@ use evener_files::{
 };
 
 use evener_gate::{Discipline, Scope, Wait};
-use evener_pipeline::{HearOfWait, Patience, Turns, Watch, gated, guard};
+use evener_pipeline::{HearOfWait, Patience, PolicyName, Turns, Watch, gated, guard};
 
 use crate::seats::seats;
 
@@ -34,6 +34,8 @@ use crate::seats::seats;
 pub struct Evener {
     keys: KeyRing,
     engines: Vec<Arc<dyn Engine>>,
+    /// Whether somebody has named them.
+    are_chosen: bool,
     jobs: Option<NonZeroUsize>,
     verify_every: Option<u64>,
     turns: Turns,
@@ -42,20 +44,25 @@ pub struct Evener {
 }
 
 impl Evener {
-    /// The engine that is used when none is chosen.
-    pub const DEFAULT_ENGINE: &'static str = "openssl";
+    /// The engine that does every cipher, and that others are compared with.
+    pub const REFERENCE_ENGINE: &'static str = "openssl";
 
-    /// Takes keys, for the default engine with as many workers as it likes, and the default
+    /// The engine that is used beside it when none is chosen, on processors that it can use.
+    pub const SIMD_ENGINE: &'static str = "lanes";
+
+    /// Takes keys, for the engines of the processor with one worker a core, and the default
     /// [`Options`].
     ///
     /// # Errors
-    /// When the default engine is not there.
+    /// When the reference engine is not there.
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
-        let engines = vec![evener_engines::find(Evener::DEFAULT_ENGINE)?];
+        let mut engines: Vec<_> = evener_engines::find(Evener::SIMD_ENGINE).into_iter().collect();
+        engines.push(evener_engines::find(Evener::REFERENCE_ENGINE)?);
         let options = Options::new(Vec::new());
         Ok(Evener {
             keys,
             engines,
+            are_chosen: false,
             jobs: None,
             verify_every: None,
             turns: Turns::default(),
@@ -65,7 +72,7 @@ impl Evener {
     }
 
     /// Chooses the engines by their names, such as `openssl` or `af_alg:DRIVER`, instead of
-    /// the default one. All of them work at once.
+    /// the default ones. All of them work at once.
     ///
     /// # Errors
     /// When one of them is not there.
@@ -84,10 +91,18 @@ impl Evener {
     ) -> Result<Evener, EngineError> {
         let find = |name: &S| evener_engines::find_with(name.as_ref(), prompt);
         self.engines = names.iter().map(find).collect::<Result<_, _>>()?;
+        self.are_chosen = true;
         Ok(self)
     }
 
-    /// Has one in `every` jobs of every engine but the default one computed again on that and
+    /// Chooses how workers come by their work, instead of [`PolicyName::Adaptive`].
+    #[must_use]
+    pub fn policy(mut self, policy: PolicyName) -> Evener {
+        self.options.policy = policy;
+        self
+    }
+
+    /// Has one in `every` jobs of every engine but `openssl` computed again on that and
     /// compared; 0 for none. Otherwise one in 1,000 of the modules' jobs is.
     #[must_use]
     pub fn verify_engine(mut self, every: u64) -> Evener {
@@ -167,6 +182,7 @@ impl Evener {
             |engine: &&Arc<dyn Engine>| engine.offer(cipher, operation.direction()).is_none();
         self.engines
             .iter()
+            .filter(|_| self.are_chosen)
             .filter(unable)
             .map(|engine| engine.description().name.as_str())
             .collect()
@@ -243,22 +259,23 @@ impl Evener {
         let (recall, tell) = (self.options.control.recall().clone(), self.on_wait.clone());
         let patience = Patience { recall, tell };
         let engines = gated(&engines, cipher, direction, &self.turns, &patience)?;
-        let seats = seats(&engines, cipher, direction, self.jobs);
-        Ok(Options { seats, ..self.options.clone() })
+        let shared = self.options.policy == PolicyName::Adaptive;
+        let (seats, cpu_workers) = seats(&engines, cipher, direction, self.jobs, shared);
+        Ok(Options { seats, cpu_workers, ..self.options.clone() })
     }
 
     /// Puts a guard before an engine that may fail or compute nonsense: a module, and whatever
     /// is to be verified.
     fn watched(&self, engine: &Arc<dyn Engine>) -> Result<Arc<dyn Engine>, EngineError> {
         let is_module = engine.description().kind == Kind::Module;
-        let is_reference = engine.description().name == Evener::DEFAULT_ENGINE;
+        let is_reference = engine.description().name == Evener::REFERENCE_ENGINE;
         let usual = Watch::default();
         let watch = Watch {
             verify_every: self.verify_every.unwrap_or(usual.verify_every),
             deadline: usual.deadline.filter(|_| is_module),
         };
         if is_module || self.verify_every.is_some() && !is_reference {
-            let reference = evener_engines::find(Evener::DEFAULT_ENGINE)?;
+            let reference = evener_engines::find(Evener::REFERENCE_ENGINE)?;
             return Ok(guard(engine.clone(), reference, watch));
         }
         Ok(engine.clone())

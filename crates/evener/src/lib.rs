@@ -53,6 +53,8 @@ pub use evener_files::{
     WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list,
 };
 
+pub use evener_pipeline::{PolicyName, UnknownPolicy};
+
 /// A whole file's content in memory, on all cores.
 pub mod buffer {
     pub use evener_files::buffer::*;

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use evener_core::Engine;
-use evener_pipeline::PolicyName;
+use evener_core::{Cipher, Direction, Engine};
+use evener_pipeline::costs::Knowledge;
+use evener_pipeline::{PolicyName, RunOptions};
 
 use crate::{Control, Selection};
 
@@ -15,6 +16,11 @@ pub struct Options {
     pub seats: Vec<Arc<dyn Engine>>,
     /// How workers come by tasks.
     pub policy: PolicyName,
+    /// How many workers of engines that compute on the calling core may work at a time under
+    /// the adaptive policy; `None` for as many as there are cores.
+    pub cpu_workers: Option<usize>,
+    /// What engines cost, which the adaptive policy begins with and adds to.
+    pub knowledge: Arc<Knowledge>,
     /// How much memory the workers' buffers may take together, in bytes.
     pub memory: usize,
     /// What encrypting appends to a file's name and decrypting strips.
@@ -53,11 +59,21 @@ impl Options {
     /// The default suffix.
     pub const DEFAULT_SUFFIX: &'static str = ".enc";
 
+    /// The options of a run for a cipher, with so many tasks in its queue.
+    pub(crate) fn run(&self, cipher: Cipher, direction: Direction, capacity: usize) -> RunOptions {
+        let mut options = RunOptions::new(self.policy, cipher, direction, capacity);
+        options.cpu_workers = self.cpu_workers;
+        options.knowledge = Some(Arc::clone(&self.knowledge));
+        options
+    }
+
     /// The defaults, with one worker for each of `seats`.
     pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
         Options {
             seats,
-            policy: PolicyName::Pull,
+            policy: PolicyName::default(),
+            cpu_workers: None,
+            knowledge: Arc::default(),
             memory: Options::DEFAULT_MEMORY,
             suffix: Options::DEFAULT_SUFFIX.into(),
             selection: Selection::default(),

@@ -1,8 +1,10 @@
 //! Which of the chosen engines can serve.
 
 use std::sync::Arc;
+use std::thread;
 
-use evener_core::{Cipher, Direction, Engine};
+use evener_core::{Cipher, Direction, Engine, Kind};
+use evener_pipeline::PolicyName;
 
 use crate::{FileError, Options};
 
@@ -22,4 +24,27 @@ pub(crate) fn able(
     };
     let able: Vec<_> = options.seats.iter().filter(offers).cloned().collect();
     if able.is_empty() { Err(FileError::NoEngine { cipher, direction }) } else { Ok(able) }
+}
+
+/// Of seats that are [able], the one whose engine gains least by several jobs at once.
+pub(crate) fn for_one_at_a_time(
+    seats: &[Arc<dyn Engine>],
+    cipher: Cipher,
+    direction: Direction,
+) -> Arc<dyn Engine> {
+    let batch = |seat: &&Arc<dyn Engine>| {
+        seat.offer(cipher, direction).map_or(usize::MAX, |offer| offer.batch)
+    };
+    Arc::clone(seats.iter().min_by_key(batch).unwrap_or(&seats[0]))
+}
+
+/// How many of the workers work at a time: the adaptive policy has CPU engines share the cores.
+pub(crate) fn active(seats: &[Arc<dyn Engine>], options: &Options) -> usize {
+    let on_cores = seats.iter().filter(|seat| seat.description().kind == Kind::Cpu).count();
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let active = match options.policy {
+        PolicyName::Adaptive => on_cores.min(options.cpu_workers.unwrap_or_else(cores)),
+        _ => on_cores,
+    };
+    seats.len() - on_cores + active
 }

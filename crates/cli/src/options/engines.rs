@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use evener::gate::{Discipline, GateOptions, Scope, Wait};
-use evener::{Evener, KeyRing, Options};
+use evener::{Evener, KeyRing, Options, PolicyName};
 use zeroize::Zeroizing;
 
 use super::{Telling, values};
@@ -14,10 +14,15 @@ use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
 pub(crate) struct EngineOptions {
-    /// An engine to use, instead of openssl; may be given several times, and all of them work
+    /// An engine to use, instead of the processor's, openssl and lanes; may be given several times, and all of them work
     /// at once (`evener engines` lists them)
     #[arg(long = "engine", value_name = "NAME", help_heading = "Engines")]
     engines: Vec<String>,
+    /// How workers come by their work: `adaptive` fills engines in the order of what a job
+    /// costs in CPU time; `pull`, `polling`, `round-robin`, `cpu-only` and `module-only` are
+    /// there to compare it with
+    #[arg(long, value_name = "POLICY", default_value_t, help_heading = "Engines")]
+    policy: PolicyName,
     /// How many workers there are in total [default: as many as each engine likes, one a core
     /// for the processor]
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
@@ -54,7 +59,7 @@ pub(crate) struct EngineOptions {
 impl EngineOptions {
     /// Finds the engines. A wait for a turn at one is told unless all is to be quiet.
     pub(crate) fn evener(&self, keys: KeyRing, telling: &Telling) -> Result<Evener, Trouble> {
-        let mut evener = Evener::new(keys)?.gate(self.gate);
+        let mut evener = Evener::new(keys)?.gate(self.gate).policy(self.policy);
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &ask_for_pin)?;
         }

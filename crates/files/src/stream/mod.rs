@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use evener_core::Direction;
-use evener_pipeline::{RunOptions, Worker};
+use evener_pipeline::Worker;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -129,13 +129,14 @@ impl Stream<'_> {
             Direction::Decrypt => (self.identify(&mut reader, seats)?, None),
         };
         // Chained chunks take one worker, in the order of the queue.
-        let seats = if file.is_chained(direction) { &seats[..1] } else { seats };
+        let alone = [seats::for_one_at_a_time(seats, file.cipher(), direction)];
+        let seats = if file.is_chained(direction) { &alone[..] } else { seats };
         let header = header.as_ref().map_or(&[][..], Header::bytes);
         let sequencer = Sequencer::new(self.sink, header)?;
-        let pool = Pool::new(&file, direction, self.options.memory, seats.len())?;
+        let pool =
+            Pool::new(&file, direction, self.options.memory, seats::active(seats, self.options))?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
-        let policy = self.options.policy;
-        let run_options = RunOptions::new(policy, file.cipher(), direction, pool.pieces());
+        let run_options = self.options.run(file.cipher(), direction, pool.pieces());
         let statistics = evener_pipeline::run(seats, &run_options, &work, |queue| {
             work.feed(&mut reader, queue);
         });

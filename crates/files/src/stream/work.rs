@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Direction, EngineError, Iv, Job};
-use evener_pipeline::{Queue, Returned, Work, Worker, emptied};
+use evener_pipeline::{Load, Queue, Returned, Work, Worker, emptied};
 
 use super::pool::{Buffers, Pool};
 use super::reader::Reader;
@@ -123,6 +123,10 @@ impl Work for StreamWork<'_> {
 
     fn bench(&self) -> Vec<Job<'static>> {
         Vec::new()
+    }
+
+    fn load(piece: &Piece) -> Load {
+        Load::jobs(piece.chunks.len() as u64, piece.input_length as u64)
     }
 
     fn perform(

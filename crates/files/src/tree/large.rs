@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_core::{Direction, Iv};
-use evener_pipeline::{Queue, Returned, Worker};
+use evener_pipeline::{Load, Queue, Returned, Worker};
 
 use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
@@ -58,6 +58,13 @@ impl Large {
     pub(super) fn abandon(&self, error: FileError) -> Option<FileError> {
         self.fail(error);
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// How much work a segment is about.
+    pub(super) fn load(&self) -> Load {
+        let layout = self.segments.layout();
+        let segments = self.segments.count().max(1);
+        Load::jobs(layout.chunks().div_ceil(segments), layout.plain_length() / segments)
     }
 
     /// The file's path below the root of the tree.

@@ -22,7 +22,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use evener_core::Direction;
-use evener_pipeline::RunOptions;
 
 use crate::output::Outputs;
 use crate::{Failure, FileError, KeyRing, Options, Report, seats};
@@ -93,7 +92,7 @@ pub fn process(
     let root = endpoints.root(source);
     let work = TreeWork::new(operation, keys, root, options, &outputs, seats.len());
 
-    let run_options = RunOptions::new(options.policy, cipher, operation.direction(), QUEUED_TASKS);
+    let run_options = options.run(cipher, operation.direction(), QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
         work.feed(&endpoints, queue);
     });

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_core::EngineError;
-use evener_pipeline::{Queue, Returned, Work, Worker};
+use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::commit::Committer;
 use super::directory::{Directory, Item};
@@ -107,6 +107,14 @@ impl Work for TreeWork<'_> {
 
     fn bench(&self) -> Bench {
         Bench::new(self.room)
+    }
+
+    fn load(task: &Task) -> Load {
+        match task {
+            Task::Files { files, .. } => Load::unknown(files.len() as u64),
+            Task::Large(large) => Load { is_divisible: true, ..large.load() },
+            Task::Segment(large, _) => large.load(),
+        }
     }
 
     fn perform(
