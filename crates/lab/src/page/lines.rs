@@ -128,12 +128,12 @@ impl LineChart {
             let at = x.place(tick);
             let name = number(tick);
             // A name that would run into the one before it is left out.
-            let half = name.len() as f64 * 3.7;
+            let half = name.len() as f64 * 3.4;
             rule(svg, (at, TOP), (at, bottom), "#efefef")?;
             rule(svg, (at, bottom), (at, bottom + 5.0), "#555")?;
             if at - half > free && at + half <= WIDTH {
                 text(svg, (at, bottom + 20.0), "text-anchor=\"middle\"", &name)?;
-                free = at + half + 4.0;
+                free = at + half + 3.0;
             }
         }
         rule(svg, (LEFT, bottom), (right, bottom), "#555")?;

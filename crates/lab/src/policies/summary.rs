@@ -5,8 +5,8 @@ use crate::page::{Cell, Table, grouped};
 
 /// Which policies are fastest, and what a wrong choice costs, in words.
 pub(super) fn verdict(rows: &Rows<'_>) -> String {
-    let mut sentences = vec![format!("Fastest: {}.", winners(rows))];
-    for policy in rows.policies() {
+    let mut sentences = Vec::new();
+    for policy in [ADAPTIVE, "pull"] {
         let Some(worst) = worst(rows, policy) else { continue };
         let (ratio, bytes) = (worst.ratio, grouped(worst.bytes as u64));
         match policy {
@@ -18,13 +18,13 @@ pub(super) fn verdict(rows: &Rows<'_>) -> String {
                  (at {bytes} bytes), and is within 5 % of it at {} of {} sizes.",
                 worst.near, worst.sizes
             )),
-            "pull" => sentences.push(format!(
-                "pull takes up to {ratio:.2} times as long as the fastest other policy \
+            _ => sentences.push(format!(
+                "{policy} takes up to {ratio:.2} times as long as the fastest other policy \
                  (at {bytes} bytes)."
             )),
-            _ => {}
         }
     }
+    sentences.push(format!("Fastest: {}.", winners(rows)));
     sentences.join(" ")
 }
 
