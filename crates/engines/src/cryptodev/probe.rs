@@ -48,10 +48,11 @@ fn all_services() -> Result<Vec<Service>, String> {
     let device = Device::open().map_err(|error| absence(&error))?;
     let mut services = Vec::new();
     let mut why_not = None;
-    let until = Instant::now() + LONGEST_LOOK;
     for &cipher in Cipher::ALL {
-        match algorithm(cipher).map(|algorithm| try_out(&device, cipher, algorithm, until)) {
+        match algorithm(cipher).map(|algorithm| try_out(&device, cipher, algorithm)) {
             Some(Ok(service)) => services.push(service),
+            // A device without room for a session may have every cipher.
+            Some(Err(error)) if has_no_room(&error) => return Err(refusal(&error)),
             Some(Err(error)) => why_not = Some(error),
             None => {}
         }
@@ -61,10 +62,8 @@ fn all_services() -> Result<Vec<Service>, String> {
         _ => {
             // What holds for one cipher holds for all, but GCM has no such requests.
             let chained = |service: &&mut Service| service.cipher.mode() != Mode::Gcm;
-            let is_asynchronous = services
-                .iter_mut()
-                .find(chained)
-                .is_some_and(|service| takes_several(service, until));
+            let is_asynchronous =
+                services.iter_mut().find(chained).is_some_and(|service| takes_several(service));
             for service in services.iter_mut().filter(chained) {
                 service.is_asynchronous = is_asynchronous;
             }
@@ -74,12 +73,12 @@ fn all_services() -> Result<Vec<Service>, String> {
 }
 
 /// Whether the device takes a request without making the caller wait for its result.
-fn takes_several(service: &Service, until: Instant) -> bool {
+fn takes_several(service: &Service) -> bool {
     let Some(algorithm) = algorithm(service.cipher) else { return false };
     let try_one = || -> io::Result<()> {
         let device = Device::open()?;
         let key = trial_key(service.cipher);
-        let id = start_between_others(&device, algorithm, &key, until)?;
+        let id = start_between_others(&device, algorithm, &key)?;
         let mut bounce = Bounce::new(TRIAL_LENGTH, service.alignment);
         let iv = Iv::new(&key[..service.cipher.iv_length()]).unwrap_or(Iv::NONE);
         let data = Data::InPlace(bounce.take(TRIAL_LENGTH));
@@ -91,9 +90,9 @@ fn takes_several(service: &Service, until: Instant) -> bool {
 
 /// Starts a session and asks about it; a GCM session also gets an empty message, because not
 /// every device that has the cipher has the request for it.
-fn try_out(device: &Device, cipher: Cipher, algorithm: u32, until: Instant) -> io::Result<Service> {
+fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Service> {
     let key = trial_key(cipher);
-    let id = start_between_others(device, algorithm, &key, until)?;
+    let id = start_between_others(device, algorithm, &key)?;
     let facts = device.describe(id);
     let mut nothing = [0; TAG_LENGTH];
     let trial = match cipher.mode() {
@@ -112,12 +111,8 @@ fn try_out(device: &Device, cipher: Cipher, algorithm: u32, until: Instant) -> i
 
 /// Starts a session; while the device has no room because others look at it too, each with a
 /// session for a moment, it tries again.
-fn start_between_others(
-    device: &Device,
-    algorithm: u32,
-    key: &[u8],
-    until: Instant,
-) -> io::Result<SessionId> {
+fn start_between_others(device: &Device, algorithm: u32, key: &[u8]) -> io::Result<SessionId> {
+    let until = Instant::now() + LONGEST_LOOK;
     loop {
         match device.start_session(algorithm, key) {
             Err(error) if has_no_room(&error) && Instant::now() < until => {
@@ -138,8 +133,8 @@ fn trial_key(cipher: Cipher) -> Vec<u8> {
     (1..).take(cipher.key_length()).collect()
 }
 
-/// For how long a device without room is looked at, and how often.
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+/// For how long a device without room is asked for a session, and how often.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Why there is no device, and what to do about it.

@@ -32,7 +32,7 @@ pub fn run(
             }
         };
         let permits = options.permits.unwrap_or(depth).clamp(1, GateOptions::MAX_PERMITS);
-        let mut rows = Vec::new();
+        let (mut rows, mut failure) = (Vec::new(), None);
         for &processes in &options.processes {
             let mut found = vec![Vec::new(); options.disciplines.len()];
             let mut refused = vec![false; options.disciplines.len()];
@@ -47,12 +47,11 @@ pub fn run(
                     }
                     match measure(&work(options, engine, discipline, permits), processes) {
                         Ok(measurement) => found[index].push(measurement),
-                        // That an engine turns a crowd away is what the gate is for.
-                        Err(ProcessesError::Failed { failed, .. })
-                            if discipline == Discipline::None =>
-                        {
-                            refused[index] = true;
-                            report.skipped.push(turned_away(engine, failed, processes));
+                        // That an engine turns a crowd away is a finding.
+                        Err(error @ ProcessesError::Failed { failed, .. }) => {
+                            (refused[index], failure) = (true, Some(error));
+                            let turned_away = turned_away(engine, discipline, failed, processes);
+                            report.skipped.push(turned_away);
                         }
                         Err(error) => return Err(error),
                     }
@@ -63,13 +62,16 @@ pub fn run(
                 rows.push(Row::of(engine, discipline, processes, measurements));
             }
         }
+        if let Some(error) = failure.filter(|_| rows.is_empty()) {
+            return Err(error);
+        }
         report.add(Permits { engine: engine.clone(), permits }, rows);
     }
     Ok(report)
 }
 
-fn turned_away(engine: &str, failed: usize, processes: usize) -> Skipped {
-    let why = format!("without a gate, {failed} of {processes} processes failed at it");
+fn turned_away(engine: &str, discipline: Discipline, failed: usize, processes: usize) -> Skipped {
+    let why = format!("with the gate `{discipline}`, {failed} of {processes} processes failed");
     Skipped { engine: engine.to_owned(), why }
 }
 
@@ -121,11 +123,12 @@ fn work(options: &ProcessesOptions, engine: &str, discipline: Discipline, permit
 /// Runs so many processes at once.
 fn measure(work: &Work, processes: usize) -> Result<Measurement, ProcessesError> {
     let failed = |cause| ProcessesError::Process { processes, cause };
-    let shared = SharedWords::new(2 * processes).map_err(failed)?;
+    let shared = SharedWords::new(2 * processes + 1).map_err(failed)?;
+    let (times_of_all, has_complained) = shared.words().split_at(2 * processes);
     let start = Instant::now();
     let mut children = Vec::with_capacity(processes);
-    for times in shared.words().chunks_exact(2) {
-        match sys::fork(|| live(work, times)) {
+    for times in times_of_all.chunks_exact(2) {
+        match sys::fork(|| live(work, times, &has_complained[0])) {
             Ok(child) => children.push(child),
             Err(cause) => {
                 children.into_iter().for_each(sys::kill);
@@ -147,7 +150,7 @@ fn measure(work: &Work, processes: usize) -> Result<Measurement, ProcessesError>
     }
     let seconds = |at: usize| {
         let nanoseconds = |times: &[AtomicU64]| times[at].load(Ordering::SeqCst);
-        let times = shared.words().chunks_exact(2).map(nanoseconds);
+        let times = times_of_all.chunks_exact(2).map(nanoseconds);
         times.map(|time| Duration::from_nanos(time).as_secs_f64()).collect()
     };
     let bytes = work.messages as f64 * work.length as f64;
@@ -155,7 +158,7 @@ fn measure(work: &Work, processes: usize) -> Result<Measurement, ProcessesError>
 }
 
 /// The life of one process; only the first to fail says why.
-fn live(work: &Work, times: &[AtomicU64]) -> bool {
+fn live(work: &Work, times: &[AtomicU64], has_complained: &AtomicU64) -> bool {
     match work.run() {
         Ok(took) => {
             times[0].store(took.waited.as_nanos() as u64, Ordering::SeqCst);
@@ -163,7 +166,9 @@ fn live(work: &Work, times: &[AtomicU64]) -> bool {
             true
         }
         Err(error) => {
-            eprintln!("{error}");
+            if has_complained.swap(1, Ordering::SeqCst) == 0 {
+                eprintln!("{error}");
+            }
             false
         }
     }
