@@ -685,6 +685,42 @@ evener_status evener_file_key_save(const struct evener_file_key *key, const char
 void evener_file_key_free(struct evener_file_key *key);
 
 /**
+ * Tells how many bytes `evener_seal` makes of `length` bytes.
+ */
+evener_status evener_sealed_length(const struct evener_file_key *key,
+                                   size_t length,
+                                   size_t *sealed_length);
+
+/**
+ * Encrypts a buffer to what a file would hold, in chunks that all threads of the pool share:
+ * the authenticated formats on all cores. The context may be NULL. `written`, which may be
+ * NULL, is 0 when it was not done.
+ */
+evener_status evener_seal(const struct evener_file_key *key,
+                          const struct evener_pool *pool,
+                          const uint8_t *context,
+                          size_t context_length,
+                          const uint8_t *plaintext,
+                          size_t plaintext_length,
+                          uint8_t *sealed,
+                          size_t sealed_capacity,
+                          size_t *written);
+
+/**
+ * Decrypts what `evener_seal` made, or what a file holds. The plaintext is never longer than
+ * that. When something is not authentic or missing, there is no plaintext.
+ */
+evener_status evener_unseal(const struct evener_file_key *key,
+                            const struct evener_pool *pool,
+                            const uint8_t *context,
+                            size_t context_length,
+                            const uint8_t *sealed,
+                            size_t sealed_length,
+                            uint8_t *plaintext,
+                            size_t plaintext_capacity,
+                            size_t *written);
+
+/**
  * Encrypts a file or a tree.
  *
  * A tree goes to a tree: the same relative names with the suffix. A file goes to the file

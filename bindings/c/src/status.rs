@@ -177,6 +177,19 @@ impl From<FormatError> for Trouble {
     }
 }
 
+/// Of a file's content in memory.
+impl From<FileError> for Trouble {
+    fn from(error: FileError) -> Trouble {
+        let status = match &error {
+            FileError::Rejected { rejection, .. } => (*rejection).into(),
+            FileError::Format(_) => Status::MalformedJob,
+            FileError::Engine(error) => return error.clone().into(),
+            _ => Status::File,
+        };
+        Trouble::new(status, error.to_string())
+    }
+}
+
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Trouble {
         let status = match &failure.error {

@@ -1,5 +1,6 @@
 //! Files and trees, and their keys.
 
+mod buffer;
 mod key;
 mod options;
 mod report;

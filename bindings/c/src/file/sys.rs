@@ -11,9 +11,11 @@ use super::options::Wishes;
 use super::watched::{ProgressFacts, watched};
 use super::{FailureFacts, FileKeyHandle, FileOptions, ReportHandle, Summary};
 use crate::boundary::sys::{
-    Versioned, elements, optional_path, optional_text, path, read_versioned, text, write_versioned,
+    Versioned, elements, input_and_output, optional_path, optional_text, path, read_versioned,
+    text, write_versioned,
 };
 use crate::boundary::{enter, enter_or, given, hand_over};
+use crate::parallel::PoolHandle;
 use crate::status::{Status, Trouble};
 
 /// A flag: skip files whose output is complete.
@@ -132,6 +134,67 @@ pub extern "C" fn evener_file_key_free(key: Option<Box<FileKeyHandle>>) {
     enter_or((), || drop(key));
 }
 
+/// Tells how many bytes `evener_seal` makes of `length` bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_sealed_length(
+    key: Option<&FileKeyHandle>,
+    length: usize,
+    sealed_length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let sealed_length = given(sealed_length, "sealed_length")?.write(0);
+        *sealed_length = given(key, "key")?.sealed_length(length)?;
+        Ok(())
+    })
+}
+
+/// Encrypts a buffer to what a file would hold, in chunks that all threads of the pool share:
+/// the authenticated formats on all cores. The context may be NULL. `written`, which may be
+/// NULL, is 0 when it was not done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_seal(
+    key: Option<&FileKeyHandle>,
+    pool: Option<&PoolHandle>,
+    context: *const u8,
+    context_length: usize,
+    plaintext: *const u8,
+    plaintext_length: usize,
+    sealed: *mut u8,
+    sealed_capacity: usize,
+    written: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    let (input, output) = ((plaintext, plaintext_length), (sealed, sealed_capacity));
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe {
+        let (context, (input, output)) =
+            (elements(context, context_length, "context")?, input_and_output(input, output)?);
+        note(written, || given(key, "key")?.seal(given(pool, "pool")?, context, input, output))
+    })
+}
+
+/// Decrypts what `evener_seal` made, or what a file holds. The plaintext is never longer than
+/// that. When something is not authentic or missing, there is no plaintext.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_unseal(
+    key: Option<&FileKeyHandle>,
+    pool: Option<&PoolHandle>,
+    context: *const u8,
+    context_length: usize,
+    sealed: *const u8,
+    sealed_length: usize,
+    plaintext: *mut u8,
+    plaintext_capacity: usize,
+    written: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    let (input, output) = ((sealed, sealed_length), (plaintext, plaintext_capacity));
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe {
+        let (context, (input, output)) =
+            (elements(context, context_length, "context")?, input_and_output(input, output)?);
+        note(written, || given(key, "key")?.unseal(given(pool, "pool")?, context, input, output))
+    })
+}
+
 /// Encrypts a file or a tree.
 ///
 /// A tree goes to a tree: the same relative names with the suffix. A file goes to the file
@@ -221,6 +284,19 @@ pub extern "C" fn evener_report_json(report: Option<&ReportHandle>) -> *const c_
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_report_free(report: Option<Box<ReportHandle>>) {
     enter_or((), || drop(report));
+}
+
+/// Notes how many bytes were written: 0 where it fails.
+fn note(
+    written: Option<&mut MaybeUninit<usize>>,
+    work: impl FnOnce() -> Result<usize, Trouble>,
+) -> Result<(), Trouble> {
+    let written = written.map(|written| written.write(0));
+    let length = work()?;
+    if let Some(written) = written {
+        *written = length;
+    }
+    Ok(())
 }
 
 /// # Safety

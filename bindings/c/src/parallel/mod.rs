@@ -28,6 +28,10 @@ impl PoolHandle {
         let pool = NonZeroUsize::new(threads).map_or_else(Pool::on_all_cores, Pool::new);
         PoolHandle { pool: Arc::new(pool) }
     }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
 }
 
 impl ParallelHandle {

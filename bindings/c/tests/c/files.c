@@ -146,8 +146,40 @@ static void a_tree_comes_back(const char *directory)
     CHECK(evener_report_json(NULL) == NULL);
 }
 
+static void a_buffer_comes_back(void)
+{
+    enum { LENGTH = 100000 };
+    static uint8_t plain[LENGTH], sealed[LENGTH + 1000], opened[LENGTH + 1000];
+    evener_file_key *key;
+    OK(evener_file_key_generate(NULL, &key));
+    evener_pool *pool;
+    OK(evener_pool_new(2, &pool));
+    size_t length, written;
+    OK(evener_sealed_length(key, LENGTH, &length));
+    CHECK(length > LENGTH && length <= sizeof sealed);
+    OK(evener_seal(key, pool, NULL, 0, plain, LENGTH, sealed, sizeof sealed, &written));
+    CHECK(written == length);
+    OK(evener_unseal(key, pool, NULL, 0, sealed, length, opened, sizeof opened, &written));
+    CHECK(written == LENGTH && memcmp(plain, opened, LENGTH) == 0);
+
+    EXPECT(EVENER_STATUS_MALFORMED_JOB,
+           evener_seal(key, pool, NULL, 0, plain, LENGTH, sealed, length - 1, &written));
+    sealed[length / 2] ^= 1;
+    opened[0] = 7;
+    EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED,
+           evener_unseal(key, pool, NULL, 0, sealed, length, opened, sizeof opened, &written));
+    CHECK(written == 0 && opened[0] == 0);
+    EXPECT(EVENER_STATUS_MALFORMED_JOB,
+           evener_unseal(key, pool, NULL, 0, sealed, 10, opened, sizeof opened, NULL));
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_seal(key, NULL, NULL, 0, plain, LENGTH, sealed, sizeof sealed, NULL));
+    evener_pool_free(pool);
+    evener_file_key_free(key);
+}
+
 void test_files(const char *directory)
 {
     keys_are_made_kept_and_read(directory);
     a_tree_comes_back(directory);
+    a_buffer_comes_back();
 }
