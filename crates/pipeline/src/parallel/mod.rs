@@ -18,7 +18,9 @@ mod share;
 #[allow(unsafe_code, reason = "the borrow checker can't follow a closure into a sleeping thread")]
 mod sys;
 
-use evener_core::{Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, SessionRequest};
+use evener_core::{
+    Cipher, Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, SessionRequest,
+};
 use zeroize::Zeroize;
 
 pub use pool::Pool;
@@ -119,7 +121,8 @@ impl Pool {
         // More threads than the engine likes are the caller's choice, except that an engine
         // which serves only so many sessions would fail the others.
         let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
-        let threads = self.threads().get().min(most).min(bytes / LEAST_SHARE).max(1);
+        let threads =
+            self.threads().get().min(most).min(bytes / least_share(request.cipher)).max(1);
         let share = bytes / (threads * PORTIONS_A_THREAD);
         let length = share.clamp(LEAST_PORTION, MOST_PORTION).next_multiple_of(LEAST_PORTION);
         Plan { threads, length, bytes }
@@ -139,8 +142,19 @@ struct Plan {
 const SCATTERED: Rejection =
     Rejection::Malformed("the engine failed when parts of the message had been replaced");
 
-/// What a thread must have to do to be worth waking, in bytes.
-const LEAST_SHARE: usize = 64 << 10;
+/// What a thread must have to do to be worth waking, in bytes: some ten microseconds' work,
+/// which a core with AES instructions does at ten bytes a nanosecond and more, while the other
+/// block ciphers take several nanoseconds a byte.
+fn least_share(cipher: Cipher) -> usize {
+    match cipher {
+        Cipher::DesEde3Cbc
+        | Cipher::BfCbc
+        | Cipher::Camellia128Cbc
+        | Cipher::Camellia192Cbc
+        | Cipher::Camellia256Cbc => 16 << 10,
+        _ => 256 << 10,
+    }
+}
 
 /// So many portions make the threads end at about the same time.
 const PORTIONS_A_THREAD: usize = 8;
