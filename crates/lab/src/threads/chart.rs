@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use evener_core::Cipher;
+
 use super::report::{CONTENDERS, PAPER};
 use super::{Contender, ThreadsReport};
 
@@ -45,14 +47,16 @@ fn draw(svg: &mut String, report: &ThreadsReport) -> fmt::Result {
             let line = report.line(contender, case);
             let (name, colour) = (contender.name(), colour(contender));
             let points = line.iter().map(|row| (row.threads, row.ms_median)).collect();
-            times.push(Line { name, colour, dashed: false, points });
+            times.push(Line { name, colour, dash: "", points });
             let speedup = |row: &&super::Row| Some((row.threads, row.speedup?));
             let points = line.iter().filter_map(speedup).collect();
-            speedups.push(Line { name, colour, dashed: false, points });
+            speedups.push(Line { name, colour, dash: "", points });
         }
-        for (name, of) in PAPER {
-            let points = report.paper.iter().map(|row| (row.threads, of(row))).collect();
-            speedups.push(Line { name, colour: "#a8a29e", dashed: true, points });
+        // The paper had AES-128 only, and one figure for both operations.
+        for ((name, of), (colour, dash)) in PAPER.into_iter().zip(PAPER_STYLES) {
+            let of_paper = report.paper.iter().filter(|_| case.0 == Cipher::Aes128Ctr.name());
+            let points = of_paper.map(|row| (row.threads, of(row))).collect();
+            speedups.push(Line { name, colour, dash, points });
         }
         let threads = report.threads();
         let name = format!("{} {}", case.0, case.1);
@@ -67,7 +71,8 @@ fn draw(svg: &mut String, report: &ThreadsReport) -> fmt::Result {
 struct Line<'a> {
     name: &'a str,
     colour: &'a str,
-    dashed: bool,
+    /// As in SVG's `stroke-dasharray`; empty for a whole line.
+    dash: &'a str,
     points: Vec<(u16, f64)>,
 }
 
@@ -106,17 +111,16 @@ fn panel(
         text(svg, place, low + 18.0, "text-anchor=\"middle\" fill=\"#555\"", &count.to_string())?;
     }
     let mut label = high + 6.0;
-    for Line { name, colour, dashed, points } in lines.iter().filter(|line| !line.points.is_empty())
-    {
+    for Line { name, colour, dash, points } in lines.iter().filter(|line| !line.points.is_empty()) {
         let places: Vec<String> = points
             .iter()
             .filter(|(_, value)| *value > 0.0)
             .filter_map(|&(count, value)| Some(format!("{:.1},{:.1}", x(count)?, y(value))))
             .collect();
-        let dashes = if *dashed { " stroke-dasharray=\"5 4\"" } else { "" };
         writeln!(
             svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
+             stroke-dasharray=\"{dash}\"/>",
             places.join(" ")
         )?;
         text(svg, to + 10.0, label, &format!("fill=\"{colour}\" font-weight=\"bold\""), name)?;
@@ -143,6 +147,9 @@ fn text(svg: &mut String, x: f64, y: f64, style: &str, words: &str) -> fmt::Resu
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
+
+/// Colours and dashes of the paper's columns.
+const PAPER_STYLES: [(&str, &str); 2] = [("#64748b", "8 3"), ("#a8a29e", "3 3")];
 
 /// 1, 2 and 5 in every decade.
 const TICKS: [f64; 16] = [
