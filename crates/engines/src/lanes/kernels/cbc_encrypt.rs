@@ -258,18 +258,21 @@ impl<V: Vector> Row<V> {
     /// row, and returns that block.
     #[inline(always)]
     fn turn(&mut self, block: usize, idle: &mut IdleOutput) -> usize {
-        let mut due = 0;
-        for lane in 0..MAX_LANES {
-            due |= u32::from(self.until[lane] == block) << lane;
+        for lane in 0..GROUPS * V::BLOCKS {
+            if self.until[lane] != block {
+                continue;
+            }
+            if self.padded >> lane & 1 == 1 {
+                self.padded &= !(1 << lane);
+                self.places.input[lane] = back(self.tails[lane].as_ptr().cast_mut(), block);
+                self.until[lane] = block + 1;
+            } else {
+                self.idle |= 1 << lane;
+                self.until[lane] = usize::MAX;
+            }
         }
-        let mut to_tails = due & self.padded;
-        self.padded &= !to_tails;
-        self.idle |= due & !to_tails;
-        while to_tails != 0 {
-            let lane = to_tails.trailing_zeros() as usize;
-            to_tails &= to_tails - 1;
-            self.places.input[lane] = back(self.tails[lane].as_ptr().cast_mut(), block);
-            self.until[lane] = block + 1;
+        if self.idle == Self::ALL {
+            return block;
         }
         let mut idle_lanes = self.idle;
         while idle_lanes != 0 {
@@ -277,7 +280,6 @@ impl<V: Vector> Row<V> {
             idle_lanes &= idle_lanes - 1;
             self.places.input[lane] = back(ZEROS.0.as_ptr().cast_mut(), block);
             self.places.output[lane] = back(idle.0.as_mut_ptr(), block);
-            self.until[lane] = usize::MAX;
         }
         block
     }
