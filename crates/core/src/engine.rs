@@ -116,3 +116,17 @@ pub struct SessionRequest<'a> {
     /// for an engine that [holds its key](Engine::holds_key).
     pub key: Option<&'a Key>,
 }
+
+impl SessionRequest<'_> {
+    /// Checks the length of the session's key, if it has one.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyLength`].
+    pub fn check_key(&self) -> Result<(), EngineError> {
+        let (cipher, expected) = (self.cipher, self.cipher.key_length());
+        match self.key.map(Key::len).filter(|&actual| actual != expected) {
+            Some(actual) => Err(EngineError::KeyLength { cipher, expected, actual }),
+            None => Ok(()),
+        }
+    }
+}

@@ -15,18 +15,19 @@ pub(crate) fn perform_each(
         job.outcome = match perform(job) {
             Ok(written) => Outcome::Done { written },
             Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Failed(error)) => return Err(*error),
         };
     }
     Ok(())
 }
 
-/// Why a job was not done.
+/// Why a job was not done. The failure is boxed because this is returned for every job, and
+/// moving a large result costs more than some of the calls into a library.
 pub(crate) enum Stop {
     /// The message is wrong: nobody can do it.
     Rejected(Rejection),
     /// The engine could not do it.
-    Failed(EngineError),
+    Failed(Box<EngineError>),
 }
 
 impl From<Rejection> for Stop {
@@ -37,30 +38,39 @@ impl From<Rejection> for Stop {
 
 impl From<EngineError> for Stop {
     fn from(error: EngineError) -> Stop {
-        Stop::Failed(error)
+        Stop::Failed(Box::new(error))
     }
 }
 
 /// A copy of the key that the backend holds, by which a repeated key is known: a key's address
 /// proves nothing, since another key may come to lie there.
 pub(crate) struct LoadedKey {
-    bytes: Zeroizing<[u8; Key::MAX_LENGTH]>,
+    /// Words, because byte by byte the comparison would be dearer than a key schedule. All
+    /// keys are whole words; one that is not would merely never count as repeated.
+    words: Zeroizing<[u64; Key::MAX_LENGTH / 8]>,
     /// In bytes; 0 when nothing is loaded.
     length: usize,
 }
 
 impl LoadedKey {
     pub(crate) fn none() -> LoadedKey {
-        LoadedKey { bytes: Zeroizing::new([0; Key::MAX_LENGTH]), length: 0 }
+        LoadedKey { words: Zeroizing::new([0; Key::MAX_LENGTH / 8]), length: 0 }
     }
 
+    /// Compares in a time that depends on the lengths only.
     pub(crate) fn is(&self, key: &[u8]) -> bool {
-        same(&self.bytes[..self.length], key)
+        let (words, rest) = key.as_chunks();
+        let pairs = self.words.iter().zip(words);
+        let differences =
+            pairs.fold(0, |bits, (loaded, &word)| bits | (loaded ^ u64::from_ne_bytes(word)));
+        self.length == key.len() && rest.is_empty() && black_box(differences) == 0
     }
 
     pub(crate) fn set(&mut self, key: &[u8]) {
-        // Keys of a session have one length, so the old bytes are all overwritten.
-        self.bytes[..key.len()].copy_from_slice(key);
+        // Keys of a session have one length, so the old words are all overwritten.
+        for (loaded, &word) in self.words.iter_mut().zip(key.as_chunks().0) {
+            *loaded = u64::from_ne_bytes(word);
+        }
         self.length = key.len();
     }
 

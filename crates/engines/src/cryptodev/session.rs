@@ -34,10 +34,7 @@ impl CryptodevSession {
         request: &SessionRequest<'_>,
     ) -> Result<CryptodevSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
-        let expected = cipher.key_length();
-        if let Some(key) = key.filter(|key| key.len() != expected) {
-            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
-        }
+        request.check_key()?;
         let algorithm = probe::algorithm(cipher).ok_or_else(|| EngineError::NotOffered {
             engine: engine.to_owned(),
             cipher,

@@ -1,6 +1,5 @@
 //! Jobs, one after the other, through one reused context.
 
-use std::hint::black_box;
 use std::sync::Arc;
 
 use evener_core::{
@@ -8,12 +7,12 @@ use evener_core::{
     Session, SessionRequest, padding,
 };
 use openssl::error::ErrorStack;
-use openssl::memcmp;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::failed;
 use super::probe::Library;
 use super::sys::{Context, TAG_LENGTH};
+use crate::serial::{self, LoadedKey, perform_each, same};
 
 /// A context for one cipher and direction, and the key that it is set up with.
 pub(super) struct OpensslSession {
@@ -37,10 +36,7 @@ impl OpensslSession {
             cipher,
             direction,
         })?;
-        let expected = cipher.key_length();
-        if let Some(key) = key.filter(|key| key.len() != expected) {
-            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
-        }
+        request.check_key()?;
         let context = Context::new(cipher, algorithm, direction, library.buffers());
         Ok(OpensslSession {
             context: context.map_err(|error| failed(library.engine(), &error))?,
@@ -63,17 +59,20 @@ impl OpensslSession {
         }
     }
 
-    /// Settles a job that was not done, leaving none of its plaintext.
+    /// Says why a job was not done, leaving none of its plaintext.
     #[cold]
-    fn abandon(&self, job: &mut Job<'_>, stop: Stop) -> Result<Outcome, EngineError> {
+    fn abandon(&self, job: &mut Job<'_>, stop: Stop) -> serial::Stop {
         if self.direction == Direction::Decrypt {
             let length = job.output_length(self.cipher, self.direction).min(job.output.len());
             job.output[..length].zeroize();
         }
+        self.in_words(stop)
+    }
+
+    fn in_words(&self, stop: Stop) -> serial::Stop {
         match stop {
-            Stop::Rejected(rejection) => Ok(Outcome::Rejected(rejection)),
-            Stop::Failed(error) => Err(*error),
-            Stop::Refused(error) => Err(failed(self.library.engine(), &error)),
+            Stop::Settled(stop) => stop,
+            Stop::Refused(error) => failed(self.library.engine(), &error).into(),
         }
     }
 
@@ -152,7 +151,7 @@ impl OpensslSession {
         let (first, second) = key.split_at(key.len() / 2);
         if self.cipher.mode() == Mode::Xts
             && self.direction == Direction::Encrypt
-            && memcmp::eq(first, second)
+            && same(first, second)
         {
             return Err(EQUAL_HALVES.into());
         }
@@ -166,84 +165,38 @@ impl OpensslSession {
 
 impl Session for OpensslSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
-            job.outcome = match self.perform(job) {
-                Ok(written) => Outcome::Done { written },
-                Err(stop) => self.abandon(job, stop)?,
-            };
-        }
-        Ok(())
+        perform_each(batch, |job| self.perform(job).map_err(|stop| self.abandon(job, stop)))
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         if job.outcome != Outcome::Pending {
             return Ok(());
         }
-        job.outcome = match self.replace(job) {
+        job.outcome = match self.replace(job).map_err(|stop| self.in_words(stop)) {
             Ok(()) => Outcome::Done { written: job.done },
-            Err(Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
-            Err(Stop::Failed(error)) => return Err(*error),
-            Err(Stop::Refused(error)) => return Err(failed(self.library.engine(), &error)),
+            Err(serial::Stop::Rejected(rejection)) => Outcome::Rejected(rejection),
+            Err(serial::Stop::Failed(error)) => return Err(*error),
         };
         Ok(())
     }
 }
 
-/// A copy of the key whose schedule the context holds, by which a repeated key is known: a
-/// key's address proves nothing, since another key may come to lie there.
-struct LoadedKey {
-    /// Words, because byte by byte the comparison would be dearer than a key schedule. All
-    /// keys are whole words; one that is not would merely never count as repeated.
-    words: Zeroizing<[u64; Key::MAX_LENGTH / 8]>,
-    /// In bytes; 0 when nothing is loaded.
-    length: usize,
-}
-
-impl LoadedKey {
-    fn none() -> LoadedKey {
-        LoadedKey { words: Zeroizing::new([0; Key::MAX_LENGTH / 8]), length: 0 }
-    }
-
-    /// Compares in a time that depends on the lengths only.
-    fn is(&self, key: &[u8]) -> bool {
-        let (words, rest) = key.as_chunks();
-        let pairs = self.words.iter().zip(words);
-        let differences =
-            pairs.fold(0, |bits, (loaded, &word)| bits | (loaded ^ u64::from_ne_bytes(word)));
-        self.length == key.len() && rest.is_empty() && black_box(differences) == 0
-    }
-
-    fn set(&mut self, key: &[u8]) {
-        // Keys of a session have one length, so the old words are all overwritten.
-        for (loaded, &word) in self.words.iter_mut().zip(key.as_chunks().0) {
-            *loaded = u64::from_ne_bytes(word);
-        }
-        self.length = key.len();
-    }
-
-    fn clear(&mut self) {
-        self.length = 0;
-    }
-}
-
-/// Why a job was not done. The failure is boxed because this is returned for every job, and
-/// moving a large result costs more than some of the calls into libcrypto.
+/// Why a job was not done, before the library's reasons are put into words.
 enum Stop {
-    Rejected(Rejection),
-    Failed(Box<EngineError>),
+    Settled(serial::Stop),
     /// A call of libcrypto's failed.
     Refused(ErrorStack),
 }
 
 impl From<Rejection> for Stop {
     fn from(rejection: Rejection) -> Stop {
-        Stop::Rejected(rejection)
+        Stop::Settled(rejection.into())
     }
 }
 
 impl From<EngineError> for Stop {
     fn from(error: EngineError) -> Stop {
-        Stop::Failed(Box::new(error))
+        Stop::Settled(error.into())
     }
 }
 

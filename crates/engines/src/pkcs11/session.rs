@@ -50,10 +50,7 @@ impl Pkcs11Session {
             cipher,
             direction,
         })?;
-        let expected = cipher.key_length();
-        if let Some(key) = key.filter(|key| key.len() != expected) {
-            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
-        }
+        request.check_key()?;
         if token.login.names_key() && key.is_some() {
             return Err(EngineError::HoldsKey { engine: engine.to_owned() });
         }
