@@ -21,6 +21,8 @@ pub(super) struct AfAlgSession {
     session_key: Option<Key>,
     loaded: LoadedKey,
     transform: Transform,
+    /// Long inputs are lent to the kernel and not copied, as far as it takes that.
+    lends: bool,
     /// None before the first key and after a failure, which may have left a request in it.
     operation: Option<Operation>,
     /// Where the kernel writes the additional data of an AEAD job back to.
@@ -34,10 +36,7 @@ impl AfAlgSession {
         request: &SessionRequest<'_>,
     ) -> Result<AfAlgSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
-        let expected = cipher.key_length();
-        if let Some(key) = key.filter(|key| key.len() != expected) {
-            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
-        }
+        request.check_key()?;
         let unavailable = |reason| EngineError::Unavailable { engine: engine.to_owned(), reason };
         let transform = Transform::bind(driver.interface.name(), &driver.name)
             .map_err(|error| unavailable(probe::reason(driver, &error)))?;
@@ -54,6 +53,7 @@ impl AfAlgSession {
             session_key: key.cloned(),
             loaded: LoadedKey::none(),
             transform,
+            lends: !cipher.is_authenticated(),
             operation: None,
             echo: Vec::with_capacity(LONGEST_USUAL_AAD),
         };
@@ -108,6 +108,12 @@ impl AfAlgSession {
                 .map_err(|error| self.failed(format!("refused the key: {error}")))?;
             self.loaded.set(key);
         }
+        self.reopen()
+    }
+
+    /// Opens the operation socket, anew if need be.
+    fn reopen(&mut self) -> Result<(), EngineError> {
+        self.operation = None;
         let iv_length = self.cipher.iv_length();
         let mut operation = self
             .transform
@@ -116,6 +122,7 @@ impl AfAlgSession {
         if self.must_be_whole() {
             operation.widen(WIDE);
         }
+        self.lends = self.lends && operation.lend(PART_LENGTH).is_ok();
         self.operation = Some(operation);
         Ok(())
     }
@@ -164,14 +171,26 @@ impl AfAlgSession {
         let Some(operation) = &mut self.operation else {
             return Err(self.failed("has no operation socket".to_owned()).into());
         };
-        let tag_is_checked = self.cipher.is_authenticated() && self.direction == Direction::Decrypt;
-        match operation.perform(iv.bytes(), aad_length, input, output) {
+        let [first, second] = output;
+        let again = [&mut *first, &mut *second];
+        let is_lent = operation.lends(input[0].len() + input[1].len());
+        match operation.perform(iv.bytes(), aad_length, input, again) {
             Ok(()) => Ok(()),
-            Err(error) if tag_is_checked && error.raw_os_error() == Some(libc::EBADMSG) => {
+            Err(error) if is_refused(&error) && is_lent => {
+                // A kernel may keep pipes from these sockets. It never comes to this again.
+                self.lends = false;
+                self.reopen()?;
+                self.request(iv, aad_length, input, [first, second])
+            }
+            Err(error) if self.checks_tags() && error.raw_os_error() == Some(libc::EBADMSG) => {
                 Err(Rejection::Tag.into())
             }
             Err(error) => Err(self.failed(words(self.direction, &error)).into()),
         }
+    }
+
+    fn checks_tags(&self) -> bool {
+        self.cipher.is_authenticated() && self.direction == Direction::Decrypt
     }
 
     /// Whether a message of so many bytes, with its additional data and tag, fits in a request.
@@ -233,6 +252,14 @@ fn words(direction: Direction, error: &io::Error) -> String {
         ),
         _ => format!("could not {direction}: {error}"),
     }
+}
+
+/// Whether the kernel does not do what it was asked for at all.
+fn is_refused(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM | libc::EACCES)
+    )
 }
 
 /// The most that one request carries of a message that goes in parts, in bytes: the page list

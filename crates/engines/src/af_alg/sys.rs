@@ -2,7 +2,8 @@
 //!
 //! A *transform* socket is bound to a driver and holds the key. An *operation* socket is
 //! accepted from it: a request is one `sendmsg`, with direction, IV and length of additional
-//! data in control messages, and one `recvmsg`, which runs it.
+//! data in control messages, and one `recvmsg`, which runs it. The kernel copies what is sent;
+//! where that is much, a pipe lends it the pages instead (`vmsplice` and `splice`).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{offset_of, size_of, zeroed};
@@ -80,6 +81,7 @@ impl Transform {
             socket: owned(socket)?,
             control: Control::new(direction, iv_length, is_authenticated),
             capacity: 0,
+            pipe: None,
         };
         operation.capacity = operation.measure();
         Ok(operation)
@@ -91,6 +93,8 @@ pub(super) struct Operation {
     socket: OwnedFd,
     control: Control,
     capacity: usize,
+    /// What lends pages, once that was asked for.
+    pipe: Option<Pipe>,
 }
 
 impl Operation {
@@ -114,6 +118,17 @@ impl Operation {
         self.capacity = self.measure();
     }
 
+    /// Has long inputs, of up to `most` bytes, lent to the kernel from now on.
+    pub(super) fn lend(&mut self, most: usize) -> io::Result<()> {
+        self.pipe = Some(Pipe::new(most)?);
+        Ok(())
+    }
+
+    /// Whether an input of so many bytes is lent.
+    pub(super) fn lends(&self, bytes: usize) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| (LENT_FROM..=pipe.most).contains(&bytes))
+    }
+
     /// Runs one request: sends both inputs as one message, and receives its result into both
     /// outputs, which together must be as long as the result is. `iv` has the length that was
     /// given to [`Transform::accept`].
@@ -129,7 +144,13 @@ impl Operation {
         self.control.set(iv, aad_length);
         let given = input[0].len() + input[1].len();
         let wanted = output[0].len() + output[1].len();
-        let sent = self.send(input.map(IoSlice::new))?;
+        let sent = match &self.pipe {
+            Some(pipe) if self.lends(given) => {
+                self.send(&[], libc::MSG_MORE)?;
+                pipe.lend(&self.socket, input.map(IoSlice::new))?
+            }
+            _ => self.send(&input.map(IoSlice::new), 0)?,
+        };
         if sent != given {
             return Err(short("took", sent, given));
         }
@@ -144,19 +165,23 @@ impl Operation {
         Ok(())
     }
 
-    fn send(&mut self, parts: [IoSlice<'_>; 2]) -> io::Result<usize> {
-        let parts = if parts[1].is_empty() { &parts[..1] } else { &parts[..] };
+    fn send(&self, parts: &[IoSlice<'_>], flags: libc::c_int) -> io::Result<usize> {
+        let parts = match parts {
+            [first, last] if last.is_empty() => std::slice::from_ref(first),
+            parts => parts,
+        };
         // SAFETY: all-zero is a valid `msghdr`: no name, no vectors, no control data.
         let mut message: libc::msghdr = unsafe { zeroed() };
         // The kernel only reads through these when sending.
         message.msg_iov = parts.as_ptr().cast_mut().cast();
         message.msg_iovlen = parts.len() as _;
-        message.msg_control = self.control.bytes.0.as_mut_ptr().cast();
+        message.msg_control = self.control.bytes.0.as_ptr().cast_mut().cast();
         message.msg_controllen = self.control.length as _;
         // Nobody else reads from this socket, so to wait for room in it would be to hang.
         // SAFETY: an `IoSlice` is an `iovec` by its documentation, and the slices behind them
         // are borrowed for the call; the control data is initialised for `length` bytes.
-        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
+        let sent =
+            unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | flags) };
         count(sent)
     }
 
@@ -198,6 +223,61 @@ impl Operation {
         let bytes = room(libc::SO_SNDBUF).min(room(libc::SO_RCVBUF));
         let page = page_length();
         (bytes - bytes % page).saturating_sub(page)
+    }
+}
+
+/// A pipe through which memory is lent to a socket.
+struct Pipe {
+    from: OwnedFd,
+    to: OwnedFd,
+    /// How many bytes it holds, wherever in their pages they begin.
+    most: usize,
+}
+
+impl Pipe {
+    fn new(most: usize) -> io::Result<Pipe> {
+        let mut ends = [0; 2];
+        // SAFETY: the call writes two descriptors to the array.
+        check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
+        let (from, to) = (owned(ends[0])?, owned(ends[1])?);
+        // Two slices, each of which may begin and end inside a page.
+        let pages = most.div_ceil(page_length()) + 4;
+        // SAFETY: the command takes an int, and no pointer.
+        check(unsafe {
+            libc::fcntl(to.as_raw_fd(), libc::F_SETPIPE_SZ, (pages * page_length()) as libc::c_int)
+        })?;
+        Ok(Pipe { from, to, most })
+    }
+
+    /// Sends without copying. The kernel reads from the memory until it has run the request.
+    fn lend(&self, socket: &OwnedFd, parts: [IoSlice<'_>; 2]) -> io::Result<usize> {
+        let wanted = parts[0].len() + parts[1].len();
+        // SAFETY: an `IoSlice` is an `iovec` by its documentation, and the call only reads the
+        // two. The kernel keeps references to the slices' pages, which it does not write to:
+        // should they outlive the slices, after an error, it reads what is there then, and
+        // only the result of a request that was given up depends on it.
+        let taken =
+            unsafe { libc::vmsplice(self.to.as_raw_fd(), parts.as_ptr().cast(), parts.len(), 0) };
+        let taken = count(taken)?;
+        let mut sent = 0;
+        while sent < taken {
+            // SAFETY: null offsets are what pipes and sockets take.
+            let moved = unsafe {
+                libc::splice(
+                    self.from.as_raw_fd(),
+                    ptr::null_mut(),
+                    socket.as_raw_fd(),
+                    ptr::null_mut(),
+                    taken - sent,
+                    0,
+                )
+            };
+            match count(moved)? {
+                0 => return Err(short("took", sent, wanted)),
+                moved => sent += moved,
+            }
+        }
+        Ok(sent)
     }
 }
 
@@ -321,6 +401,9 @@ fn count(result: libc::ssize_t) -> io::Result<usize> {
 fn short(verb: &str, bytes: usize, expected: usize) -> io::Error {
     io::Error::other(format!("the kernel {verb} {bytes} of {expected} bytes"))
 }
+
+/// From how many bytes on lending costs less than copying.
+const LENT_FROM: usize = 8192;
 
 const HEADER_LENGTH: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
 const LEVEL_AT: usize = size_of::<usize>();
