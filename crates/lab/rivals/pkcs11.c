@@ -63,7 +63,9 @@ static CK_OBJECT_HANDLE create_key(CK_FUNCTION_LIST *module, CK_SESSION_HANDLE s
 
 static CK_SESSION_HANDLE open_session(CK_FUNCTION_LIST *module, char **arguments)
 {
-    check(module->C_Initialize(NULL), "C_Initialize");
+    /* As a program that calls from several threads must. */
+    CK_C_INITIALIZE_ARGS threads = {.flags = CKF_OS_LOCKING_OK};
+    check(module->C_Initialize(&threads), "C_Initialize");
     CK_SESSION_HANDLE session;
     CK_SLOT_ID slot = find_token(module, arguments[2]);
     check(module->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session), "C_OpenSession");

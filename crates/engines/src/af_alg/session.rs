@@ -85,17 +85,17 @@ impl AfAlgSession {
 
     /// Sees to it that the operation socket is there and has the job's key.
     fn prepare(&mut self, job: &Job<'_>) -> Result<(), Stop> {
-        let no_key = || EngineError::NoKey { engine: self.engine.clone() };
-        let session_key = self.session_key.take();
-        let key = job.key.or(session_key.as_ref());
-        let result = match key {
-            None => Err(no_key().into()),
-            Some(key) if self.operation.is_some() && self.loaded.is(key.bytes()) => Ok(()),
-            Some(key) if self.is_weak(key.bytes()) => Err(EQUAL_HALVES.into()),
-            Some(key) => self.load(key.bytes()).map_err(Stop::from),
+        let Some(key) = job.key.or(self.session_key.as_ref()) else {
+            return Err(EngineError::NoKey { engine: self.engine.clone() }.into());
         };
-        self.session_key = session_key;
-        result
+        if self.operation.is_some() && self.loaded.is(key.bytes()) {
+            return Ok(());
+        }
+        if self.is_weak(key.bytes()) {
+            return Err(EQUAL_HALVES.into());
+        }
+        let key = key.clone();
+        Ok(self.load(key.bytes())?)
     }
 
     /// Sets the key. The kernel refuses that while an operation socket is open.

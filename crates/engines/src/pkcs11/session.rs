@@ -104,14 +104,14 @@ impl Pkcs11Session {
                 Some(_) => Err(EngineError::HoldsKey { engine: self.engine.clone() }),
             };
         }
-        let session_key = self.session_key.take();
-        let result = match (job.key.or(session_key.as_ref()), self.object) {
-            (None, _) => Err(EngineError::NoKey { engine: self.engine.clone() }),
-            (Some(key), Some(object)) if self.loaded.is(key.bytes()) => Ok(object),
-            (Some(key), _) => self.load(key.bytes()),
+        let Some(key) = job.key.or(self.session_key.as_ref()) else {
+            return Err(EngineError::NoKey { engine: self.engine.clone() });
         };
-        self.session_key = session_key;
-        result
+        if let Some(object) = self.object.filter(|_| self.loaded.is(key.bytes())) {
+            return Ok(object);
+        }
+        let key = key.clone();
+        self.load(key.bytes())
     }
 
     fn load(&mut self, key: &[u8]) -> Result<CK_OBJECT_HANDLE, EngineError> {
