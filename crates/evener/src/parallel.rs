@@ -51,11 +51,11 @@ impl ParallelCipher {
     /// When the mode is another, no engine does the cipher, or the key has not its length.
     pub fn new(cipher: Cipher, key: &Key, pool: Arc<Pool>) -> Result<ParallelCipher, BufferError> {
         let fastest = |direction| {
-            let lanes = evener_engines::find("lanes")
+            let lanes = evener_engines::find(Evener::SIMD_ENGINE)
                 .ok()
                 .filter(|engine| engine.offer(cipher, direction).is_some())
                 .filter(|_| cipher.mode() != Mode::Cbc || direction == Direction::Decrypt);
-            lanes.map_or_else(|| evener_engines::find(Evener::DEFAULT_ENGINE), Ok)
+            lanes.map_or_else(|| evener_engines::find(Evener::REFERENCE_ENGINE), Ok)
         };
         let (encrypting, decrypting) = (fastest(Direction::Encrypt)?, fastest(Direction::Decrypt)?);
         ParallelCipher::on(cipher, key, pool, encrypting, decrypting)

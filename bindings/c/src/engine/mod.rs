@@ -71,7 +71,7 @@ impl EngineList {
 impl EngineHandle {
     /// Finds an engine by its name and parameters; the default one without.
     pub(crate) fn open(selector: Option<&str>) -> Result<EngineHandle, EngineError> {
-        Ok(EngineHandle { engine: find(selector.unwrap_or(Evener::DEFAULT_ENGINE))? })
+        Ok(EngineHandle { engine: find(selector.unwrap_or(Evener::REFERENCE_ENGINE))? })
     }
 
     pub(crate) fn offer(

@@ -94,7 +94,7 @@ impl SessionHandle {
 /// The default engine, for calls that name none. It is looked for once.
 pub(crate) fn default_engine() -> Result<&'static dyn Engine, EngineError> {
     static FOUND: LazyLock<Result<Arc<dyn Engine>, EngineError>> =
-        LazyLock::new(|| engines::find(Evener::DEFAULT_ENGINE));
+        LazyLock::new(|| engines::find(Evener::REFERENCE_ENGINE));
     FOUND.as_ref().map(|engine| &**engine).map_err(EngineError::clone)
 }
 

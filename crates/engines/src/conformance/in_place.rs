@@ -7,7 +7,7 @@ use super::harness::{Expected, Subject, Verdict};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("a message in place becomes what it becomes elsewhere", as_elsewhere)
-        .only(|subject| works_in_place(subject)),
+        .only(works_in_place),
     Check::new("what is malformed stays as it is in place", malformed),
 ];
 

@@ -15,6 +15,7 @@ use evener_pipeline::PolicyName;
 use evener_pipeline::costs::Costs;
 
 use crate::policies::Row;
+use crate::statistics::median;
 
 pub use command::Command;
 pub use run::{Outcome, Scene};
@@ -75,6 +76,7 @@ fn row(profile: &Profile, policy: PolicyName, bytes: usize, outcomes: &[Outcome]
         files: outcomes.first().map_or(0, |outcome| outcome.jobs.iter().sum()),
         runs: outcomes.len() as u64,
         ms_mean: mean(times().sum()),
+        ms_median: median(&times().collect::<Vec<_>>()).unwrap_or_default(),
         ms_min: times().fold(f64::INFINITY, f64::min),
         ms_max: times().fold(0.0, f64::max),
         files_cpu: files(true),
