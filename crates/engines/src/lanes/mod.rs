@@ -3,8 +3,9 @@
 //! CBC encryption is serial within a message, so a message alone uses a fraction of a core's
 //! AES units. This engine encrypts 8 to 32 messages at once instead (`kernels/cbc_lanes.rs`
 //! says where the time goes), and the modes whose blocks are independent with the widest
-//! registers there are. Its kernels are chosen when it is probed; a CPU without AES
-//! instructions has no such engine.
+//! registers there are. GCM, whose messages are short of work when they are short, shares the
+//! work around each between several. Its kernels are chosen when it is probed; a CPU without
+//! AES instructions has no such engine.
 
 mod arena;
 mod kernels;
@@ -44,8 +45,8 @@ impl Engine for LanesEngine {
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        // Twice the lanes: with messages of mixed lengths, a lane that is done early finds
-        // another message. The other modes need no more than a few to amortise a call.
+        // Two rows, so that messages of mixed lengths find others of about theirs. The other
+        // modes need no more than a few to amortise a call.
         let batch = match (cipher.mode(), direction) {
             (Mode::Cbc, Direction::Encrypt) => 2 * self.kernel.lanes(),
             _ => 16,

@@ -22,22 +22,19 @@ pub(crate) fn probe(parameters: &str) -> Found {
             let names = names.join(", ");
             return unavailable(format!("this CPU can run {names}, but not `{parameters}`"));
         };
-        return match self_test::run(kernel) {
-            Ok(()) => {
-                let name = format!("{NAME}:{}", kernel.name());
-                let detail = format!("{}, as asked for", kernel.title());
-                Ok(vec![Arc::new(LanesEngine::new(name, detail, kernel))])
-            }
+        let name = format!("{NAME}:{}", kernel.name());
+        let detail = format!("{}, as asked for", kernel.title());
+        let engine = LanesEngine::new(name, detail, kernel);
+        return match self_test::run(&engine) {
+            Ok(()) => Ok(vec![Arc::new(engine)]),
             Err(failure) => unavailable(failure),
         };
     }
     let mut failures = Vec::new();
     for kernel in available {
-        match self_test::run(kernel) {
-            Ok(()) => {
-                let detail = detail(kernel, &failures);
-                return Ok(vec![Arc::new(LanesEngine::new(NAME.to_owned(), detail, kernel))]);
-            }
+        let engine = LanesEngine::new(NAME.to_owned(), detail(kernel, &failures), kernel);
+        match self_test::run(&engine) {
+            Ok(()) => return Ok(vec![Arc::new(engine)]),
             Err(failure) => failures.push(failure),
         }
     }

@@ -2,18 +2,32 @@
 
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome};
 
+use super::LanesEngine;
 use super::kernels::Kernel;
+use crate::self_test;
 
-/// Runs NIST SP 800-38A's examples in both directions, in every lane and one lane too many.
+/// Runs NIST SP 800-38A's examples in both directions, in every lane and one lane too many,
+/// and for GCM the test that every engine has, which also tries a forgery.
 ///
 /// # Errors
 /// Says which cipher failed.
-pub(super) fn run(kernel: Kernel) -> Result<(), String> {
+pub(super) fn run(engine: &LanesEngine) -> Result<(), String> {
+    let kernel = engine.kernel;
     for answer in ANSWERS {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             if kernel.does(answer.cipher, direction) && !gives(kernel, answer, direction) {
                 let (title, cipher) = (kernel.title(), answer.cipher);
                 return Err(format!("{title} failed its self-test of {direction} {cipher}"));
+            }
+        }
+    }
+    for cipher in [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm] {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            if kernel.does(cipher, direction) {
+                self_test::check(engine, cipher, direction).map_err(|error| {
+                    let title = kernel.title();
+                    format!("{title} failed its self-test of {direction} {cipher}: {error}")
+                })?;
             }
         }
     }
