@@ -18,7 +18,8 @@ pub struct ProcessesOptions {
     /// How the gate admits: fifo, lists or none
     #[arg(long = "gate", value_name = "DISCIPLINE", default_values = ["none", "lists", "fifo"])]
     pub disciplines: Vec<Discipline>,
-    /// How many processes `fifo` admits at once [default: as many as the engine serves]
+    /// How many processes `fifo` admits at once [default: as many as the engine
+    /// serves; for the processor, one more than it has cores]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub permits: Option<usize>,
     /// The cipher

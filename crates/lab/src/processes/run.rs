@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use evener_core::{Direction, EngineError};
+use evener_core::{Direction, EngineError, Kind};
 use evener_gate::{Discipline, GateOptions};
 
 use super::report::{Measurement, Permits, ProcessesReport, Row, Skipped};
@@ -23,15 +23,15 @@ pub fn run(
 ) -> Result<ProcessesReport, ProcessesError> {
     let mut report = ProcessesReport::new(options);
     for engine in &options.engines {
-        let depth = match depth(engine, options) {
-            Ok(depth) => depth,
+        let holders = match holders(engine, options) {
+            Ok(holders) => holders,
             Err(error) if options.engines.len() == 1 => return Err(error.into()),
             Err(error) => {
                 report.skipped.push(Skipped { engine: engine.clone(), why: error.to_string() });
                 continue;
             }
         };
-        let permits = options.permits.unwrap_or(depth).clamp(1, GateOptions::MAX_PERMITS);
+        let permits = options.permits.unwrap_or(holders).clamp(1, GateOptions::MAX_PERMITS);
         let (mut rows, mut failure) = (Vec::new(), None);
         for &processes in &options.processes {
             let mut found = vec![Vec::new(); options.disciplines.len()];
@@ -75,16 +75,21 @@ fn turned_away(engine: &str, discipline: Discipline, failed: usize, processes: u
     Skipped { engine: engine.to_owned(), why }
 }
 
-/// How many processes the engine serves at once. It is found in a child, so that this process
-/// holds nothing of it when it forks.
-fn depth(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineError> {
+/// How many processes the engine is to serve at once. It is found in a child, so that this
+/// process holds nothing of it when it forks.
+///
+/// With as many holders as cores, a core is idle whenever a holder ends: the kernel wakes the next
+/// on the core where that slept last, which is often another holder's, and moves it over only at
+/// its next balancing, milliseconds later. One more than there are cores bridges that.
+fn holders(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
     let shared = SharedWords::new(1).map_err(|cause| failed(cause.to_string()))?;
     let child = sys::fork(|| match evener_engines::find(engine) {
         Ok(found) => {
             let offer = found.offer(options.cipher, Direction::Encrypt);
-            let depth = offer.map_or(0, |offer| offer.depth as u64);
-            shared.words()[0].store(depth, Ordering::SeqCst);
+            let reserve = usize::from(found.description().kind == Kind::Cpu);
+            let holders = offer.map_or(0, |offer| offer.depth + reserve);
+            shared.words()[0].store(holders as u64, Ordering::SeqCst);
             true
         }
         Err(error) => {
@@ -103,7 +108,7 @@ fn depth(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineError>
             cipher: options.cipher,
             direction: Direction::Encrypt,
         }),
-        depth => Ok(depth),
+        holders => Ok(holders),
     }
 }
 
