@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed install-c
+.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed install-c
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -48,6 +48,10 @@ peers:
 # The module engines' tests, in a virtual machine with a real crypto device.
 testbed: needs
 	testbed/test
+
+# The papers' experiment there, and on a modelled board; the reports are in target/bench-testbed.
+bench-testbed: needs
+	testbed/bench
 
 # The C library, below PREFIX.
 PREFIX ?= /usr/local
