@@ -72,16 +72,17 @@ public final class Batch implements AutoCloseable {
         }
         MemorySegment.copy(iv, 0, ivs, JAVA_BYTE, count * LONGEST_IV, iv.length);
         long job = count * STRIDE;
+        // Addresses as numbers: segments would be checked once more for each field.
         jobs.set(JAVA_LONG, job, STRIDE);
-        jobs.set(ADDRESS, job + 8, input);
+        jobs.set(JAVA_LONG, job + 8, input.address());
         jobs.set(JAVA_LONG, job + 16, input.byteSize());
-        jobs.set(ADDRESS, job + 24, output);
+        jobs.set(JAVA_LONG, job + 24, output.address());
         jobs.set(JAVA_LONG, job + 32, output.byteSize());
-        jobs.set(ADDRESS, job + 40, ivs.asSlice(count * LONGEST_IV));
+        jobs.set(JAVA_LONG, job + 40, ivs.address() + count * LONGEST_IV);
         jobs.set(JAVA_LONG, job + 48, iv.length);
-        jobs.set(ADDRESS, job + 56, aad);
+        jobs.set(JAVA_LONG, job + 56, aad.address());
         jobs.set(JAVA_LONG, job + 64, aad.byteSize());
-        jobs.set(ADDRESS, job + 72, MemorySegment.NULL);
+        jobs.set(JAVA_LONG, job + 72, 0);
         jobs.set(JAVA_INT, job + 80, padding.number());
         jobs.set(JAVA_INT, job + 84, Status.PENDING.number());
         jobs.set(JAVA_LONG, job + 88, 0);

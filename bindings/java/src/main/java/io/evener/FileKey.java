@@ -1,9 +1,11 @@
 package io.evener;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.function.Consumer;
 
@@ -77,6 +79,61 @@ public final class FileKey implements AutoCloseable {
     public void save(Path path) {
         try (Arena call = Arena.ofConfined()) {
             Native.check(Native.FILE_KEY_SAVE, object, call.allocateFrom(path.toString()));
+        }
+    }
+
+    /** How many bytes {@link #seal} makes of so many. */
+    public long sealedLength(long length) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment place = call.allocate(JAVA_LONG);
+            Native.check(Native.SEALED_LENGTH, object, length, place);
+            return place.get(JAVA_LONG, 0);
+        }
+    }
+
+    /**
+     * Encrypts a buffer to what a file would hold, in chunks that all threads of the pool share.
+     * Both buffers are native segments.
+     *
+     * @return how many bytes were written, {@link #sealedLength}
+     */
+    public long seal(Pool pool, byte[] context, MemorySegment plain, MemorySegment sealed) {
+        return process(Native.SEAL, pool, context, plain, sealed);
+    }
+
+    /**
+     * Decrypts what {@link #seal} made, or what a file holds; the plaintext is never longer.
+     *
+     * @return how many bytes were written
+     * @throws EvenerException if something is not authentic or missing; there is no plaintext
+     */
+    public long unseal(Pool pool, byte[] context, MemorySegment sealed, MemorySegment plain) {
+        return process(Native.UNSEAL, pool, context, sealed, plain);
+    }
+
+    private long process(
+            MethodHandle function,
+            Pool pool,
+            byte[] context,
+            MemorySegment input,
+            MemorySegment output) {
+        if (!input.isNative() || !output.isNative() || output.isReadOnly()) {
+            throw new IllegalArgumentException("buffers are native segments, the output writable");
+        }
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment written = call.allocate(JAVA_LONG);
+            Native.check(
+                    function,
+                    object,
+                    pool.object,
+                    secret(call, context),
+                    (long) context.length,
+                    input,
+                    input.byteSize(),
+                    output,
+                    output.byteSize(),
+                    written);
+            return written.get(JAVA_LONG, 0);
         }
     }
 

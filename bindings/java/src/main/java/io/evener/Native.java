@@ -93,6 +93,11 @@ final class Native {
     static final MethodHandle FILE_KEY_SAVE = call("evener_file_key_save", ADDRESS, ADDRESS);
     static final MethodHandle FILE_KEY_FREE = free("evener_file_key_free");
 
+    static final MethodHandle SEALED_LENGTH =
+            call("evener_sealed_length", ADDRESS, JAVA_LONG, ADDRESS);
+    static final MethodHandle SEAL = sealing("evener_seal");
+    static final MethodHandle UNSEAL = sealing("evener_unseal");
+
     static final MethodHandle ENCRYPT_PATH =
             call("evener_encrypt_path", ADDRESS, ADDRESS, ADDRESS, ADDRESS, ADDRESS);
     static final MethodHandle DECRYPT_PATH =
@@ -200,6 +205,12 @@ final class Native {
                         JAVA_INT, ADDRESS, JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG,
                         ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG, ADDRESS);
         return LINKER.downcallHandle(symbol("evener_session_crypt"), descriptor, options);
+    }
+
+    private static MethodHandle sealing(String name) {
+        return call(
+                name, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG, ADDRESS,
+                JAVA_LONG, ADDRESS);
     }
 
     private static MemorySegment symbol(String name) {

@@ -1,5 +1,6 @@
 package io.evener;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
@@ -13,6 +14,11 @@ import java.util.Objects;
  * <p>Buffers are native segments, and nothing is copied.
  */
 public final class ParallelCipher implements AutoCloseable {
+    /** Each thread's memory for an IV and, behind it, how much was written. */
+    private static final ThreadLocal<MemorySegment> PLACE =
+            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(24, 8));
+    private static final int WRITTEN = 16;
+
     private final Arena arena = Arena.ofShared();
     private final MemorySegment object;
 
@@ -58,41 +64,57 @@ public final class ParallelCipher implements AutoCloseable {
     public long crypt(
             Direction direction, byte[] iv, MemorySegment input, MemorySegment output) {
         refuse(input.isNative(), output);
-        try (Arena call = Arena.ofConfined()) {
-            MemorySegment written = call.allocate(JAVA_LONG);
-            Native.check(
-                    Native.PARALLEL_CRYPT,
-                    object,
-                    direction.number(),
-                    nativeIv(call, iv),
-                    (long) iv.length,
-                    input,
-                    input.byteSize(),
-                    output,
-                    output.byteSize(),
-                    written);
-            return written.get(JAVA_LONG, 0);
+        MemorySegment place = placeOf(iv);
+        int status;
+        try {
+            status =
+                    (int)
+                            Native.PARALLEL_CRYPT.invokeExact(
+                                    object,
+                                    direction.number(),
+                                    place,
+                                    (long) iv.length,
+                                    input,
+                                    input.byteSize(),
+                                    output,
+                                    output.byteSize(),
+                                    place.asSlice(WRITTEN));
+        } catch (Throwable thrown) {
+            throw Native.unexpected(thrown);
         }
+        Native.checkStatus(status);
+        return place.get(JAVA_LONG, WRITTEN);
     }
 
     /** Replaces a buffer by what it encrypts or decrypts to. */
     public void cryptInPlace(Direction direction, byte[] iv, MemorySegment data) {
         refuse(true, data);
-        try (Arena call = Arena.ofConfined()) {
-            Native.check(
-                    Native.PARALLEL_CRYPT_IN_PLACE,
-                    object,
-                    direction.number(),
-                    nativeIv(call, iv),
-                    (long) iv.length,
-                    data,
-                    data.byteSize());
+        MemorySegment place = placeOf(iv);
+        int status;
+        try {
+            status =
+                    (int)
+                            Native.PARALLEL_CRYPT_IN_PLACE.invokeExact(
+                                    object,
+                                    direction.number(),
+                                    place,
+                                    (long) iv.length,
+                                    data,
+                                    data.byteSize());
+        } catch (Throwable thrown) {
+            throw Native.unexpected(thrown);
         }
+        Native.checkStatus(status);
     }
 
-    private static MemorySegment nativeIv(Arena arena, byte[] iv) {
-        MemorySegment place = arena.allocate(Math.max(iv.length, 1));
-        return place.copyFrom(MemorySegment.ofArray(iv));
+    /** Puts an IV where C can read it. */
+    private static MemorySegment placeOf(byte[] iv) {
+        if (iv.length > WRITTEN) {
+            throw new IllegalArgumentException("no cipher's IV has " + iv.length + " bytes");
+        }
+        MemorySegment place = PLACE.get();
+        MemorySegment.copy(iv, 0, place, JAVA_BYTE, 0, iv.length);
+        return place;
     }
 
     private static void refuse(boolean inputIsNative, MemorySegment output) {

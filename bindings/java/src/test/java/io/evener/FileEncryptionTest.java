@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -99,6 +101,27 @@ class FileEncryptionTest {
         }
         assertThrows(EvenerException.class, () -> FileKey.of(new byte[5]));
         assertThrows(EvenerException.class, () -> FileKey.load(directory.resolve("absent")));
+    }
+
+    @Test
+    void aBufferComesBack() {
+        byte[] context = {1, 2};
+        try (Arena arena = Arena.ofConfined();
+                Pool pool = Pool.of(2);
+                FileKey key = FileKey.generate("cobblestone-256")) {
+            MemorySegment plain = arena.allocate(100_000).fill((byte) 3);
+            MemorySegment sealed = arena.allocate(key.sealedLength(100_000));
+            MemorySegment opened = arena.allocate(sealed.byteSize());
+            assertEquals(sealed.byteSize(), key.seal(pool, context, plain, sealed));
+            assertEquals(100_000, key.unseal(pool, context, sealed, opened));
+            assertEquals(-1, plain.mismatch(opened.asSlice(0, 100_000)));
+            MemorySegment cut = sealed.asSlice(0, 90_000);
+            EvenerException truncated =
+                    assertThrows(
+                            EvenerException.class,
+                            () -> key.unseal(pool, context, cut, opened));
+            assertEquals(Status.AUTHENTICATION_FAILED, truncated.status());
+        }
     }
 
     @Test
