@@ -1,20 +1,22 @@
 //! The way in.
 
+use std::io;
 use std::num::NonZeroUsize;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use evener_core::{Engine, EngineError, Kind};
 use evener_engines::PinPrompt;
 use evener_files::{
-    Failure, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
+    Failure, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget, process,
     process_stream,
 };
 
 use evener_gate::{Discipline, Scope, Wait};
 use evener_pipeline::{HearOfWait, Patience, PolicyName, Turns, Watch, gated, guard};
 
+use crate::profile;
 use crate::seats::seats;
 
 /// Keys, engines and options, ready to encrypt and decrypt any number of times.
@@ -41,6 +43,10 @@ pub struct Evener {
     turns: Turns,
     on_wait: Option<Arc<HearOfWait>>,
     options: Options,
+    /// Where what is learnt of the engines is kept, and why it could not be read, once it has
+    /// been tried.
+    profile: Option<PathBuf>,
+    read: OnceLock<Option<String>>,
 }
 
 impl Evener {
@@ -68,6 +74,8 @@ impl Evener {
             turns: Turns::default(),
             on_wait: None,
             options,
+            profile: None,
+            read: OnceLock::new(),
         })
     }
 
@@ -99,6 +107,15 @@ impl Evener {
     #[must_use]
     pub fn policy(mut self, policy: PolicyName) -> Evener {
         self.options.policy = policy;
+        self
+    }
+
+    /// Keeps what is learnt of the engines' costs in a file, and begins with what it says; the
+    /// program uses [`default_profile`](crate::default_profile). A file that is broken, or of
+    /// other engines, is replaced.
+    #[must_use]
+    pub fn profile(mut self, path: PathBuf) -> Evener {
+        self.profile = Some(path);
         self
     }
 
@@ -230,7 +247,8 @@ impl Evener {
         target: Option<&Path>,
     ) -> Result<Report, Failure> {
         let options = self.seated(operation).map_err(|error| cannot_begin(source, error))?;
-        process(operation, &self.keys, source, target, &options)
+        let report = process(operation, &self.keys, source, target, &options)?;
+        Ok(self.learnt(report))
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
@@ -249,10 +267,40 @@ impl Evener {
     ) -> Result<Report, Failure> {
         let options =
             self.seated(operation).map_err(|error| cannot_begin(Path::new("-"), error))?;
-        process_stream(operation, &self.keys, source, target, &options)
+        let report = process_stream(operation, &self.keys, source, target, &options)?;
+        Ok(self.learnt(report))
+    }
+
+    /// The file in which costs are kept, where there is a choice between engines to be made.
+    fn profile_in_use(&self) -> Option<&Path> {
+        let chooses = self.options.policy == PolicyName::Adaptive && self.engines.len() > 1;
+        self.profile.as_deref().filter(|_| chooses)
+    }
+
+    /// Reads what earlier runs have learnt, the first time.
+    fn remember(&self) {
+        let Some(path) = self.profile_in_use() else { return };
+        self.read.get_or_init(|| {
+            let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
+            let read = profile::load(path, &engines, &self.options.knowledge);
+            let broken = read.err().filter(|error| error.kind() != io::ErrorKind::NotFound);
+            broken.map(|error| format!("learnt costs could not be read and are replaced: {error}"))
+        });
+    }
+
+    /// Keeps what a run has learnt. Not being able to is no failure of the run.
+    fn learnt(&self, mut report: Report) -> Report {
+        let Some(path) = self.profile_in_use() else { return report };
+        let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
+        let _ = profile::save(path, &engines, &self.options.knowledge);
+        if let Some(Some(reason)) = self.read.get() {
+            report.notices.push(Notice { path: path.to_owned(), reason: reason.clone() });
+        }
+        report
     }
 
     fn seated(&self, operation: Operation) -> Result<Options, EngineError> {
+        self.remember();
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let engines: Vec<_> =
             self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;

@@ -36,10 +36,12 @@
 
 mod evener;
 mod parallel;
+mod profile;
 mod seats;
 
 pub use crate::evener::Evener;
 pub use crate::parallel::{BufferError, ParallelCipher};
+pub use crate::profile::default_path as default_profile;
 
 pub use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Kind, Mode, Offer, Outcome,

@@ -1,6 +1,7 @@
 //! Which engines work, and how many workers.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -23,6 +24,10 @@ pub(crate) struct EngineOptions {
     /// there to compare it with
     #[arg(long, value_name = "POLICY", default_value_t, help_heading = "Engines")]
     policy: PolicyName,
+    /// Where to keep what is learnt of the engines' costs from one run to the next: sizes and
+    /// times, nothing of keys or data [default: evener/profile.json in the user's cache directory]
+    #[arg(long, value_name = "FILE", help_heading = "Engines")]
+    profile: Option<PathBuf>,
     /// How many workers there are in total [default: as many as each engine likes, one a core
     /// for the processor]
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
@@ -62,6 +67,9 @@ impl EngineOptions {
         let mut evener = Evener::new(keys)?.gate(self.gate).policy(self.policy);
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &ask_for_pin)?;
+        }
+        if let Some(profile) = self.profile.clone().or_else(evener::default_profile) {
+            evener = evener.profile(profile);
         }
         if let Some(every) = self.verify_engine {
             evener = evener.verify_engine(every);

@@ -1,0 +1,236 @@
+//! What was learnt of the engines, kept from one run to the next.
+//!
+//! A file of learnt costs is a JSON document with one [`Profile`] for each cipher and direction.
+//! It holds names of engines, sizes and times, and nothing of keys or data. A single profile, as
+//! `evener engines --measure` writes it, is read too.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use evener_core::{Cipher, Direction, Engine, EngineProfile, Profile};
+use evener_pipeline::costs::{Costs, EngineCosts, Knowledge};
+use serde::{Deserialize, Serialize};
+
+/// Where learnt costs are kept if nobody says otherwise: below `XDG_CACHE_HOME`, or `.cache` in
+/// the home directory. `None` where there is neither.
+pub fn default_path() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("evener").join("profile.json"))
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Document {
+    version: u32,
+    profiles: Vec<Profile>,
+}
+
+/// Reads what was learnt for those of `engines` that are still what they were.
+///
+/// # Errors
+/// When the file can't be read or is no such document. Nothing is lost: costs are learnt anew.
+pub(crate) fn load(path: &Path, engines: &[&dyn Engine], into: &Knowledge) -> io::Result<()> {
+    for profile in read(path)?.profiles {
+        let (Ok(cipher), Some(direction)) =
+            (profile.cipher.parse::<Cipher>(), direction(&profile.direction))
+        else {
+            continue;
+        };
+        let mut costs = Costs::default();
+        for known in &profile.engines {
+            if engines.iter().any(|engine| is_same(*engine, known, cipher, direction)) {
+                costs.insert(&known.name, EngineCosts::of(known));
+            }
+        }
+        into.learn(cipher, direction, &costs);
+    }
+    Ok(())
+}
+
+/// Writes what is known of `engines` into a file, beside what it says of others. The file is
+/// replaced as a whole; of two programs that do so at once the later one's figures stay.
+///
+/// # Errors
+/// When the file can't be written.
+pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io::Result<()> {
+    // What can't be read is replaced.
+    let mut profiles = read(path).map(|document| document.profiles).unwrap_or_default();
+    for (cipher, direction, costs) in from.all() {
+        let learnt: Vec<_> = costs
+            .points()
+            .filter_map(|(name, batch, points)| {
+                let engine = engines.iter().find(|engine| engine.description().name == name)?;
+                let description = engine.description();
+                Some(EngineProfile {
+                    name: description.name.clone(),
+                    kind: description.kind,
+                    detail: description.detail.clone(),
+                    depth: engine.offer(cipher, direction)?.depth.max(1),
+                    batch,
+                    points,
+                    points_at_depth: Vec::new(),
+                })
+            })
+            .collect();
+        if learnt.is_empty() {
+            continue;
+        }
+        let same = |profile: &&mut Profile| {
+            profile.cipher == cipher.name() && profile.direction == direction.to_string()
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        match profiles.iter_mut().find(same) {
+            Some(known) => {
+                known.engines.retain(|engine| learnt.iter().all(|new| new.name != engine.name));
+                known.engines.extend(learnt);
+            }
+            None => profiles.push(Profile {
+                machine: "learnt while working".to_owned(),
+                cores,
+                cipher: cipher.name().to_owned(),
+                direction: direction.to_string(),
+                engines: learnt,
+            }),
+        }
+    }
+    if profiles.is_empty() {
+        return Ok(());
+    }
+    write(path, &Document { version: VERSION, profiles })
+}
+
+fn read(path: &Path) -> io::Result<Document> {
+    let text = fs::read_to_string(path)?;
+    let document = serde_json::from_str::<Document>(&text)
+        .map_err(|error| error.to_string())
+        .and_then(|document| {
+            let known = document.version == VERSION;
+            known.then_some(document).ok_or_else(|| "another version's".to_owned())
+        })
+        .or_else(|why| {
+            let profile = text.parse::<Profile>().map_err(|_| why)?;
+            Ok(Document { version: VERSION, profiles: vec![profile] })
+        })
+        .map_err(|why: String| io::Error::new(io::ErrorKind::InvalidData, why))?;
+    // Each is checked as one that stands alone.
+    let sound = |profile: &Profile| profile.to_json().parse::<Profile>().ok();
+    let profiles = document.profiles.iter().filter_map(sound).collect();
+    Ok(Document { profiles, ..document })
+}
+
+fn write(path: &Path, document: &Document) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    serde_json::to_writer_pretty(&mut file, document)?;
+    file.write_all(b"\n")?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Whether a profile is of this engine, as it is now.
+fn is_same(
+    engine: &dyn Engine,
+    known: &EngineProfile,
+    cipher: Cipher,
+    direction: Direction,
+) -> bool {
+    let description = engine.description();
+    let offer = engine.offer(cipher, direction);
+    description.name == known.name
+        && (known.detail.is_empty() || description.detail == known.detail)
+        && offer.is_some_and(|offer| offer.batch.max(1) == known.batch)
+}
+
+fn direction(name: &str) -> Option<Direction> {
+    [Direction::Encrypt, Direction::Decrypt]
+        .into_iter()
+        .find(|direction| direction.to_string() == name)
+}
+
+const VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use evener_pipeline::policy::Processed;
+
+    use super::*;
+
+    const CIPHER: Cipher = Cipher::Aes256Gcm;
+
+    fn learnt() -> Knowledge {
+        let mut engine = EngineCosts::new(1);
+        let time = Duration::from_micros(10);
+        engine.learn(&Processed { batches: 1, jobs: 1, bytes: 4096, wall: time, cpu: time });
+        let mut costs = Costs::default();
+        costs.insert("openssl", engine);
+        let knowledge = Knowledge::default();
+        knowledge.learn(CIPHER, Direction::Encrypt, &costs);
+        knowledge
+    }
+
+    fn known(knowledge: &Knowledge) -> Option<f64> {
+        let costs = knowledge.costs(CIPHER, Direction::Encrypt);
+        Some(costs.engine("openssl")?.cost(4096.0, 1.0)?.cpu)
+    }
+
+    #[test]
+    fn what_was_learnt_is_known_the_next_time() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("cache/evener/profile.json");
+        let openssl = evener_engines::find("openssl").unwrap();
+        let engines = [&*openssl];
+        save(&path, &engines, &learnt()).unwrap();
+        let next = Knowledge::default();
+        load(&path, &engines, &next).unwrap();
+        assert_eq!(known(&next), Some(10.0));
+        // Another version of the engine is another engine.
+        let text = fs::read_to_string(&path).unwrap();
+        let detail = &openssl.description().detail;
+        fs::write(&path, text.replace(detail.as_str(), "OpenSSL 0.9.8")).unwrap();
+        let next = Knowledge::default();
+        load(&path, &engines, &next).unwrap();
+        assert_eq!(known(&next), None);
+    }
+
+    #[test]
+    fn a_broken_file_is_no_knowledge_and_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("profile.json");
+        let openssl = evener_engines::find("openssl").unwrap();
+        let engines = [&*openssl];
+        for broken in ["", "{", "[]", "\0\0", r#"{"version": 99, "profiles": []}"#] {
+            fs::write(&path, broken).unwrap();
+            assert!(load(&path, &engines, &Knowledge::default()).is_err(), "{broken}");
+            save(&path, &engines, &learnt()).unwrap();
+            load(&path, &engines, &Knowledge::default()).unwrap();
+        }
+        assert!(save(Path::new("/proc/no/such/place"), &engines, &learnt()).is_err());
+    }
+
+    #[test]
+    fn programs_that_save_at_once_leave_a_whole_file() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("profile.json");
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let openssl = evener_engines::find("openssl").unwrap();
+                    for _ in 0..20 {
+                        save(&path, &[&*openssl], &learnt()).unwrap();
+                    }
+                });
+            }
+        });
+        let openssl = evener_engines::find("openssl").unwrap();
+        let next = Knowledge::default();
+        load(&path, &[&*openssl], &next).unwrap();
+        assert_eq!((known(&next), fs::read_dir(place.path()).unwrap().count()), (Some(10.0), 1));
+    }
+}
