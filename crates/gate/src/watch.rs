@@ -2,9 +2,9 @@
 //!
 //! Nothing tells a process that another has died, so somebody must look, and sleepers are to
 //! use no CPU. Therefore three waiters of the whole gate, on three *seats*, look after it for
-//! all: they wake every [`PERIODS`] and look if nobody else has in the meantime. Who comes
-//! takes a seat if one is vacant, or if its waiter will have gone long before; whoever leaves a
-//! seat wakes another to take it, one of the last to come, because they will wait longest. All others sleep until they are rung for. Three seats and not one,
+//! all: they wake every [`PERIODS`] and look if nobody else has in the meantime. The three that
+//! came last have the seats, because they will wait longest; whoever leaves a seat wakes
+//! another to take it. All others sleep until they are rung for. Three seats and not one,
 //! because the one might die together with a holder. Should all three die at once with it,
 //! the others notice when their own, much longer, periods are up.
 //!
@@ -110,8 +110,7 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// The seat that a waiter has or now takes: a vacant one, or one whose waiter will be
-    /// gone long before, if this one comes `first`.
+    /// The seat that a waiter has or now takes. Who comes `first` takes one in any case.
     fn take_seat(&self, queue: usize, position: u64, first: bool) -> Option<usize> {
         let me = sitter(queue, position);
         let mut seats = header::SEATS.iter();
@@ -120,25 +119,9 @@ impl<M: Memory> Table<M> {
         mine.or_else(|| seats.position(|&seat| self.memory.exchange(seat, VACANT, me))).or_else(
             || {
                 let seat = (position % header::SEATS.len() as u64) as usize;
-                let (at, sitter) = (header::SEATS[seat], self.memory.load(header::SEATS[seat]));
-                let outlasts = self.outlasts(queue, position, sitter);
-                (first && outlasts && self.memory.exchange(at, sitter, me)).then_some(seat)
+                first.then(|| self.memory.store(header::SEATS[seat], me)).map(|()| seat)
             },
         )
-    }
-
-    /// Whether a waiter has more than twice as many before it as the waiter on a seat. Were
-    /// every newcomer to take a seat, then everybody would wake up once to find it taken.
-    fn outlasts(&self, queue: usize, position: u64, sitter: u64) -> bool {
-        let before = |queue: usize, position: u64| {
-            let before = position.wrapping_sub(self.memory.load(self.layout.head(queue)));
-            // The head may have passed it already.
-            if before > self.layout.places as u64 { 0 } else { before }
-        };
-        match seated(sitter).filter(|&(queue, _)| queue < self.layout.queues) {
-            Some((other, seat)) => before(queue, position) > 2 * before(other, seat),
-            None => true,
-        }
     }
 
     /// Wakes a waiter that has no seat, so that it takes a vacant one: the last of a queue.
@@ -161,7 +144,8 @@ impl<M: Memory> Table<M> {
 
     /// Whether a seat's waiter is still there.
     fn sits(&self, sitter: u64, me: Identity) -> bool {
-        let Some((queue, position)) = seated(sitter) else { return false };
+        let (queue, position) = ((sitter >> QUEUE_SHIFT) as usize, sitter & POSITION_MASK);
+        let Some(position) = position.checked_sub(1) else { return false };
         if queue >= self.layout.queues {
             return false;
         }
@@ -183,12 +167,6 @@ impl<M: Memory> Table<M> {
 /// What a seat holds: the queue and position of its waiter.
 fn sitter(queue: usize, position: u64) -> u64 {
     (queue as u64) << QUEUE_SHIFT | position.wrapping_add(1) & POSITION_MASK
-}
-
-/// The queue and position in a seat; `None` for a vacant one.
-fn seated(sitter: u64) -> Option<(usize, u64)> {
-    let position = (sitter & POSITION_MASK).checked_sub(1)?;
-    Some(((sitter >> QUEUE_SHIFT) as usize, position))
 }
 
 /// After how long without a look the waiter on each seat looks. The last bounds the time
