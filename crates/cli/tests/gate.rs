@@ -23,7 +23,17 @@ fn the_second_waits_until_the_first_ends_in_whatever_way() {
 
         let sealed = format!("sealed-{killed}");
         let mut second = bench
-            .command(&["encrypt", "-k", "my.key", "--permits", "1", "tree", &sealed])
+            .command(&[
+                "encrypt",
+                "-k",
+                "my.key",
+                "--engine",
+                "openssl",
+                "--permits",
+                "1",
+                "tree",
+                &sealed,
+            ])
             .spawn()
             .unwrap();
         wait_until(&bench, "waiters", &second);
@@ -47,7 +57,8 @@ fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
     input.write_all(&vec![7; 4 << 20]).unwrap();
     wait_until(&bench, "holders", &first);
 
-    let arguments = ["encrypt", "-k", "my.key", "--permits", "1", "tree", "sealed"];
+    let arguments =
+        ["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1", "tree", "sealed"];
     let mut second = bench.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(second.stderr.take().unwrap());
     let mut line = String::new();
@@ -71,8 +82,8 @@ fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
 fn a_group_and_a_lease_make_a_gate_of_their_own() {
     let bench = Bench::new();
     let group = bench.path("tree").metadata().unwrap().gid().to_string();
-    let mut arguments = vec!["encrypt", "-k", "my.key", "--permits", "1", "--gate-lease", "5s"];
-    arguments.extend(["--gate-group", &group, "tree", "sealed"]);
+    let mut arguments = vec!["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1"];
+    arguments.extend(["--gate-lease", "5s", "--gate-group", &group, "tree", "sealed"]);
     let ran = bench.run(&arguments);
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let shown = bench.run(&["gate", "--group", &group]);
@@ -84,7 +95,7 @@ fn a_group_and_a_lease_make_a_gate_of_their_own() {
 
 fn encrypting_a_pipe(bench: &Bench, target: &str) -> Child {
     bench
-        .command(&["encrypt", "-k", "my.key", "--permits", "1", "-", target])
+        .command(&["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1", "-", target])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap()

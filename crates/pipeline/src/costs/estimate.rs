@@ -5,9 +5,12 @@
 pub struct Cost {
     /// How long it takes.
     pub wall: f64,
+    /// How long it took at least, when it had to wait for nothing.
+    pub least_wall: f64,
     /// How long it keeps a core busy.
     pub cpu: f64,
-    /// How often it was measured, about this size; 0 for a bound taken from other sizes.
+    /// How often it was measured, about this size; 0 for a bound taken from other sizes or from
+    /// a session's first jobs.
     pub samples: f64,
 }
 
@@ -19,7 +22,8 @@ impl Cost {
 
     /// A job's part, when `jobs` of them cost this together.
     pub(super) fn shared(self, jobs: f64) -> Cost {
-        Cost { wall: self.wall / jobs, cpu: self.cpu / jobs, ..self }
+        let Cost { wall, least_wall, cpu, samples } = self;
+        Cost { wall: wall / jobs, least_wall: least_wall / jobs, cpu: cpu / jobs, samples }
     }
 }
 
@@ -28,18 +32,25 @@ impl Cost {
 pub(super) struct Estimate {
     bytes: f64,
     wall: f64,
+    least_wall: f64,
     cpu: f64,
     samples: f64,
 }
 
 impl Estimate {
     pub(super) fn new(bytes: f64, wall: f64, cpu: f64) -> Estimate {
-        Estimate { bytes, wall, cpu, samples: 1.0 }
+        Estimate { bytes, wall, least_wall: wall, cpu, samples: 1.0 }
+    }
+
+    /// From the first jobs of a session, which take longer than others: a bound until there is
+    /// a sample.
+    pub(super) fn cold(bytes: f64, wall: f64, cpu: f64) -> Estimate {
+        Estimate { samples: 0.0, ..Estimate::new(bytes, wall, cpu) }
     }
 
     /// From an earlier run: to be relied on, and soon to be replaced.
     pub(super) fn remembered(bytes: f64, wall: f64, cpu: f64) -> Estimate {
-        Estimate { bytes, wall, cpu, samples: FIRM }
+        Estimate { samples: FIRM, ..Estimate::new(bytes, wall, cpu) }
     }
 
     /// Takes a sample in. The first few count alike; later ones replace a sixth of what is
@@ -54,6 +65,8 @@ impl Estimate {
         };
         towards(&mut self.wall, wall);
         towards(&mut self.cpu, cpu);
+        let risen = self.least_wall + (self.wall - self.least_wall).max(0.0) * RISE;
+        self.least_wall = if self.samples < 1.0 { wall } else { risen.min(wall) };
         self.bytes += (bytes - self.bytes) * weight;
         self.samples += 1.0;
     }
@@ -63,7 +76,8 @@ impl Estimate {
     }
 
     pub(super) fn cost(&self) -> Cost {
-        Cost { wall: self.wall, cpu: self.cpu, samples: self.samples }
+        let Estimate { wall, least_wall, cpu, samples, .. } = *self;
+        Cost { wall, least_wall, cpu, samples }
     }
 }
 
@@ -91,6 +105,7 @@ pub(super) fn between(classes: &[Option<Estimate>], bytes: f64) -> Option<Cost> 
         let from = lower.cost();
         return Some(Cost {
             wall: on_line(from.wall, above.wall),
+            least_wall: on_line(from.least_wall, above.least_wall),
             cpu: on_line(from.cpu, above.cpu),
             samples: match (is_near(lower), is_near(known)) {
                 (true, false) => from.samples,
@@ -102,9 +117,8 @@ pub(super) fn between(classes: &[Option<Estimate>], bytes: f64) -> Option<Cost> 
     }
     let last = below?;
     let times = bytes / last.bytes.max(1.0);
-    let Cost { wall, cpu, samples } = last.cost();
-    let samples = if times <= NEAR { samples } else { 0.0 };
-    Some(Cost { wall: wall * times, cpu: cpu * times, samples })
+    let cost = last.cost().shared(1.0 / times);
+    Some(Cost { samples: if times <= NEAR { cost.samples } else { 0.0 }, ..cost })
 }
 
 /// How many samples make an estimate firm.
@@ -115,6 +129,9 @@ const NEAR: f64 = 2.0;
 
 /// How much a sample counts at least.
 const LEAST_WEIGHT: f64 = 1.0 / 6.0;
+
+/// How much of the way to the average the least rises with a sample, so that it is forgotten.
+const RISE: f64 = 1.0 / 64.0;
 
 /// How many times larger or smaller than what is known a sample counts at most.
 const FAR: f64 = 3.0;

@@ -81,8 +81,9 @@ impl EngineCosts {
         costs
     }
 
-    /// Learns from what the engine did.
-    pub fn learn(&mut self, processed: &Processed) {
+    /// Learns from what the engine did. Of a session that has just been `opened` only what
+    /// its jobs cost at most is learnt, and that where nothing is known.
+    pub fn learn(&mut self, processed: &Processed, opened: bool) {
         if processed.jobs == 0 || processed.batches == 0 {
             return;
         }
@@ -95,7 +96,9 @@ impl EngineCosts {
         let micros = |time: Duration| time.as_secs_f64() * 1e6 / share;
         let (wall, cpu) = (micros(processed.wall), micros(processed.cpu));
         match &mut line[class] {
+            Some(_) if opened => {}
             Some(estimate) => estimate.learn(bytes, wall, cpu),
+            none if opened => *none = Some(Estimate::cold(bytes, wall, cpu)),
             none => *none = Some(Estimate::new(bytes, wall, cpu)),
         }
     }
@@ -132,7 +135,8 @@ impl EngineCosts {
             let Cost { wall, cpu, .. } = estimate.cost();
             Point { bytes: estimate.bytes() as usize, wall_us: wall, cpu_us: cpu }
         };
-        self.full.iter().flatten().map(point).collect()
+        let is_sampled = |estimate: &&Estimate| estimate.cost().samples > 0.0;
+        self.full.iter().flatten().filter(is_sampled).map(point).collect()
     }
 }
 

@@ -87,9 +87,9 @@ impl Claim {
     pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false, yields: false };
 }
 
-/// The nice value of a thread that lets those of modules go first: Linux gives it a third of
-/// what a thread of nice value 0 gets.
-pub const YIELDING_NICE: i32 = 5;
+/// The nice value of a thread that lets those of modules go first: Linux gives it a 68th of what
+/// a thread of nice value 0 gets, and puts it off as soon as such a one wakes.
+pub const YIELDING_NICE: i32 = 19;
 
 /// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -177,7 +177,7 @@ impl Adaptive {
         };
         let engine = &mut self.engines[self.workers[worker].engine];
         engine.measured = Some(now);
-        engine.costs.learn(&processed);
+        engine.costs.learn(&processed, performed.opened);
         let jobs = processed.jobs as f64;
         if load.class() == SizeClass::UNKNOWN {
             let bytes = processed.bytes as f64 / jobs;
@@ -328,4 +328,4 @@ const OPENING: f64 = 200.0;
 const USUAL_BYTES: f64 = 16_384.0;
 
 /// How often what is known of an engine is renewed.
-const MEASURE_EVERY: Duration = Duration::from_micros(200);
+const MEASURE_EVERY: Duration = Duration::from_millis(2);

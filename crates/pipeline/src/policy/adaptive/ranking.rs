@@ -63,7 +63,11 @@ impl Adaptive {
             }
             match other.kind {
                 Kind::Cpu => cpu_workers += other.in_service as f64,
-                _ => busy += other.in_service as f64 * cost.cpu / cost.wall.max(cost.cpu).max(1e-6),
+                // Time in which it waited for a core is not time that it leaves to others.
+                _ => {
+                    let wall = cost.least_wall.max(cost.cpu).max(1e-6);
+                    busy += other.in_service as f64 * cost.cpu / wall;
+                }
             }
         }
         busy += f64::min(cpu_workers, self.cpu_workers as f64);
@@ -216,7 +220,7 @@ const LEAST_LEFT: f64 = 0.02;
 
 /// How long a claim of several jobs should take, in microseconds: long beside the time at the
 /// queue, short beside what a run takes.
-const CLAIM: f64 = 50.0;
+const CLAIM: f64 = 500.0;
 
 /// What a job costs where nothing is known, in microseconds, and what a byte more of it does.
 const GUESS: f64 = 0.5;
