@@ -26,6 +26,9 @@ fn transcripts() {
     cases.env("PATH", path.to_str().expect("the path is UTF-8"));
     cases.env("LC_ALL", "C");
     cases.env("COLUMNS", "100");
+    // What is learnt here is none of the user's.
+    let cache = tempfile::tempdir().expect("there is a place for temporary files");
+    cases.env("XDG_CACHE_HOME", cache.path().to_str().expect("the path is UTF-8"));
     cases.case("tests/cmd/*.md");
 }
 

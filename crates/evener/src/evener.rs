@@ -248,7 +248,7 @@ impl Evener {
     ) -> Result<Report, Failure> {
         let options = self.seated(operation).map_err(|error| cannot_begin(source, error))?;
         let report = process(operation, &self.keys, source, target, &options)?;
-        Ok(self.learnt(report))
+        Ok(self.learnt(operation, report))
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
@@ -268,18 +268,20 @@ impl Evener {
         let options =
             self.seated(operation).map_err(|error| cannot_begin(Path::new("-"), error))?;
         let report = process_stream(operation, &self.keys, source, target, &options)?;
-        Ok(self.learnt(report))
+        Ok(self.learnt(operation, report))
     }
 
     /// The file in which costs are kept, where there is a choice between engines to be made.
-    fn profile_in_use(&self) -> Option<&Path> {
-        let chooses = self.options.policy == PolicyName::Adaptive && self.engines.len() > 1;
+    fn profile_in_use(&self, operation: Operation) -> Option<&Path> {
+        let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
+        let able = self.engines.iter().filter(|engine| engine.offer(cipher, direction).is_some());
+        let chooses = self.options.policy == PolicyName::Adaptive && able.count() > 1;
         self.profile.as_deref().filter(|_| chooses)
     }
 
     /// Reads what earlier runs have learnt, the first time.
-    fn remember(&self) {
-        let Some(path) = self.profile_in_use() else { return };
+    fn remember(&self, operation: Operation) {
+        let Some(path) = self.profile_in_use(operation) else { return };
         self.read.get_or_init(|| {
             let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
             let read = profile::load(path, &engines, &self.options.knowledge);
@@ -289,8 +291,8 @@ impl Evener {
     }
 
     /// Keeps what a run has learnt. Not being able to is no failure of the run.
-    fn learnt(&self, mut report: Report) -> Report {
-        let Some(path) = self.profile_in_use() else { return report };
+    fn learnt(&self, operation: Operation, mut report: Report) -> Report {
+        let Some(path) = self.profile_in_use(operation) else { return report };
         let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
         let _ = profile::save(path, &engines, &self.options.knowledge);
         if let Some(Some(reason)) = self.read.get() {
@@ -300,7 +302,7 @@ impl Evener {
     }
 
     fn seated(&self, operation: Operation) -> Result<Options, EngineError> {
-        self.remember();
+        self.remember(operation);
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let engines: Vec<_> =
             self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;

@@ -51,6 +51,8 @@ impl Bench {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_evener"));
         command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
+        // What is learnt here is none of the user's.
+        command.env("XDG_CACHE_HOME", self.path(".cache"));
         command
     }
 
