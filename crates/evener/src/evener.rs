@@ -14,7 +14,7 @@ use evener_files::{
 };
 
 use evener_gate::{Discipline, Scope, Wait};
-use evener_pipeline::{HearOfWait, Patience, PolicyName, Turns, Watch, gated, guard};
+use evener_pipeline::{Courtesy, HearOfWait, Patience, PolicyName, Turns, Watch, gated, guard};
 
 use crate::profile;
 use crate::seats::seats;
@@ -107,6 +107,13 @@ impl Evener {
     #[must_use]
     pub fn policy(mut self, policy: PolicyName) -> Evener {
         self.options.policy = policy;
+        self
+    }
+
+    /// Shares the cores with other programs, instead of competing with them.
+    #[must_use]
+    pub fn courtesy(mut self, courtesy: Courtesy) -> Evener {
+        self.options.courtesy = courtesy;
         self
     }
 

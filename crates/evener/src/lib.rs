@@ -55,7 +55,7 @@ pub use evener_files::{
     WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list,
 };
 
-pub use evener_pipeline::{PolicyName, UnknownPolicy};
+pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy};
 
 /// A whole file's content in memory, on all cores.
 pub mod buffer {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
 use evener_pipeline::costs::Knowledge;
-use evener_pipeline::{PolicyName, RunOptions};
+use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
 use crate::{Control, Selection};
 
@@ -19,6 +19,8 @@ pub struct Options {
     /// How many workers of engines that compute on the calling core may work at a time under
     /// the adaptive policy; `None` for as many as there are cores.
     pub cpu_workers: Option<usize>,
+    /// How the workers share the cores with other programs.
+    pub courtesy: Courtesy,
     /// What engines cost, which the adaptive policy begins with and adds to.
     pub knowledge: Arc<Knowledge>,
     /// How much memory the workers' buffers may take together, in bytes.
@@ -63,6 +65,7 @@ impl Options {
     pub(crate) fn run(&self, cipher: Cipher, direction: Direction, capacity: usize) -> RunOptions {
         let mut options = RunOptions::new(self.policy, cipher, direction, capacity);
         options.cpu_workers = self.cpu_workers;
+        options.courtesy = self.courtesy;
         options.knowledge = Some(Arc::clone(&self.knowledge));
         options
     }
@@ -73,6 +76,7 @@ impl Options {
             seats,
             policy: PolicyName::default(),
             cpu_workers: None,
+            courtesy: Courtesy::default(),
             knowledge: Arc::default(),
             memory: Options::DEFAULT_MEMORY,
             suffix: Options::DEFAULT_SUFFIX.into(),

@@ -26,6 +26,9 @@ mod priority;
 mod queue;
 mod run;
 mod statistics;
+#[allow(unsafe_code)]
+mod sys;
+mod throttle;
 mod waiting;
 mod worker;
 
@@ -37,7 +40,7 @@ pub use load::{Load, SizeClass};
 pub use parallel::Pool;
 pub use policy::{PolicyName, UnknownPolicy};
 pub use queue::Queue;
-pub use run::{Returned, RunOptions, Work, run, run_filled};
+pub use run::{Courtesy, Returned, RunOptions, Work, run, run_filled};
 pub use statistics::{RunStatistics, WorkerStatistics};
 pub use waiting::{Counts, Waiting};
 pub use worker::Worker;

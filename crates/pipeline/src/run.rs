@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine, EngineError};
+use evener_core::{Cipher, Direction, Engine, EngineError, Kind};
 
 use crate::clock::thread_cpu_time;
 use crate::costs::Knowledge;
 use crate::policy::{PolicyName, Seat, Setting};
 use crate::priority;
 use crate::queue::Hall;
+use crate::throttle::Throttle;
 use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
 
 /// What is to be done with each task.
@@ -101,6 +102,19 @@ pub struct RunOptions {
     /// What engines cost: where the adaptive policy takes its knowledge from, and puts what it
     /// has learnt.
     pub knowledge: Option<Arc<Knowledge>>,
+    /// How the run shares the cores with other programs.
+    pub courtesy: Courtesy,
+}
+
+/// How a run shares the cores with other programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Courtesy {
+    /// Whether workers with engines that compute on the calling core run only where no other
+    /// program wants to. Those of modules, which need a core for a moment at a time, go on.
+    pub in_background: bool,
+    /// How much of what all cores together can do the whole process may use, from 1 to 100 in
+    /// the hundred; `None` for all of it.
+    pub most_cpu: Option<u8>,
 }
 
 impl RunOptions {
@@ -111,7 +125,15 @@ impl RunOptions {
         direction: Direction,
         capacity: usize,
     ) -> RunOptions {
-        RunOptions { policy, cipher, direction, capacity, cpu_workers: None, knowledge: None }
+        RunOptions {
+            policy,
+            cipher,
+            direction,
+            capacity,
+            cpu_workers: None,
+            knowledge: None,
+            courtesy: Courtesy::default(),
+        }
     }
 }
 
@@ -150,6 +172,7 @@ struct Run<'run, W: Work> {
     work: &'run W,
     hall: Hall<W::Task>,
     has_dispatcher: bool,
+    throttle: Option<Throttle>,
     ended: Mutex<Vec<Ended>>,
 }
 
@@ -173,7 +196,9 @@ impl<'run, W: Work> Run<'run, W> {
         let policy = options.policy.policy(&facts, &setting);
         let has_dispatcher = policy.has_dispatcher();
         let hall = Hall::new(policy, seats.len(), options.capacity, W::load);
-        Run { options, seats, work, hall, has_dispatcher, ended: Mutex::default() }
+        let throttle =
+            options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
+        Run { options, seats, work, hall, has_dispatcher, throttle, ended: Mutex::default() }
     }
 
     fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
@@ -194,8 +219,11 @@ impl<'run, W: Work> Run<'run, W> {
             let feeding = Feeding(&queue);
             feed(feeding.0);
             queue.close();
-            if let Some(worker) = queue.unstarted() {
-                crew.serve(worker, Some(thread_cpu_time()));
+            match queue.unstarted() {
+                // The caller's thread would not get its priority back.
+                Some(worker) if self.options.courtesy.in_background => crew.start(worker),
+                Some(worker) => crew.serve(worker, Some(thread_cpu_time())),
+                None => {}
             }
         });
         if let Some(panic) = lock(&panicked).take() {
@@ -261,7 +289,11 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let queue = Queue { hall: &self.run.hall, start: &start };
         let mut tasks = VecDeque::new();
         let served = catch_unwind(AssertUnwindSafe(|| {
-            let worker = Worker::new(self.run.seats[number].as_ref(), number);
+            let engine = self.run.seats[number].as_ref();
+            if self.run.options.courtesy.in_background && engine.description().kind == Kind::Cpu {
+                priority::yield_to_everybody();
+            }
+            let worker = Worker::new(engine, number).throttled(self.run.throttle.as_ref());
             let mut ended = self.run.work_as(worker, callers_cpu.is_some(), &mut tasks, &queue);
             let cpu = &mut ended.statistics.cpu;
             *cpu = (*cpu + thread_cpu_time()).saturating_sub(callers_cpu.unwrap_or_default());
@@ -451,6 +483,18 @@ mod tests {
         let abandoned = record.abandoned.into_inner().unwrap();
         assert!(!abandoned.is_empty() && abandoned.iter().all(|(_, has_cause)| *has_cause));
         assert!(statistics.workers.iter().all(|worker| worker.retired.is_some()));
+    }
+
+    #[test]
+    fn courtesy_loses_nothing() {
+        for policy in [PolicyName::Pull, PolicyName::Adaptive] {
+            let record = Record::default();
+            let mut options = RunOptions { policy, ..pull(8) };
+            options.courtesy = Courtesy { in_background: true, most_cpu: Some(50) };
+            let seats = [copier("a", usize::MAX), copier("b", 5)];
+            run(&seats, &options, &record, feed_all);
+            assert_eq!(record.performed.into_inner().unwrap().len(), 100, "{policy}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use evener_core::{Cipher, Direction, Engine, EngineError, Job, Session, SessionR
 use crate::WorkerStatistics;
 use crate::clock::thread_cpu_time;
 use crate::policy::{Performed, Processed};
+use crate::throttle::Throttle;
 
 /// A worker's engine with the sessions that it has opened, and its count of what it did.
 pub struct Worker<'e> {
@@ -16,6 +17,8 @@ pub struct Worker<'e> {
     sessions_before: usize,
     /// What the engine does for this claim, while that is measured.
     processed: Option<Processed>,
+    /// What bounds the run's CPU time.
+    throttle: Option<&'e Throttle>,
     statistics: WorkerStatistics,
 }
 
@@ -34,7 +37,19 @@ impl<'e> Worker<'e> {
             worker: number,
             ..WorkerStatistics::default()
         };
-        Worker { engine, sessions: Vec::new(), sessions_before: 0, processed: None, statistics }
+        Worker {
+            engine,
+            sessions: Vec::new(),
+            sessions_before: 0,
+            processed: None,
+            throttle: None,
+            statistics,
+        }
+    }
+
+    /// Has the worker wait before each batch while the run has used too much CPU time.
+    pub(crate) fn throttled(self, throttle: Option<&'e Throttle>) -> Worker<'e> {
+        Worker { throttle, ..self }
     }
 
     /// The worker's engine.
@@ -53,6 +68,9 @@ impl<'e> Worker<'e> {
         jobs: &mut [Job<'_>],
     ) -> Result<(), EngineError> {
         let session = self.session(cipher, direction)?;
+        if let Some(throttle) = self.throttle {
+            throttle.wait();
+        }
         let begun = self.processed.is_some().then(|| (Instant::now(), self.cpu_time()));
         self.sessions[session].session.process(jobs)?;
         let bytes = jobs.iter().map(|job| job.input.len() as u64).sum::<u64>();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use evener::gate::{Discipline, GateOptions, Scope, Wait};
-use evener::{Evener, KeyRing, Options, PolicyName};
+use evener::{Courtesy, Evener, KeyRing, Options, PolicyName};
 use zeroize::Zeroizing;
 
 use super::{Telling, values};
@@ -28,6 +28,14 @@ pub(crate) struct EngineOptions {
     /// times, nothing of keys or data [default: evener/profile.json in the user's cache directory]
     #[arg(long, value_name = "FILE", help_heading = "Engines")]
     profile: Option<PathBuf>,
+    /// Leave the cores to other programs: workers that compute on them run only where no other
+    /// program wants to, and modules do the more
+    #[arg(long, help_heading = "Engines")]
+    background: bool,
+    /// Use at most so much of what all cores together can do, from 1 to 100 in the hundred
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
+        help_heading = "Engines")]
+    max_cpu: Option<u8>,
     /// How many workers there are in total [default: as many as each engine likes, one a core
     /// for the processor]
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
@@ -64,7 +72,10 @@ pub(crate) struct EngineOptions {
 impl EngineOptions {
     /// Finds the engines. A wait for a turn at one is told unless all is to be quiet.
     pub(crate) fn evener(&self, keys: KeyRing, telling: &Telling) -> Result<Evener, Trouble> {
-        let mut evener = Evener::new(keys)?.gate(self.gate).policy(self.policy);
+        let mut evener = Evener::new(keys)?
+            .gate(self.gate)
+            .policy(self.policy)
+            .courtesy(Courtesy { in_background: self.background, most_cpu: self.max_cpu });
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &ask_for_pin)?;
         }

@@ -1,0 +1,31 @@
+//! The scheduling classes of threads, which neither `std` nor `rustix` sets.
+
+use std::io;
+
+/// Has the calling thread run only where no other wants to (`SCHED_IDLE`), or, where that is
+/// refused, as work that nobody waits for (`SCHED_BATCH`).
+///
+/// # Errors
+/// When both are refused.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_when_idle() -> io::Result<()> {
+    let classes = [libc::SCHED_IDLE, libc::SCHED_BATCH];
+    let set = |class: &libc::c_int| {
+        // SAFETY: `sched_param` is a plain structure of integers, for which zeros are valid, and
+        // zero is the only priority that these classes have.
+        let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a live value of the type that the call reads and does not
+        // keep; 0 is the calling thread.
+        unsafe { libc::sched_setscheduler(0, *class, &raw const parameters) == 0 }
+    };
+    if classes.iter().any(set) { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Elsewhere threads keep their class.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run_when_idle() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
