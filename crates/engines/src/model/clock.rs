@@ -19,13 +19,16 @@ pub(super) fn wake_on_time() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// What a sleep takes beside the time asked for, on this machine.
-#[derive(Clone, Copy, Debug)]
+/// What a sleep takes beside the time asked for, and what looking at the clock takes, on this
+/// machine.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sleep {
     /// How much later than asked a thread continues, its core being idle.
     late: Duration,
     /// CPU time of going to sleep and waking up.
     pub(super) cost: Duration,
+    /// CPU time of looking once at the clock of CPU time.
+    pub(super) look: Duration,
 }
 
 impl Sleep {
@@ -43,10 +46,13 @@ impl Sleep {
             }
             late.sort_unstable();
             cost.sort_unstable();
-            Sleep { late: late[NAPS / 2], cost: cost[NAPS / 2] }
+            let began = thread_time();
+            let ended = (0..LOOKS).fold(began, |_, _| thread_time());
+            let look = ended.saturating_sub(began) / LOOKS;
+            Sleep { late: late[NAPS / 2], cost: cost[NAPS / 2], look }
         })
         .join()
-        .unwrap_or(Sleep { late: Duration::ZERO, cost: Duration::ZERO })
+        .unwrap_or_default()
     }
 
     /// The shortest time in which the thread can be asleep for the most of it.
@@ -81,4 +87,5 @@ fn nap(time: Duration) {
 }
 
 const NAPS: usize = 31;
+const LOOKS: u32 = 1000;
 const NAP: Duration = Duration::from_micros(100);
