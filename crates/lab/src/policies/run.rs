@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, Kind};
+use evener_pipeline::costs::Knowledge;
 use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run_filled};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -29,6 +30,7 @@ pub fn run(
     let team = Team {
         cpu: find(&options.cpu)?,
         module: options.module.as_ref().map(find).transpose()?,
+        knowledge: Arc::default(),
         options,
     };
     let both = [Direction::Encrypt, Direction::Decrypt];
@@ -54,6 +56,8 @@ pub fn run(
 struct Team<'a> {
     cpu: Arc<dyn Engine>,
     module: Option<Arc<dyn Engine>>,
+    /// What the adaptive policy has learnt of the engines in the runs so far.
+    knowledge: Arc<Knowledge>,
     options: &'a PoliciesOptions,
 }
 
@@ -77,6 +81,8 @@ impl Team<'_> {
         ] {
             facts.extend(workers.map(|workers| (name.to_owned(), workers.to_string())));
         }
+        let learning = "keeps what it learns from one run to the next, and begins with nothing";
+        facts.push(("Adaptive policy".to_owned(), learning.to_owned()));
         if !options.pin.is_empty() {
             let cores: Vec<_> = options.pin.iter().map(usize::to_string).collect();
             facts.push(("Kept on core".to_owned(), cores.join(", ")));
@@ -134,7 +140,7 @@ impl Case<'_> {
         for run in 0..team.options.runs as usize {
             for turn in 0..policies.len() {
                 let index = (turn + run) % policies.len();
-                turns[index].push(take_turn(policies[index], &seats, &mut files)?);
+                turns[index].push(take_turn(policies[index], &seats, &team.knowledge, &mut files)?);
             }
         }
         let rows = policies.iter().zip(&turns);
@@ -173,6 +179,7 @@ struct Turn {
 fn take_turn(
     policy: PolicyName,
     seats: &[Arc<dyn Engine>],
+    knowledge: &Arc<Knowledge>,
     files: &mut Files,
 ) -> Result<Turn, LabError> {
     let Files { cipher, direction, .. } = *files;
@@ -183,7 +190,8 @@ fn take_turn(
         .collect();
     let processing = Processing::new(cipher, direction);
     let jobs = files.jobs();
-    let options = RunOptions::new(policy, cipher, direction, jobs.len());
+    let mut options = RunOptions::new(policy, cipher, direction, jobs.len());
+    options.knowledge = Some(Arc::clone(knowledge));
     let statistics = run_filled(&seats, &options, &processing, jobs);
     processing.result()?;
     if !files.are_right() {
