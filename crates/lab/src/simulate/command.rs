@@ -4,12 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
-use evener_core::Profile;
+use evener_core::{EngineProfile, Kind, Profile};
 use evener_pipeline::PolicyName;
 
 use super::{Plan, simulate};
 use crate::LabError;
-use crate::policies::Row;
+use crate::policies::{PoliciesReport, Sizes};
 
 /// What to simulate, as options of a program.
 #[derive(Args, Clone, Debug)]
@@ -17,11 +17,11 @@ pub struct Command {
     /// The profile
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
-    /// The lengths of the files, in bytes
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = SIZES)]
-    sizes: Vec<usize>,
-    /// The policies [default: all]
-    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    /// Bytes of a file, such as 8,16 or 1500-3500:250; 2015 and 2013 stand for the papers' sizes
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2015")]
+    sizes: Vec<Sizes>,
+    /// Which policies [default: all]
+    #[arg(long = "policy", alias = "policies", value_name = "NAME", value_delimiter = ',')]
     policies: Vec<PolicyName>,
     /// How many files there are of each size
     #[arg(long, value_name = "N", default_value_t = 4000)]
@@ -32,9 +32,12 @@ pub struct Command {
     /// How many cores there are, instead of what the profile says
     #[arg(long, value_name = "N")]
     cores: Option<usize>,
-    /// Print the rows as JSON
+    /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
+    /// Draw the papers' figures, in a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl Command {
@@ -55,7 +58,7 @@ impl Command {
         let rows = simulate(
             &profile,
             &Plan {
-                sizes: self.sizes.clone(),
+                sizes: Sizes::all(&self.sizes),
                 policies,
                 files: self.files,
                 runs: self.runs,
@@ -63,27 +66,20 @@ impl Command {
                 knows_profile: false,
             },
         );
-        let report = if self.json { to_json(&rows) } else { to_text(&rows) };
-        print!("{report}");
-        Ok(())
+        let mut report = PoliciesReport::new("Policies, simulated", facts(&profile, self.cores));
+        report.rows = rows;
+        report.tell(self.json, self.html.as_deref())
     }
 }
 
-fn to_json(rows: &[Row]) -> String {
-    serde_json::to_string_pretty(rows).expect("numbers and strings are always JSON") + "\n"
+/// What explains the figures.
+fn facts(profile: &Profile, cores: Option<usize>) -> Vec<(String, String)> {
+    let cores = cores.unwrap_or(profile.cores);
+    let mut facts = vec![("Machine".to_owned(), format!("{}, {cores} cores", profile.machine))];
+    facts.extend(profile.engines.iter().map(|engine| {
+        let EngineProfile { name, kind, depth, batch, .. } = engine;
+        let kind = if *kind == Kind::Cpu { "Processor" } else { "Module" };
+        (kind.to_owned(), format!("{name}, depth {depth}, batch {batch}"))
+    }));
+    facts
 }
-
-fn to_text(rows: &[Row]) -> String {
-    let mut text =
-        format!("{:>9}  {:<11} {:>10} {:>9} {:>9}\n", "bytes", "policy", "ms", "cpu", "module");
-    for row in rows {
-        text += &format!(
-            "{:>9}  {:<11} {:>10.2} {:>9.0} {:>9.0}\n",
-            row.bytes, row.policy, row.ms_mean, row.files_cpu, row.files_module
-        );
-    }
-    text
-}
-
-/// Those of the 2015 paper.
-const SIZES: [usize; 8] = [8, 16, 64, 256, 1024, 4096, 8192, 16_384];
