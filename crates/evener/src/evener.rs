@@ -62,8 +62,9 @@ impl Evener {
     /// # Errors
     /// When the reference engine is not there.
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
-        let mut engines: Vec<_> = evener_engines::find(Evener::SIMD_ENGINE).into_iter().collect();
-        engines.push(evener_engines::find(Evener::REFERENCE_ENGINE)?);
+        // In this order: where nothing is known and nothing speaks for batches, the first begins.
+        let mut engines = vec![evener_engines::find(Evener::REFERENCE_ENGINE)?];
+        engines.extend(evener_engines::find(Evener::SIMD_ENGINE));
         let options = Options::new(Vec::new());
         Ok(Evener {
             keys,
