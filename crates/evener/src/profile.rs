@@ -167,7 +167,8 @@ mod tests {
     fn learnt() -> Knowledge {
         let mut engine = EngineCosts::new(1);
         let time = Duration::from_micros(10);
-        engine.learn(&Processed { batches: 1, jobs: 1, bytes: 4096, wall: time, cpu: time });
+        let processed = Processed { batches: 1, jobs: 1, bytes: 4096, wall: time, cpu: time };
+        engine.learn(&processed, false);
         let mut costs = Costs::default();
         costs.insert("openssl", engine);
         let knowledge = Knowledge::default();
