@@ -38,8 +38,7 @@ pub(super) fn grid(rows: &Rows<'_>, caption: &str) -> String {
         let cell = |&bytes: &usize| match (rows.find(policy, bytes), rows.best(bytes)) {
             (Some(row), Some(best)) if best > 0.0 => {
                 let ratio = row.ms_median / best;
-                let is_first = ratio <= 1.0;
-                let text = if is_first { "★ 1.00".to_owned() } else { short(ratio) };
+                let text = if ratio <= 1.0 { "★".to_owned() } else { short(ratio) };
                 Cell { text, note: String::new(), class: class(ratio) }
             }
             _ => Cell::from("–".to_owned()),
@@ -141,7 +140,7 @@ mod tests {
         assert!(text.contains("pull takes up to 2.00 times"), "{text}");
         assert!(text.contains("at most 1.04 times") && text.contains("1 of 1"), "{text}");
         let grid = grid(&rows, "");
-        assert!(grid.contains("<td class=\"first\">★ 1.00"), "{grid}");
+        assert!(grid.contains("<td class=\"first\">★<"), "{grid}");
         assert!(grid.contains("<td class=\"near\">1.04"), "{grid}");
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn add_to(page: &mut Page, report: &PoliciesReport) {
         let published = reference::published(&subject);
         let published_rows = published.as_ref().map(|published| {
             let rows = Rows(published.rows.iter().collect());
-            (format!("published: {}", published.source), rows)
+            (published.source, rows)
         });
         page.subsection(&subject.to_string());
         let time = |row: &Row| Cell {
@@ -50,7 +50,7 @@ pub(super) fn add_to(page: &mut Page, report: &PoliciesReport) {
         page.push(&table(&caption, &rows, &published_rows, time));
         let files = |row: &Row| match row.files_cpu + row.files_module {
             0.0 => Cell::from("–".to_owned()),
-            _ => Cell::from(format!("{:.0} + {:.0}", row.files_cpu, row.files_module)),
+            _ => Cell::from(format!("{:.0}+{:.0}", row.files_cpu, row.files_module)),
         };
         let caption = "Files done by the processor + by the module, means over the runs";
         page.push(&table(caption, &rows, &published_rows, files));
@@ -77,13 +77,18 @@ pub(super) fn counted(rows: &Rows<'_>) -> String {
 fn table(
     caption: &str,
     rows: &Rows<'_>,
-    published: &Option<(String, Rows<'_>)>,
+    published: &Option<(&str, Rows<'_>)>,
     cell: impl Fn(&Row) -> Cell,
 ) -> String {
     let sizes = rows.sizes();
     let head = sizes.iter().map(|&bytes| grouped(bytes as u64));
     let head = std::iter::once("bytes".to_owned()).chain(head).collect();
-    let mut table = Table::new(caption, "", head);
+    let source = published.as_ref().map_or("", |(source, _)| *source);
+    let caption = match source {
+        "" => caption.to_owned(),
+        source => format!("{caption}; published: {source}"),
+    };
+    let mut table = Table::new(&caption, "", head);
     let none = || Cell::from("–".to_owned());
     let cells = |rows: &Rows<'_>, policy: &str| -> Vec<Cell> {
         let found = sizes.iter().map(|&bytes| rows.find(policy, bytes));
@@ -93,10 +98,10 @@ fn table(
         table.row("", policy, cells(rows, policy));
     }
     // Only what stands in a column of ours can be compared.
-    if let Some((source, published)) = published {
+    if let Some((_, published)) = published {
         for policy in published.policies() {
             if sizes.iter().any(|&bytes| published.find(policy, bytes).is_some()) {
-                table.row("published", &format!("{policy} ({source})"), cells(published, policy));
+                table.row("published", &format!("{policy}, published"), cells(published, policy));
             }
         }
     }
