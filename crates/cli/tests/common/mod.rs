@@ -15,6 +15,8 @@ pub const RECIPIENT: &str = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedp
 /// A directory with a key, a small tree, and the program to run in it.
 pub struct Bench {
     directory: tempfile::TempDir,
+    /// What is learnt here is none of the user's.
+    cache: tempfile::TempDir,
 }
 
 /// What the program said and how it ended.
@@ -29,7 +31,8 @@ pub struct Ended {
 impl Bench {
     /// Makes `my.key`, `identity` and `tree`.
     pub fn new() -> Bench {
-        let bench = Bench { directory: tempfile::tempdir().unwrap() };
+        let directory = tempfile::tempdir().unwrap();
+        let bench = Bench { directory, cache: tempfile::tempdir().unwrap() };
         bench.secret("identity", IDENTITY);
         fs::create_dir_all(bench.path("tree/deep")).unwrap();
         fs::write(bench.path("tree/one"), "the first file").unwrap();
@@ -51,8 +54,7 @@ impl Bench {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_evener"));
         command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
-        // What is learnt here is none of the user's.
-        command.env("XDG_CACHE_HOME", self.path(".cache"));
+        command.env("XDG_CACHE_HOME", self.cache.path());
         command
     }
 
@@ -71,6 +73,7 @@ impl Bench {
     pub fn shell(&self, line: &str) -> Ended {
         let mut command = Command::new("sh");
         command.current_dir(self.directory.path()).args(["-c", line]).stdin(Stdio::null());
+        command.env("XDG_CACHE_HOME", self.cache.path());
         Ended::of(command.env("evener", env!("CARGO_BIN_EXE_evener")))
     }
 
