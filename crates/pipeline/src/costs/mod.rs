@@ -89,6 +89,9 @@ impl EngineCosts {
         }
         let (jobs, batches) = (processed.jobs as f64, processed.batches as f64);
         let bytes = processed.bytes as f64 / jobs;
+        if opened && self.cost(bytes, jobs / batches).is_some() {
+            return;
+        }
         let class = SizeClass::of(bytes as u64).number();
         let is_full = 2.0 * jobs >= self.batch as f64 * batches;
         let (line, share) =
@@ -96,7 +99,6 @@ impl EngineCosts {
         let micros = |time: Duration| time.as_secs_f64() * 1e6 / share;
         let (wall, cpu) = (micros(processed.wall), micros(processed.cpu));
         match &mut line[class] {
-            Some(_) if opened => {}
             Some(estimate) => estimate.learn(bytes, wall, cpu),
             none if opened => *none = Some(Estimate::cold(bytes, wall, cpu)),
             none => *none = Some(Estimate::new(bytes, wall, cpu)),

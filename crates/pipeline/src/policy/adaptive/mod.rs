@@ -271,7 +271,9 @@ impl Policy for Adaptive {
                 self.learn(worker, load, &performed, now);
                 self.workers[worker].has_worked = true;
                 let engine = self.workers[worker].engine;
-                let was_trial = self.trials.performed(worker, engine, performed.cpu, now);
+                // Opening its session is paid once, and is no reason to learn nothing for it.
+                let cpu = performed.engine.map_or(performed.cpu, |processed| processed.cpu);
+                let was_trial = self.trials.performed(worker, engine, cpu, now);
                 if self.engines.len() == 1 || !(was_trial || performed.engine.is_some()) {
                     return false;
                 }

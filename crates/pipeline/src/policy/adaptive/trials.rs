@@ -143,7 +143,7 @@ impl Adaptive {
 }
 
 /// How much of the CPU time of a run may go into trials.
-const PART: f64 = 0.01;
+const PART: f64 = 0.015;
 
 /// How many tasks must wait at least.
 const FEWEST: usize = 4;
