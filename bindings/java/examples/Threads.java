@@ -51,6 +51,9 @@ public final class Threads {
         System.out.printf(
                 "%d MB, AES-128-CTR, %d cores, medians of %d in ms%n",
                 megabytes, Runtime.getRuntime().availableProcessors(), ROUNDS);
+        for (String name : new String[] {"SunJCE", "Evener"}) {
+            warm(name);
+        }
         System.out.printf("%8s %9s %9s %9s%n", "threads", "SunJCE", "provider", "parallel");
         try (Arena arena = Arena.ofConfined();
                 Key key = Key.of(KEY)) {
@@ -78,6 +81,17 @@ public final class Threads {
             if (!same || !Arrays.equals(java, provider)) {
                 throw new IllegalStateException("the results differ");
             }
+        }
+    }
+
+    /** Encrypts short messages until the virtual machine has compiled what long ones take. */
+    private static void warm(String provider) throws Exception {
+        Cipher cipher = Cipher.getInstance("AES/CTR/NoPadding", provider);
+        cipher.init(
+                Cipher.ENCRYPT_MODE, new SecretKeySpec(KEY, "AES"), new IvParameterSpec(counter(1)));
+        byte[] message = new byte[4096];
+        for (int count = 0; count < 20_000; count++) {
+            cipher.update(message, 0, message.length, message);
         }
     }
 

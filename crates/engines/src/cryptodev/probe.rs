@@ -94,11 +94,12 @@ fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Servic
     let key = trial_key(cipher);
     let id = start_between_others(device, algorithm, &key)?;
     let facts = device.describe(id);
-    let mut nothing = [0; TAG_LENGTH];
-    let trial = match cipher.mode() {
-        Mode::Gcm => {
+    let trial = match (cipher.mode(), &facts) {
+        (Mode::Gcm, Ok(facts)) => {
             let iv = &key[..cipher.iv_length()];
-            device.authenticate_in_place(id, Direction::Encrypt, iv, &[], &mut nothing)
+            let mut nothing = Bounce::new(TAG_LENGTH, facts.alignment);
+            let nothing = nothing.take(TAG_LENGTH);
+            device.authenticate_in_place(id, Direction::Encrypt, iv, &[], nothing)
         }
         _ => Ok(()),
     };
