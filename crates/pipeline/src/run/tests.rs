@@ -1,0 +1,138 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use evener_core::{Description, Iv, Job, Kind, Offer, Outcome, Session, SessionRequest};
+
+use super::*;
+
+/// Copies its input, and fails for good after a number of batches.
+struct Copier {
+    description: Description,
+    batches_left: Arc<AtomicUsize>,
+}
+
+struct CopierSession(Arc<AtomicUsize>);
+
+fn copier(name: &str, batches: usize) -> Arc<dyn Engine> {
+    let description = Description { name: name.into(), kind: Kind::Cpu, detail: String::new() };
+    Arc::new(Copier { description, batches_left: Arc::new(AtomicUsize::new(batches)) })
+}
+
+impl Engine for Copier {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+        Some(Offer { depth: 1, batch: 1, holders: None })
+    }
+
+    fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        Ok(Box::new(CopierSession(self.batches_left.clone())))
+    }
+}
+
+impl Session for CopierSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let take = |left: usize| left.checked_sub(1);
+        if self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
+            return Err(EngineError::Failed { engine: "copier".into(), reason: "gone".into() });
+        }
+        for job in batch {
+            job.output[..job.input.len()].copy_from_slice(job.input);
+            job.outcome = Outcome::Done { written: job.input.len() };
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Record {
+    performed: Mutex<Vec<u8>>,
+    abandoned: Mutex<Vec<(u8, bool)>>,
+}
+
+impl Work for Record {
+    type Task = u8;
+    type Bench = ();
+
+    fn bench(&self) {}
+
+    fn perform(
+        &self,
+        task: u8,
+        (): &mut (),
+        worker: &mut Worker<'_>,
+        _: &Queue<u8>,
+    ) -> Result<(), Returned<u8>> {
+        let (input, mut output) = ([task], [0]);
+        let mut jobs = [Job::new(Iv::NONE, &input, &mut output)];
+        worker
+            .process(Cipher::Aes128Ecb, Direction::Encrypt, &mut jobs)
+            .map_err(|cause| Returned { task, cause })?;
+        worker.count_units(1);
+        self.performed.lock().unwrap().push(output[0]);
+        Ok(())
+    }
+
+    fn abandon(&self, task: u8, cause: Option<&EngineError>) {
+        self.abandoned.lock().unwrap().push((task, cause.is_some()));
+    }
+}
+
+fn pull(capacity: usize) -> RunOptions {
+    let (cipher, direction) = (Cipher::Aes128Ecb, Direction::Encrypt);
+    RunOptions::new(PolicyName::Pull, cipher, direction, capacity)
+}
+
+fn feed_all(queue: &Queue<u8>) {
+    for task in 0..100 {
+        if queue.push(task).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_failing_engine_loses_nothing() {
+    for fails_after in [0, 1, 50] {
+        let record = Record::default();
+        let seats = [copier("sound", usize::MAX), copier("failing", fails_after)];
+        let statistics = run(&seats, &pull(8), &record, feed_all);
+        let mut performed = record.performed.into_inner().unwrap();
+        performed.sort_unstable();
+        assert_eq!(performed, Vec::from_iter(0..100));
+        assert_eq!(statistics.workers.iter().map(|worker| worker.units).sum::<u64>(), 100);
+        assert_eq!(statistics.workers.iter().map(|worker| worker.jobs).sum::<u64>(), 100);
+    }
+}
+
+#[test]
+fn when_every_engine_fails_the_tasks_are_abandoned_and_the_feed_ends() {
+    let record = Record::default();
+    let seats = [copier("a", 10), copier("b", 5)];
+    let statistics = run(&seats, &pull(4), &record, feed_all);
+    assert_eq!(record.performed.into_inner().unwrap().len(), 15);
+    let abandoned = record.abandoned.into_inner().unwrap();
+    assert!(!abandoned.is_empty() && abandoned.iter().all(|(_, has_cause)| *has_cause));
+    assert!(statistics.workers.iter().all(|worker| worker.retired.is_some()));
+}
+
+#[test]
+fn courtesy_loses_nothing() {
+    for policy in [PolicyName::Pull, PolicyName::Adaptive] {
+        let record = Record::default();
+        let mut options = RunOptions { policy, ..pull(8) };
+        options.courtesy = Courtesy { in_background: true, most_cpu: Some(50) };
+        let seats = [copier("a", usize::MAX), copier("b", 5)];
+        run(&seats, &options, &record, feed_all);
+        assert_eq!(record.performed.into_inner().unwrap().len(), 100, "{policy}");
+    }
+}
+
+#[test]
+fn a_stopped_run_abandons_what_is_left() {
+    let record = Record::default();
+    let statistics = run(&[copier("a", usize::MAX)], &pull(4), &record, |queue| queue.stop());
+    assert!(record.abandoned.into_inner().unwrap().is_empty());
+    assert_eq!(statistics.workers.len(), 1);
+}
