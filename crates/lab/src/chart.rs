@@ -5,6 +5,8 @@
 
 use std::fmt::{self, Write};
 
+use crate::page::text;
+
 /// A chart.
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -47,12 +49,12 @@ impl Chart {
              width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
         )?;
-        text(svg, 16.0, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title)?;
-        text(svg, 16.0, 46.0, "font-size=\"11\" fill=\"#555\"", &self.subtitle)?;
+        text(svg, (16.0, 26.0), "font-size=\"16\" font-weight=\"bold\"", &self.title)?;
+        text(svg, (16.0, 46.0), "font-size=\"11\" fill=\"#555\"", &self.subtitle)?;
 
         let mut y = TOP;
         for panel in &self.panels {
-            text(svg, 16.0, y + 18.0, "font-weight=\"bold\"", &panel.title)?;
+            text(svg, (16.0, y + 18.0), "font-weight=\"bold\"", &panel.title)?;
             y += PANEL_HEAD;
             scale.draw_lines(svg, y, y + ROW * panel.bars.len() as f64)?;
             for bar in &panel.bars {
@@ -63,7 +65,7 @@ impl Chart {
         for tick in scale.ticks() {
             let name = if tick == 1.0 { self.reference.clone() } else { format!("{tick}×") };
             let style = "text-anchor=\"middle\" fill=\"#555\"";
-            text(svg, scale.x(tick), y + 18.0, style, &name)?;
+            text(svg, (scale.x(tick), y + 18.0), style, &name)?;
         }
         svg.push_str("</svg>\n");
         Ok(())
@@ -76,7 +78,7 @@ impl Bar {
         let (left, width) = (one.min(end), (end - one).abs());
         let colour = if self.emphasised { "#c2410c" } else { "#94a3b8" };
         let middle = y + ROW / 2.0 + 4.0;
-        text(svg, LEFT - 8.0, middle, "text-anchor=\"end\"", &self.label)?;
+        text(svg, (LEFT - 8.0, middle), "text-anchor=\"end\"", &self.label)?;
         writeln!(
             svg,
             "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
@@ -84,18 +86,8 @@ impl Bar {
             ROW - 4.0
         )?;
         let value = format!("{:.2}", self.value);
-        text(svg, left + width + 6.0, middle, "font-size=\"11\" fill=\"#333\"", &value)
+        text(svg, (left + width + 6.0, middle), "font-size=\"11\" fill=\"#333\"", &value)
     }
-}
-
-/// Adds words with other attributes at a place.
-pub(crate) fn text(svg: &mut String, x: f64, y: f64, style: &str, words: &str) -> fmt::Result {
-    writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words))
-}
-
-/// Words as they stand in SVG and HTML.
-pub(crate) fn escape(words: &str) -> String {
-    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// From ratios to places on the page.

@@ -83,9 +83,6 @@ impl LineChart {
     }
 
     fn draw(&self, svg: &mut String) -> fmt::Result {
-        let points = || self.lines.iter().flat_map(|line| line.points.iter().copied());
-        let x = Place::new(&self.x, points().map(|(x, _)| x), LEFT, WIDTH - RIGHT);
-        let y = Place::new(&self.y, points().map(|(_, y)| y), HEIGHT - BOTTOM, TOP);
         let names: Vec<_> = self.lines.iter().map(|line| line.name.as_str()).collect();
         writeln!(
             svg,
@@ -94,6 +91,15 @@ impl LineChart {
             escape(&self.title),
             escape(names.join(", "))
         )?;
+        self.draw_inside(svg)?;
+        svg.write_str("</svg>\n")
+    }
+
+    /// Draws all of the chart but its frame, from the origin to [`WIDTH`] and [`HEIGHT`].
+    pub(super) fn draw_inside(&self, svg: &mut String) -> fmt::Result {
+        let points = || self.lines.iter().flat_map(|line| line.points.iter().copied());
+        let x = Place::new(&self.x, points().map(|(x, _)| x), LEFT, WIDTH - RIGHT);
+        let y = Place::new(&self.y, points().map(|(_, y)| y), HEIGHT - BOTTOM, TOP);
         text(svg, (LEFT, 20.0), "font-size=\"15\" font-weight=\"600\"", &self.title)?;
         self.draw_axes(svg, &x, &y)?;
         for line in &self.lines {
@@ -113,7 +119,7 @@ impl LineChart {
                 )?;
             }
         }
-        svg.write_str("</svg>\n")
+        Ok(())
     }
 
     fn draw_axes(&self, svg: &mut String, x: &Place, y: &Place) -> fmt::Result {
@@ -145,7 +151,8 @@ impl LineChart {
 }
 
 impl LineStyle {
-    fn draw(
+    /// Draws a line through places, and marks those whose number says so.
+    pub(super) fn draw(
         &self,
         svg: &mut String,
         places: &[(f64, f64)],
@@ -314,7 +321,8 @@ fn number(value: f64) -> String {
     }
 }
 
-fn text(svg: &mut String, (x, y): (f64, f64), style: &str, words: &str) -> fmt::Result {
+/// Adds words at a place, with other attributes.
+pub(crate) fn text(svg: &mut String, (x, y): (f64, f64), style: &str, words: &str) -> fmt::Result {
     writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words))
 }
 
@@ -326,8 +334,8 @@ fn rule(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str) -> fmt
     )
 }
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 390.0;
+pub(super) const WIDTH: f64 = 560.0;
+pub(super) const HEIGHT: f64 = 390.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 22.0;
 const TOP: f64 = 56.0;

@@ -4,11 +4,13 @@
 //! stands in one file with its style. Figures are inline SVG.
 
 mod lines;
+mod sheet;
 mod table;
 
 use std::fmt::Display;
 
-pub(crate) use lines::{Axis, Line, LineChart, LineStyle, Marker, Scale, legend};
+pub(crate) use lines::{Axis, Line, LineChart, LineStyle, Marker, Scale, legend, text};
+pub(crate) use sheet::Sheet;
 pub(crate) use table::{Cell, Table};
 
 /// A page on the way to becoming HTML.
@@ -52,6 +54,11 @@ impl Page {
             panels.concat(),
             escape(caption)
         ));
+    }
+
+    /// Adds text whose lines and columns are kept.
+    pub(crate) fn preformatted(&mut self, text: &str) {
+        self.push(&format!("<pre class=\"scroll\">{}</pre>", escape(text)));
     }
 
     /// Adds HTML as it is.

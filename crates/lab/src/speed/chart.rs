@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use super::groups::{Group, Line, groups, lengths};
 use super::report::SpeedReport;
-use crate::chart::{escape, text};
+use crate::page::{Page, escape, text};
 
 /// All charts as one SVG document, two beside each other.
 pub(super) fn svg(report: &SpeedReport) -> String {
@@ -17,13 +17,11 @@ pub(super) fn svg(report: &SpeedReport) -> String {
 
 /// The charts and the table as a page that needs nothing else.
 pub(super) fn page(report: &SpeedReport) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Evener: speed</title>\n\
-         <style>body{{font-family:sans-serif;margin:2em}}pre{{font-size:12px}}</style>\n\
-         {}<pre>{}</pre>\n</html>\n",
-        svg(report),
-        escape(&report.to_table(false))
-    )
+    let mut page = Page::new("Speed of engines", &report.machine.to_string());
+    page.figure("speed", "", &[svg(report)], TITLE);
+    page.section("Table");
+    page.preformatted(&report.to_table(false));
+    page.to_html()
 }
 
 fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
@@ -49,8 +47,8 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
          width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
     )?;
-    text(svg, 16.0, 26.0, "font-size=\"16\" font-weight=\"bold\"", TITLE)?;
-    text(svg, 16.0, 46.0, "font-size=\"11\" fill=\"#555\"", &report.machine.to_string())?;
+    text(svg, (16.0, 26.0), "font-size=\"16\" font-weight=\"bold\"", TITLE)?;
+    text(svg, (16.0, 46.0), "font-size=\"11\" fill=\"#555\"", &report.machine.to_string())?;
     let mut top = TOP;
     for (row, height) in groups.chunks(columns).zip(heights) {
         for (column, group) in row.iter().enumerate() {
@@ -79,7 +77,7 @@ fn draw_group(
     let (first, last) = (left + AXIS, left + WIDTH - 16.0);
     let (roof, floor) = (top + 60.0, top + PLOT - 44.0);
     let y = |figure: f64| floor - (floor - roof) * figure / most;
-    text(svg, left + 16.0, top + 18.0, "font-weight=\"bold\"", &group.title())?;
+    text(svg, (left + 16.0, top + 18.0), "font-weight=\"bold\"", &group.title())?;
     for tick in 0..=4 {
         let figure = most / 4.0 * f64::from(tick);
         let (y, label) = (y(figure), in_unit(figure, unit));
@@ -87,14 +85,14 @@ fn draw_group(
             svg,
             "<line x1=\"{first}\" x2=\"{last}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>"
         )?;
-        text(svg, first - 6.0, y + 4.0, "text-anchor=\"end\" fill=\"#555\"", &label)?;
+        text(svg, (first - 6.0, y + 4.0), "text-anchor=\"end\" fill=\"#555\"", &label)?;
     }
     let step = (last - first) / group.lengths.len() as f64;
     let bar = (step * 0.8 / group.lines.len() as f64).min(40.0);
     for (place, bytes) in group.lengths.iter().enumerate() {
         let start = first + step * place as f64;
         let label = format!("{bytes} bytes");
-        text(svg, start + step / 2.0, floor + 16.0, "text-anchor=\"middle\"", &label)?;
+        text(svg, (start + step / 2.0, floor + 16.0), "text-anchor=\"middle\"", &label)?;
         let mut x = start + (step - bar * group.lines.len() as f64) / 2.0;
         for line in &group.lines {
             if let Some(figure) = line.figures[place] {
@@ -113,7 +111,7 @@ fn draw_group(
                 let style =
                     format!("font-size=\"9\"{weight} transform=\"rotate(-90 {x:.1} {y:.1})\"");
                 let star = if wins { "*" } else { "" };
-                text(svg, x, y, &style, &format!("{}{star}", short(figure)))?;
+                text(svg, (x, y), &style, &format!("{}{star}", short(figure)))?;
             }
             x += bar;
         }
@@ -126,7 +124,7 @@ fn draw_group(
             y - 9.0,
             colour(line)
         )?;
-        text(svg, first + 16.0, y, "", &line.label)?;
+        text(svg, (first + 16.0, y), "", &line.label)?;
     }
     Ok(())
 }
