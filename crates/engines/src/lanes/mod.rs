@@ -1,14 +1,12 @@
 //! AES on the calling core, many messages side by side in SIMD registers.
 //!
 //! CBC encryption is serial within a message, so a message alone uses a fraction of a core's
-//! AES units. This engine encrypts 8 to 32 messages at once instead (`kernels/cbc_lanes.rs`
+//! AES units. This engine encrypts 8 to 32 messages at once instead (the crate `evener-lanes`
 //! says where the time goes), and the modes whose blocks are independent with the widest
 //! registers there are. GCM, whose messages are short of work when they are short, shares the
 //! work around each between several. Its kernels are chosen when it is probed; a CPU without
 //! AES instructions has no such engine.
 
-mod arena;
-mod kernels;
 mod probe;
 mod self_test;
 mod session;
@@ -19,11 +17,12 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Mode, Offer, Session, SessionRequest,
 };
 
+use evener_lanes::Kernel;
+
 use crate::cpu;
-use kernels::Kernel;
 use session::LanesSession;
 
-pub use arena::Arena;
+pub use evener_lanes::Arena;
 pub(crate) use probe::probe;
 
 struct LanesEngine {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use evener_core::EngineError;
 
-use super::kernels::{self, Kernel};
 use super::{LanesEngine, NAME, self_test};
 use crate::registry::Found;
+use evener_lanes::Kernel;
 
 /// Finds the engine with the fastest kernel that this CPU can run and whose self-test passes.
 /// The parameter, if any, names the kernel instead, as in `lanes:vaes-avx2`.
 pub(crate) fn probe(parameters: &str) -> Found {
-    let available = kernels::available();
+    let available = evener_lanes::available();
     let unavailable = |reason| Err(EngineError::Unavailable { engine: NAME.to_owned(), reason });
     if available.is_empty() {
         return unavailable("this CPU has no AES instructions that it could use".to_owned());

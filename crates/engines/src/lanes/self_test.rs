@@ -3,8 +3,8 @@
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome};
 
 use super::LanesEngine;
-use super::kernels::Kernel;
 use crate::self_test;
+use evener_lanes::Kernel;
 
 /// Runs NIST SP 800-38A's examples in both directions, in every lane and one lane too many,
 /// and for GCM the test that every engine has, which also tries a forgery.

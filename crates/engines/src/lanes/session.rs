@@ -2,7 +2,7 @@
 
 use evener_core::{EngineError, InPlaceJob, Job, Outcome, Session, SessionRequest};
 
-use super::kernels::{Kernel, Prepared};
+use evener_lanes::{Kernel, Prepared};
 
 pub(super) struct LanesSession {
     engine: String,

@@ -6,11 +6,11 @@ use evener_core::{
     Cipher, Direction, Engine, Iv, Job, Key, Mode, Outcome, Padding, SessionRequest, padding,
 };
 
-use crate::lanes::{kernels, probe};
+use crate::lanes::probe;
 
 /// The engine once for each kernel.
 pub(super) fn engines() -> Vec<Arc<dyn Engine>> {
-    let kernels = kernels::available();
+    let kernels = evener_lanes::available();
     if kernels.is_empty() {
         println!("skipped: this CPU has no AES instructions");
     }

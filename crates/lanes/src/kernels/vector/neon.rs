@@ -12,7 +12,7 @@ use super::{BLOCK, Block, LINE_BLOCKS, Vector};
 
 /// Needs the AES instructions of ARMv8.
 #[derive(Clone, Copy)]
-pub(in crate::lanes::kernels) struct Neon(uint8x16_t);
+pub(in crate::kernels) struct Neon(uint8x16_t);
 
 // SAFETY of every block below: the CPU has the instructions, because the caller of an unsafe
 // constructor vouched for them and a safe method has a value that came from one. Memory is the

@@ -2,7 +2,7 @@
 //!
 //! The kernels are generic over [`Vector`], and each file here is one instruction set. Every
 //! method is `#[inline(always)]`, so that a kernel becomes one function compiled with its
-//! instruction set's target features (see `kernel.rs`), with its vectors in registers.
+//! instruction set's target features (see `kernels/mod.rs`), with its vectors in registers.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;

@@ -6,7 +6,7 @@ use super::{BLOCK, Block, Carryless, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
 /// Needs AVX-512 F, VL, BW, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy)]
-pub(in crate::lanes::kernels) struct VaesAvx512(__m512i);
+pub(in crate::kernels) struct VaesAvx512(__m512i);
 
 // SAFETY of every block below: the CPU has the instructions, because the caller of an unsafe
 // constructor vouched for them and a safe method has a value that came from one. Memory is the

@@ -8,7 +8,7 @@ use super::{BLOCK, Block, LINE_BLOCKS, Vector};
 
 /// Needs AES-NI and SSE 4.1.
 #[derive(Clone, Copy)]
-pub(in crate::lanes::kernels) struct AesNi(__m128i);
+pub(in crate::kernels) struct AesNi(__m128i);
 
 // SAFETY of every block below: the CPU has the instructions, because the caller of an unsafe
 // constructor vouched for them and a safe method has a value that came from one. Memory is the

@@ -23,7 +23,7 @@ use schedule::SharedKeys;
 
 /// A kernel that this CPU can run: a value is proof of it, for [`available`] makes them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kernel(Set);
+pub struct Kernel(Set);
 
 /// An instruction set for which there are kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum Set {
 
 /// The kernels that this CPU can run, fastest first.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn available() -> Vec<Kernel> {
+pub fn available() -> Vec<Kernel> {
     use std::arch::is_x86_feature_detected as has;
     let aes_ni = has!("aes") && has!("sse4.1") && has!("ssse3");
     let vaes_avx2 = aes_ni && has!("vaes") && has!("vpclmulqdq") && has!("avx2");
@@ -51,41 +51,41 @@ pub(super) fn available() -> Vec<Kernel> {
 
 /// The kernels that this CPU can run, fastest first.
 #[cfg(target_arch = "aarch64")]
-pub(super) fn available() -> Vec<Kernel> {
+pub fn available() -> Vec<Kernel> {
     let has_aes = std::arch::is_aarch64_feature_detected!("aes");
     has_aes.then_some(Kernel(Set::Neon)).into_iter().collect()
 }
 
 /// There are no kernels for this architecture.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn available() -> Vec<Kernel> {
+pub fn available() -> Vec<Kernel> {
     Vec::new()
 }
 
 impl Kernel {
     /// The name by which it is selected.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.facts().name
     }
 
     /// What it is, for people.
-    pub(super) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         self.facts().title
     }
 
     /// How many messages it encrypts side by side in CBC mode.
-    pub(super) fn lanes(self) -> usize {
+    pub fn lanes(self) -> usize {
         self.facts().lanes
     }
 
     /// Whether it does a cipher in a direction: where lanes do not help, it does not.
-    pub(super) fn does(self, cipher: Cipher, direction: Direction) -> bool {
+    pub fn does(self, cipher: Cipher, direction: Direction) -> bool {
         self.code(cipher, direction).is_some()
     }
 
     /// Gets ready to do batches; `None` when it does not do the cipher, or the key has another
     /// length than the cipher's.
-    pub(super) fn prepare(
+    pub fn prepare(
         self,
         cipher: Cipher,
         direction: Direction,
@@ -168,7 +168,7 @@ impl Facts {
 }
 
 /// A kernel that is ready to do batches for one cipher, direction and session key.
-pub(super) struct Prepared {
+pub struct Prepared {
     process: unsafe fn(&mut State, &mut [Job<'_>]),
     in_place: Option<InPlace>,
     state: State,
@@ -177,14 +177,14 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Does every pending job and sets its outcome. A job that is still pending afterwards
     /// brought no key, and there is none for the session.
-    pub(super) fn process(&mut self, batch: &mut [Job<'_>]) {
+    pub fn process(&mut self, batch: &mut [Job<'_>]) {
         // SAFETY: the function is one of a kernel that this CPU can run.
         unsafe { (self.process)(&mut self.state, batch) }
     }
 
     /// Transforms a message, of whole blocks except for CTR, in its place, with the session's
     /// key; `None` without touching it when the kernel can't, or there is no such key.
-    pub(super) fn transform_in_place(&mut self, iv: &Iv, data: &mut [u8]) -> Option<()> {
+    pub fn transform_in_place(&mut self, iv: &Iv, data: &mut [u8]) -> Option<()> {
         let (in_place, keys) = (self.in_place?, self.state.shared.as_deref()?);
         // SAFETY: the function is one of a kernel that this CPU can run.
         unsafe { in_place(keys, iv, data) }
@@ -192,7 +192,7 @@ impl Prepared {
     }
 
     /// Prepares for so many bytes of output: if they are many, they pass the caches by.
-    pub(super) fn expect_output(&mut self, bytes: usize) {
+    pub fn expect_output(&mut self, bytes: usize) {
         self.state.stream = bytes >= jobs::LARGE;
     }
 }

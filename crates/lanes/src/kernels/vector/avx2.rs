@@ -8,7 +8,7 @@ use super::{BLOCK, Block, Carryless, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
 /// Needs AVX2, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy)]
-pub(in crate::lanes::kernels) struct VaesAvx2(__m256i);
+pub(in crate::kernels) struct VaesAvx2(__m256i);
 
 const BYTES: usize = 2 * BLOCK;
 
