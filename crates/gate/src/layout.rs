@@ -16,7 +16,7 @@ use crate::identity::Identity;
 /// The shape of one gate's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// How many queues there are: 1 for `fifo`, 64 for `lists`.
+    /// How many queues there are: 1 for `fifo`, up to 64 for `lists`.
     pub(crate) queues: usize,
     /// How many permits each queue gives out.
     pub(crate) permits: usize,

@@ -13,8 +13,8 @@ use crate::layout::Layout;
 pub struct GateOptions {
     /// The engine that the gate stands before: its name names the gate. 1 to 80 bytes.
     pub engine: String,
-    /// How many sessions the engine serves at once: 1 to [`GateOptions::MAX_PERMITS`]. The
-    /// discipline `lists` has one for each of its lists instead.
+    /// How many sessions the engine serves at once: 1 to [`GateOptions::MAX_PERMITS`]. No
+    /// discipline admits more; `lists` never more than 64, one for each list.
     pub permits: usize,
     /// In which order processes are admitted.
     pub discipline: Discipline,
@@ -65,7 +65,7 @@ impl GateOptions {
         let (queues, permits) = match self.discipline {
             Discipline::None => return Ok(None),
             Discipline::Fifo => (1, self.permits),
-            Discipline::Lists => (LISTS, 1),
+            Discipline::Lists => (self.permits.min(LISTS), 1),
         };
         let places = (self.places / queues).max(2).next_power_of_two();
         Ok(Some(Layout { queues, permits, places, lease: self.lease }))
@@ -81,7 +81,10 @@ pub enum Discipline {
     #[default]
     Fifo,
     /// The control lists of the UltraSPARC paper: a process joins list number *process id mod
-    /// 64*, and only the head of each list runs. A list may be idle while another has a queue.
+    /// number of lists*, and only the head of each list runs. A list may be idle while another
+    /// has a queue. The paper has 64 lists, whatever its engine serves; here there are so many
+    /// where there are as many permits, and otherwise one for each permit, because an engine
+    /// with a fixed number of contexts turns away whoever comes beyond them.
     Lists,
     /// No gate: everybody runs at once.
     None,
@@ -100,9 +103,9 @@ impl Discipline {
         }
     }
 
-    /// The discipline of a file that has so many queues.
+    /// The discipline of a file that has so many queues. One list is the same as `fifo`.
     pub(crate) fn of(layout: &Layout) -> Discipline {
-        if layout.queues == LISTS { Discipline::Lists } else { Discipline::Fifo }
+        if layout.queues > 1 { Discipline::Lists } else { Discipline::Fifo }
     }
 }
 
@@ -138,7 +141,7 @@ pub enum Scope {
     Group(u32),
 }
 
-/// How many control lists there are.
+/// How many control lists there are at most.
 pub(crate) const LISTS: usize = 64;
 
 #[cfg(test)]
@@ -162,6 +165,9 @@ mod tests {
         assert!(GateOptions { places: usize::MAX, ..fine.clone() }.layout().is_err());
         let lists = GateOptions { discipline: Discipline::Lists, ..fine.clone() };
         let layout = lists.layout().unwrap().unwrap();
+        assert_eq!((layout.queues, layout.permits, layout.places), (3, 1, 4096));
+        let paper = GateOptions { permits: 100, ..lists };
+        let layout = paper.layout().unwrap().unwrap();
         assert_eq!((layout.queues, layout.permits, layout.places), (64, 1, 128));
         let none = GateOptions { discipline: Discipline::None, ..fine };
         assert_eq!(none.layout().unwrap(), None);

@@ -42,7 +42,7 @@ pub struct Presence {
     pub process: u32,
     /// Its own id, `gettid(2)`.
     pub thread: u32,
-    /// Its queue: for `lists`, process id mod 64; else 0.
+    /// Its queue: for `lists`, process id mod number of lists; else 0.
     pub queue: usize,
     /// What has become of its process.
     pub condition: Condition,

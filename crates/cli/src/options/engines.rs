@@ -41,8 +41,8 @@ pub(crate) struct EngineOptions {
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
     jobs: Option<NonZeroUsize>,
     /// How processes take turns at an engine that serves only so many at once: `fifo`, in order
-    /// of arrival; `lists`, in 64 lists by process id; `none`, not at all. The two ends of one
-    /// pipe must both be let in, or use `none`
+    /// of arrival; `lists`, in as many lists as it serves, 64 at most, by process id; `none`, not
+    /// at all. The two ends of one pipe must both be let in, or use `none`
     #[arg(long, value_name = "DISCIPLINE", default_value_t, help_heading = "Engines")]
     gate: Discipline,
     /// How many processes each engine serves at once, also where it sets no limit itself; the

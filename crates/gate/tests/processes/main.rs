@@ -182,7 +182,8 @@ fn a_child_has_no_part_in_its_parents_permit(directory: &Path) {
 
 fn lists_keep_processes_apart(directory: &Path) {
     let discipline = Discipline::Lists;
-    let gate = Gate::open(GateOptions { discipline, ..options(directory, 1) }).unwrap();
+    // There is a permit for each list.
+    let gate = Gate::open(GateOptions { discipline, ..options(directory, 64) }).unwrap();
     // Each holds the permit of its own list; 65 processes need one list twice.
     let mut children: Vec<Child> = Vec::new();
     let mut lists = [0; 64];
