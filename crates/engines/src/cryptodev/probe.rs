@@ -46,6 +46,7 @@ pub(super) fn services(driver: Option<&str>) -> Result<Vec<Service>, String> {
 
 fn all_services() -> Result<Vec<Service>, String> {
     let device = Device::open().map_err(|error| absence(&error))?;
+    wait_for_turn(&device);
     let mut services = Vec::new();
     let mut why_not = None;
     for &cipher in Cipher::ALL {
@@ -69,6 +70,18 @@ fn all_services() -> Result<Vec<Service>, String> {
             }
             Ok(services)
         }
+    }
+}
+
+/// Waits until no other process looks at the device. A crowd that looks at once would take each
+/// other's sessions, and keep the device so busy with refusals that nobody gets through. If the
+/// turn does not come, because somebody was stopped who has it, this process looks without it.
+fn wait_for_turn(device: &Device) {
+    let until = Instant::now() + LONGEST_TURN;
+    let mut wait = SHORTEST_BETWEEN_TURNS;
+    while !device.takes_turn() && Instant::now() < until {
+        thread::sleep(wait);
+        wait = LONGEST_BETWEEN_TURNS.min(wait * 2);
     }
 }
 
@@ -137,6 +150,11 @@ fn trial_key(cipher: Cipher) -> Vec<u8> {
 /// For how long a device without room is asked for a session, and how often.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// For how long others may look before this process does, and how often it asks.
+const LONGEST_TURN: Duration = Duration::from_secs(30);
+const SHORTEST_BETWEEN_TURNS: Duration = Duration::from_millis(1);
+const LONGEST_BETWEEN_TURNS: Duration = Duration::from_millis(64);
 
 /// Why there is no device, and what to do about it.
 pub(super) fn absence(error: &io::Error) -> String {

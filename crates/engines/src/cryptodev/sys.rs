@@ -1,6 +1,6 @@
 //! The ioctls of `/dev/crypto`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
@@ -36,6 +36,12 @@ pub(super) struct SessionFacts {
 impl Device {
     pub(super) fn open() -> io::Result<Device> {
         OpenOptions::new().read(true).write(true).open(PATH).map(Device)
+    }
+
+    /// Whether this open device has, until it is closed, the one turn that there is among all
+    /// processes. Where files can't be locked, everybody has it.
+    pub(super) fn takes_turn(&self) -> bool {
+        !matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     pub(super) fn start_session(&self, algorithm: u32, key: &[u8]) -> io::Result<SessionId> {

@@ -16,23 +16,16 @@ pub enum ProcessesError {
     #[error(transparent)]
     Gate(#[from] GateError),
     /// A process could not be started or waited for.
-    #[error("cannot run {processes} processes: {cause}; see `ulimit -u`")]
+    #[error("cannot run {processes} processes: {cause}")]
     Process {
         /// How many were to run.
         processes: usize,
         /// What the system said.
         cause: io::Error,
     },
-    /// A process did not do its work.
-    #[error("{failed} of {processes} processes on engine `{engine}` failed; the first says why")]
-    Failed {
-        /// The engine.
-        engine: String,
-        /// How many ran.
-        processes: usize,
-        /// How many of them failed.
-        failed: usize,
-    },
+    /// There is nothing to report, because processes failed each time; the first time's account.
+    #[error("{0}")]
+    Failed(String),
     /// The report could not be written.
     #[error("cannot write the report: {cause}")]
     Report {

@@ -6,9 +6,10 @@
 //! disciplines take turns within each round, so that whatever else the machine does meets them
 //! alike; `none` is the rival.
 
-mod chart;
 mod command;
+mod crowd;
 mod error;
+mod figures;
 mod options;
 mod report;
 mod run;
@@ -19,5 +20,5 @@ mod worker;
 pub use command::Command;
 pub use error::ProcessesError;
 pub use options::ProcessesOptions;
-pub use report::{Permits, ProcessesReport, Row, Skipped};
+pub use report::{Failure, Permits, ProcessesReport, Row, Skipped};
 pub use run::run;

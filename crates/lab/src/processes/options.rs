@@ -16,10 +16,12 @@ pub struct ProcessesOptions {
     #[arg(long = "engine", value_name = "NAME", default_values = ["openssl"])]
     pub engines: Vec<String>,
     /// How the gate admits: fifo, lists or none
-    #[arg(long = "gate", value_name = "DISCIPLINE", default_values = ["none", "lists", "fifo"])]
+    #[arg(long = "gate", value_name = "DISCIPLINE", value_delimiter = ',',
+          default_values = ["none", "lists", "fifo"])]
     pub disciplines: Vec<Discipline>,
-    /// How many processes `fifo` admits at once [default: as many as the engine
-    /// serves; for the processor, one more than it has cores]
+    /// How many processes are admitted at once [default: for `fifo`, as many as the engine
+    /// serves, and one more than there are cores for the processor; for `lists`, the paper's 64,
+    /// or as many as the engine says that it has room for]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub permits: Option<usize>,
     /// The cipher
@@ -34,6 +36,9 @@ pub struct ProcessesOptions {
     /// How many runs are averaged
     #[arg(long, value_name = "N", default_value = "10", value_parser = positive)]
     pub rounds: usize,
+    /// After how long processes that have not ended count as failed
+    #[arg(long, value_name = "SECONDS", default_value = "600")]
+    pub limit: u64,
 }
 
 fn positive(text: &str) -> Result<usize, String> {

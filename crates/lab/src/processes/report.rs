@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_gate::Discipline;
 use serde::Serialize;
 
-use super::{ProcessesOptions, chart, verdict};
+use super::{ProcessesOptions, figures, verdict};
 
 /// What the benchmark found. Its JSON is the document that `--json` prints, its
 /// [`Display`](fmt::Display) a table.
@@ -23,10 +23,12 @@ pub struct ProcessesReport {
     pub length: usize,
     /// How many runs were averaged.
     pub rounds: usize,
-    /// How many processes `fifo` admitted at once, for each engine.
+    /// How many processes were admitted at once, for each engine.
     pub permits: Vec<Permits>,
     /// The figures.
     pub rows: Vec<Row>,
+    /// Where processes failed, and how.
+    pub failures: Vec<Failure>,
     /// What the figures say about the gate: where it helps and where it does not.
     pub verdicts: Vec<String>,
     /// Which engines took no part, and why.
@@ -61,14 +63,33 @@ pub struct Row {
     pub deviation: f64,
 }
 
-/// How many processes `fifo` admitted at once.
+/// How many processes were admitted at once.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Permits {
     /// The engine's name.
     pub engine: String,
-    /// How many.
+    /// How many by `fifo`.
     pub permits: usize,
+    /// How many by `lists`, one from each list.
+    pub lists: usize,
+}
+
+/// A number of processes that did not all do their work on an engine under a discipline. It then
+/// has no [`Row`], for what the others did is not comparable.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The engine's name.
+    pub engine: String,
+    /// `none`, `lists` or `fifo`.
+    pub discipline: &'static str,
+    /// How many processes there were.
+    pub processes: usize,
+    /// How many of them failed.
+    pub failed: usize,
+    /// What the first of them said, or what else became of them.
+    pub why: String,
 }
 
 /// An engine that took no part.
@@ -109,21 +130,72 @@ impl ProcessesReport {
             rounds: options.rounds,
             permits: Vec::new(),
             rows: Vec::new(),
+            failures: Vec::new(),
             verdicts: Vec::new(),
             skipped: Vec::new(),
         }
     }
 
-    /// Adds an engine's figures.
-    pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>) {
+    /// Adds what was found of an engine.
+    pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>, failures: Vec<Failure>) {
         self.permits.push(permits);
         self.rows.extend(rows);
-        self.verdicts = verdict::verdicts(&self.rows, self.rounds);
+        self.failures.extend(failures);
+        self.verdicts = verdict::verdicts(self);
+    }
+
+    /// The engines that took part.
+    pub(super) fn engines(&self) -> Vec<&str> {
+        self.permits.iter().map(|permits| permits.engine.as_str()).collect()
+    }
+
+    /// An engine's figures.
+    pub(super) fn of(&self, engine: &str) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.engine == engine)
+    }
+
+    /// The figures of a number of processes, if all did their work.
+    pub(super) fn row(&self, engine: &str, discipline: &str, processes: usize) -> Option<&Row> {
+        self.of(engine).find(|row| row.discipline == discipline && row.processes == processes)
+    }
+
+    /// How a number of processes failed, if they did.
+    pub(super) fn failure(
+        &self,
+        engine: &str,
+        discipline: &str,
+        processes: usize,
+    ) -> Option<&Failure> {
+        self.failures.iter().find(|failure| {
+            (failure.engine.as_str(), failure.discipline, failure.processes)
+                == (engine, discipline, processes)
+        })
+    }
+
+    /// Whether an engine was run under a discipline.
+    pub(super) fn has(&self, engine: &str, discipline: &str) -> bool {
+        let counts = self.counts(engine);
+        let mut counts = counts.iter();
+        counts.any(|&count| {
+            self.row(engine, discipline, count).is_some()
+                || self.failure(engine, discipline, count).is_some()
+        })
+    }
+
+    /// How many processes an engine was run with.
+    pub(super) fn counts(&self, engine: &str) -> Vec<usize> {
+        let failures = self.failures.iter().filter(|failure| failure.engine == engine);
+        let failed = failures.map(|failure| failure.processes);
+        let mut counts: Vec<usize> =
+            self.of(engine).map(|row| row.processes).chain(failed).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        counts
     }
 
     /// The report as an HTML page with a chart for each engine, which needs nothing else.
     pub fn to_html(&self) -> String {
-        chart::page(self)
+        figures::page(self)
     }
 }
 
@@ -210,10 +282,20 @@ impl ProcessesReport {
                 row.jain
             )?;
         }
+        for failure in &self.failures {
+            writeln!(f, "{failure}")?;
+        }
         for Skipped { engine, why } in &self.skipped {
             writeln!(f, "skipped: {engine}: {why}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { engine, discipline, processes, failed, why } = self;
+        write!(f, "failed: {engine}, {discipline}, {failed} of {processes} processes: {why}")
     }
 }
 
@@ -239,8 +321,36 @@ fn percentile(sorted: &[f64], percent: usize) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    pub(in super::super) fn row(discipline: &'static str, processes: usize, mb_per_s: f64) -> Row {
+        Row {
+            engine: "<engine>".into(),
+            discipline,
+            processes,
+            mb_per_s,
+            context_switches: 3.0,
+            wait_ms_p50: 0.0,
+            wait_ms_p99: 0.0,
+            jain: 1.0,
+            deviation: 0.0,
+        }
+    }
+
+    pub(in super::super) fn report(rows: Vec<Row>, failures: Vec<Failure>) -> ProcessesReport {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: ProcessesOptions,
+        }
+        let mut report = ProcessesReport::new(&Line::parse_from(["processes"]).options);
+        let permits = Permits { engine: "<engine>".into(), permits: 2, lists: 64 };
+        report.add(permits, rows, failures);
+        report
+    }
 
     #[test]
     fn fairness_is_jains() {

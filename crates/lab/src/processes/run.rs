@@ -1,12 +1,13 @@
 //! The rounds.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use evener_core::{Direction, EngineError, Kind};
 use evener_gate::{Discipline, GateOptions};
 
-use super::report::{Measurement, Permits, ProcessesReport, Row, Skipped};
+use super::crowd::{self, Outcome};
+use super::report::{Failure, Measurement, Permits, ProcessesReport, Row, Skipped};
 use super::sys::{self, SharedWords};
 use super::worker::Work;
 use super::{ProcessesError, ProcessesOptions};
@@ -31,48 +32,76 @@ pub fn run(
                 continue;
             }
         };
-        let permits = options.permits.unwrap_or(holders).clamp(1, GateOptions::MAX_PERMITS);
-        let (mut rows, mut failure) = (Vec::new(), None);
+        let permits = permits(engine, options, &holders);
+        let (mut rows, mut failures) = (Vec::new(), Vec::new());
         for &processes in &options.processes {
-            let mut found = vec![Vec::new(); options.disciplines.len()];
-            let mut refused = vec![false; options.disciplines.len()];
-            for round in 0..options.rounds {
-                tell(&format!("{engine}: {processes} processes, round {}", round + 1));
-                // Another discipline begins each round.
-                for turn in 0..options.disciplines.len() {
-                    let index = (round + turn) % options.disciplines.len();
-                    let discipline = options.disciplines[index];
-                    if refused[index] {
-                        continue;
+            let found = measure(options, &permits, processes, tell)?;
+            for (&discipline, found) in options.disciplines.iter().zip(found) {
+                match found {
+                    Ok(measurements) => {
+                        rows.push(Row::of(engine, discipline, processes, &measurements));
                     }
-                    match measure(&work(options, engine, discipline, permits), processes) {
-                        Ok(measurement) => found[index].push(measurement),
-                        // That an engine turns a crowd away is a finding.
-                        Err(error @ ProcessesError::Failed { failed, .. }) => {
-                            (refused[index], failure) = (true, Some(error));
-                            let turned_away = turned_away(engine, discipline, failed, processes);
-                            report.skipped.push(turned_away);
-                        }
-                        Err(error) => return Err(error),
-                    }
+                    Err(failure) => failures.push(failure),
                 }
             }
-            let measured = options.disciplines.iter().zip(&found).zip(&refused);
-            for ((&discipline, measurements), _) in measured.filter(|(_, refused)| !**refused) {
-                rows.push(Row::of(engine, discipline, processes, measurements));
-            }
         }
-        if let Some(error) = failure.filter(|_| rows.is_empty()) {
-            return Err(error);
-        }
-        report.add(Permits { engine: engine.clone(), permits }, rows);
+        report.add(permits, rows, failures);
     }
-    Ok(report)
+    match report.failures.first() {
+        Some(first) if report.rows.is_empty() => Err(ProcessesError::Failed(first.to_string())),
+        _ => Ok(report),
+    }
 }
 
-fn turned_away(engine: &str, discipline: Discipline, failed: usize, processes: usize) -> Skipped {
-    let why = format!("with the gate `{discipline}`, {failed} of {processes} processes failed");
-    Skipped { engine: engine.to_owned(), why }
+/// All rounds of so many processes: for each discipline what was measured, or how it failed.
+fn measure(
+    options: &ProcessesOptions,
+    permits: &Permits,
+    processes: usize,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Result<Vec<Measurement>, Failure>>, ProcessesError> {
+    let engine = &permits.engine;
+    let mut found = vec![Ok(Vec::new()); options.disciplines.len()];
+    for round in 0..options.rounds {
+        tell(&format!("{engine}: {processes} processes, round {}", round + 1));
+        // Another discipline begins each round.
+        for turn in 0..options.disciplines.len() {
+            let index = (round + turn) % options.disciplines.len();
+            let discipline = options.disciplines[index];
+            let Ok(measurements) = &mut found[index] else { continue };
+            let limit = Duration::from_secs(options.limit);
+            match crowd::run(&work(options, permits, discipline), processes, limit)? {
+                Outcome::Done(measurement) => measurements.push(measurement),
+                // That an engine turns a crowd away is a finding, and one time is enough.
+                Outcome::Failed { failed, why } => {
+                    let (engine, discipline) = (engine.clone(), discipline.name());
+                    let failure = Failure { engine, discipline, processes, failed, why };
+                    tell(&failure.to_string());
+                    found[index] = Err(failure);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What an engine says of how many processes it serves at once.
+struct Holders {
+    /// How many are worth it.
+    useful: usize,
+    /// How many there can be, as far as it knows.
+    most: usize,
+}
+
+/// How many processes each discipline admits. `lists` is the paper's, with all of its 64 lists,
+/// unless the engine or the user says that there can't be so many.
+fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permits {
+    let within = |number: usize| number.clamp(1, GateOptions::MAX_PERMITS);
+    Permits {
+        engine: engine.to_owned(),
+        permits: within(options.permits.unwrap_or(holders.useful.min(holders.most))),
+        lists: within(options.permits.unwrap_or(holders.most)).min(LISTS),
+    }
 }
 
 /// How many processes the engine is to serve at once. It is found in a child, so that this
@@ -81,15 +110,17 @@ fn turned_away(engine: &str, discipline: Discipline, failed: usize, processes: u
 /// With as many holders as cores, a core is idle whenever a holder ends: the kernel wakes the next
 /// on the core where that slept last, which is often another holder's, and moves it over only at
 /// its next balancing, milliseconds later. One more than there are cores bridges that.
-fn holders(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineError> {
+fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
-    let shared = SharedWords::new(1).map_err(|cause| failed(cause.to_string()))?;
+    let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
     let child = sys::fork(|| match evener_engines::find(engine) {
         Ok(found) => {
             let offer = found.offer(options.cipher, Direction::Encrypt);
             let reserve = usize::from(found.description().kind == Kind::Cpu);
-            let holders = offer.map_or(0, |offer| offer.depth + reserve);
-            shared.words()[0].store(holders as u64, Ordering::SeqCst);
+            let useful = offer.map_or(0, |offer| offer.depth + reserve);
+            let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
+            shared.words()[0].store(useful as u64, Ordering::SeqCst);
+            shared.words()[1].store(most as u64, Ordering::SeqCst);
             true
         }
         Err(error) => {
@@ -98,7 +129,8 @@ fn holders(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineErro
         }
     });
     let ended = child.and_then(sys::wait).map_err(|cause| failed(cause.to_string()))?;
-    match shared.words()[0].load(Ordering::SeqCst) as usize {
+    let [useful, most] = [0, 1].map(|at| shared.words()[at].load(Ordering::SeqCst) as usize);
+    match useful {
         _ if !ended.0 => {
             let (engine, reason) = (engine.to_owned(), "it was not found".to_owned());
             Err(EngineError::Unavailable { engine, reason })
@@ -108,11 +140,13 @@ fn holders(engine: &str, options: &ProcessesOptions) -> Result<usize, EngineErro
             cipher: options.cipher,
             direction: Direction::Encrypt,
         }),
-        holders => Ok(holders),
+        useful => Ok(Holders { useful, most }),
     }
 }
 
-fn work(options: &ProcessesOptions, engine: &str, discipline: Discipline, permits: usize) -> Work {
+fn work(options: &ProcessesOptions, permits: &Permits, discipline: Discipline) -> Work {
+    let Permits { engine, permits, lists } = permits;
+    let permits = if discipline == Discipline::Lists { *lists } else { *permits };
     // A gate of this run's own, beside that of the processes which really use the engine.
     let name = format!("bench-{}-{engine}", std::process::id());
     let name = name.chars().filter(char::is_ascii).take(80).collect::<String>();
@@ -125,56 +159,5 @@ fn work(options: &ProcessesOptions, engine: &str, discipline: Discipline, permit
     }
 }
 
-/// Runs so many processes at once.
-fn measure(work: &Work, processes: usize) -> Result<Measurement, ProcessesError> {
-    let failed = |cause| ProcessesError::Process { processes, cause };
-    let shared = SharedWords::new(2 * processes + 1).map_err(failed)?;
-    let (times_of_all, has_complained) = shared.words().split_at(2 * processes);
-    let start = Instant::now();
-    let mut children = Vec::with_capacity(processes);
-    for times in times_of_all.chunks_exact(2) {
-        match sys::fork(|| live(work, times, &has_complained[0])) {
-            Ok(child) => children.push(child),
-            Err(cause) => {
-                children.into_iter().for_each(sys::kill);
-                return Err(failed(cause));
-            }
-        }
-    }
-    let (mut context_switches, mut failures) = (0, 0);
-    for child in children {
-        let (well, switches) = sys::wait(child).map_err(failed)?;
-        context_switches += switches;
-        failures += usize::from(!well);
-    }
-    let elapsed = start.elapsed();
-    evener_gate::reset(&work.gate.engine, work.gate.scope, None)?;
-    if failures > 0 {
-        let engine = work.engine.clone();
-        return Err(ProcessesError::Failed { engine, processes, failed: failures });
-    }
-    let seconds = |at: usize| {
-        let nanoseconds = |times: &[AtomicU64]| times[at].load(Ordering::SeqCst);
-        let times = times_of_all.chunks_exact(2).map(nanoseconds);
-        times.map(|time| Duration::from_nanos(time).as_secs_f64()).collect()
-    };
-    let bytes = work.messages as f64 * work.length as f64;
-    Ok(Measurement { elapsed, bytes, context_switches, waited: seconds(0), worked: seconds(1) })
-}
-
-/// The life of one process; only the first to fail says why.
-fn live(work: &Work, times: &[AtomicU64], has_complained: &AtomicU64) -> bool {
-    match work.run() {
-        Ok(took) => {
-            times[0].store(took.waited.as_nanos() as u64, Ordering::SeqCst);
-            times[1].store(took.worked.as_nanos() as u64, Ordering::SeqCst);
-            true
-        }
-        Err(error) => {
-            if has_complained.swap(1, Ordering::SeqCst) == 0 {
-                eprintln!("{error}");
-            }
-            false
-        }
-    }
-}
+/// How many lists the paper has.
+const LISTS: usize = 64;

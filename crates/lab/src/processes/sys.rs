@@ -4,8 +4,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Runs `life` in a forked process, which then ends: well if `life` returns true.
 ///
@@ -24,6 +28,27 @@ pub(super) fn fork(life: impl FnOnce() -> bool) -> io::Result<libc::pid_t> {
         unsafe { libc::_exit(i32::from(!outcome.unwrap_or(false))) };
     }
     if id < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+}
+
+/// Waits for a child until the deadline; returns whether it ended well, and its context switches;
+/// `None` if it has not ended.
+///
+/// # Errors
+/// Those of `pidfd_open`, `poll` and `wait4`.
+pub(super) fn wait_until(id: libc::pid_t, deadline: Instant) -> io::Result<Option<(bool, u64)>> {
+    let child = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
+    // The child has not been waited for, so its id is not another process'.
+    let child = pidfd_open(child, PidfdFlags::empty())?;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => return wait(id).map(Some),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Waits for a child; returns whether it ended well, and its context switches.
@@ -102,6 +127,21 @@ impl Drop for SharedWords {
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering::SeqCst;
+    use std::time::Duration;
+
+    #[test]
+    fn a_child_that_does_not_end_is_not_waited_for() {
+        let child = fork(|| {
+            std::thread::sleep(Duration::from_secs(60));
+            true
+        })
+        .unwrap();
+        assert!(wait_until(child, Instant::now()).unwrap().is_none());
+        kill(child);
+        let child = fork(|| true).unwrap();
+        let ended = wait_until(child, Instant::now() + Duration::from_secs(60)).unwrap();
+        assert!(ended.unwrap().0);
+    }
 
     #[test]
     fn a_child_shares_words_and_is_waited_for() {

@@ -2,26 +2,34 @@
 
 use std::fmt::Write;
 
-use super::report::Row;
+use super::report::{Failure, ProcessesReport, Row};
 
-/// A sentence or two for each engine and each discipline that was run beside `none`, from means
-/// over so many rounds. Nothing is known beforehand: every word follows from the rows.
-pub(super) fn verdicts(rows: &[Row], rounds: usize) -> Vec<String> {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    for row in rows.iter().filter(|row| row.discipline != NONE) {
-        let pair = (row.engine.as_str(), row.discipline);
+/// A sentence or two for each engine and each discipline that was run beside `none`. Nothing is
+/// known beforehand: every word follows from the rows.
+pub(super) fn verdicts(report: &ProcessesReport) -> Vec<String> {
+    let mut seen: Vec<(&str, &'static str)> = Vec::new();
+    let rows = report.rows.iter().map(|row| (row.engine.as_str(), row.discipline));
+    let failures = report.failures.iter().map(|one| (one.engine.as_str(), one.discipline));
+    for pair in rows.chain(failures).filter(|(_, discipline)| *discipline != NONE) {
         if !seen.contains(&pair) {
             seen.push(pair);
         }
     }
     seen.into_iter()
-        .filter_map(|(engine, discipline)| verdict(rows, rounds, engine, discipline))
+        .filter_map(|(engine, discipline)| verdict(report, engine, discipline))
         .collect()
 }
 
-fn verdict(rows: &[Row], rounds: usize, engine: &str, discipline: &'static str) -> Option<String> {
-    let line = |name: &'static str| {
-        rows.iter().filter(move |row| row.engine == engine && row.discipline == name)
+fn verdict(report: &ProcessesReport, engine: &str, discipline: &'static str) -> Option<String> {
+    let rounds = report.rounds;
+    let line = |name: &'static str| report.of(engine).filter(move |row| row.discipline == name);
+    // What only one of the two serves.
+    let fails_alone = |one: &'static str, other: &'static str| {
+        let failures = report.failures.iter();
+        failures.filter(move |failure| {
+            (failure.engine.as_str(), failure.discipline) == (engine, one)
+                && report.row(engine, other, failure.processes).is_some()
+        })
     };
     let pairs: Vec<Pair<'_>> = line(discipline)
         .filter_map(|gated| {
@@ -29,17 +37,24 @@ fn verdict(rows: &[Row], rounds: usize, engine: &str, discipline: &'static str) 
             Some(Pair { gated, free, rounds })
         })
         .collect();
-    let most = pairs.iter().max_by_key(|pair| pair.gated.processes)?;
     let mut text = format!("{engine}: {discipline} ");
-    let parts: Vec<String> = [
+    let saved = failures("serves all", "fail without a gate", fails_alone(NONE, discipline));
+    let lost = failures("does not serve all", "fail", fails_alone(discipline, NONE));
+    let effects = [
         ("helps", Effect::Helps),
         ("makes no difference", Effect::None),
         ("does not help", Effect::Harms),
     ]
     .into_iter()
-    .filter_map(|(words, effect)| part(&pairs, words, effect))
-    .collect();
+    .filter_map(|(words, effect)| part(&pairs, words, effect));
+    let parts: Vec<String> = saved.into_iter().chain(lost).chain(effects).collect();
+    if parts.is_empty() {
+        return None;
+    }
     text.push_str(&parts.join(", "));
+    let Some(most) = pairs.iter().max_by_key(|pair| pair.gated.processes) else {
+        return Some(text + ".");
+    };
     // Writing to a string does not fail.
     let _ = write!(
         text,
@@ -51,6 +66,20 @@ fn verdict(rows: &[Row], rounds: usize, engine: &str, discipline: &'static str) 
         switches(most)
     );
     Some(text)
+}
+
+/// `serves all of 64 and 256 processes, of which 12 and 183 fail without a gate`
+fn failures<'r>(
+    words: &str,
+    fail: &str,
+    failures: impl Iterator<Item = &'r Failure>,
+) -> Option<String> {
+    let these: Vec<&Failure> = failures.collect();
+    let last = these.last()?;
+    let counts = listed(these.iter().map(|failure| failure.processes));
+    let failed = listed(these.iter().map(|failure| failure.failed));
+    let noun = if last.processes == 1 { "process" } else { "processes" };
+    Some(format!("{words} of {counts} {noun}, of which {failed} {fail}"))
 }
 
 /// The same number of processes with a gate and without one.
@@ -88,13 +117,10 @@ impl Pair<'_> {
 /// `does not help at 8 and 64 processes (0.92 to 0.97 of the throughput without a gate)`
 fn part(pairs: &[Pair<'_>], words: &str, effect: Effect) -> Option<String> {
     let these: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.effect() == effect).collect();
-    let (last, others) = these.split_last()?;
-    let mut counts: String =
-        others.iter().map(|pair| pair.gated.processes.to_string()).collect::<Vec<_>>().join(", ");
-    if !others.is_empty() {
-        counts.push_str(" and ");
-    }
-    counts.push_str(&processes(last.gated.processes));
+    let last = these.last()?;
+    let noun = if last.gated.processes == 1 { "process" } else { "processes" };
+    let counts = listed(these.iter().map(|pair| pair.gated.processes));
+    let counts = format!("{counts} {noun}");
     let ratios = || these.iter().map(|pair| pair.ratio());
     let (least, most) =
         (ratios().fold(f64::INFINITY, f64::min), ratios().fold(f64::NEG_INFINITY, f64::max));
@@ -120,6 +146,16 @@ fn switches(pair: &Pair<'_>) -> String {
     }
 }
 
+/// `8, 64 and 256`
+fn listed(numbers: impl Iterator<Item = usize>) -> String {
+    let words: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 fn processes(count: usize) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
@@ -130,7 +166,14 @@ const NONE: &str = "none";
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::tests::report;
     use super::*;
+
+    fn verdicts(rows: &[Row], rounds: usize) -> Vec<String> {
+        let mut report = report(rows.to_vec(), Vec::new());
+        report.rounds = rounds;
+        super::verdicts(&report)
+    }
 
     fn row(discipline: &'static str, processes: usize, mb_per_s: f64, switches: f64) -> Row {
         Row {
@@ -173,6 +216,34 @@ mod tests {
         assert!(words.contains("lists helps at 64 processes (1.90 of"), "{words}");
         assert!(words.contains("has 95 % of its best throughput, without a gate 50 %"), "{words}");
         assert!(words.contains("10.0 times fewer context switches"), "{words}");
+    }
+
+    #[test]
+    fn what_only_a_gate_serves_is_told() {
+        let failure = |processes, failed| Failure {
+            engine: "openssl".into(),
+            discipline: NONE,
+            processes,
+            failed,
+            why: "no room".into(),
+        };
+        let rows = vec![
+            row("none", 8, 100.0, 10.0),
+            row("fifo", 8, 100.0, 10.0),
+            row("fifo", 64, 99.0, 80.0),
+            row("fifo", 256, 98.0, 300.0),
+        ];
+        let words = super::verdicts(&report(rows, vec![failure(64, 12), failure(256, 183)]));
+        let words = words.concat();
+        assert!(
+            words.starts_with(
+                "openssl: fifo serves all of 64 and 256 processes, of which 12 and 183 fail \
+                 without a gate, makes no difference at 8 processes"
+            ),
+            "{words}"
+        );
+        let words = super::verdicts(&report(vec![row("fifo", 64, 9.0, 1.0)], vec![failure(64, 1)]));
+        assert!(words.concat().ends_with("of which 1 fail without a gate."), "{words:?}");
     }
 
     #[test]
