@@ -26,6 +26,8 @@ enum Benchmark {
     Processes(evener_lab::processes::Command),
     /// The papers' policies and the adaptive one, on the processor and a module
     Policies(evener_lab::policies::Command),
+    /// A program in the foreground, and what Evener leaves it with and without --background
+    Background(evener_lab::background::Command),
 }
 
 impl Bench {
@@ -35,6 +37,7 @@ impl Bench {
             Benchmark::Messages(command) => ending(command.run()),
             Benchmark::Threads(command) => ending(command.run()),
             Benchmark::Policies(command) => ending(command.run()),
+            Benchmark::Background(command) => ending(command.run()),
             // It forks, which is sound because the program has only this thread so far:
             // handling signals starts another only with `stop_gently`.
             Benchmark::Processes(command) => {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use evener_core::{Cipher, Direction, Engine, Kind};
 use evener_pipeline::costs::Knowledge;
 use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run_filled};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::files::{Files, Processing};
 use super::{PoliciesOptions, PoliciesReport, Row, Sizes};
+use crate::pin::pin;
 use crate::statistics::median;
 use crate::{LabError, Machine};
 
@@ -213,20 +213,6 @@ fn units(statistics: &RunStatistics, seats: &[Arc<dyn Engine>], kind: Kind) -> u
         engine.is_some_and(|engine| engine.description().kind == kind)
     });
     of_kind.map(|worker| worker.units).sum()
-}
-
-/// Keeps the calling thread, and those that it will start, on some cores.
-fn pin(cores: &[usize]) -> Result<(), LabError> {
-    if cores.is_empty() {
-        return Ok(());
-    }
-    let mut set = CpuSet::new();
-    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
-        set.set(core);
-    }
-    sched_setaffinity(None, &set).map_err(|error| {
-        LabError::Unavailable(format!("the cores {cores:?} can't be had: {error}"))
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,61 @@
+//! The benchmark as a command of the program.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::options::seconds;
+use super::{BackgroundOptions, Program, run};
+use crate::LabError;
+
+/// `evener bench background`.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    #[command(flatten)]
+    options: BackgroundOptions,
+    /// Be the foreground program for so long, and print how it fared; for running it beside
+    /// anything else
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    only_foreground: Option<f64>,
+    /// Print the report as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Draw the report, in a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Command {
+    /// Runs the benchmark; the report goes to standard output, and what is being done to
+    /// standard error.
+    ///
+    /// # Errors
+    /// Those of [`run`], and when the report can't be written.
+    pub fn run(&self) -> Result<(), LabError> {
+        if let Some(seconds) = self.only_foreground {
+            return Program::perform(&self.options, seconds);
+        }
+        let path = env::current_exe().map_err(LabError::file("find", "this program"))?;
+        let program = Program { path, arguments: ARGUMENTS.map(OsString::from).to_vec() };
+        let report = run(&self.options, &program, &mut |what| eprintln!("{what}"))?;
+        if let Some(path) = &self.html {
+            fs::write(path, report.to_html()).map_err(LabError::file("write", path))?;
+        }
+        let mut output = io::stdout().lock();
+        let written = if self.json {
+            serde_json::to_writer_pretty(&mut output, &report)
+                .map_err(io::Error::from)
+                .and_then(|()| writeln!(output))
+        } else {
+            write!(output, "{report}")
+        };
+        written.map_err(LabError::file("write", "standard output"))
+    }
+}
+
+/// By which the program comes here again.
+const ARGUMENTS: [&str; 2] = ["bench", "background"];

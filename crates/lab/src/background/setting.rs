@@ -1,0 +1,39 @@
+//! How Evener shares the cores with the foreground program.
+
+use std::fmt;
+
+use evener_pipeline::Courtesy;
+
+/// How Evener shares the cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Setting {
+    /// As one program among others.
+    Normal,
+    /// With `--background`.
+    Background,
+    /// With `--max-cpu`, and so many in the hundred.
+    MaxCpu(u8),
+}
+
+impl Setting {
+    /// What a run is told.
+    pub(super) fn courtesy(self) -> Courtesy {
+        let courtesy = Courtesy::default();
+        match self {
+            Setting::Normal => courtesy,
+            Setting::Background => Courtesy { in_background: true, ..courtesy },
+            Setting::MaxCpu(percent) => Courtesy { most_cpu: Some(percent), ..courtesy },
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Normal => f.pad("normal"),
+            Setting::Background => f.pad("--background"),
+            Setting::MaxCpu(percent) => f.pad(&format!("--max-cpu {percent}")),
+        }
+    }
+}
