@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key};
+use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Records};
 
 /// Something that performs ciphers: a library on the CPU, a kernel module, a token.
 ///
@@ -58,6 +58,20 @@ pub trait Session: Send {
     /// [`done`](InPlaceJob::done); the rest is as it was, and another engine can do it.
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         job.through_scratch(self)
+    }
+
+    /// Processes records, messages of one length that lie at equal distances, with the
+    /// session's key.
+    ///
+    /// On return all records are [`done`](Records::done); those that can't be processed by
+    /// anyone are among the [`rejected`](Records::rejected). Engines that gain from the layout
+    /// use it; with the others the records travel as jobs.
+    ///
+    /// # Errors
+    /// The engine refused or failed. The records after those that are done were not done, and
+    /// another engine can do them.
+    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
+        records.through_jobs(self)
     }
 
     /// Says how many bytes of output this session, and others beside it, are going to write

@@ -18,6 +18,7 @@ mod job;
 mod key;
 pub mod padding;
 mod profile;
+mod records;
 
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
 pub use engine::{Description, Engine, Kind, Offer, Session, SessionRequest};
@@ -28,3 +29,4 @@ pub use job::{Job, Outcome, Rejection};
 pub use key::Key;
 pub use padding::Padding;
 pub use profile::{EngineProfile, Point, Profile, ProfileError};
+pub use records::{RecordLayout, Records};

@@ -27,7 +27,7 @@ impl Arena {
         &'a mut self,
         lengths: impl Iterator<Item = usize> + Clone + 'a,
     ) -> impl Iterator<Item = &'a mut [u8]> {
-        let needed: usize = lengths.clone().map(stride).sum::<usize>() + LINE;
+        let needed: usize = lengths.clone().map(Arena::stride).sum::<usize>() + LINE;
         if self.memory.len() < needed {
             // A new allocation comes as untouched pages, and the old content is not wanted.
             self.memory.zeroize();
@@ -36,10 +36,16 @@ impl Arena {
         let start = self.memory.as_ptr().align_offset(LINE).min(LINE);
         let mut rest = &mut self.memory[start..];
         lengths.map(move |length| {
-            let (buffer, others) = std::mem::take(&mut rest).split_at_mut(stride(length));
+            let (buffer, others) = std::mem::take(&mut rest).split_at_mut(Arena::stride(length));
             rest = others;
             &mut buffer[..length]
         })
+    }
+
+    /// The distance in bytes from a buffer of this length to the next.
+    pub fn stride(length: usize) -> usize {
+        let lines = length.next_multiple_of(LINE);
+        if lines.is_multiple_of(PAGE) { lines + LINE } else { lines }
     }
 }
 
@@ -47,12 +53,6 @@ impl Drop for Arena {
     fn drop(&mut self) {
         self.memory.zeroize();
     }
-}
-
-/// The distance in bytes from a buffer of this length to the next.
-fn stride(length: usize) -> usize {
-    let lines = length.next_multiple_of(LINE);
-    if lines.is_multiple_of(PAGE) { lines + LINE } else { lines }
 }
 
 /// A cache line in bytes.

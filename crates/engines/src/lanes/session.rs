@@ -1,6 +1,6 @@
 //! A kernel with a session's key.
 
-use evener_core::{EngineError, InPlaceJob, Job, Outcome, Session, SessionRequest};
+use evener_core::{EngineError, InPlaceJob, Job, Outcome, Records, Session, SessionRequest};
 
 use evener_lanes::{Kernel, Prepared};
 
@@ -49,6 +49,13 @@ impl Session for LanesSession {
         job.done = job.data.len();
         job.outcome = Outcome::Done { written: job.done };
         Ok(())
+    }
+
+    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
+        match self.prepared.process_records(records) {
+            Some(()) => Ok(()),
+            None => records.through_jobs(self),
+        }
     }
 
     fn expect_output(&mut self, bytes: usize) {

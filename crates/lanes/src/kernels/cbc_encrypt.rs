@@ -312,7 +312,7 @@ struct Zeros([u8; IDLE_LENGTH]);
 static ZEROS: Zeros = Zeros([0; IDLE_LENGTH]);
 
 /// What PKCS #7 adds to a tail, by the tail's length.
-const PADDING: [Block; BLOCK] = {
+pub(super) const PADDING: [Block; BLOCK] = {
     let mut padding = [[0; BLOCK]; BLOCK];
     let mut length = 0;
     while length < BLOCK {

@@ -40,7 +40,7 @@ pub(super) const LINE: usize = LINE_BLOCKS * BLOCK;
 
 /// How many lines ahead the input is asked for. A line of all lanes takes four steps, 40 to 60
 /// ns, so this covers 250 to 350 ns: the latency of memory under the load of 64 streams.
-const INPUT_AHEAD: usize = 6;
+pub(super) const INPUT_AHEAD: usize = 6;
 
 /// How many lines ahead the output's lines are asked for: they are in the way of nothing but
 /// the stores, which wait in their own queue.
@@ -173,7 +173,7 @@ pub(super) unsafe fn encrypt_block<V: Vector, K: Keys<V>, const ROUNDS: usize>(
 }
 
 /// A line of every lane: by block, and then by register.
-type Lines<V> = [[MaybeUninit<V>; GROUPS]; LINE_BLOCKS];
+pub(super) type Lines<V> = [[MaybeUninit<V>; GROUPS]; LINE_BLOCKS];
 
 /// Encrypts `lines` (at least 1) whole lines of every lane from `start` bytes on, a line in
 /// four steps. Each step also stores a quarter of the line before and loads a quarter of the
@@ -250,7 +250,12 @@ fn ask_ahead<V: Vector>(places: &Places, group: usize, at: usize, line: usize, r
 /// # Safety
 /// The CPU has the instructions of `V`; the register's lanes have a line there.
 #[inline(always)]
-unsafe fn load_line<V: Vector>(lines: &mut Lines<V>, places: &Places, group: usize, at: usize) {
+pub(super) unsafe fn load_line<V: Vector>(
+    lines: &mut Lines<V>,
+    places: &Places,
+    group: usize,
+    at: usize,
+) {
     // SAFETY: the caller's promise.
     let loaded = unsafe { V::gather_lines(&places.input[group * V::BLOCKS..], at) };
     for block in 0..LINE_BLOCKS {
@@ -261,7 +266,12 @@ unsafe fn load_line<V: Vector>(lines: &mut Lines<V>, places: &Places, group: usi
 /// # Safety
 /// As for [`load_line`]; the register's lines have been written.
 #[inline(always)]
-unsafe fn store_line<V: Vector>(lines: &Lines<V>, places: &Places, group: usize, at: usize) {
+pub(super) unsafe fn store_line<V: Vector>(
+    lines: &Lines<V>,
+    places: &Places,
+    group: usize,
+    at: usize,
+) {
     let output = &places.output[group * V::BLOCKS..];
     // SAFETY: the caller's promise; streamed outputs are multiples of a line.
     unsafe {
@@ -284,7 +294,7 @@ unsafe fn store_line<V: Vector>(lines: &Lines<V>, places: &Places, group: usize,
 /// # Safety
 /// The CPU has the instructions of `V`.
 #[inline(always)]
-unsafe fn encrypt_step<V: Vector, K: Keys<V>, const ROUNDS: usize>(
+pub(super) unsafe fn encrypt_step<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     keys: &K,
     chain: &mut [V; GROUPS],
     plain: &[V; GROUPS],

@@ -13,11 +13,12 @@ mod gcm;
 mod ghash;
 mod jobs;
 mod parallel;
+mod records;
 mod rows;
 mod schedule;
 mod vector;
 
-use evener_core::{Cipher, Direction, Iv, Job, Key, Mode};
+use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
 use schedule::SharedKeys;
 
@@ -109,8 +110,9 @@ impl Kernel {
             _ => Room::One(Box::new(SharedKeys::new())),
         };
         let in_place = self.in_place(cipher, direction);
+        let records = self.records(cipher, direction);
         let state = State { cipher, direction, key: key.cloned(), shared, own, stream: false };
-        Some(Prepared { process: code.process, in_place, state })
+        Some(Prepared { process: code.process, in_place, records, state })
     }
 
     fn facts(self) -> Facts {
@@ -153,6 +155,19 @@ impl Kernel {
             Set::Neon => neon::in_place(cipher, direction),
         }
     }
+
+    fn records(self, cipher: Cipher, direction: Direction) -> Option<InRecords> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx512 => vaes_avx512::records(cipher, direction),
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx2 => vaes_avx2::records(cipher, direction),
+            #[cfg(target_arch = "x86_64")]
+            Set::AesNi => aes_ni::records(cipher, direction),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => neon::records(cipher, direction),
+        }
+    }
 }
 
 struct Facts {
@@ -171,6 +186,7 @@ impl Facts {
 pub struct Prepared {
     process: unsafe fn(&mut State, &mut [Job<'_>]),
     in_place: Option<InPlace>,
+    records: Option<InRecords>,
     state: State,
 }
 
@@ -189,6 +205,17 @@ impl Prepared {
         // SAFETY: the function is one of a kernel that this CPU can run.
         unsafe { in_place(keys, iv, data) }
         Some(())
+    }
+
+    /// Processes records with the session's key; `None` without touching them when the kernel
+    /// can't, there is no such key, or they are for another cipher or direction.
+    pub fn process_records(&mut self, records: &mut Records<'_>) -> Option<()> {
+        let &State { cipher, direction, stream, .. } = &self.state;
+        let (process, keys) = (self.records?, self.state.shared.as_deref()?);
+        let is_for_this = records.cipher() == cipher && records.direction() == direction;
+        // SAFETY: the function is one of a kernel that this CPU can run, for this cipher.
+        let is_done = is_for_this && unsafe { process(keys, records, stream) };
+        is_done.then_some(())
     }
 
     /// Prepares for so many bytes of output: if they are many, they pass the caches by.
@@ -233,6 +260,10 @@ struct Code {
 /// Transforms a message in its place. It may be called only on a CPU with the kernel's
 /// instructions, and with a message of whole blocks except for CTR.
 type InPlace = unsafe fn(&SharedKeys, &Iv, &mut [u8]);
+
+/// Processes records, or says that it can't. It may be called only on a CPU with the kernel's
+/// instructions, and with records of the cipher and the direction that it is for.
+type InRecords = unsafe fn(&SharedKeys, &mut Records<'_>, bool) -> bool;
 
 /// Defines a module with the entries of one instruction set.
 macro_rules! entries {
@@ -302,6 +333,37 @@ macro_rules! entries {
                 }
             }
 
+            /// What `code` gives, for records.
+            pub(super) fn records(cipher: Cipher, direction: Direction) -> Option<InRecords> {
+                match cipher.key_length() {
+                    _ if code(cipher, direction).is_none() => None,
+                    16 => records_for::<10>(cipher.mode(), direction),
+                    24 => records_for::<12>(cipher.mode(), direction),
+                    _ => records_for::<14>(cipher.mode(), direction),
+                }
+            }
+
+            fn records_for<const ROUNDS: usize>(
+                mode: Mode,
+                direction: Direction,
+            ) -> Option<InRecords> {
+                use parallel::{CbcDecrypt, Ctr, EcbDecrypt, EcbEncrypt};
+                match (mode, direction) {
+                    (Mode::Ecb, Direction::Encrypt) => {
+                        Some(transform_records::<EcbEncrypt, ROUNDS>)
+                    }
+                    (Mode::Ecb, Direction::Decrypt) => {
+                        Some(transform_records::<EcbDecrypt, ROUNDS>)
+                    }
+                    (Mode::Cbc, Direction::Encrypt) => Some(encrypt_cbc_records::<ROUNDS>),
+                    (Mode::Cbc, Direction::Decrypt) => {
+                        Some(transform_records::<CbcDecrypt, ROUNDS>)
+                    }
+                    (Mode::Ctr, _) => Some(transform_records::<Ctr, ROUNDS>),
+                    _ => None,
+                }
+            }
+
             fn parallel_code<M: parallel::Mode, const ROUNDS: usize>() -> Code {
                 let expand = if M::INVERSE { expand_inverse::<ROUNDS> } else { expand };
                 Code { expand, process: in_parallel::<M, ROUNDS> }
@@ -354,6 +416,33 @@ macro_rules! entries {
             ) {
                 // SAFETY: the caller's promise.
                 unsafe { parallel::transform_in_place::<$vector, M, ROUNDS>(keys, iv, data) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The records are to be encrypted, in CBC mode with
+            /// keys of this length.
+            #[target_feature(enable = $features)]
+            unsafe fn encrypt_cbc_records<const ROUNDS: usize>(
+                keys: &SharedKeys,
+                records: &mut Records<'_>,
+                _stream: bool,
+            ) -> bool {
+                // SAFETY: the caller's promise.
+                unsafe { records::encrypt_cbc::<$vector, ROUNDS>(keys, records) }
+                true
+            }
+
+            /// # Safety
+            /// The CPU has the features. The records are of the mode, the direction and the
+            /// length of keys.
+            #[target_feature(enable = $features)]
+            unsafe fn transform_records<M: parallel::Mode, const ROUNDS: usize>(
+                keys: &SharedKeys,
+                records: &mut Records<'_>,
+                stream: bool,
+            ) -> bool {
+                // SAFETY: the caller's promise.
+                unsafe { records::transform::<$vector, M, ROUNDS>(keys, records, stream) }
             }
 
             /// # Safety

@@ -56,13 +56,13 @@ pub(super) trait Mode {
 
 /// Where a text is and where its result goes.
 pub(super) struct Text {
-    iv: Block,
-    input: *const u8,
-    output: *mut u8,
+    pub(super) iv: Block,
+    pub(super) input: *const u8,
+    pub(super) output: *mut u8,
     /// In bytes; whole blocks, except for CTR.
-    length: usize,
+    pub(super) length: usize,
     /// Whether to write around the caches.
-    stream: bool,
+    pub(super) stream: bool,
 }
 
 impl Text {

@@ -5,4 +5,5 @@ mod differential;
 mod guarded;
 mod in_place;
 mod messages;
+#[path = "../../../../lanes/tests/common/sys.rs"]
 mod sys;

@@ -115,6 +115,11 @@ impl Vector for AesNi {
     }
 
     #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        unsafe { Self(_mm_and_si128(self.0, other.0)) }
+    }
+
+    #[inline(always)]
     fn encrypt_round(self, key: Self) -> Self {
         unsafe { Self(_mm_aesenc_si128(self.0, key.0)) }
     }

@@ -142,6 +142,11 @@ impl Vector for VaesAvx2 {
     }
 
     #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        unsafe { Self(_mm256_and_si256(self.0, other.0)) }
+    }
+
+    #[inline(always)]
     fn encrypt_round(self, key: Self) -> Self {
         unsafe { Self(_mm256_aesenc_epi128(self.0, key.0)) }
     }

@@ -127,6 +127,11 @@ impl Vector for VaesAvx512 {
     }
 
     #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        unsafe { Self(_mm512_and_si512(self.0, other.0)) }
+    }
+
+    #[inline(always)]
     fn encrypt_round(self, key: Self) -> Self {
         unsafe { Self(_mm512_aesenc_epi128(self.0, key.0)) }
     }

@@ -93,6 +93,9 @@ pub(super) trait Vector: Copy {
     /// Exclusive or.
     fn xor(self, other: Self) -> Self;
 
+    /// Bitwise and.
+    fn and(self, other: Self) -> Self;
+
     /// FIPS 197: ShiftRows, SubBytes, MixColumns, AddRoundKey.
     fn encrypt_round(self, key: Self) -> Self;
 

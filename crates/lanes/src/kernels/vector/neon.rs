@@ -114,6 +114,11 @@ impl Vector for Neon {
     }
 
     #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        unsafe { Self(vandq_u8(self.0, other.0)) }
+    }
+
+    #[inline(always)]
     fn encrypt_round(self, key: Self) -> Self {
         unsafe { Self(veorq_u8(vaesmcq_u8(vaeseq_u8(self.0, vdupq_n_u8(0))), key.0)) }
     }

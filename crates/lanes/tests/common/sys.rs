@@ -6,13 +6,13 @@ use std::ptr;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 /// At least as many bytes as asked for, with unmapped pages right before and after.
-pub(super) struct Guarded {
+pub(crate) struct Guarded {
     start: *mut c_void,
     length: usize,
 }
 
 impl Guarded {
-    pub(super) fn new(length: usize) -> Guarded {
+    pub(crate) fn new(length: usize) -> Guarded {
         let page = rustix::param::page_size();
         let length = length.next_multiple_of(page);
         // SAFETY: a mapping at an address of the system's choice overlaps no other. All of its
@@ -27,7 +27,7 @@ impl Guarded {
         }
     }
 
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: these bytes are mapped, readable, writable and zeroed at first, and the
         // borrow of `self` keeps them so and unshared.
         unsafe {

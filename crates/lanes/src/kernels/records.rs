@@ -1,0 +1,432 @@
+//! Records: messages of one length at equal distances, with one key.
+//!
+//! Their shape has been checked when the [`Records`] were made, so that nothing is left to ask
+//! of each, and their places are computed instead of followed: a record of one block costs 3
+//! cycles, where a job costs 9.
+
+use std::mem::MaybeUninit;
+
+use evener_core::{Cipher, Direction, Padding, Records, Rejection, padding};
+use zeroize::Zeroize;
+
+use super::cbc_encrypt::PADDING;
+use super::cbc_lanes::{
+    GROUPS, INPUT_AHEAD, LINE, Lines, MAX_LANES, Places, Shared, encrypt_block, encrypt_lanes,
+    encrypt_lines, encrypt_step, load_line, store_line,
+};
+use super::jobs::LARGE;
+use super::parallel::{Mode, Text};
+use super::schedule::SharedKeys;
+use super::vector::{BLOCK, Block, LINE_BLOCKS, MAX_BLOCKS, Vector};
+
+/// Encrypts records in CBC mode, as many side by side as there are lanes.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the records' cipher, which is AES
+/// in CBC mode, to be encrypted.
+#[inline(always)]
+pub(super) unsafe fn encrypt_cbc<V: Vector, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    records: &mut Records<'_>,
+) {
+    let field = Field::of(records);
+    let lanes = GROUPS * V::BLOCKS;
+    // SAFETY: the caller's promise; the records have their lengths, and rows begin at one of
+    // them.
+    unsafe {
+        let keys = Shared::<V>::load::<ROUNDS>(keys);
+        let mut first = records.done();
+        if field.is_packed() && field.length == BLOCK && !field.padded {
+            first = encrypt_blocks::<V, ROUNDS>(&keys, &field, first);
+        }
+        let mut places = Places::new();
+        let rows = (field.count - first) / lanes;
+        if field.length.is_multiple_of(LINE) && field.length > 0 && !field.padded && rows > 0 {
+            encrypt_lines_of_rows::<V, ROUNDS>(&keys, &field, &mut places, first, rows);
+            first += rows * lanes;
+        }
+        while first < field.count {
+            encrypt_row::<V, ROUNDS>(&keys, &field, &mut places, first);
+            first += lanes;
+        }
+        if field.stream {
+            V::finish_streaming();
+        }
+    }
+    records.advance(field.count);
+}
+
+/// Encrypts records of one block without gaps, which are registers as they lie, from `first`
+/// on as long as they fill all lanes. Returns the number of the first that is left.
+///
+/// # Safety
+/// As for [`encrypt_cbc`]; and the records are of one block, packed and not padded.
+#[inline(always)]
+unsafe fn encrypt_blocks<V: Vector, const ROUNDS: usize>(
+    keys: &Shared<V>,
+    field: &Field,
+    mut first: usize,
+) -> usize {
+    let lanes = GROUPS * V::BLOCKS;
+    // SAFETY: `first + lanes` records are there, so that every register is in the buffers.
+    unsafe {
+        while field.count - first >= lanes {
+            let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
+            let mut plain = chain;
+            for group in 0..GROUPS {
+                let at = (first + group * V::BLOCKS) * BLOCK;
+                chain[group] = V::load(field.ivs.add(at));
+                plain[group] = V::load(field.input.add(at));
+            }
+            encrypt_step::<V, _, ROUNDS>(keys, &mut chain, &plain);
+            for group in 0..GROUPS {
+                chain[group].store(field.output.add((first + group * V::BLOCKS) * BLOCK));
+            }
+            first += lanes;
+        }
+    }
+    first
+}
+
+/// Encrypts `rows` (at least 1) full rows of records of whole lines, from `first` on. Rows
+/// follow each other as the lines of a row do: while one is encrypted, the next is loaded and
+/// the one before is stored.
+///
+/// # Safety
+/// As for [`encrypt_cbc`]; the rows are there, and the records are whole lines, not padded.
+#[inline(always)]
+unsafe fn encrypt_lines_of_rows<V: Vector, const ROUNDS: usize>(
+    keys: &Shared<V>,
+    field: &Field,
+    places: &mut Places,
+    first: usize,
+    rows: usize,
+) {
+    const SHARE: usize = GROUPS / LINE_BLOCKS;
+    let lanes = GROUPS * V::BLOCKS;
+    let lines = field.length / LINE;
+    field.place::<V>(places, first, usize::MAX);
+    places.stream = field.stream;
+    let input = Walk { lines, row: lanes * field.input_stride };
+    let output = Walk { lines, row: lanes * field.output_stride };
+    let (mut now, mut ahead) = (Step::START, input.skip(Step::START, INPUT_AHEAD));
+    let mut before = 0;
+    // SAFETY: every line of the rows is loaded before it is used, and stored, once each. What
+    // is asked for ahead of time is not accessed.
+    unsafe {
+        let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
+        let mut even: Lines<V> = [[MaybeUninit::uninit(); GROUPS]; LINE_BLOCKS];
+        let mut odd: Lines<V> = [[MaybeUninit::uninit(); GROUPS]; LINE_BLOCKS];
+        for group in 0..GROUPS {
+            load_line(&mut even, places, group, 0);
+        }
+        let mut is_even = true;
+        while now.row < rows {
+            if now.line == 0 {
+                let ivs = field.ivs.add((first + now.row * lanes) * BLOCK);
+                for group in 0..GROUPS {
+                    chain[group] = V::load(ivs.add(group * V::BLOCKS * BLOCK));
+                }
+            }
+            let (current, other) =
+                if is_even { (&mut even, &mut odd) } else { (&mut odd, &mut even) };
+            let next = input.skip(now, 1);
+            let (next_at, ahead_at) = (input.place(next), input.place(ahead));
+            let is_first = now.row == 0 && now.line == 0;
+            for step in 0..LINE_BLOCKS {
+                let mut plain = chain;
+                for group in 0..GROUPS {
+                    plain[group] = current[step][group].assume_init();
+                }
+                encrypt_step::<V, _, ROUNDS>(keys, &mut chain, &plain);
+                for group in 0..GROUPS {
+                    current[step][group].write(chain[group]);
+                }
+                for group in step * SHARE..(step + 1) * SHARE {
+                    if lines > LINES_FOLLOWED && ahead.row < rows {
+                        for lane in group * V::BLOCKS..(group + 1) * V::BLOCKS {
+                            V::ask_to_read(places.input[lane].wrapping_add(ahead_at));
+                        }
+                    }
+                    if !is_first {
+                        store_line(other, places, group, before);
+                    }
+                    if next.row < rows {
+                        load_line(other, places, group, next_at);
+                    }
+                }
+            }
+            before = output.place(now);
+            (now, ahead, is_even) = (next, input.skip(ahead, 1), !is_even);
+        }
+        let last = if is_even { &odd } else { &even };
+        for group in 0..GROUPS {
+            store_line(last, places, group, before);
+        }
+    }
+}
+
+/// A line of a row.
+#[derive(Clone, Copy)]
+struct Step {
+    row: usize,
+    line: usize,
+}
+
+impl Step {
+    const START: Step = Step { row: 0, line: 0 };
+}
+
+/// The way through rows, line by line.
+struct Walk {
+    /// How many lines a row has.
+    lines: usize,
+    /// The distance in bytes from a lane's record in one row to that in the next.
+    row: usize,
+}
+
+impl Walk {
+    /// The step so many lines further on.
+    #[inline(always)]
+    fn skip(&self, mut step: Step, lines: usize) -> Step {
+        step.line += lines;
+        while step.line >= self.lines {
+            step = Step { row: step.row + 1, line: step.line - self.lines };
+        }
+        step
+    }
+
+    /// Its distance in bytes from the first.
+    #[inline(always)]
+    fn place(&self, step: Step) -> usize {
+        step.row * self.row + step.line * LINE
+    }
+}
+
+/// Encrypts the records from `first` on, one a lane. Where there are no more, lanes repeat the
+/// last: they write the same bytes to the same place.
+///
+/// # Safety
+/// As for [`encrypt_cbc`]; there is a record `first`.
+#[inline(always)]
+unsafe fn encrypt_row<V: Vector, const ROUNDS: usize>(
+    keys: &Shared<V>,
+    field: &Field,
+    places: &mut Places,
+    first: usize,
+) {
+    let lanes = GROUPS * V::BLOCKS;
+    let last = field.count - 1;
+    // SAFETY: every lane's place is that of a record, which has `whole` blocks and, if it is
+    // padded, room for another.
+    unsafe {
+        let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
+        if field.count - first >= lanes {
+            field.place::<V>(places, first, usize::MAX);
+            for group in 0..GROUPS {
+                chain[group] = V::load(field.ivs.add((first + group * V::BLOCKS) * BLOCK));
+            }
+        } else {
+            field.place::<V>(places, first, last);
+            for group in 0..GROUPS {
+                let mut iv = [field.ivs; MAX_BLOCKS];
+                for index in 0..V::BLOCKS {
+                    let record = (first + group * V::BLOCKS + index).min(last);
+                    iv[index] = field.ivs.add(record * BLOCK);
+                }
+                chain[group] = V::gather(&iv, 0);
+            }
+        }
+        let whole = field.length / BLOCK;
+        places.stream = field.stream;
+        // One block and one line apart, without the loops for which all places are saved.
+        match field.length {
+            0..BLOCK => {}
+            BLOCK..TWO_BLOCKS => encrypt_block::<V, _, ROUNDS>(keys, &mut chain, places, 0),
+            LINE => encrypt_lines::<V, _, ROUNDS>(keys, &mut chain, places, 0, 1, 0),
+            _ => encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, places, whole, whole),
+        }
+        if field.padded {
+            let end = (first + lanes - 1).min(last) * field.input_stride + (whole + 1) * BLOCK;
+            let plain = field.last_blocks::<V>(places, end <= field.input_bytes);
+            encrypt_step::<V, _, ROUNDS>(keys, &mut chain, &plain);
+            for group in 0..GROUPS {
+                chain[group].scatter(&places.output[group * V::BLOCKS..], whole * BLOCK);
+            }
+        }
+    }
+}
+
+/// Processes records one after another, in a mode whose blocks are independent. Returns
+/// whether it can: not where padding is to be added.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the records' cipher, and `M` its
+/// mode and direction.
+#[inline(always)]
+pub(super) unsafe fn transform<V: Vector, M: Mode, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    records: &mut Records<'_>,
+    stream: bool,
+) -> bool {
+    let field = Field::of(records);
+    if field.padded && !M::INVERSE {
+        return false;
+    }
+    let stream = stream || field.is_large();
+    let (cipher, direction, iv_length) = (field.cipher, field.direction, field.iv_length);
+    let length = records.layout().input_length(cipher, direction);
+    for record in records.done()..field.count {
+        let mut iv: Block = [0; BLOCK];
+        // SAFETY: the record and its IV are there, and its output has room for `length` bytes:
+        // these modes keep the length, and what is to be unpadded has room for its padding.
+        unsafe {
+            if iv_length == BLOCK {
+                iv = field.ivs.add(record * BLOCK).cast::<Block>().read();
+            }
+            let input = field.input.add(record * field.input_stride);
+            let output = field.output.add(record * field.output_stride);
+            M::transform::<V, ROUNDS>(keys, &Text { iv, input, output, length, stream });
+            if field.padded {
+                let output = std::slice::from_raw_parts_mut(output, length);
+                let added =
+                    output.last_chunk::<BLOCK>().and_then(|last| padding::padding_length(last));
+                if added != Some(length - field.length) {
+                    output.zeroize();
+                    records.reject(record, Rejection::Padding);
+                }
+            }
+        }
+    }
+    if stream {
+        // SAFETY: the caller's promise.
+        unsafe { V::finish_streaming() }
+    }
+    records.advance(field.count);
+    true
+}
+
+/// Records as pointers and numbers. It is used only while they are borrowed, and what it says
+/// about lengths is what [`Records::new`] checked.
+struct Field {
+    cipher: Cipher,
+    direction: Direction,
+    iv_length: usize,
+    ivs: *const u8,
+    input: *const u8,
+    output: *mut u8,
+    input_bytes: usize,
+    count: usize,
+    /// Of a message, in bytes.
+    length: usize,
+    input_stride: usize,
+    output_stride: usize,
+    padded: bool,
+    /// Whether lines of output are to be written around the caches, and can be.
+    stream: bool,
+}
+
+impl Field {
+    #[inline(always)]
+    fn of(records: &mut Records<'_>) -> Field {
+        let (cipher, direction) = (records.cipher(), records.direction());
+        let layout = *records.layout();
+        let (ivs, input, output) = records.parts();
+        let mut field = Field {
+            cipher,
+            direction,
+            iv_length: cipher.iv_length(),
+            ivs: ivs.as_ptr(),
+            input: input.as_ptr(),
+            output: output.as_mut_ptr(),
+            input_bytes: input.len(),
+            count: layout.count,
+            length: layout.length,
+            input_stride: layout.input_stride,
+            output_stride: layout.output_stride,
+            padded: layout.padding == Padding::Pkcs7,
+            stream: false,
+        };
+        let on_lines = (field.output.addr() | field.output_stride).is_multiple_of(LINE);
+        field.stream = on_lines && field.is_large();
+        field
+    }
+
+    /// Whether there are no gaps, as far as messages of whole blocks go.
+    #[inline(always)]
+    fn is_packed(&self) -> bool {
+        self.input_stride == self.length && self.output_stride == self.length
+    }
+
+    /// Whether the output would only pass through the caches.
+    #[inline(always)]
+    fn is_large(&self) -> bool {
+        self.length.saturating_mul(self.count) >= LARGE
+    }
+
+    /// Puts lanes at the records from `first` on, or at `last` where they would pass it.
+    #[inline(always)]
+    fn place<V: Vector>(&self, places: &mut Places, first: usize, last: usize) {
+        for lane in 0..GROUPS * V::BLOCKS {
+            let record = (first + lane).min(last);
+            places.input[lane] = self.input.wrapping_add(record * self.input_stride);
+            places.output[lane] = self.output.wrapping_add(record * self.output_stride);
+        }
+    }
+
+    /// The padded last block of every lane's record. `may_pass` says that a whole block may be
+    /// read where a record's last begins: what follows the record is then cut off.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`. Places are those of records.
+    #[inline(always)]
+    unsafe fn last_blocks<V: Vector>(&self, places: &Places, may_pass: bool) -> [V; GROUPS] {
+        let (whole, tail) = (self.length / BLOCK * BLOCK, self.length % BLOCK);
+        // SAFETY: reads within the input, as the caller and the tail's length say.
+        unsafe {
+            let padding = V::splat(&PADDING[tail]);
+            let mut plain = [padding; GROUPS];
+            if tail == 0 {
+                return plain;
+            }
+            if may_pass {
+                let message = V::splat(&KEPT[tail]);
+                for group in 0..GROUPS {
+                    let read = V::gather(&places.input[group * V::BLOCKS..], whole);
+                    plain[group] = read.and(message).xor(padding);
+                }
+                return plain;
+            }
+            let mut tails = [[0; BLOCK]; MAX_LANES];
+            for lane in 0..GROUPS * V::BLOCKS {
+                let from = places.input[lane].wrapping_add(whole);
+                std::ptr::copy_nonoverlapping(from, tails[lane].as_mut_ptr(), tail);
+            }
+            for group in 0..GROUPS {
+                plain[group] = V::load(tails[group * V::BLOCKS].as_ptr()).xor(padding);
+            }
+            tails.as_flattened_mut().zeroize();
+            plain
+        }
+    }
+}
+
+/// Records of up to so many lines follow each other so closely that the hardware fetches them.
+const LINES_FOLLOWED: usize = 4;
+
+const TWO_BLOCKS: usize = 2 * BLOCK;
+
+/// Ones for the bytes of a tail, by its length.
+const KEPT: [Block; BLOCK] = {
+    let mut kept = [[0; BLOCK]; BLOCK];
+    let mut length = 0;
+    while length < BLOCK {
+        let mut place = 0;
+        while place < length {
+            kept[length][place] = 0xFF;
+            place += 1;
+        }
+        length += 1;
+    }
+    kept
+};

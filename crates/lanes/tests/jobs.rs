@@ -1,0 +1,130 @@
+//! Random batches of jobs, for every kernel that this CPU can run. GCM, which is for x86 only,
+//! is compared with OpenSSL in the engine's own tests.
+
+mod common;
+
+use std::env;
+
+use common::{Random, encrypt, offers};
+use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Outcome, Padding, Rejection};
+use evener_lanes::{Kernel, available};
+
+/// `EVENER_LANES_MESSAGES` says how many messages there are, about; 5,000 if it is not set.
+#[test]
+fn random_batches_give_what_the_standard_says() {
+    let wanted = env::var("EVENER_LANES_MESSAGES").ok().and_then(|number| number.parse().ok());
+    let wanted: usize = wanted.unwrap_or(5_000);
+    let mut random = Random(11);
+    let mut count = 0;
+    if available().is_empty() {
+        println!("skipped: this CPU has no AES instructions");
+        return;
+    }
+    while count < wanted {
+        for kernel in available() {
+            for (cipher, direction) in offers(kernel) {
+                count += batch(&mut random, kernel, cipher, direction);
+            }
+        }
+    }
+    println!("{count} messages");
+}
+
+struct Message {
+    key: Option<Key>,
+    iv: Iv,
+    padding: Padding,
+    input: Vec<u8>,
+    expected: Vec<u8>,
+    outcome: Outcome,
+}
+
+fn batch(random: &mut Random, kernel: Kernel, cipher: Cipher, direction: Direction) -> usize {
+    let key = Key::new(&random.bytes(cipher.key_length())).unwrap();
+    let most = [5, 40, 130][random.below(3)];
+    let count = 1 + random.below(most);
+    let longest = [17, 65, 300, 2000][random.below(4)];
+    let one_length = random.below(3) == 0;
+    let own_keys = random.below(3);
+    let mut length = random.below(longest);
+    let messages: Vec<_> = (0..count)
+        .map(|_| {
+            if !one_length {
+                length = random.below(longest);
+            }
+            let own = own_keys == 2 || own_keys == 1 && random.below(4) == 0;
+            message(random, cipher, direction, &key, own, length)
+        })
+        .collect();
+    let mut outputs: Vec<_> = messages
+        .iter()
+        .map(|message| {
+            let (offset, room) = (random.below(64), message.input.len() + 16);
+            (offset, vec![CANARY; offset + room + random.below(70)])
+        })
+        .collect();
+    let mut jobs: Vec<_> = messages
+        .iter()
+        .zip(&mut outputs)
+        .map(|(message, (offset, output))| Job {
+            key: message.key.as_ref(),
+            padding: message.padding,
+            ..Job::new(message.iv, &message.input, &mut output[*offset..])
+        })
+        .collect();
+    kernel.prepare(cipher, direction, Some(&key)).unwrap().process(&mut jobs);
+    let lengths: Vec<_> = jobs.iter().map(|job| job.output_length(cipher, direction)).collect();
+    let outcomes: Vec<_> = jobs.iter().map(|job| job.outcome).collect();
+    for (index, (message, (offset, output))) in messages.iter().zip(&outputs).enumerate() {
+        let place = format!("{} {direction} {cipher}, {index} of {count}", kernel.name());
+        assert_eq!(outcomes[index], message.outcome, "{place}");
+        let (before, rest) = output.split_at(*offset);
+        let (result, after) = rest.split_at(lengths[index]);
+        if let Outcome::Done { written } = message.outcome {
+            assert!(result[..written] == message.expected, "{place}: the bytes differ");
+        }
+        assert!(before.iter().chain(after).all(|&byte| byte == CANARY), "{place}");
+    }
+    count
+}
+
+fn message(
+    random: &mut Random,
+    cipher: Cipher,
+    direction: Direction,
+    session_key: &Key,
+    own: bool,
+    length: usize,
+) -> Message {
+    let pads = cipher.mode() != Mode::Ctr && random.below(2) == 0;
+    let padding = if pads { Padding::Pkcs7 } else { Padding::None };
+    let length = if pads { length } else { length - length % cipher.block_length() };
+    let key = own.then(|| Key::new(&random.bytes(cipher.key_length())).unwrap());
+    let mut iv = random.bytes(cipher.iv_length());
+    if cipher.mode() == Mode::Ctr && random.below(4) == 0 {
+        // Counters that are about to carry into their high half, or to wrap.
+        iv[random.below(9)..15].fill(0xFF);
+    }
+    let text = random.bytes(length);
+    let sealed = encrypt(cipher, key.as_ref().unwrap_or(session_key), &iv, padding, &text);
+    let iv = Iv::new(&iv).unwrap();
+    let done = |written| Outcome::Done { written };
+    match direction {
+        Direction::Encrypt => {
+            let outcome = done(sealed.len());
+            Message { key, iv, padding, input: text, expected: sealed, outcome }
+        }
+        Direction::Decrypt if pads && random.below(8) == 0 => {
+            let outcome = Outcome::Rejected(Rejection::Malformed(
+                "the message is not a whole number of blocks",
+            ));
+            let input = sealed[1..].to_vec();
+            Message { key, iv, padding, input, expected: Vec::new(), outcome }
+        }
+        Direction::Decrypt => {
+            Message { key, iv, padding, input: sealed, outcome: done(length), expected: text }
+        }
+    }
+}
+
+const CANARY: u8 = 0xA5;
