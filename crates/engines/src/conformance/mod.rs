@@ -13,6 +13,7 @@ mod batches;
 mod harness;
 mod in_place;
 mod lengths;
+mod records;
 mod rejections;
 mod report;
 #[cfg(test)]
@@ -64,8 +65,14 @@ fn row(subject: &Subject<'_>, vectors: &[Vector]) -> Row {
     if row.vectors == 0 {
         row.failures.push("no vector was run".to_owned());
     }
-    let checks =
-        [batches::CHECKS, in_place::CHECKS, lengths::CHECKS, rejections::CHECKS, sessions::CHECKS];
+    let checks = [
+        batches::CHECKS,
+        in_place::CHECKS,
+        lengths::CHECKS,
+        records::CHECKS,
+        rejections::CHECKS,
+        sessions::CHECKS,
+    ];
     for check in checks.into_iter().flatten().filter(|check| (check.applies)(subject)) {
         row.checks += 1;
         let verdict = (check.run)(subject);
