@@ -37,15 +37,17 @@
 mod evener;
 mod parallel;
 mod profile;
+mod records;
 mod seats;
 
 pub use crate::evener::Evener;
 pub use crate::parallel::{BufferError, ParallelCipher};
 pub use crate::profile::default_path as default_profile;
+pub use crate::records::{RecordCipher, RecordError};
 
 pub use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Kind, Mode, Offer, Outcome,
-    Padding, Rejection, Session, SessionRequest, UnknownCipher,
+    Padding, RecordLayout, Records, Rejection, Session, SessionRequest, UnknownCipher,
 };
 pub use evener_pipeline::Pool;
 

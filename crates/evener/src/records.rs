@@ -1,0 +1,259 @@
+//! Many short messages of one length.
+
+use std::fmt;
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, Key, Padding, RecordLayout, Records, Rejection,
+    Session, SessionRequest,
+};
+
+use crate::Evener;
+
+/// A cipher and its key, for many short messages of one length: the fields of a table, samples
+/// of a sensor, lines of a log.
+///
+/// The messages lie at equal distances in one buffer, and so do their results; their IVs follow
+/// each other in a third. That is checked once for all of them, and the engine `lanes` works on
+/// up to 32 at a time as they lie, which takes a few cycles a message.
+///
+/// One thread at a time uses it. With several, each has its own and takes a range of records.
+///
+/// ```
+/// use evener::{Cipher, Key, Padding, RecordCipher};
+///
+/// # let key = Key::new(&[1; 16]).unwrap();
+/// let samples = vec![7; 1_000 * 24];
+/// let ivs: Vec<u8> = (0..1_000_u128).flat_map(u128::to_be_bytes).collect();
+/// // (CBC's IVs must be unpredictable; take random ones.)
+/// let mut cipher = RecordCipher::new(Cipher::Aes128Cbc, &key)?.padded();
+///
+/// let mut sealed = vec![0; 1_000 * cipher.sealed_length(24)];
+/// cipher.encrypt(24, &ivs, &samples, &mut sealed)?;
+///
+/// // Where padding is removed, the message's place has room for it.
+/// let mut opened = vec![0; sealed.len()];
+/// cipher.decrypt(24, &ivs, &sealed, &mut opened)?;
+/// assert!(opened.chunks(32).zip(samples.chunks(24)).all(|(open, sample)| open[..24] == *sample));
+/// # Ok::<(), evener::RecordError>(())
+/// ```
+pub struct RecordCipher {
+    cipher: Cipher,
+    key: Key,
+    padding: Padding,
+    encrypting: Side,
+    decrypting: Side,
+}
+
+/// One direction: its engine, and a session from when it was first needed.
+struct Side {
+    engine: Arc<dyn Engine>,
+    session: Option<Box<dyn Session>>,
+}
+
+impl RecordCipher {
+    /// Takes a key for a cipher, and the engine that is fastest at short messages: `lanes`
+    /// where this CPU has it and it does the cipher, `openssl` otherwise.
+    ///
+    /// # Errors
+    /// When no engine does the cipher, or the key has not its length.
+    pub fn new(cipher: Cipher, key: &Key) -> Result<RecordCipher, RecordError> {
+        let fastest = |direction| {
+            let lanes = evener_engines::find(Evener::SIMD_ENGINE)
+                .ok()
+                .filter(|engine| engine.offer(cipher, direction).is_some());
+            lanes.map_or_else(|| evener_engines::find(Evener::REFERENCE_ENGINE), Ok)
+        };
+        RecordCipher::on(cipher, key, fastest(Direction::Encrypt)?, fastest(Direction::Decrypt)?)
+    }
+
+    /// As [`RecordCipher::new`], with the engine of this name, such as `openssl`.
+    ///
+    /// # Errors
+    /// As [`RecordCipher::new`], and when the engine is not there.
+    pub fn with_engine(
+        cipher: Cipher,
+        key: &Key,
+        engine: &str,
+    ) -> Result<RecordCipher, RecordError> {
+        let engine = evener_engines::find(engine)?;
+        RecordCipher::on(cipher, key, Arc::clone(&engine), engine)
+    }
+
+    fn on(
+        cipher: Cipher,
+        key: &Key,
+        encrypting: Arc<dyn Engine>,
+        decrypting: Arc<dyn Engine>,
+    ) -> Result<RecordCipher, RecordError> {
+        let both = [(&encrypting, Direction::Encrypt), (&decrypting, Direction::Decrypt)];
+        for (engine, direction) in both {
+            SessionRequest { cipher, direction, key: Some(key) }.check_key()?;
+            if engine.offer(cipher, direction).is_none() {
+                let engine = engine.description().name.clone();
+                return Err(EngineError::NotOffered { engine, cipher, direction }.into());
+            }
+        }
+        let side = |engine| Side { engine, session: None };
+        let (encrypting, decrypting) = (side(encrypting), side(decrypting));
+        let padding = Padding::None;
+        Ok(RecordCipher { cipher, key: key.clone(), padding, encrypting, decrypting })
+    }
+
+    /// Pads messages in ECB and CBC, as PKCS #7 does.
+    #[must_use]
+    pub fn padded(mut self) -> RecordCipher {
+        self.padding = Padding::Pkcs7;
+        self
+    }
+
+    /// The cipher.
+    pub fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
+    /// The engine that works in a direction.
+    pub fn engine(&self, direction: Direction) -> &Arc<dyn Engine> {
+        match direction {
+            Direction::Encrypt => &self.encrypting.engine,
+            Direction::Decrypt => &self.decrypting.engine,
+        }
+    }
+
+    /// How long messages of `length` bytes are when they are encrypted, with their padding or
+    /// tag.
+    pub fn sealed_length(&self, length: usize) -> usize {
+        let layout = self.packed(Direction::Encrypt, 0, length);
+        layout.output_length(self.cipher, Direction::Encrypt)
+    }
+
+    /// Encrypts messages of `length` bytes that follow each other in `messages`. Their results
+    /// follow each other in `sealed`, [`RecordCipher::sealed_length`] bytes each, and so do
+    /// their IVs in `ivs`, of the cipher's [`Cipher::iv_length`]. There are as many messages as
+    /// fill `sealed`.
+    ///
+    /// # Errors
+    /// When a length is wrong or the engine failed. What is in `sealed` then is of no use.
+    pub fn encrypt(
+        &mut self,
+        length: usize,
+        ivs: &[u8],
+        messages: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<(), RecordError> {
+        let count = whole(sealed.len(), self.sealed_length(length))?;
+        let layout = self.packed(Direction::Encrypt, count, length);
+        exactly(messages.len(), count, layout.input_stride)?;
+        self.process(Direction::Encrypt, layout, ivs, messages, sealed)
+    }
+
+    /// Decrypts what [`RecordCipher::encrypt`] made. The messages lie as far apart in
+    /// `messages` as they do in `sealed`, if they are padded, and without gaps otherwise.
+    ///
+    /// # Errors
+    /// As [`RecordCipher::encrypt`], and [`RecordError::Rejected`] when a message is forged: a
+    /// tag is wrong, or padding is not that of a message of this length. Such messages are
+    /// zeros then, and all others are decrypted.
+    pub fn decrypt(
+        &mut self,
+        length: usize,
+        ivs: &[u8],
+        sealed: &[u8],
+        messages: &mut [u8],
+    ) -> Result<(), RecordError> {
+        let count = whole(sealed.len(), self.sealed_length(length))?;
+        let layout = self.packed(Direction::Decrypt, count, length);
+        exactly(messages.len(), count, layout.output_stride)?;
+        self.process(Direction::Decrypt, layout, ivs, sealed, messages)
+    }
+
+    /// Processes records that lie as `layout` says; see [`RecordLayout`] and [`Records`] for
+    /// what the buffers hold.
+    ///
+    /// # Errors
+    /// As [`RecordCipher::decrypt`].
+    pub fn process(
+        &mut self,
+        direction: Direction,
+        layout: RecordLayout,
+        ivs: &[u8],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), RecordError> {
+        let layout = RecordLayout { padding: self.padding, ..layout };
+        let mut records = Records::new(self.cipher, direction, layout, ivs, input, output)?;
+        let request = SessionRequest { cipher: self.cipher, direction, key: Some(&self.key) };
+        let side = match direction {
+            Direction::Encrypt => &mut self.encrypting,
+            Direction::Decrypt => &mut self.decrypting,
+        };
+        let session = match &mut side.session {
+            Some(session) => session,
+            none => none.insert(side.engine.open(&request)?),
+        };
+        session.process_records(&mut records)?;
+        if records.done() < layout.count {
+            return Err(Rejection::Malformed("its engine left it undone").into());
+        }
+        match records.rejected() {
+            [] => Ok(()),
+            &[(record, rejection), ..] => {
+                let count = records.rejected().len();
+                Err(RecordError::Rejected { record, rejection, count })
+            }
+        }
+    }
+
+    fn packed(&self, direction: Direction, count: usize, length: usize) -> RecordLayout {
+        RecordLayout::packed(self.cipher, direction, self.padding, count, length)
+    }
+}
+
+impl fmt::Debug for RecordCipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordCipher")
+            .field("cipher", &self.cipher)
+            .field("padding", &self.padding)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many records of a size fill a buffer.
+fn whole(bytes: usize, size: usize) -> Result<usize, RecordError> {
+    match size {
+        0 => Err(Rejection::Malformed("records of no bytes can't be counted").into()),
+        _ if !bytes.is_multiple_of(size) => {
+            Err(Rejection::Malformed("the sealed buffer is not a whole number of records").into())
+        }
+        _ => Ok(bytes / size),
+    }
+}
+
+fn exactly(bytes: usize, count: usize, stride: usize) -> Result<(), RecordError> {
+    if count.checked_mul(stride) == Some(bytes) {
+        return Ok(());
+    }
+    Err(Rejection::Malformed("the buffers do not hold the same number of records").into())
+}
+
+/// Why records could not be processed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The engine is not there, or failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The lengths do not fit together.
+    #[error(transparent)]
+    Malformed(#[from] Rejection),
+    /// Some messages are forged, or were encrypted with another key or length.
+    #[error("record {record}: {rejection} ({count} rejected in all)")]
+    Rejected {
+        /// The first of them, counted from 0.
+        record: usize,
+        /// Why.
+        rejection: Rejection,
+        /// How many there are.
+        count: usize,
+    },
+}
