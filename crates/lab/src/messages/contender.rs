@@ -17,6 +17,8 @@ use crate::LabError;
 pub enum Contender {
     /// Evener's engine of this name.
     Lanes,
+    /// The same, with the messages as records.
+    LanesRecords,
     /// OpenSSL's EVP with a reused context: Evener's engine of this name.
     Openssl,
     /// intel-ipsec-mb, a job at a time.
@@ -32,6 +34,7 @@ impl Contender {
     pub fn name(self) -> &'static str {
         match self {
             Contender::Lanes => "lanes",
+            Contender::LanesRecords => "lanes-records",
             Contender::Openssl => "openssl",
             Contender::IpsecMbJob => "ipsec-mb-job",
             Contender::IpsecMbBurst => "ipsec-mb-burst",
@@ -43,15 +46,17 @@ impl Contender {
     ///
     /// # Errors
     /// [`LabError::Unavailable`] says why it can't take part.
-    pub(super) fn prepare(self, load: &Load) -> Result<Prepared, LabError> {
+    pub(super) fn prepare(self, load: &mut Load) -> Result<Prepared, LabError> {
         let unavailable = |reason: String| LabError::Unavailable(reason);
         Ok(match self {
             Contender::Lanes | Contender::Openssl => {
-                let &Load { cipher, direction, ref key, .. } = load;
-                let request = SessionRequest { cipher, direction, key: Some(key) };
-                let engine = evener_engines::find(self.name());
-                let session = engine.and_then(|engine| engine.open(&request));
-                Prepared::Session(session.map_err(|error| unavailable(error.to_string()))?)
+                Prepared::Session(open(self.name(), load).map_err(unavailable)?)
+            }
+            Contender::LanesRecords => {
+                let session = open(Contender::Lanes.name(), load).map_err(unavailable)?;
+                let ivs = load.ivs();
+                load.records(&ivs).map_err(|rejection| unavailable(rejection.to_string()))?;
+                Prepared::Records(session, ivs)
             }
             Contender::IpsecMbJob => Prepared::Ipsec(Ipsec::new(load, Interface::Job)?),
             Contender::IpsecMbBurst => Prepared::Ipsec(Ipsec::new(load, Interface::Burst)?),
@@ -60,9 +65,18 @@ impl Contender {
     }
 }
 
+fn open(engine: &str, load: &Load) -> Result<Box<dyn Session>, String> {
+    let &Load { cipher, direction, ref key, .. } = load;
+    let request = SessionRequest { cipher, direction, key: Some(key) };
+    let session = evener_engines::find(engine).and_then(|engine| engine.open(&request));
+    session.map_err(|error| error.to_string())
+}
+
 /// A contender with what it needs for one load.
 pub(super) enum Prepared {
     Session(Box<dyn Session>),
+    /// With an IV for each record.
+    Records(Box<dyn Session>, Vec<u8>),
     Ipsec(Ipsec),
     Copy,
 }
@@ -84,6 +98,19 @@ impl Prepared {
                     Ok(()) if done => Ok(time),
                     Ok(()) => Err(LabError::Unavailable("it rejected a message".to_owned())),
                     Err(error) => Err(LabError::Unavailable(error.to_string())),
+                }
+            }
+            Prepared::Records(session, ivs) => {
+                let unavailable = |what: String| LabError::Unavailable(what);
+                let mut records =
+                    load.records(ivs).map_err(|rejection| unavailable(rejection.to_string()))?;
+                let start = Instant::now();
+                let result = session.process_records(&mut records);
+                let time = start.elapsed();
+                result.map_err(|error| unavailable(error.to_string()))?;
+                match records.done() == records.layout().count && records.rejected().is_empty() {
+                    true => Ok(time),
+                    false => Err(unavailable("it rejected a message".to_owned())),
                 }
             }
             Prepared::Ipsec(ipsec) => ipsec.run(load),

@@ -1,9 +1,14 @@
 //! The messages of one thread.
 
-use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, SessionRequest};
+use std::iter;
+
+use evener_core::{
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Padding, RecordLayout, Records, Rejection,
+    SessionRequest,
+};
 use evener_engines::lanes::Arena;
 
-use super::Lengths;
+use super::{Lengths, Spacing};
 
 /// The messages of one thread, and room for what becomes of them.
 pub(super) struct Load {
@@ -14,13 +19,16 @@ pub(super) struct Load {
     pub(super) iv: Iv,
     inputs: Arena,
     outputs: Arena,
+    spacing: Spacing,
+    /// The length of every message in bytes, if they are equal.
+    equal: Option<usize>,
     input_lengths: Vec<usize>,
     output_lengths: Vec<usize>,
 }
 
 /// A message and the place for its result.
-pub(super) struct Message<'a> {
-    pub(super) input: &'a [u8],
+pub(super) struct Message<'a, I = &'a [u8]> {
+    pub(super) input: I,
     pub(super) output: &'a mut [u8],
 }
 
@@ -33,6 +41,7 @@ impl Load {
         cipher: Cipher,
         direction: Direction,
         lengths: Lengths,
+        spacing: Spacing,
         count: usize,
     ) -> Result<Load, EngineError> {
         let mut random = Random(1);
@@ -51,15 +60,18 @@ impl Load {
             iv: iv(&mut random, cipher),
             inputs: Arena::new(),
             outputs: Arena::new(),
+            spacing,
+            equal: match lengths {
+                Lengths::Equal(bytes) => Some(bytes),
+                Lengths::Mixed(_) => None,
+            },
             input_lengths: texts,
             output_lengths: Vec::new(),
         };
         load.set_output_lengths();
-        for input in load.inputs.buffers(load.input_lengths.iter().copied()) {
-            input.fill_with(|| random.next() as u8);
-        }
         // Every page is there before the first turn.
-        for output in load.outputs.buffers(load.output_lengths.iter().copied()) {
+        for Message { input, output } in load.places() {
+            input.fill_with(|| random.next() as u8);
             output.fill(1);
         }
         if direction == Direction::Decrypt {
@@ -78,9 +90,34 @@ impl Load {
 
     /// All messages, in order.
     pub(super) fn messages(&mut self) -> impl Iterator<Item = Message<'_>> {
-        let inputs = self.inputs.buffers(self.input_lengths.iter().copied());
-        let outputs = self.outputs.buffers(self.output_lengths.iter().copied());
-        inputs.zip(outputs).map(|(input, output)| Message { input, output })
+        self.places().map(|Message { input, output }| Message { input: &*input, output })
+    }
+
+    /// All messages as records, with an IV for each that [`Load::ivs`] made.
+    ///
+    /// # Errors
+    /// When the messages are not of one length.
+    pub(super) fn records<'a>(&'a mut self, ivs: &'a [u8]) -> Result<Records<'a>, Rejection> {
+        let unequal = Rejection::Malformed("records are messages of one length");
+        let (count, length) = (self.input_lengths.len(), self.equal.ok_or(unequal)?);
+        let &mut Load { cipher, direction, padding, spacing, .. } = self;
+        let mut layout = RecordLayout { count, length, padding, input_stride: 0, output_stride: 0 };
+        layout.input_stride = spacing.stride(layout.input_length(cipher, direction));
+        layout.output_stride = spacing.stride(layout.output_length(cipher, direction));
+        let input = whole(&mut self.inputs, count * layout.input_stride);
+        let output = whole(&mut self.outputs, count * layout.output_stride);
+        Records::new(cipher, direction, layout, ivs, input, output)
+    }
+
+    /// The IV once for every message.
+    pub(super) fn ivs(&self) -> Vec<u8> {
+        self.iv.bytes().repeat(self.input_lengths.len())
+    }
+
+    fn places(&mut self) -> impl Iterator<Item = Message<'_, &mut [u8]>> {
+        let inputs = spread(&mut self.inputs, &self.input_lengths, self.spacing, self.equal);
+        let outputs = spread(&mut self.outputs, &self.output_lengths, self.spacing, self.equal);
+        inputs.into_iter().zip(outputs).map(|(input, output)| Message { input, output })
     }
 
     /// All messages as jobs.
@@ -140,6 +177,26 @@ impl Load {
         };
         self.output_lengths = self.input_lengths.iter().map(longer).collect();
     }
+}
+
+/// Buffers of these lengths: at equal distances if they are of one length.
+fn spread<'a>(
+    arena: &'a mut Arena,
+    lengths: &[usize],
+    spacing: Spacing,
+    equal: Option<usize>,
+) -> Vec<&'a mut [u8]> {
+    let Some(&length) = lengths.first().filter(|_| equal.is_some()) else {
+        return arena.buffers(lengths.iter().copied()).collect();
+    };
+    let stride = spacing.stride(length);
+    let places = whole(arena, lengths.len() * stride).chunks_mut(stride.max(1));
+    places.map(|place| &mut place[..length]).collect()
+}
+
+/// So many bytes in one piece, which begins on a cache line.
+fn whole(arena: &mut Arena, bytes: usize) -> &mut [u8] {
+    arena.buffers(iter::once(bytes)).next().unwrap_or_default()
 }
 
 fn key(random: &mut Random, cipher: Cipher) -> Key {

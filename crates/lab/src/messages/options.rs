@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use evener_core::{Cipher, Direction};
+use evener_engines::lanes::Arena;
 use serde::{Serialize, Serializer};
 
 use super::Contender;
@@ -34,6 +35,10 @@ pub struct MessagesOptions {
     #[arg(long, value_name = "N", default_value_t = 4_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub messages: u32,
+    /// Lay messages of one length without gaps, as records are; otherwise each begins on a
+    /// cache line and none is a multiple of a page from the next
+    #[arg(long)]
+    pub packed: bool,
     /// How often each contender takes its turn
     #[arg(long, value_name = "N", default_value_t = 15,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -41,6 +46,25 @@ pub struct MessagesOptions {
     /// Which contenders take part [default: all]
     #[arg(long = "contender", value_name = "NAME", value_enum)]
     pub contenders: Vec<Contender>,
+}
+
+/// How far apart messages of one length lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spacing {
+    /// As the engine's own buffers.
+    Arena,
+    /// Without gaps.
+    Packed,
+}
+
+impl Spacing {
+    /// The distance in bytes from a message to the next.
+    pub(super) fn stride(self, length: usize) -> usize {
+        match self {
+            Spacing::Arena => Arena::stride(length),
+            Spacing::Packed => length,
+        }
+    }
 }
 
 /// How long messages are, in bytes.

@@ -19,6 +19,8 @@ pub struct MessagesReport {
     pub machine: Machine,
     /// How many messages there were, over all threads.
     pub messages: u32,
+    /// Whether messages of one length lay without gaps.
+    pub packed: bool,
     /// How often each contender took its turn.
     pub rounds: u32,
     /// What the engines say about themselves.
@@ -77,9 +79,15 @@ impl MessagesReport {
 
     /// The time of `contender` in the case of `row`, in ms.
     fn beside(&self, row: &Row, contender: Contender) -> Option<f64> {
-        let case = |row: &Row| (row.cipher, row.direction, row.bytes, row.threads);
-        let mut rows = self.rows.iter().filter(|other| case(other) == case(row));
-        rows.find(|other| other.contender == contender).map(|other| other.ms_median)
+        self.time(row, contender, row.threads)
+    }
+
+    /// The time of `contender` with so many threads for the load of `row`, in ms.
+    fn time(&self, row: &Row, contender: Contender, threads: usize) -> Option<f64> {
+        let load = |row: &Row| (row.cipher, row.direction, row.bytes);
+        let mut rows = self.rows.iter().filter(|other| load(other) == load(row));
+        rows.find(|other| (other.contender, other.threads) == (contender, threads))
+            .map(|other| other.ms_median)
     }
 }
 
@@ -89,10 +97,11 @@ impl fmt::Display for MessagesReport {
         for engine in &self.engines {
             writeln!(f, "{engine}")?;
         }
-        writeln!(f, "{} messages, medians of {} rounds", self.messages, self.rounds)?;
+        let packed = if self.packed { " without gaps" } else { "" };
+        writeln!(f, "{} messages{packed}, medians of {} rounds", self.messages, self.rounds)?;
         writeln!(
             f,
-            "\n{:<12} {:<9} {:>12} {:>7}  {:<15} {:>10} {:>8} {:>10} {:>10}",
+            "\n{:<12} {:<9} {:>12} {:>7}  {:<15} {:>10} {:>8} {:>10} {:>10} {:>10}",
             "cipher",
             "direction",
             "bytes",
@@ -101,14 +110,17 @@ impl fmt::Display for MessagesReport {
             "ms",
             "GB/s",
             "× openssl",
-            "× memcpy"
+            "× memcpy",
+            "× 1 thread"
         )?;
         for row in &self.rows {
             let faster = self.beside(row, Contender::Openssl).map(|other| other / row.ms_median);
+            let alone = self.time(row, row.contender, 1).filter(|_| row.threads > 1);
+            let alone = alone.map(|alone| alone / row.ms_median);
             let slower = self.beside(row, Contender::Memcpy).map(|other| row.ms_median / other);
             writeln!(
                 f,
-                "{:<12} {:<9} {:>12} {:>7}  {:<15} {:>10.4} {:>8.2} {:>10} {:>10}",
+                "{:<12} {:<9} {:>12} {:>7}  {:<15} {:>10.4} {:>8.2} {:>10} {:>10} {:>10}",
                 row.cipher,
                 row.direction,
                 row.bytes,
@@ -117,10 +129,15 @@ impl fmt::Display for MessagesReport {
                 row.ms_median,
                 row.gb_per_s,
                 ratio(faster),
-                ratio(slower)
+                ratio(slower),
+                ratio(alone)
             )?;
         }
-        writeln!(f, "\n× openssl: how many times faster; × memcpy: how many times slower")?;
+        writeln!(
+            f,
+            "\n× openssl, × 1 thread: how many times faster; × memcpy: how many times slower. Where \
+             memcpy gains\nlittle from more threads, memory is the limit."
+        )?;
         for Skipped { cipher, direction, contender, reason } in &self.skipped {
             writeln!(f, "skipped: {} for {direction} {cipher}: {reason}", contender.name())?;
         }

@@ -8,7 +8,7 @@ use evener_core::{Cipher, Direction};
 
 use super::load::Load;
 use super::report::{MessagesReport, Row, Skipped};
-use super::{Contender, Lengths, MessagesOptions};
+use super::{Contender, Lengths, MessagesOptions, Spacing};
 use crate::statistics::median;
 use crate::{LabError, Machine};
 
@@ -33,6 +33,7 @@ pub fn run(
     let mut report = MessagesReport {
         machine,
         messages: options.messages,
+        packed: options.packed,
         rounds: options.rounds,
         engines: engines(contenders),
         rows: Vec::new(),
@@ -116,7 +117,8 @@ impl Case<'_> {
     /// What one thread does. Returns the bytes of its messages.
     fn take_turns(&self, turns: &Turns) -> Result<usize, LabError> {
         let share = (self.options.messages as usize).div_ceil(self.threads.max(1));
-        let load = Load::new(self.cipher, self.direction, self.lengths, share);
+        let spacing = if self.options.packed { Spacing::Packed } else { Spacing::Arena };
+        let load = Load::new(self.cipher, self.direction, self.lengths, spacing, share);
         // Nobody may leave before the others, who would wait for ever.
         let mut contenders = Vec::new();
         let mut trouble = None;
