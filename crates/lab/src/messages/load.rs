@@ -182,7 +182,7 @@ impl Load {
 /// Buffers of these lengths: at equal distances if they are of one length.
 fn spread<'a>(
     arena: &'a mut Arena,
-    lengths: &[usize],
+    lengths: &'a [usize],
     spacing: Spacing,
     equal: Option<usize>,
 ) -> Vec<&'a mut [u8]> {
