@@ -41,19 +41,26 @@ struct Message {
 
 fn batch(random: &mut Random, kernel: Kernel, cipher: Cipher, direction: Direction) -> usize {
     let key = Key::new(&random.bytes(cipher.key_length())).unwrap();
-    let most = [5, 40, 130][random.below(3)];
+    let most = [5, 40, 200][random.below(3)];
     let count = 1 + random.below(most);
     let longest = [17, 65, 300, 2000][random.below(4)];
     let one_length = random.below(3) == 0;
-    let own_keys = random.below(3);
+    // Rows of messages that are like each other have a way of their own.
+    let all_alike = random.below(2) == 0;
+    let own_keys = if all_alike { 0 } else { random.below(3) };
     let mut length = random.below(longest);
+    if all_alike && random.below(2) == 0 {
+        length = length.next_multiple_of(64);
+    }
     let messages: Vec<_> = (0..count)
-        .map(|_| {
-            if !one_length {
+        .map(|index| {
+            let is_odd = all_alike && index > 40 && random.below(100) == 0;
+            if !one_length && !all_alike || is_odd {
                 length = random.below(longest);
             }
-            let own = own_keys == 2 || own_keys == 1 && random.below(4) == 0;
-            message(random, cipher, direction, &key, own, length)
+            let own = own_keys == 2 || own_keys == 1 && random.below(4) == 0 || is_odd;
+            let pads = !all_alike && random.below(2) == 0;
+            message(random, cipher, direction, &key, own, pads, length)
         })
         .collect();
     let mut outputs: Vec<_> = messages
@@ -94,9 +101,10 @@ fn message(
     direction: Direction,
     session_key: &Key,
     own: bool,
+    pads: bool,
     length: usize,
 ) -> Message {
-    let pads = cipher.mode() != Mode::Ctr && random.below(2) == 0;
+    let pads = pads && cipher.mode() != Mode::Ctr;
     let padding = if pads { Padding::Pkcs7 } else { Padding::None };
     let length = if pads { length } else { length - length % cipher.block_length() };
     let key = own.then(|| Key::new(&random.bytes(cipher.key_length())).unwrap());

@@ -12,8 +12,9 @@ use evener_core::{Cipher, Job, Key, Outcome, Padding};
 use zeroize::Zeroize;
 
 use super::cbc_lanes::{
-    GROUPS, Keys, LINE, MAX_LANES, Places, Shared, encrypt_block, encrypt_lanes, encrypt_lines,
+    GROUPS, Keys, LINE, MAX_LANES, Places, Shared, encrypt_block, encrypt_lanes,
 };
+use super::cbc_rows::{Rows, encrypt_rows};
 use super::jobs::is_large;
 use super::rows::Plan;
 use super::schedule::{RoundKeys, SharedKeys};
@@ -64,7 +65,7 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
         let shared = work.shared.map(|keys| Shared::<V>::load::<ROUNDS>(keys));
         loop {
             if let Some(keys) = &shared {
-                rest = uniform::<V, ROUNDS>(keys, rest);
+                rest = uniform::<V, ROUNDS>(keys, stream, rest);
             }
             if rest.is_empty() {
                 break;
@@ -95,61 +96,120 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
     }
 }
 
-/// Encrypts jobs from the front of the batch as long as a row of them is short, of one length
-/// and without a special wish, and returns the others. Their work is so small that to plan it
-/// would double it.
+/// Encrypts jobs from the front of the batch as long as a row of them is of one length and
+/// without a special wish, and returns the others. To plan the work of short ones would double
+/// it, and rows of one length can follow each other without a break.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
 #[inline(always)]
 unsafe fn uniform<'j, 'a, V: Vector, const ROUNDS: usize>(
     keys: &Shared<V>,
-    mut batch: &'j mut [Job<'a>],
+    stream: bool,
+    batch: &'j mut [Job<'a>],
 ) -> &'j mut [Job<'a>] {
     const LONGEST: usize = 512;
     let lanes = GROUPS * V::BLOCKS;
-    let mut places = Places::new();
-    // SAFETY: every input and output has `length` bytes, every IV a block.
+    let length = batch.first().map_or(0, |job| job.input.len());
+    let mut row = 0;
+    // SAFETY: a row that has been prepared has inputs and outputs of `length` bytes.
     unsafe {
-        let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
-        while batch.len() >= lanes {
-            let length = batch[0].input.len();
-            if !length.is_multiple_of(BLOCK) || !(BLOCK..=LONGEST).contains(&length) {
-                return batch;
-            }
-            for (group, jobs) in batch[..lanes].chunks_exact_mut(V::BLOCKS).enumerate() {
-                let mut iv = [std::ptr::null(); MAX_BLOCKS];
-                for (index, job) in jobs.iter_mut().enumerate() {
-                    let like_the_others = job.outcome == Outcome::Pending
-                        && job.input.len() == length
-                        && job.output.len() >= length
-                        && job.iv.bytes().len() == BLOCK
-                        && job.padding == Padding::None
-                        && job.key.is_none()
-                        && job.aad.is_empty();
-                    if !like_the_others {
-                        return batch;
-                    }
-                    iv[index] = job.iv.bytes().as_ptr();
-                    places.input[group * V::BLOCKS + index] = job.input.as_ptr();
-                    places.output[group * V::BLOCKS + index] = job.output.as_mut_ptr();
+        let mut rows = LikeJobs::<V>::new(batch, length, stream);
+        if length >= LINE && length.is_multiple_of(LINE) {
+            row = encrypt_rows::<V, _, _, ROUNDS>(keys, &mut rows, length / LINE);
+        } else if length.is_multiple_of(BLOCK) && (BLOCK..=LONGEST).contains(&length) {
+            while rows.prepare(row) {
+                let (mut chain, places) = (rows.ivs(row), &rows.slots[row % SLOTS].places);
+                // One block apart, without the loops for which all places are saved.
+                match length {
+                    BLOCK => encrypt_block::<V, _, ROUNDS>(keys, &mut chain, places, 0),
+                    _ => encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, places, length / BLOCK, 0),
                 }
-                chain[group] = V::gather(&iv, 0);
+                row += 1;
             }
-            // One block and one line apart, without the loops for which all places are saved.
-            match length {
-                BLOCK => encrypt_block::<V, _, ROUNDS>(keys, &mut chain, &places, 0),
-                LINE => encrypt_lines::<V, _, ROUNDS>(keys, &mut chain, &places, 0, 1, 0),
-                _ => encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, &places, length / BLOCK, 0),
-            }
-            let (done, others) = batch.split_at_mut(lanes);
-            for job in done {
-                job.outcome = Outcome::Done { written: length };
-            }
-            batch = others;
         }
     }
-    batch
+    &mut batch[row * lanes..]
+}
+
+/// Rows of jobs that are like each other: of one length, with the session's key, and not padded.
+struct LikeJobs<'j, 'a, V> {
+    batch: &'j mut [Job<'a>],
+    length: usize,
+    /// Whether to write around the caches where outputs lie on lines.
+    stream: bool,
+    /// The rows that were prepared last, by their numbers' remainders.
+    slots: [Slot<V>; SLOTS],
+}
+
+/// A row is in use while the one before, it and the next are encrypted.
+const SLOTS: usize = 3;
+
+struct Slot<V> {
+    places: Places,
+    ivs: [V; GROUPS],
+}
+
+impl<'j, 'a, V: Vector> LikeJobs<'j, 'a, V> {
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    unsafe fn new(batch: &'j mut [Job<'a>], length: usize, stream: bool) -> LikeJobs<'j, 'a, V> {
+        // SAFETY: the caller's promise.
+        let zero = unsafe { V::splat(&[0; BLOCK]) };
+        let slot = || Slot { places: Places::new(), ivs: [zero; GROUPS] };
+        LikeJobs { batch, length, stream, slots: [slot(), slot(), slot()] }
+    }
+}
+
+// SAFETY: a row's jobs have inputs and outputs of the length, as `prepare` has seen, and are
+// borrowed for as long as this is.
+unsafe impl<V: Vector> Rows<V> for LikeJobs<'_, '_, V> {
+    /// Looks at the row's jobs, and notes what their outcome is going to be.
+    #[inline(always)]
+    unsafe fn prepare(&mut self, row: usize) -> bool {
+        let lanes = GROUPS * V::BLOCKS;
+        let Some(jobs) = self.batch.get_mut(row * lanes..(row + 1) * lanes) else { return false };
+        let length = self.length;
+        let Slot { places, ivs } = &mut self.slots[row % SLOTS];
+        let mut addresses = 0;
+        for (group, jobs) in jobs.chunks_exact_mut(V::BLOCKS).enumerate() {
+            let mut iv = [std::ptr::null(); MAX_BLOCKS];
+            for (index, job) in jobs.iter_mut().enumerate() {
+                let like_the_others = job.outcome == Outcome::Pending
+                    && job.input.len() == length
+                    && job.output.len() >= length
+                    && job.iv.bytes().len() == BLOCK
+                    && job.padding == Padding::None
+                    && job.key.is_none()
+                    && job.aad.is_empty();
+                if !like_the_others {
+                    return false;
+                }
+                iv[index] = job.iv.bytes().as_ptr();
+                places.input[group * V::BLOCKS + index] = job.input.as_ptr();
+                places.output[group * V::BLOCKS + index] = job.output.as_mut_ptr();
+                addresses |= job.output.as_ptr().addr();
+            }
+            // SAFETY: IVs of one block.
+            ivs[group] = unsafe { V::gather(&iv, 0) };
+        }
+        places.stream = self.stream && addresses.is_multiple_of(LINE);
+        for job in jobs {
+            job.outcome = Outcome::Done { written: length };
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn places(&self, row: usize) -> (&Places, usize, usize) {
+        (&self.slots[row % SLOTS].places, 0, 0)
+    }
+
+    #[inline(always)]
+    unsafe fn ivs(&self, row: usize) -> [V; GROUPS] {
+        self.slots[row % SLOTS].ivs
+    }
 }
 
 /// Messages that are encrypted together, one a lane.

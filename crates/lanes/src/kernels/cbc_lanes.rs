@@ -44,7 +44,7 @@ pub(super) const INPUT_AHEAD: usize = 6;
 
 /// How many lines ahead the output's lines are asked for: they are in the way of nothing but
 /// the stores, which wait in their own queue.
-const OUTPUT_AHEAD: usize = 2;
+pub(super) const OUTPUT_AHEAD: usize = 2;
 
 /// Where each lane reads and writes next, and how.
 pub(super) struct Places {

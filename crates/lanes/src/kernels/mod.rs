@@ -7,6 +7,7 @@
 
 mod cbc_encrypt;
 mod cbc_lanes;
+mod cbc_rows;
 #[cfg(target_arch = "x86_64")]
 mod gcm;
 #[cfg(target_arch = "x86_64")]

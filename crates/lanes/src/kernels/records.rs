@@ -4,20 +4,21 @@
 //! of each, and their places are computed instead of followed: a record of one block costs 3
 //! cycles, where a job costs 9.
 
-use std::mem::MaybeUninit;
+use std::marker::PhantomData;
 
 use evener_core::{Cipher, Direction, Padding, Records, Rejection, padding};
 use zeroize::Zeroize;
 
 use super::cbc_encrypt::PADDING;
 use super::cbc_lanes::{
-    GROUPS, INPUT_AHEAD, LINE, Lines, MAX_LANES, Places, Shared, encrypt_block, encrypt_lanes,
-    encrypt_lines, encrypt_step, load_line, store_line,
+    GROUPS, LINE, MAX_LANES, Places, Shared, encrypt_block, encrypt_lanes, encrypt_lines,
+    encrypt_step,
 };
+use super::cbc_rows::{Rows, encrypt_rows};
 use super::jobs::LARGE;
 use super::parallel::{Mode, Text};
 use super::schedule::SharedKeys;
-use super::vector::{BLOCK, Block, LINE_BLOCKS, MAX_BLOCKS, Vector};
+use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
 /// Encrypts records in CBC mode, as many side by side as there are lanes.
 ///
@@ -42,8 +43,9 @@ pub(super) unsafe fn encrypt_cbc<V: Vector, const ROUNDS: usize>(
         let mut places = Places::new();
         let rows = (field.count - first) / lanes;
         if field.length.is_multiple_of(LINE) && field.length > 0 && !field.padded && rows > 0 {
-            encrypt_lines_of_rows::<V, ROUNDS>(&keys, &field, &mut places, first, rows);
-            first += rows * lanes;
+            let mut full = FullRows::<V>::new(&field, first, rows);
+            let lines = field.length / LINE;
+            first += lanes * encrypt_rows::<V, _, _, ROUNDS>(&keys, &mut full, lines);
         }
         while first < field.count {
             encrypt_row::<V, ROUNDS>(&keys, &field, &mut places, first);
@@ -88,118 +90,53 @@ unsafe fn encrypt_blocks<V: Vector, const ROUNDS: usize>(
     first
 }
 
-/// Encrypts `rows` (at least 1) full rows of records of whole lines, from `first` on. Rows
-/// follow each other as the lines of a row do: while one is encrypted, the next is loaded and
-/// the one before is stored.
-///
-/// # Safety
-/// As for [`encrypt_cbc`]; the rows are there, and the records are whole lines, not padded.
-#[inline(always)]
-unsafe fn encrypt_lines_of_rows<V: Vector, const ROUNDS: usize>(
-    keys: &Shared<V>,
-    field: &Field,
-    places: &mut Places,
+/// Full rows of records of whole lines.
+struct FullRows<'a, V> {
+    field: &'a Field,
+    /// The record that begins the first row.
     first: usize,
     rows: usize,
-) {
-    const SHARE: usize = GROUPS / LINE_BLOCKS;
-    let lanes = GROUPS * V::BLOCKS;
-    let lines = field.length / LINE;
-    field.place::<V>(places, first, usize::MAX);
-    places.stream = field.stream;
-    let input = Walk { lines, row: lanes * field.input_stride };
-    let output = Walk { lines, row: lanes * field.output_stride };
-    let (mut now, mut ahead) = (Step::START, input.skip(Step::START, INPUT_AHEAD));
-    let mut before = 0;
-    // SAFETY: every line of the rows is loaded before it is used, and stored, once each. What
-    // is asked for ahead of time is not accessed.
-    unsafe {
-        let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
-        let mut even: Lines<V> = [[MaybeUninit::uninit(); GROUPS]; LINE_BLOCKS];
-        let mut odd: Lines<V> = [[MaybeUninit::uninit(); GROUPS]; LINE_BLOCKS];
-        for group in 0..GROUPS {
-            load_line(&mut even, places, group, 0);
-        }
-        let mut is_even = true;
-        while now.row < rows {
-            if now.line == 0 {
-                let ivs = field.ivs.add((first + now.row * lanes) * BLOCK);
-                for group in 0..GROUPS {
-                    chain[group] = V::load(ivs.add(group * V::BLOCKS * BLOCK));
-                }
-            }
-            let (current, other) =
-                if is_even { (&mut even, &mut odd) } else { (&mut odd, &mut even) };
-            let next = input.skip(now, 1);
-            let (next_at, ahead_at) = (input.place(next), input.place(ahead));
-            let is_first = now.row == 0 && now.line == 0;
-            for step in 0..LINE_BLOCKS {
-                let mut plain = chain;
-                for group in 0..GROUPS {
-                    plain[group] = current[step][group].assume_init();
-                }
-                encrypt_step::<V, _, ROUNDS>(keys, &mut chain, &plain);
-                for group in 0..GROUPS {
-                    current[step][group].write(chain[group]);
-                }
-                for group in step * SHARE..(step + 1) * SHARE {
-                    if lines > LINES_FOLLOWED && ahead.row < rows {
-                        for lane in group * V::BLOCKS..(group + 1) * V::BLOCKS {
-                            V::ask_to_read(places.input[lane].wrapping_add(ahead_at));
-                        }
-                    }
-                    if !is_first {
-                        store_line(other, places, group, before);
-                    }
-                    if next.row < rows {
-                        load_line(other, places, group, next_at);
-                    }
-                }
-            }
-            before = output.place(now);
-            (now, ahead, is_even) = (next, input.skip(ahead, 1), !is_even);
-        }
-        let last = if is_even { &odd } else { &even };
-        for group in 0..GROUPS {
-            store_line(last, places, group, before);
-        }
+    /// Where the records of the first row are.
+    places: Places,
+    vector: PhantomData<V>,
+}
+
+impl<'a, V: Vector> FullRows<'a, V> {
+    #[inline(always)]
+    fn new(field: &'a Field, first: usize, rows: usize) -> FullRows<'a, V> {
+        let mut places = Places::new();
+        field.place::<V>(&mut places, first, usize::MAX);
+        places.stream = field.stream;
+        FullRows { field, first, rows, places, vector: PhantomData }
     }
 }
 
-/// A line of a row.
-#[derive(Clone, Copy)]
-struct Step {
-    row: usize,
-    line: usize,
-}
-
-impl Step {
-    const START: Step = Step { row: 0, line: 0 };
-}
-
-/// The way through rows, line by line.
-struct Walk {
-    /// How many lines a row has.
-    lines: usize,
-    /// The distance in bytes from a lane's record in one row to that in the next.
-    row: usize,
-}
-
-impl Walk {
-    /// The step so many lines further on.
+// SAFETY: `first` and `rows` are such that all rows are there, and `Records` are no shorter than
+// they say.
+unsafe impl<V: Vector> Rows<V> for FullRows<'_, V> {
     #[inline(always)]
-    fn skip(&self, mut step: Step, lines: usize) -> Step {
-        step.line += lines;
-        while step.line >= self.lines {
-            step = Step { row: step.row + 1, line: step.line - self.lines };
-        }
-        step
+    unsafe fn prepare(&mut self, row: usize) -> bool {
+        row < self.rows
     }
 
-    /// Its distance in bytes from the first.
     #[inline(always)]
-    fn place(&self, step: Step) -> usize {
-        step.row * self.row + step.line * LINE
+    fn places(&self, row: usize) -> (&Places, usize, usize) {
+        let records = row * GROUPS * V::BLOCKS;
+        let Field { input_stride, output_stride, .. } = self.field;
+        (&self.places, records * input_stride, records * output_stride)
+    }
+
+    #[inline(always)]
+    unsafe fn ivs(&self, row: usize) -> [V; GROUPS] {
+        // SAFETY: the row's IVs are there.
+        unsafe {
+            let ivs = self.field.ivs.add((self.first + row * GROUPS * V::BLOCKS) * BLOCK);
+            let mut chain = [V::load(ivs); GROUPS];
+            for group in 1..GROUPS {
+                chain[group] = V::load(ivs.add(group * V::BLOCKS * BLOCK));
+            }
+            chain
+        }
     }
 }
 
@@ -410,9 +347,6 @@ impl Field {
         }
     }
 }
-
-/// Records of up to so many lines follow each other so closely that the hardware fetches them.
-const LINES_FOLLOWED: usize = 4;
 
 const TWO_BLOCKS: usize = 2 * BLOCK;
 
