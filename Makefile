@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed install-c
+.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed bench-processes install-c
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -52,6 +52,10 @@ testbed: needs
 # The papers' experiment there, and on a modelled board; the reports are in target/bench-testbed.
 bench-testbed: needs
 	testbed/bench
+
+# Many processes that want one engine there, with and without the gate; the reports go there too.
+bench-processes: needs
+	testbed/processes
 
 # The C library, below PREFIX.
 PREFIX ?= /usr/local

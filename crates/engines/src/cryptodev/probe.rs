@@ -151,8 +151,9 @@ fn trial_key(cipher: Cipher) -> Vec<u8> {
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// For how long others may look before this process does, and how often it asks.
-const LONGEST_TURN: Duration = Duration::from_secs(30);
+/// For how long others may look before this process does, and how often it asks: a crowd of some
+/// hundreds takes a busy device more than half a minute.
+const LONGEST_TURN: Duration = Duration::from_secs(120);
 const SHORTEST_BETWEEN_TURNS: Duration = Duration::from_millis(1);
 const LONGEST_BETWEEN_TURNS: Duration = Duration::from_millis(64);
 
