@@ -25,8 +25,26 @@ pub struct Profile {
     /// `encrypt` or `decrypt`. Published profiles, which have no such field, are of encryption.
     #[serde(default = "encrypt")]
     pub direction: String,
+    /// What the costs are of.
+    #[serde(default, skip_serializing_if = "Includes::is_usual")]
+    pub includes: Includes,
     /// The engines that offer it.
     pub engines: Vec<EngineProfile>,
+}
+
+/// What a profile's costs are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Includes {
+    /// Of the engine's own work.
+    #[default]
+    Engine,
+    /// Of whole runs, divided by their jobs: what a worker's thread does between two jobs, such
+    /// as claiming the next, is in them too. A modelled engine counts the thread's CPU time since
+    /// its previous job as a part of the cost; to a simulator, whose queue costs nothing, it
+    /// makes no difference.
+    Queue,
 }
 
 /// What an engine costs.
@@ -121,6 +139,13 @@ impl Profile {
     }
 }
 
+impl Includes {
+    /// Whether it is what a file that says nothing means.
+    fn is_usual(&self) -> bool {
+        *self == Includes::default()
+    }
+}
+
 impl EngineProfile {
     /// What a job of `bytes` costs with one worker: on the straight line between the
     /// neighbouring points, which is prolonged past the last two; below the first point what
@@ -174,9 +199,20 @@ mod tests {
     #[test]
     fn published_profiles_are_read() {
         let profile: Profile = PUBLISHED.parse().unwrap();
-        assert_eq!(profile.direction, "encrypt");
+        assert_eq!((profile.direction.as_str(), profile.includes), ("encrypt", Includes::Engine));
         assert_eq!(profile.engine("module").unwrap().points[0].wall_us, 86.9);
         assert_eq!(profile.to_json().parse::<Profile>().unwrap(), profile);
+    }
+
+    #[test]
+    fn a_profile_of_whole_runs_says_so() {
+        let head = r#""cores": 1"#;
+        let text = PUBLISHED.replace(head, r#""cores": 1, "includes": "queue""#);
+        let profile: Profile = text.parse().unwrap();
+        assert_eq!(profile.includes, Includes::Queue);
+        assert_eq!(profile.to_json().parse::<Profile>().unwrap(), profile);
+        let other = PUBLISHED.replace(head, r#""cores": 1, "includes": "kitchen""#);
+        assert!(other.parse::<Profile>().is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use evener_core::{Cipher, Direction, Engine, EngineProfile, Profile};
+use evener_core::{Cipher, Direction, Engine, EngineProfile, Includes, Profile};
 use evener_pipeline::costs::{Costs, EngineCosts, Knowledge};
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,7 @@ pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io
                 cores,
                 cipher: cipher.name().to_owned(),
                 direction: direction.to_string(),
+                includes: Includes::Engine,
                 engines: learnt,
             }),
         }

@@ -10,6 +10,11 @@
 //! for costs of 20 µs and more. What a sleep is too long or too short for is settled with the
 //! next job, and when the real work takes longer than the modelled, the engine says so once, on
 //! standard error.
+//!
+//! Costs that were taken from whole runs ([`Includes::Queue`]) have in them what a worker does
+//! between two jobs. The CPU time that the thread has spent since its previous job then counts as
+//! a part of the next one's, up to all of its CPU part: otherwise a run would pay for its queue
+//! twice.
 
 mod clock;
 mod device;
@@ -20,8 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, EngineProfile, Kind, Offer, Session,
-    SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, EngineProfile, Includes, Kind, Offer,
+    Session, SessionRequest,
 };
 
 use crate::cpu;
@@ -56,6 +61,8 @@ struct Shared {
     name: String,
     direction: Direction,
     costs: EngineProfile,
+    /// What those costs are of.
+    includes: Includes,
     /// With all places of the device taken; `None` where that makes no difference.
     costs_when_full: Option<EngineProfile>,
     device: Device,
@@ -66,7 +73,7 @@ struct Shared {
 
 impl ModelEngine {
     fn new(name: String, model: probe::Model, inner: Arc<dyn Engine>) -> ModelEngine {
-        let probe::Model { machine, cipher, direction, engine } = model;
+        let probe::Model { machine, cipher, direction, includes, engine } = model;
         let detail = match engine.detail.as_str() {
             "" => format!("model of {}'s {}", machine, engine.name),
             detail => format!("model of {}'s {} ({detail})", machine, engine.name),
@@ -79,6 +86,7 @@ impl ModelEngine {
             shared: Arc::new(Shared {
                 name,
                 direction,
+                includes,
                 costs_when_full: (!engine.points_at_depth.is_empty()).then(|| EngineProfile {
                     points: engine.points_at_depth.clone(),
                     ..engine.clone()

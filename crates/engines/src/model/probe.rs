@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use evener_core::{Cipher, Direction, EngineProfile, Profile};
+use evener_core::{Cipher, Direction, EngineProfile, Includes, Profile};
 
 /// An engine of a profile.
 pub(super) struct Model {
@@ -10,6 +10,7 @@ pub(super) struct Model {
     pub(super) machine: String,
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
+    pub(super) includes: Includes,
     pub(super) engine: EngineProfile,
 }
 
@@ -31,5 +32,6 @@ pub(super) fn read(parameters: &str) -> Result<Model, String> {
         let names: Vec<_> = profile.engines.iter().map(|engine| engine.name.as_str()).collect();
         format!("{file} has no engine `{name}`; it has {}", names.join(", "))
     })?;
-    Ok(Model { machine: profile.machine, cipher, direction, engine })
+    let Profile { machine, includes, .. } = profile;
+    Ok(Model { machine, cipher, direction, includes, engine })
 }

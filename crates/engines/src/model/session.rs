@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use evener_core::{Direction, EngineError, Job, Kind, Outcome, Session};
+use evener_core::{Direction, EngineError, Includes, Job, Kind, Outcome, Session};
 
 use super::Shared;
 use super::clock::{burn, thread_time, wake_on_time};
@@ -16,6 +17,8 @@ pub(super) struct ModelSession {
     overdrawn: Duration,
     /// Time on the device that was too short for a sleep, to be taken with the next jobs.
     owed: Duration,
+    /// When the previous batch ended, on which thread's clock of CPU time.
+    ended: Option<(ThreadId, Duration)>,
     /// All CPU time that was modelled.
     modelled: Duration,
     /// CPU time taken beyond it that was too much to be saved later.
@@ -37,11 +40,12 @@ impl ModelSession {
         wake_on_time();
         let (overdrawn, owed) = (Duration::ZERO, Duration::ZERO);
         let (modelled, lost) = (Duration::ZERO, Duration::ZERO);
-        ModelSession { inner, shared, overdrawn, owed, modelled, lost }
+        ModelSession { inner, shared, overdrawn, owed, ended: None, modelled, lost }
     }
 
     /// Takes what is left of the batch's cost after the thread was on its core since `began`.
-    fn take_time(&mut self, cost: Cost, began: Duration) {
+    /// Returns when it has been taken.
+    fn take_time(&mut self, cost: Cost, began: Duration) -> Duration {
         let Shared { device, sleep, .. } = &*self.shared;
         let planned = cost.cpu.saturating_sub(self.overdrawn);
         let on_device = cost.device + self.owed;
@@ -58,8 +62,21 @@ impl ModelSession {
         } else {
             self.owed = on_device;
         }
-        let used = thread_time().saturating_sub(began);
-        self.account(cost.cpu, used);
+        let ended = thread_time();
+        self.account(cost.cpu, ended.saturating_sub(began));
+        ended
+    }
+
+    /// What the thread has spent since the previous batch, as far as the costs include that.
+    fn spent_between(&self, began: Duration) -> Duration {
+        match self.ended {
+            Some((thread, ended))
+                if self.shared.includes == Includes::Queue && thread == thread::current().id() =>
+            {
+                began.saturating_sub(ended)
+            }
+            _ => Duration::ZERO,
+        }
     }
 
     fn account(&mut self, modelled: Duration, used: Duration) {
@@ -87,7 +104,10 @@ impl Session for ModelSession {
             // A batch in which some jobs had an outcome before costs in proportion.
             let share = pending as f64 / batch.len() as f64;
             let cost = batch.iter().fold(Cost::default(), |sum, job| sum.add(&self.shared, job));
-            self.take_time(cost.scaled(share), began);
+            let cost = cost.scaled(share);
+            let spent = self.spent_between(began).min(cost.cpu);
+            let ended = self.take_time(cost, began.saturating_sub(spent));
+            self.ended = Some((thread::current().id(), ended));
         }
         Ok(())
     }

@@ -15,7 +15,9 @@ pub use error::MeasureError;
 
 use std::time::Duration;
 
-use evener_core::{Cipher, Direction, Engine, EngineError, EngineProfile, Mode, Point, Profile};
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, EngineProfile, Includes, Mode, Point, Profile,
+};
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +97,7 @@ pub fn measure(
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         cipher: plan.cipher.name().to_owned(),
         direction: plan.direction.to_string(),
+        includes: Includes::Engine,
         engines: engines.collect(),
     })
 }
