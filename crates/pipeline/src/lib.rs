@@ -22,6 +22,7 @@ mod guard;
 mod load;
 mod parallel;
 pub mod policy;
+mod pressure;
 mod priority;
 mod queue;
 mod run;

@@ -12,6 +12,7 @@ use evener_core::{Cipher, Direction, Engine, EngineError, Kind};
 use crate::clock::thread_cpu_time;
 use crate::costs::Knowledge;
 use crate::policy::{PolicyName, Seat, Setting};
+use crate::pressure::Pressure;
 use crate::priority;
 use crate::queue::Hall;
 use crate::throttle::Throttle;
@@ -111,7 +112,14 @@ pub struct RunOptions {
 pub struct Courtesy {
     /// Whether workers with engines that compute on the calling core run only where no other
     /// program wants to. Those of modules, which need a core for a moment at a time, go on.
+    ///
+    /// Such workers have the scheduling class `SCHED_IDLE`. A scheduler that divides the cores
+    /// between groups of threads first (sessions, control groups) minds it within a group only,
+    /// so they also pause while the kernel's pressure-stall information says that others wait
+    /// for the cores they are on.
     pub in_background: bool,
+    /// Leaves those pauses out, to measure what they are good for.
+    pub ignores_pressure: bool,
     /// How much of what all cores together can do the whole process may use, from 1 to 100 in
     /// the hundred; `None` for all of it.
     pub most_cpu: Option<u8>,
@@ -173,6 +181,7 @@ struct Run<'run, W: Work> {
     hall: Hall<W::Task>,
     has_dispatcher: bool,
     throttle: Option<Throttle>,
+    pressure: Option<Pressure>,
     ended: Mutex<Vec<Ended>>,
 }
 
@@ -198,7 +207,10 @@ impl<'run, W: Work> Run<'run, W> {
         let hall = Hall::new(policy, seats.len(), options.capacity, W::load);
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
-        Run { options, seats, work, hall, has_dispatcher, throttle, ended: Mutex::default() }
+        let Courtesy { in_background, ignores_pressure, .. } = options.courtesy;
+        let pressure = (in_background && !ignores_pressure).then(Pressure::watch).flatten();
+        let ended = Mutex::default();
+        Run { options, seats, work, hall, has_dispatcher, throttle, pressure, ended }
     }
 
     fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
@@ -290,10 +302,11 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let mut tasks = VecDeque::new();
         let served = catch_unwind(AssertUnwindSafe(|| {
             let engine = self.run.seats[number].as_ref();
+            let mut worker = Worker::new(engine, number).throttled(self.run.throttle.as_ref());
             if self.run.options.courtesy.in_background && engine.description().kind == Kind::Cpu {
                 priority::yield_to_everybody();
+                worker = worker.giving_way(self.run.pressure.as_ref());
             }
-            let worker = Worker::new(engine, number).throttled(self.run.throttle.as_ref());
             let mut ended = self.run.work_as(worker, callers_cpu.is_some(), &mut tasks, &queue);
             let cpu = &mut ended.statistics.cpu;
             *cpu = (*cpu + thread_cpu_time()).saturating_sub(callers_cpu.unwrap_or_default());

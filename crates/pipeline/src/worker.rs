@@ -7,6 +7,7 @@ use evener_core::{Cipher, Direction, Engine, EngineError, Job, Session, SessionR
 use crate::WorkerStatistics;
 use crate::clock::thread_cpu_time;
 use crate::policy::{Performed, Processed};
+use crate::pressure::{Pressure, Way};
 use crate::throttle::Throttle;
 
 /// A worker's engine with the sessions that it has opened, and its count of what it did.
@@ -19,6 +20,8 @@ pub struct Worker<'e> {
     processed: Option<Processed>,
     /// What bounds the run's CPU time.
     throttle: Option<&'e Throttle>,
+    /// What has it pause while other programs wait for its core.
+    way: Option<Way<'e>>,
     statistics: WorkerStatistics,
 }
 
@@ -43,6 +46,7 @@ impl<'e> Worker<'e> {
             sessions_before: 0,
             processed: None,
             throttle: None,
+            way: None,
             statistics,
         }
     }
@@ -50,6 +54,11 @@ impl<'e> Worker<'e> {
     /// Has the worker wait before each batch while the run has used too much CPU time.
     pub(crate) fn throttled(self, throttle: Option<&'e Throttle>) -> Worker<'e> {
         Worker { throttle, ..self }
+    }
+
+    /// Has the worker, on its own thread, pause before a batch while others wait for its core.
+    pub(crate) fn giving_way(self, pressure: Option<&'e Pressure>) -> Worker<'e> {
+        Worker { way: pressure.map(Way::new), ..self }
     }
 
     /// The worker's engine.
@@ -71,8 +80,15 @@ impl<'e> Worker<'e> {
         if let Some(throttle) = self.throttle {
             throttle.wait();
         }
+        if let Some(way) = &mut self.way {
+            way.give();
+        }
         let begun = self.processed.is_some().then(|| (Instant::now(), self.cpu_time()));
-        self.sessions[session].session.process(jobs)?;
+        let processed = self.sessions[session].session.process(jobs);
+        if let Some(way) = &mut self.way {
+            way.done();
+        }
+        processed?;
         let bytes = jobs.iter().map(|job| job.input.len() as u64).sum::<u64>();
         self.statistics.jobs += jobs.len() as u64;
         self.statistics.bytes += bytes;

@@ -72,10 +72,12 @@ pub(crate) struct EngineOptions {
 impl EngineOptions {
     /// Finds the engines. A wait for a turn at one is told unless all is to be quiet.
     pub(crate) fn evener(&self, keys: KeyRing, telling: &Telling) -> Result<Evener, Trouble> {
-        let mut evener = Evener::new(keys)?
-            .gate(self.gate)
-            .policy(self.policy)
-            .courtesy(Courtesy { in_background: self.background, most_cpu: self.max_cpu });
+        let mut evener =
+            Evener::new(keys)?.gate(self.gate).policy(self.policy).courtesy(Courtesy {
+                in_background: self.background,
+                most_cpu: self.max_cpu,
+                ..Courtesy::default()
+            });
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &ask_for_pin)?;
         }

@@ -33,6 +33,10 @@ pub struct BackgroundOptions {
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "25",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub max_cpu: Vec<u8>,
+    /// Let Evener work as with `--background`, but without looking at pressure, too: only the
+    /// scheduling class of its threads then makes way
+    #[arg(long)]
+    pub class_only: bool,
     /// How many threads the foreground program has [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub foreground_threads: Option<u16>,
@@ -61,7 +65,9 @@ impl BackgroundOptions {
     /// How Evener is to share the cores.
     pub fn settings(&self) -> Vec<Setting> {
         let bounded = self.max_cpu.iter().copied().map(Setting::MaxCpu);
-        [Setting::Normal, Setting::Background].into_iter().chain(bounded).collect()
+        let class_only = self.class_only.then_some(Setting::ClassOnly);
+        let usual = [Setting::Normal, Setting::Background];
+        usual.into_iter().chain(class_only).chain(bounded).collect()
     }
 
     /// How many threads the foreground program has.
@@ -99,6 +105,7 @@ mod tests {
         let settings = parse(&[]).unwrap().settings();
         assert_eq!(settings, [Setting::Normal, Setting::Background, Setting::MaxCpu(25)]);
         let settings = parse(&["--max-cpu", "10,50", "--max-cpu", "90"]).unwrap().settings();
+        assert_eq!(parse(&["--class-only"]).unwrap().settings()[2], Setting::ClassOnly);
         assert_eq!(settings[2..], [10, 50, 90].map(Setting::MaxCpu));
     }
 

@@ -12,6 +12,8 @@ pub enum Setting {
     Normal,
     /// With `--background`.
     Background,
+    /// With `--background`, were it only for the scheduling class.
+    ClassOnly,
     /// With `--max-cpu`, and so many in the hundred.
     MaxCpu(u8),
 }
@@ -23,6 +25,9 @@ impl Setting {
         match self {
             Setting::Normal => courtesy,
             Setting::Background => Courtesy { in_background: true, ..courtesy },
+            Setting::ClassOnly => {
+                Courtesy { in_background: true, ignores_pressure: true, ..courtesy }
+            }
             Setting::MaxCpu(percent) => Courtesy { most_cpu: Some(percent), ..courtesy },
         }
     }
@@ -33,6 +38,7 @@ impl fmt::Display for Setting {
         match self {
             Setting::Normal => f.pad("normal"),
             Setting::Background => f.pad("--background"),
+            Setting::ClassOnly => f.pad("class only"),
             Setting::MaxCpu(percent) => f.pad(&format!("--max-cpu {percent}")),
         }
     }
