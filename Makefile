@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed bench-processes install-c
+.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed bench-processes install-c
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -12,6 +12,11 @@ demo: needs
 	scripts/demo
 
 test: fmt clippy unit-tests dependencies checks
+
+# A million random messages through every kernel, against OpenSSL and against the standard.
+test-nightly: needs
+	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
+	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
 
 needs:
 	scripts/install-needs

@@ -44,10 +44,11 @@ impl Engine for LanesEngine {
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        // Two rows, so that messages of mixed lengths find others of about theirs. The other
-        // modes need no more than a few to amortise a call.
+        // Four rows, so that messages of mixed lengths find others of about theirs: with 1 to 512
+        // bytes one takes 50 ns, with two rows 75, and with 8 rows 40; but a file of a tree is
+        // open while its batch is. The other modes need no more than a few to amortise a call.
         let batch = match (cipher.mode(), direction) {
-            (Mode::Cbc, Direction::Encrypt) => 2 * self.kernel.lanes(),
+            (Mode::Cbc, Direction::Encrypt) => 4 * self.kernel.lanes(),
             _ => 16,
         };
         self.kernel.does(cipher, direction).then_some(Offer {
