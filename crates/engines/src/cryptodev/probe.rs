@@ -1,5 +1,6 @@
 //! What `/dev/crypto` does, and which of the kernel's drivers serve it.
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
@@ -46,7 +47,7 @@ pub(super) fn services(driver: Option<&str>) -> Result<Vec<Service>, String> {
 
 fn all_services() -> Result<Vec<Service>, String> {
     let device = Device::open().map_err(|error| absence(&error))?;
-    wait_for_turn(&device);
+    let _turn = wait_for_turn();
     let mut services = Vec::new();
     let mut why_not = None;
     for &cipher in Cipher::ALL {
@@ -73,16 +74,20 @@ fn all_services() -> Result<Vec<Service>, String> {
     }
 }
 
-/// Waits until no other process looks at the device. A crowd that looks at once would take each
-/// other's sessions, and keep the device so busy with refusals that nobody gets through. If the
-/// turn does not come, because somebody was stopped who has it, this process looks without it.
-fn wait_for_turn(device: &Device) {
-    let until = Instant::now() + LONGEST_TURN;
-    let mut wait = SHORTEST_BETWEEN_TURNS;
-    while !device.takes_turn() && Instant::now() < until {
-        thread::sleep(wait);
-        wait = LONGEST_BETWEEN_TURNS.min(wait * 2);
-    }
+/// Waits until no other process looks at the device, and has the turn for as long as what it
+/// returns is there. A crowd that looks at once would take each other's sessions, and keep the
+/// device so busy with refusals that nobody gets through. If the turn does not come, because
+/// somebody was stopped who has it, this process looks without it.
+fn wait_for_turn() -> Option<Device> {
+    let (give, turn) = mpsc::channel();
+    // Nothing else ends the wait for a lock. Should the turn come too late, it is given back.
+    let wait = move || {
+        let device = Device::open().ok()?;
+        device.wait_for_turn().ok()?;
+        give.send(device).ok()
+    };
+    thread::Builder::new().spawn(wait).ok()?;
+    turn.recv_timeout(LONGEST_TURN).ok()
 }
 
 /// Whether the device takes a request without making the caller wait for its result.
@@ -151,11 +156,9 @@ fn trial_key(cipher: Cipher) -> Vec<u8> {
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// For how long others may look before this process does, and how often it asks: a crowd of some
-/// hundreds takes a busy device more than half a minute.
+/// For how long others may look before this process does: a crowd of some hundreds takes a busy
+/// device more than half a minute.
 const LONGEST_TURN: Duration = Duration::from_secs(120);
-const SHORTEST_BETWEEN_TURNS: Duration = Duration::from_millis(1);
-const LONGEST_BETWEEN_TURNS: Duration = Duration::from_millis(64);
 
 /// Why there is no device, and what to do about it.
 pub(super) fn absence(error: &io::Error) -> String {

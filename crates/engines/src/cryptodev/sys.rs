@@ -1,6 +1,6 @@
 //! The ioctls of `/dev/crypto`.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
@@ -38,10 +38,13 @@ impl Device {
         OpenOptions::new().read(true).write(true).open(PATH).map(Device)
     }
 
-    /// Whether this open device has, until it is closed, the one turn that there is among all
-    /// processes. Where files can't be locked, everybody has it.
-    pub(super) fn takes_turn(&self) -> bool {
-        !matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
+    /// Waits, asleep, until this open device has the one turn that there is among all processes;
+    /// it has it until it is closed. Processes have it in order of arrival.
+    ///
+    /// # Errors
+    /// Those of `flock`, such as where files can't be locked.
+    pub(super) fn wait_for_turn(&self) -> io::Result<()> {
+        self.0.lock()
     }
 
     pub(super) fn start_session(&self, algorithm: u32, key: &[u8]) -> io::Result<SessionId> {

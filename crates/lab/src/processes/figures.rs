@@ -1,7 +1,7 @@
 //! The paper's figure, throughput against processes with a line a discipline, and what else
 //! was counted, as a page.
 
-use super::report::{Failure, ProcessesReport, Row};
+use super::report::{Failure, ProcessesReport, Row, label};
 use crate::page::{
     Axis, Cell, Line, LineChart, LineStyle, Marker, Page, Scale, Table, escape, grouped, legend,
 };
@@ -22,10 +22,7 @@ pub(super) fn page(report: &ProcessesReport) -> String {
     }
     add_grids(&mut page, report);
     add_throughput(&mut page, report);
-    for (name, heading, label, caption, value) in OTHERS {
-        page.section(heading);
-        page.figure(name, &names(report), &charts(report, label, *value), caption);
-    }
+    add_others(&mut page, report);
     add_table(&mut page, report);
     add_method(&mut page, report);
     page.to_html()
@@ -50,7 +47,7 @@ fn grid(report: &ProcessesReport, engine: &str) -> String {
     let counts = report.counts(engine);
     let head = counts.iter().map(|&count| grouped(count as u64));
     let head = std::iter::once("processes".to_owned()).chain(head).collect();
-    let mut table = Table::new(engine, "grid", head);
+    let mut table = Table::new(label(engine), "grid", head);
     for (discipline, _) in STYLES {
         let cell = |&count: &usize| {
             let best = report.of(engine).filter(|row| row.processes == count);
@@ -96,30 +93,46 @@ fn add_throughput(page: &mut Page, report: &ProcessesReport) {
     page.figure("throughput", &names(report), &panels, caption);
 }
 
+fn add_others(page: &mut Page, report: &ProcessesReport) {
+    page.section("Context switches, waiting, fairness");
+    let panels: Vec<String> = report
+        .engines()
+        .iter()
+        .flat_map(|engine| OTHERS.iter().map(|(label, value)| chart(report, engine, label, *value)))
+        .collect();
+    page.figure("others", &names(report), &panels, OTHERS_CAPTION);
+}
+
 /// A chart for each engine.
 fn charts(report: &ProcessesReport, label: &str, value: fn(&Row) -> f64) -> Vec<String> {
-    let chart = |engine: &str| {
-        let line = |&(name, style): &(&str, LineStyle)| {
-            let rows = report.of(engine).filter(|row| row.discipline == name);
-            let mut points: Vec<(f64, f64)> =
-                rows.map(|row| (row.processes as f64, value(row))).collect();
-            points.sort_by(|one, other| one.0.total_cmp(&other.0));
-            Line { name: name.to_owned(), style, points }
-        };
-        let ticks: Vec<f64> = report.counts(engine).iter().map(|&count| count as f64).collect();
-        let span = ticks.first().copied().zip(ticks.last().copied());
-        let x =
-            Axis { label: "processes".to_owned(), scale: Scale::Logarithmic, ticks, covers: span };
-        let y = Axis {
-            label: label.to_owned(),
-            scale: Scale::Linear,
-            ticks: Vec::new(),
-            covers: Some((0.0, 0.0)),
-        };
-        let lines = STYLES.iter().map(line).filter(|line| !line.points.is_empty()).collect();
-        LineChart { title: engine.to_owned(), x, y, lines }.to_svg()
+    let engines = report.engines();
+    engines.into_iter().map(|engine| chart(report, engine, label, value)).collect()
+}
+
+fn chart(
+    report: &ProcessesReport,
+    engine: &str,
+    value_name: &str,
+    value: fn(&Row) -> f64,
+) -> String {
+    let line = |&(name, style): &(&str, LineStyle)| {
+        let rows = report.of(engine).filter(|row| row.discipline == name);
+        let mut points: Vec<(f64, f64)> =
+            rows.map(|row| (row.processes as f64, value(row))).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Line { name: name.to_owned(), style, points }
     };
-    report.engines().into_iter().map(chart).collect()
+    let ticks: Vec<f64> = report.counts(engine).iter().map(|&count| count as f64).collect();
+    let covers = ticks.first().copied().zip(ticks.last().copied());
+    let x = Axis { label: "processes".to_owned(), scale: Scale::Logarithmic, ticks, covers };
+    let y = Axis {
+        label: value_name.to_owned(),
+        scale: Scale::Linear,
+        ticks: Vec::new(),
+        covers: Some((0.0, 0.0)),
+    };
+    let lines = STYLES.iter().map(line).filter(|line| !line.points.is_empty()).collect();
+    LineChart { title: label(engine).to_owned(), x, y, lines }.to_svg()
 }
 
 fn names(report: &ProcessesReport) -> String {
@@ -140,7 +153,7 @@ fn add_table(page: &mut Page, report: &ProcessesReport) {
             "99th percentile",
             "Jain's index",
         ];
-        let mut table = Table::new(engine, "", head.map(str::to_owned).to_vec());
+        let mut table = Table::new(label(engine), "", head.map(str::to_owned).to_vec());
         for count in report.counts(engine) {
             for (discipline, _) in STYLES {
                 let name = Cell::from((*discipline).to_owned());
@@ -172,13 +185,16 @@ fn add_method(page: &mut Page, report: &ProcessesReport) {
     for permits in &report.permits {
         let all = grouped(permits.permits as u64);
         let lists = grouped(permits.lists as u64);
-        page.text(&format!("{}: fifo admits {all} at once, lists {lists}.", permits.engine));
+        page.text(&format!(
+            "{}: fifo admits {all} at once, lists {lists}.",
+            label(&permits.engine)
+        ));
     }
     for failure in &report.failures {
         page.text(&failure.to_string());
     }
     for skipped in &report.skipped {
-        page.text(&format!("Skipped: {}: {}", skipped.engine, skipped.why));
+        page.text(&format!("Skipped: {}: {}", label(&skipped.engine), skipped.why));
     }
 }
 
@@ -189,32 +205,16 @@ const STYLES: &[(&str, LineStyle)] = &[
     ("fifo", LineStyle { colour: "#c2410c", dash: "", width: 2.6, marker: Marker::Circle }),
 ];
 
-/// What is drawn besides the throughput: the figure's name, heading, axis, caption and value.
-type Other = (&'static str, &'static str, &'static str, &'static str, fn(&Row) -> f64);
-
-const OTHERS: &[Other] = &[
-    (
-        "switches",
-        "Context switches",
-        "context switches a process",
-        "Voluntary and not, all processes together, over their number. A wait at the gate is one.",
-        |row| row.context_switches / row.processes as f64,
-    ),
-    (
-        "wait",
-        "Waiting",
-        "ms at the gate, median",
-        "Without a gate nobody waits there; everybody waits in the engine or for a core instead.",
-        |row| row.wait_ms_p50,
-    ),
-    (
-        "fairness",
-        "Fairness",
-        "Jain's index",
-        "Of the rates at which the processes were served; 1 when all were served alike.",
-        |row| row.jain,
-    ),
+/// What is drawn besides the throughput: the axis' name and the value.
+const OTHERS: &[(&str, fn(&Row) -> f64)] = &[
+    ("context switches a process", |row| row.context_switches / row.processes as f64),
+    ("ms at the gate, median", |row| row.wait_ms_p50),
+    ("Jain's index", |row| row.jain),
 ];
+
+const OTHERS_CAPTION: &str = "Context switches are voluntary and not; a wait at the gate is one. \
+    Without a gate nobody waits there; everybody waits in the engine or for a core instead. \
+    Jain's index is 1 when all processes were served at the same rate.";
 
 const PUBLISHED: &str = "Published (Murakami et al., UltraSPARC T2): the paper's figure has no \
     table. It shows throughput that falls past about 500 processes with plain OCF and stays level \

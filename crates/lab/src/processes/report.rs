@@ -235,6 +235,11 @@ impl Row {
     }
 }
 
+/// An engine's name for people: a PKCS #11 URI without what only tells how to reach the token.
+pub(super) fn label(engine: &str) -> &str {
+    engine.split_once('?').map_or(engine, |(name, _)| name)
+}
+
 impl fmt::Display for ProcessesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.table(f)?;
@@ -271,7 +276,7 @@ impl ProcessesReport {
             writeln!(
                 f,
                 "{:<12} {:<10} {:>9} {:>9.1} {:>7.1} {:>9.0} {:>7.1} ms {:>7.1} ms {:>6.3}",
-                row.engine,
+                label(&row.engine),
                 row.discipline,
                 row.processes,
                 row.mb_per_s,
@@ -286,7 +291,7 @@ impl ProcessesReport {
             writeln!(f, "{failure}")?;
         }
         for Skipped { engine, why } in &self.skipped {
-            writeln!(f, "skipped: {engine}: {why}")?;
+            writeln!(f, "skipped: {}: {why}", label(engine))?;
         }
         Ok(())
     }
@@ -295,6 +300,7 @@ impl ProcessesReport {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { engine, discipline, processes, failed, why } = self;
+        let engine = label(engine);
         write!(f, "failed: {engine}, {discipline}, {failed} of {processes} processes: {why}")
     }
 }
@@ -374,6 +380,7 @@ pub(super) mod tests {
         assert_eq!((row.context_switches, row.jain), (1.5, 1.0));
         assert_eq!((row.wait_ms_p50, row.wait_ms_p99), (1.0, 3.0));
         assert_eq!(percentile(&[], 50), 0.0);
+        assert_eq!(label("pkcs11:token=t?pin-source=file:/p"), "pkcs11:token=t");
         // What programs read has these fields and no others.
         let row = serde_json::to_value(&row).unwrap();
         let mut fields: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::report::{Failure, ProcessesReport, Row};
+use super::report::{Failure, ProcessesReport, Row, label};
 
 /// A sentence or two for each engine and each discipline that was run beside `none`. Nothing is
 /// known beforehand: every word follows from the rows.
@@ -37,7 +37,7 @@ fn verdict(report: &ProcessesReport, engine: &str, discipline: &'static str) -> 
             Some(Pair { gated, free, rounds })
         })
         .collect();
-    let mut text = format!("{engine}: {discipline} ");
+    let mut text = format!("{}: {discipline} ", label(engine));
     let saved = failures("serves all", "fail without a gate", fails_alone(NONE, discipline));
     let lost = failures("does not serve all", "fail", fails_alone(discipline, NONE));
     let effects = [
