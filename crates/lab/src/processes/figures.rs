@@ -205,8 +205,11 @@ const STYLES: &[(&str, LineStyle)] = &[
     ("fifo", LineStyle { colour: "#c2410c", dash: "", width: 2.6, marker: Marker::Circle }),
 ];
 
-/// What is drawn besides the throughput: the axis' name and the value.
-const OTHERS: &[(&str, fn(&Row) -> f64)] = &[
+/// What is drawn of each row: the axis' name and the value.
+type Drawn = (&'static str, fn(&Row) -> f64);
+
+/// What is drawn besides the throughput.
+const OTHERS: &[Drawn] = &[
     ("context switches a process", |row| row.context_switches / row.processes as f64),
     ("ms at the gate, median", |row| row.wait_ms_p50),
     ("Jain's index", |row| row.jain),
