@@ -28,5 +28,5 @@ pub use iv::Iv;
 pub use job::{Job, Outcome, Rejection};
 pub use key::Key;
 pub use padding::Padding;
-pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError};
+pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError, Together};
 pub use records::{RecordLayout, Records};

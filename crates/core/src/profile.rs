@@ -4,6 +4,7 @@
 //! what a modelled engine takes its time from, and what the simulator simulates. In JSON it
 //! has these fields under these names.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,20 @@ pub struct Profile {
     pub includes: Includes,
     /// The engines that offer it.
     pub engines: Vec<EngineProfile>,
+    /// How much they do together, where that was seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Together>,
+}
+
+/// How much some engines do together, of jobs of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Together {
+    /// Their names, and how many workers of each work at a time.
+    pub engines: BTreeMap<String, usize>,
+    /// A job's length before padding.
+    pub bytes: usize,
+    /// How many jobs all of them finish in a millisecond.
+    pub jobs_per_ms: f64,
 }
 
 /// What a profile's costs are of.
@@ -79,6 +94,10 @@ pub struct Point {
     pub wall_us: f64,
     /// How long a worker's thread is on a core for a job, in microseconds.
     pub cpu_us: f64,
+    /// How long others are on a core for it, whom no clock of that thread shows: a driver's
+    /// thread, an interrupt. In microseconds, a part of `wall_us`; only the simulator knows it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hidden_us: f64,
 }
 
 /// Why a text is no profile.
@@ -130,9 +149,14 @@ impl Profile {
             }
             for point in engine.points.iter().chain(&engine.points_at_depth) {
                 let fine = |us: f64| us.is_finite() && us >= 0.0;
-                if !fine(point.wall_us) || !fine(point.cpu_us) {
+                if !fine(point.wall_us) || !fine(point.cpu_us) || !fine(point.hidden_us) {
                     return Err(format!("engine {name} at {} bytes takes no time", point.bytes));
                 }
+            }
+        }
+        for together in &self.together {
+            if !together.jobs_per_ms.is_finite() || together.jobs_per_ms <= 0.0 {
+                return Err(format!("engines together do nothing at {} bytes", together.bytes));
             }
         }
         Ok(())
@@ -156,7 +180,7 @@ impl EngineProfile {
             (Some(&first), None) => (first, first),
             (Some(&next), Some(before)) => (self.points[before], next),
             (None, Some(last)) => (self.points[last.saturating_sub(1)], self.points[last]),
-            (None, None) => return Point { bytes, wall_us: 0.0, cpu_us: 0.0 },
+            (None, None) => return Point { bytes, wall_us: 0.0, cpu_us: 0.0, hidden_us: 0.0 },
         };
         let along = match other.bytes - one.bytes {
             0 => 0.0,
@@ -174,12 +198,17 @@ impl EngineProfile {
             bytes,
             wall_us: on_line(one.wall_us, other.wall_us),
             cpu_us: on_line(one.cpu_us, other.cpu_us),
+            hidden_us: on_line(one.hidden_us, other.hidden_us),
         }
     }
 }
 
 fn encrypt() -> String {
     "encrypt".to_owned()
+}
+
+fn is_zero(figure: &f64) -> bool {
+    *figure == 0.0
 }
 
 fn one() -> usize {

@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use evener_core::{Cipher, Direction, Engine, EngineProfile, Includes, Profile};
-use evener_pipeline::costs::{Costs, EngineCosts, Knowledge};
+use evener_core::{Cipher, Direction, Engine, EngineProfile, Includes, Profile, Together};
+use evener_pipeline::costs::{Costs, EngineCosts, Knowledge, TeamRate};
 use serde::{Deserialize, Serialize};
 
 /// Where learnt costs are kept if nobody says otherwise: below `XDG_CACHE_HOME`, or `.cache` in
@@ -42,6 +42,11 @@ pub(crate) fn load(path: &Path, engines: &[&dyn Engine], into: &Knowledge) -> io
         for known in &profile.engines {
             if engines.iter().any(|engine| is_same(*engine, known, cipher, direction)) {
                 costs.insert(&known.name, EngineCosts::of(known));
+            }
+        }
+        for together in &profile.together {
+            if together.engines.keys().all(|name| costs.engine(name).is_some()) {
+                costs.insert_together(TeamRate::of(together));
             }
         }
         into.learn(cipher, direction, &costs);
@@ -80,11 +85,19 @@ pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io
         let same = |profile: &&mut Profile| {
             profile.cipher == cipher.name() && profile.direction == direction.to_string()
         };
+        let together: Vec<_> = costs.together().iter().map(TeamRate::together).collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         match profiles.iter_mut().find(same) {
             Some(known) => {
                 known.engines.retain(|engine| learnt.iter().all(|new| new.name != engine.name));
                 known.engines.extend(learnt);
+                // Of engines that are others now, or that were seen in other numbers, it stays.
+                let is_old = |rate: &Together| {
+                    let rate = TeamRate::of(rate);
+                    costs.together().iter().any(|new| rate.is_replaced_by(new))
+                };
+                known.together.retain(|rate| !is_old(rate));
+                known.together.extend(together);
             }
             None => profiles.push(Profile {
                 machine: "learnt while working".to_owned(),
@@ -93,6 +106,7 @@ pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io
                 direction: direction.to_string(),
                 includes: Includes::Engine,
                 engines: learnt,
+                together,
             }),
         }
     }
@@ -172,9 +186,32 @@ mod tests {
         engine.learn(&processed, false);
         let mut costs = Costs::default();
         costs.insert("openssl", engine);
+        costs.insert_together(together(10.0));
         let knowledge = Knowledge::default();
         knowledge.learn(CIPHER, Direction::Encrypt, &costs);
         knowledge
+    }
+
+    fn together(jobs_per_ms: f64) -> TeamRate {
+        let engines = [("openssl".to_owned(), 2)].into();
+        TeamRate::of(&Together { engines, bytes: 4096, jobs_per_ms })
+    }
+
+    #[test]
+    fn what_engines_do_together_is_known_the_next_time() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("profile.json");
+        let openssl = evener_engines::find("openssl").unwrap();
+        let knowledge = learnt();
+        for rate in [together(10.0), together(20.0)] {
+            let mut costs = knowledge.costs(CIPHER, Direction::Encrypt);
+            costs.insert_together(rate.clone());
+            knowledge.learn(CIPHER, Direction::Encrypt, &costs);
+            save(&path, &[&*openssl], &knowledge).unwrap();
+            let next = Knowledge::default();
+            load(&path, &[&*openssl], &next).unwrap();
+            assert_eq!(next.costs(CIPHER, Direction::Encrypt).together(), [rate]);
+        }
     }
 
     fn known(knowledge: &Knowledge) -> Option<f64> {

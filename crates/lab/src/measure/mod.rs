@@ -99,6 +99,7 @@ pub fn measure(
         direction: plan.direction.to_string(),
         includes: Includes::Engine,
         engines: engines.collect(),
+        together: Vec::new(),
     })
 }
 
@@ -114,6 +115,7 @@ fn median(points: &[Point]) -> Point {
         bytes: points.first().map_or(0, |point| point.bytes),
         wall_us: middle(|point| point.wall_us),
         cpu_us: middle(|point| point.cpu_us),
+        hidden_us: 0.0,
     }
 }
 
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn medians_are_of_each_figure() {
-        let point = |wall_us, cpu_us| Point { bytes: 16, wall_us, cpu_us };
+        let point = |wall_us, cpu_us| Point { bytes: 16, wall_us, cpu_us, hidden_us: 0.0 };
         let points = [point(3.0, 1.0), point(1.0, 2.0), point(2.0, 3.0)];
         assert_eq!(median(&points), point(2.0, 2.0));
     }

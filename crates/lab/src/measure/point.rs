@@ -33,7 +33,8 @@ pub(super) fn measure(
         let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
         each.sum::<f64>() / runs.len() as f64
     };
-    Ok(Point { bytes, wall_us: mean(|run| run.wall), cpu_us: mean(|run| run.cpu) })
+    let (wall_us, cpu_us) = (mean(|run| run.wall), mean(|run| run.cpu));
+    Ok(Point { bytes, wall_us, cpu_us, hidden_us: 0.0 })
 }
 
 /// What a worker did.

@@ -17,7 +17,7 @@ pub(super) fn table(profile: &Profile) -> String {
     );
     for engine in &profile.engines {
         for (workers, points) in lines(engine) {
-            for Point { bytes, wall_us, cpu_us } in points {
+            for Point { bytes, wall_us, cpu_us, .. } in points {
                 let name = &engine.name;
                 let _ = writeln!(
                     table,

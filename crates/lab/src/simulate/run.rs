@@ -24,6 +24,8 @@ pub struct Scene<'a> {
     /// How many times its profile's wall and CPU time a job takes on an engine at a time; for
     /// engines whose speed changes. The arguments are the engine's number and the time.
     pub slowness: fn(usize, Duration) -> (f64, f64),
+    /// How many times its profile's hidden CPU time a job takes on an engine at a time.
+    pub hidden: fn(usize, Duration) -> f64,
 }
 
 /// What a run came to.
@@ -44,7 +46,7 @@ pub struct Outcome {
 impl<'a> Scene<'a> {
     /// Engines that keep their speed.
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
-        Scene { cores, engines, jobs, slowness: |_, _| (1.0, 1.0) }
+        Scene { cores, engines, jobs, slowness: |_, _| (1.0, 1.0), hidden: |_, _| 1.0 }
     }
 
     /// Simulates a run under a policy that knows `costs` before it begins.
@@ -59,7 +61,7 @@ impl<'a> Scene<'a> {
                     kind: profile.kind,
                     batch: profile.batch,
                 });
-                workers.push(Worker::new(engine, processor.add_thread()));
+                workers.push(Worker::new(engine, [(); 2].map(|()| processor.add_thread())));
             }
         }
         let setting = Setting { cores: self.cores, cpu_workers: None, costs };
@@ -90,10 +92,23 @@ struct Simulation<'a> {
 struct Worker {
     engine: usize,
     thread: usize,
+    /// The thread of its engine's driver.
+    driver: usize,
     phase: Phase,
-    /// What is left of its claim: CPU time, then time in the device, for each batch.
-    stages: VecDeque<(f64, f64)>,
+    /// What is left of its claim, for each batch.
+    stages: VecDeque<Stage>,
     claim: Option<Claim>,
+}
+
+/// What a batch takes, one after the other, in microseconds.
+#[derive(Clone, Copy)]
+struct Stage {
+    /// Of the worker's CPU time.
+    cpu: f64,
+    /// Of the driver's.
+    hidden: f64,
+    /// In the device.
+    device: f64,
 }
 
 /// What a worker has claimed, and when.
@@ -114,13 +129,16 @@ enum Phase {
     /// It waits to be called, or until a time.
     Waiting(f64),
     OnCore,
+    /// The driver's thread works for it.
+    InDriver,
     /// Its device works until a time.
     InDevice(f64),
 }
 
 impl Worker {
-    fn new(engine: usize, thread: usize) -> Worker {
-        Worker { engine, thread, phase: Phase::Absent, stages: VecDeque::new(), claim: None }
+    fn new(engine: usize, [thread, driver]: [usize; 2]) -> Worker {
+        let (phase, stages) = (Phase::Absent, VecDeque::new());
+        Worker { engine, thread, driver, phase, stages, claim: None }
     }
 }
 
@@ -156,7 +174,7 @@ impl Simulation<'_> {
                 None => break,
             }
         }
-        let threads = 0..self.workers.len() + usize::from(self.dispatcher.is_some());
+        let threads = 0..2 * self.workers.len() + usize::from(self.dispatcher.is_some());
         Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
@@ -184,14 +202,24 @@ impl Simulation<'_> {
             }
             return;
         }
-        let Some(number) = self.workers.iter().position(|worker| worker.thread == thread) else {
+        let is_of = |worker: &Worker| worker.thread == thread || worker.driver == thread;
+        let Some(number) = self.workers.iter().position(is_of) else {
             return;
         };
         let worker = &mut self.workers[number];
         match (worker.phase, worker.stages.front()) {
-            (Phase::OnCore, Some(&(_, device))) if device > 0.0 => {
-                worker.phase = Phase::InDevice(self.processor.now() + device);
+            (Phase::OnCore, Some(stage)) if stage.hidden > 0.0 => {
+                worker.phase = Phase::InDriver;
                 self.processor.sleep(thread);
+                self.processor.work(worker.driver, stage.hidden);
+            }
+            (Phase::OnCore | Phase::InDriver, Some(stage)) if stage.device > 0.0 => {
+                worker.phase = Phase::InDevice(self.processor.now() + stage.device);
+                self.processor.sleep(thread);
+            }
+            (Phase::InDriver, _) => {
+                self.processor.sleep(thread);
+                self.stage_done(number);
             }
             (Phase::OnCore, _) => self.stage_done(number),
             _ => self.ask(number),
@@ -214,9 +242,9 @@ impl Simulation<'_> {
         worker.stages.pop_front();
         match worker.stages.front() {
             None => self.ask(number),
-            Some(&(cpu, _)) => {
+            Some(stage) => {
                 worker.phase = Phase::OnCore;
-                self.processor.work(worker.thread, cpu);
+                self.processor.work(worker.thread, stage.cpu);
             }
         }
     }
@@ -259,7 +287,8 @@ impl Simulation<'_> {
                 let tasks: Vec<_> = tasks.into();
                 let profile = self.scene.engines[worker.engine];
                 let slowness = (self.scene.slowness)(worker.engine, micros(now));
-                worker.stages = stages(profile, &tasks, slowness);
+                let hidden = (self.scene.hidden)(worker.engine, micros(now));
+                worker.stages = stages(profile, &tasks, slowness, hidden);
                 worker.claim = Some(Claim {
                     at: now,
                     cpu_before: self.processor.used(worker.thread),
@@ -268,7 +297,7 @@ impl Simulation<'_> {
                     bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
                 });
                 worker.phase = Phase::OnCore;
-                let cpu = worker.stages.front().map_or(0.0, |&(cpu, _)| cpu);
+                let cpu = worker.stages.front().map_or(0.0, |stage| stage.cpu);
                 self.processor.work(worker.thread, cpu);
             }
         }
@@ -292,12 +321,13 @@ impl Simulation<'_> {
     }
 }
 
-/// The CPU and device times of a claim's batches.
+/// What a claim's batches take.
 fn stages(
     profile: &EngineProfile,
     tasks: &[usize],
     (wall, cpu): (f64, f64),
-) -> VecDeque<(f64, f64)> {
+    hidden: f64,
+) -> VecDeque<Stage> {
     let batch = profile.batch.max(1);
     let stage = |tasks: &[usize]| {
         let bytes = tasks.iter().sum::<usize>() / tasks.len();
@@ -310,8 +340,9 @@ fn stages(
         };
         // Lanes that have nothing to do, and what a device is told once, take time all the same.
         let jobs = if 2 * tasks.len() <= batch { batch.div_ceil(2) } else { batch } as f64;
-        let on_core = point.cpu_us * cpu;
-        (jobs * on_core, jobs * (point.wall_us * wall - on_core).max(0.0))
+        let (on_core, hidden) = (point.cpu_us * cpu, point.hidden_us * hidden);
+        let in_device = (point.wall_us * wall - on_core - hidden).max(0.0);
+        Stage { cpu: jobs * on_core, hidden: jobs * hidden, device: jobs * in_device }
     };
     tasks.chunks(batch).map(stage).collect()
 }

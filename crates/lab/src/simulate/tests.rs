@@ -57,7 +57,7 @@ fn engine(
 ) -> EngineProfile {
     let point = |size: usize| {
         let wall_us = fixed + size as f64 / bytes;
-        Point { bytes: size, wall_us, cpu_us: wall_us * part }
+        Point { bytes: size, wall_us, cpu_us: wall_us * part, hidden_us: 0.0 }
     };
     EngineProfile {
         name: name.into(),
@@ -219,4 +219,101 @@ fn with_one_engine_it_is_as_good_as_pull() {
             .map(|policy| scene.run(policy, Costs::default()).wall);
         assert!(adaptive <= pull + pull / 100, "{jobs}: {adaptive:?} {pull:?}");
     }
+}
+
+/// A module whose driver takes `hidden` microseconds of CPU time beside its worker's, which do
+/// not show in that.
+fn hiding(name: &str, wall: f64, cpu: f64, hidden: f64) -> EngineProfile {
+    let mut module = module(name, wall, f64::INFINITY, cpu / wall);
+    module.points.iter_mut().for_each(|point| point.hidden_us = hidden);
+    module
+}
+
+/// How many times the best of the other policies `adaptive` takes the third time.
+fn against_the_best_once_learnt(scene: &Scene<'_>) -> f64 {
+    let best = PolicyName::ALL
+        .iter()
+        .filter(|policy| **policy != PolicyName::Adaptive)
+        .map(|&policy| scene.run(policy, Costs::default()))
+        .filter(|outcome| outcome.jobs.iter().sum::<u64>() == scene.jobs.len() as u64)
+        .map(|outcome| outcome.wall)
+        .min()
+        .unwrap();
+    let mut costs = Costs::default();
+    let mut ratio = f64::INFINITY;
+    for run in 0..3 {
+        let outcome = scene.run(PolicyName::Adaptive, costs);
+        assert_eq!(outcome.jobs.iter().sum::<u64>(), scene.jobs.len() as u64);
+        costs = outcome.costs;
+        ratio = outcome.wall.as_secs_f64() / best.as_secs_f64();
+        println!("{run}: {ratio:.3}: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);
+    }
+    ratio
+}
+
+#[test]
+fn what_no_clock_shows_is_found() {
+    // The worker's clock shows 45 of 95 microseconds, in times like those of the testbed.
+    for cost_on_cpu in [25.0, 40.0, 60.0, 85.0, 95.0, 120.0, 460.0, 1800.0] {
+        let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
+        for cores in [1, 2] {
+            let scene = Scene::new(cores, engines.iter().collect(), vec![4096; 4000]);
+            let ratio = against_the_best_once_learnt(&scene);
+            assert!(ratio <= 1.05, "{cost_on_cpu} us, {cores} cores: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn of_two_modules_the_one_that_hides_its_cost_is_found() {
+    for (one, other) in [(10.0, 60.0), (60.0, 10.0), (60.0, 60.0), (10.0, 10.0)] {
+        let engines = [
+            cpu(85.0, f64::INFINITY),
+            hiding("quick", 120.0, 40.0, one),
+            hiding("slow", 250.0, 45.0, other),
+        ];
+        let scene = Scene::new(1, engines.iter().collect(), vec![4096; 6000]);
+        let ratio = against_the_best_once_learnt(&scene);
+        assert!(ratio <= 1.05, "{one} and {other} us: {ratio}");
+        let best = engines[1..].iter().map(|module| {
+            let alone = Scene::new(1, vec![&engines[0], module], vec![4096; 6000]);
+            alone.run(PolicyName::Adaptive, Costs::default()).wall.as_secs_f64()
+        });
+        let best = best.fold(f64::INFINITY, f64::min);
+        let both = scene.run(PolicyName::Adaptive, Costs::default()).wall.as_secs_f64();
+        assert!(both <= 1.05 * best, "{one} and {other} us: {both} of {best}");
+    }
+}
+
+#[test]
+fn what_no_clock_shows_is_found_with_sizes_mixed() {
+    // The module is worth a job of 16 KB, and not one of 1 KB, though its clock says so of both.
+    let engines = [cpu(20.0, 20.0), hiding("module", 110.0, 45.0, 50.0)];
+    let jobs = (0..6000).map(|number| if number % 3 == 0 { 16_384 } else { 1024 }).collect();
+    let scene = Scene::new(1, engines.iter().collect(), jobs);
+    let ratio = against_the_best_once_learnt(&scene);
+    assert!(ratio <= 1.0, "{ratio}");
+}
+
+#[test]
+fn a_module_that_begins_or_ceases_to_hide_its_cost_is_noticed() {
+    let engines = [cpu(85.0, f64::INFINITY), hiding("module", 110.0, 30.0, 60.0)];
+    let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 60_000]);
+    let second = Duration::from_secs(1);
+    scene.hidden = |_, now| if now > Duration::from_secs(1) { 1.0 } else { 0.1 };
+    let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+    // A second with both, then the processor alone.
+    let left = 60_000.0 - 1e6 * (1.0 / 110.0 + (1.0 - 36.0 / 110.0) / 85.0);
+    let ideal = second + Duration::from_secs_f64(left * 85e-6);
+    println!("{:?} {:?} of {ideal:?}", outcome.wall, outcome.jobs);
+    assert!(outcome.wall <= ideal + ideal / 20);
+
+    scene.hidden = |_, now| if now > Duration::from_secs(1) { 0.1 } else { 1.0 };
+    let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+    // It may take two seconds to look again.
+    let left = 60_000.0 - 3e6 / 85.0;
+    let rate = 1.0 / 110.0 + (1.0 - 36.0 / 110.0) / 85.0;
+    let ideal = 3 * second + Duration::from_secs_f64(left / rate * 1e-6);
+    println!("{:?} {:?} of {ideal:?}", outcome.wall, outcome.jobs);
+    assert!(outcome.wall <= ideal + ideal / 20);
 }

@@ -1,5 +1,7 @@
 //! What jobs of one size class cost: an average that forgets, and that outliers can't spoil.
 
+use crate::SizeClass;
+
 /// What a job costs, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -81,11 +83,45 @@ impl Estimate {
     }
 }
 
+/// What is known of each size class.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    classes: [Option<Estimate>; SizeClass::COUNT],
+    /// One bit for each class of which something is known, since this is looked at with every
+    /// claim.
+    known: u64,
+}
+
+impl Line {
+    pub(super) fn new() -> Line {
+        Line { classes: [None; SizeClass::COUNT], known: 0 }
+    }
+
+    pub(super) fn of(&mut self, class: SizeClass) -> Option<&mut Estimate> {
+        self.classes[class.number()].as_mut()
+    }
+
+    pub(super) fn set(&mut self, class: SizeClass, estimate: Estimate) {
+        self.known |= 1 << class.number();
+        self.classes[class.number()] = Some(estimate);
+    }
+
+    /// What is known, by growing size.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Estimate> {
+        let mut left = self.known;
+        std::iter::from_fn(move || {
+            let number = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            self.classes.get(number)?.as_ref()
+        })
+    }
+}
+
 /// What a job of `bytes` bytes costs by the estimates of all size classes, as
 /// [`EngineCosts::cost`](super::EngineCosts::cost) says.
-pub(super) fn between(classes: &[Option<Estimate>], bytes: f64) -> Option<Cost> {
+pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
     let mut below: Option<&Estimate> = None;
-    for known in classes.iter().flatten() {
+    for known in classes.iter() {
         if known.bytes < bytes {
             below = Some(known);
             continue;
@@ -125,7 +161,7 @@ pub(super) fn between(classes: &[Option<Estimate>], bytes: f64) -> Option<Cost> 
 const FIRM: f64 = 3.0;
 
 /// How many times the length of a job another may have to tell what it costs.
-const NEAR: f64 = 2.0;
+const NEAR: f64 = 1.5;
 
 /// How much a sample counts at least.
 const LEAST_WEIGHT: f64 = 1.0 / 6.0;

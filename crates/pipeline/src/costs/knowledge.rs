@@ -18,12 +18,15 @@ impl Knowledge {
         known.get(&(cipher, direction)).cloned().unwrap_or_default()
     }
 
-    /// Replaces what is known of those engines that `costs` has.
+    /// Replaces what is known of those engines, alone and together, that `costs` has.
     pub fn learn(&self, cipher: Cipher, direction: Direction, costs: &Costs) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((cipher, direction)).or_default();
         for (name, costs) in &costs.engines {
             known.insert(name, costs.clone());
+        }
+        for rate in &costs.together {
+            known.insert_together(rate.clone());
         }
     }
 

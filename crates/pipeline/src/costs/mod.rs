@@ -5,6 +5,7 @@
 
 mod estimate;
 mod knowledge;
+mod together;
 
 use std::time::Duration;
 
@@ -14,13 +15,15 @@ use crate::SizeClass;
 use crate::policy::Processed;
 
 pub use estimate::Cost;
-use estimate::Estimate;
+use estimate::{Estimate, Line};
 pub use knowledge::Knowledge;
+pub use together::TeamRate;
 
 /// What engines cost for one cipher and direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     engines: Vec<(String, EngineCosts)>,
+    together: Vec<TeamRate>,
 }
 
 /// What an engine costs, by the size of a job.
@@ -32,9 +35,9 @@ pub struct EngineCosts {
     /// How many jobs the engine likes in a batch.
     batch: usize,
     /// A job's share of a batch that is at least half full.
-    full: Vec<Option<Estimate>>,
+    full: Line,
     /// A whole batch that is less than half full.
-    part: Vec<Option<Estimate>>,
+    part: Line,
 }
 
 impl Costs {
@@ -51,10 +54,26 @@ impl Costs {
         }
     }
 
+    /// How much engines do together.
+    pub fn together(&self) -> &[TeamRate] {
+        &self.together
+    }
+
+    /// Replaces what is known of how much some engines do together.
+    pub fn insert_together(&mut self, rate: TeamRate) {
+        match self.together.iter_mut().find(|known| known.is_replaced_by(&rate)) {
+            Some(known) => *known = rate,
+            None => self.together.push(rate),
+        }
+    }
+
     /// What a profile says.
     pub fn from_profile(profile: &Profile) -> Costs {
         let costs = |engine: &EngineProfile| (engine.name.clone(), EngineCosts::of(engine));
-        Costs { engines: profile.engines.iter().map(costs).collect() }
+        Costs {
+            engines: profile.engines.iter().map(costs).collect(),
+            together: profile.together.iter().map(TeamRate::of).collect(),
+        }
     }
 
     /// The points of each engine and the batch it likes, as a profile has them, for those of
@@ -70,8 +89,7 @@ impl Costs {
 impl EngineCosts {
     /// Nothing is known yet.
     pub fn new(batch: usize) -> EngineCosts {
-        let nothing = || vec![None; SizeClass::COUNT];
-        EngineCosts { batch: batch.max(1), full: nothing(), part: nothing() }
+        EngineCosts { batch: batch.max(1), full: Line::new(), part: Line::new() }
     }
 
     /// What an engine's profile says of it with one worker.
@@ -92,16 +110,16 @@ impl EngineCosts {
         if opened && self.cost(bytes, jobs / batches).is_some() {
             return;
         }
-        let class = SizeClass::of(bytes as u64).number();
+        let class = SizeClass::of(bytes as u64);
         let is_full = 2.0 * jobs >= self.batch as f64 * batches;
         let (line, share) =
             if is_full { (&mut self.full, jobs) } else { (&mut self.part, batches) };
         let micros = |time: Duration| time.as_secs_f64() * 1e6 / share;
         let (wall, cpu) = (micros(processed.wall), micros(processed.cpu));
-        match &mut line[class] {
+        match line.of(class) {
             Some(estimate) => estimate.learn(bytes, wall, cpu),
-            none if opened => *none = Some(Estimate::cold(bytes, wall, cpu)),
-            none => *none = Some(Estimate::new(bytes, wall, cpu)),
+            None if opened => line.set(class, Estimate::cold(bytes, wall, cpu)),
+            None => line.set(class, Estimate::new(bytes, wall, cpu)),
         }
     }
 
@@ -127,18 +145,18 @@ impl EngineCosts {
     }
 
     fn remember(&mut self, point: &Point) {
-        let class = SizeClass::of(point.bytes as u64).number();
+        let class = SizeClass::of(point.bytes as u64);
         let estimate = Estimate::remembered(point.bytes as f64, point.wall_us, point.cpu_us);
-        self.full[class] = Some(estimate);
+        self.full.set(class, estimate);
     }
 
     fn points(&self) -> Vec<Point> {
         let point = |estimate: &Estimate| {
             let Cost { wall, cpu, .. } = estimate.cost();
-            Point { bytes: estimate.bytes() as usize, wall_us: wall, cpu_us: cpu }
+            Point { bytes: estimate.bytes() as usize, wall_us: wall, cpu_us: cpu, hidden_us: 0.0 }
         };
         let is_sampled = |estimate: &&Estimate| estimate.cost().samples > 0.0;
-        self.full.iter().flatten().filter(is_sampled).map(point).collect()
+        self.full.iter().filter(is_sampled).map(point).collect()
     }
 }
 

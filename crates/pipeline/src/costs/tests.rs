@@ -88,3 +88,25 @@ fn costs_come_from_profiles_and_go_there() {
     assert_eq!((name, batch, points), ("cpu", 1, profile.engines[0].points.clone()));
     assert!(costs.engine("cpu").unwrap().cost(16.0, 1.0).unwrap().is_firm());
 }
+
+#[test]
+fn what_engines_do_together_comes_from_profiles_and_goes_there() {
+    let json = r#"{"machine": "m", "cores": 1, "cipher": "aes-128-cbc", "engines": [
+        {"name": "cpu", "kind": "cpu", "depth": 1, "points": [
+            {"bytes": 16, "wall_us": 2.0, "cpu_us": 1.0}]}],
+        "together": [{"engines": {"cpu": 1, "module": 2}, "bytes": 4096, "jobs_per_ms": 8.5}]}"#;
+    let profile: Profile = json.parse().unwrap();
+    let mut costs = Costs::from_profile(&profile);
+    let [known] = costs.together() else { panic!("{:?}", costs.together()) };
+    assert_eq!(known.together(), profile.together[0]);
+    // Another figure of the same engines and class replaces it, one of others does not.
+    let mut next = TeamRate { rate: 0.01, bytes: 5000.0, ..known.clone() };
+    costs.insert_together(next.clone());
+    assert_eq!(costs.together(), [next.clone()]);
+    next.engines.remove("cpu");
+    costs.insert_together(next.clone());
+    assert_eq!(costs.together().len(), 2);
+    for senseless in ["0", "-1", "1e999"] {
+        assert!(json.replace("8.5", senseless).parse::<Profile>().is_err());
+    }
+}

@@ -9,10 +9,16 @@
 //! Near the end claims shrink, and a worker declines one that it would finish after the others
 //! have drained the queue (`ending.rs`). An engine of which too little is known is tried, for
 //! a bounded part of the run's CPU time (`trials.rs`). Little work starts no threads.
+//!
+//! What no thread's clock shows is seen in how much gets done: which engines work together on
+//! jobs of a size is chosen by the rates that such teams were seen to have (`teams.rs`,
+//! `window.rs`).
 
 mod ending;
 mod ranking;
+mod teams;
 mod trials;
+mod window;
 
 use std::time::Duration;
 
@@ -23,7 +29,12 @@ use crate::costs::{Costs, EngineCosts};
 use crate::{Load, SizeClass, Waiting};
 
 use ranking::Share;
+use teams::Teams;
 use trials::Trials;
+use window::Window;
+
+/// Engines, a bit each by its number.
+type Members = u64;
 
 /// The policy that fills engines in the order of their CPU cost.
 pub(super) struct Adaptive {
@@ -34,6 +45,8 @@ pub(super) struct Adaptive {
     /// How many workers of CPU engines may work at a time.
     cpu_workers: usize,
     trials: Trials,
+    teams: Teams,
+    window: Option<Window>,
     /// What is done around a job, such as reading and writing a file.
     around: Around,
     /// The mean length of jobs of unknown size, as far as some have been done, in bytes.
@@ -56,6 +69,7 @@ enum State {
     Called,
     Working {
         load: Load,
+        since: Duration,
         /// When it should be done.
         until: Duration,
     },
@@ -111,16 +125,22 @@ impl Adaptive {
             engines[engine].in_service += 1;
             workers.push(Worker { engine, state: State::Idle, has_worked: false });
         }
-        Adaptive {
+        let mut adaptive = Adaptive {
             workers,
             trials: Trials::new(engines.len()),
+            teams: Teams::default(),
+            window: None,
             engines,
             cores: setting.cores.max(1),
             cpu_workers: setting.cpu_workers.unwrap_or(setting.cores).max(1),
             around: Around::default(),
             usual_bytes: USUAL_BYTES,
             taken_by: 0,
+        };
+        if adaptive.engines.len() > 1 {
+            adaptive.recall_teams(&setting.costs);
         }
+        adaptive
     }
 
     /// What waits of a class.
@@ -254,6 +274,7 @@ impl Policy for Adaptive {
         for engine in &self.engines {
             costs.insert(&engine.name, engine.costs.clone());
         }
+        self.teams.remember(&mut costs);
         Some(costs)
     }
 
@@ -262,19 +283,24 @@ impl Policy for Adaptive {
             Event::Called => self.workers[worker].state = State::Called,
             Event::Claimed(load) => {
                 let until = now + self.duration(worker, load);
-                self.workers[worker].state = State::Working { load, until };
+                self.workers[worker].state = State::Working { load, since: now, until };
                 self.trials.claimed(worker);
             }
             Event::Performed(performed) => {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
-                let State::Working { load, .. } = state else { return false };
+                let State::Working { load, since, .. } = state else { return false };
                 self.learn(worker, load, &performed, now);
                 self.workers[worker].has_worked = true;
                 let engine = self.workers[worker].engine;
                 // Opening its session is paid once, and is no reason to learn nothing for it.
                 let cpu = performed.engine.map_or(performed.cpu, |processed| processed.cpu);
                 let was_trial = self.trials.performed(worker, engine, cpu, now);
-                if self.engines.len() == 1 || !(was_trial || performed.engine.is_some()) {
+                if self.engines.len() == 1 {
+                    return false;
+                }
+                let sample = self.watch(worker, load, since, waiting, now);
+                let is_new = sample.is_some_and(|it| self.learn_of_team(&it, waiting, now));
+                if !(is_new || was_trial || performed.engine.is_some()) {
                     return false;
                 }
                 let planned = self.plan_trial(waiting, now);
@@ -282,6 +308,9 @@ impl Policy for Adaptive {
             }
             Event::Parked => {
                 self.workers[worker].state = State::Idle;
+                if waiting.tasks == 0 {
+                    self.window = None;
+                }
                 // It may have left a core to a worker of another engine.
                 return self.engines.len() > 1;
             }
@@ -289,7 +318,11 @@ impl Policy for Adaptive {
                 let seat = &mut self.workers[worker];
                 if seat.state != State::Left {
                     seat.state = State::Left;
-                    self.engines[seat.engine].in_service -= 1;
+                    let engine = seat.engine;
+                    self.engines[engine].in_service -= 1;
+                    if waiting.tasks > 0 {
+                        self.dissolve_teams_of(engine);
+                    }
                 }
                 self.trials.left(worker);
                 return true;
@@ -330,4 +363,4 @@ const OPENING: f64 = 200.0;
 const USUAL_BYTES: f64 = 16_384.0;
 
 /// How often what is known of an engine is renewed.
-const MEASURE_EVERY: Duration = Duration::from_millis(2);
+const MEASURE_EVERY: Duration = Duration::from_millis(4);

@@ -46,6 +46,9 @@ impl Adaptive {
             return true;
         }
         let mine = self.price(engine, group);
+        if mine.is_some() && !self.teams.admits(engine, group.class) {
+            return false;
+        }
         if mine.is_none() && self.is_default(engine, group) {
             return true;
         }
@@ -53,6 +56,9 @@ impl Adaptive {
         let (mut busy, mut cpu_workers) = (0.0, 0.0);
         for (number, other) in self.engines.iter().enumerate() {
             let Some(cost) = self.price(number, group) else { continue };
+            if !self.teams.admits(number, group.class) {
+                continue;
+            }
             let is_cheaper = match mine {
                 _ if number == engine => false,
                 None => true,
@@ -196,12 +202,14 @@ impl Adaptive {
         let Some(least) = self.cheapest_cpu_engine(group) else { return false };
         (0..self.engines.len()).any(|number| {
             let engine = &self.engines[number];
-            let serves = engine.kind != Kind::Cpu && engine.in_service > 0;
+            let serves = engine.kind != Kind::Cpu
+                && engine.in_service > 0
+                && self.teams.admits(number, group.class);
             serves && self.price(number, group).is_some_and(|cost| cost.cpu < least)
         })
     }
 
-    fn cheapest_cpu_engine(&self, group: &Group) -> Option<f64> {
+    pub(super) fn cheapest_cpu_engine(&self, group: &Group) -> Option<f64> {
         (0..self.engines.len())
             .filter(|&number| {
                 let engine = &self.engines[number];
@@ -216,7 +224,7 @@ impl Adaptive {
 const MODULE_MARGIN: f64 = 1.05;
 
 /// How much of a core must be left for an engine, to be worth its while.
-const LEAST_LEFT: f64 = 0.02;
+pub(super) const LEAST_LEFT: f64 = 0.02;
 
 /// How long a claim of several jobs should take, in microseconds: long beside the time at the
 /// queue, short beside what a run takes.

@@ -1,0 +1,58 @@
+//! How much engines do together.
+//!
+//! What a module costs is not all seen in its worker's CPU time: its driver has threads of its
+//! own, its interrupts stop whoever runs, and a worker of the processor that runs beside it makes
+//! it late. All of that shows in how much gets done when both work, against one of them alone.
+
+use std::collections::BTreeMap;
+
+use evener_core::Together;
+
+use crate::SizeClass;
+
+/// How much some engines do together, of jobs of about one size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TeamRate {
+    /// The engines, and how many workers of each work at a time.
+    pub engines: BTreeMap<String, usize>,
+    /// The mean length of a job.
+    pub bytes: f64,
+    /// How many jobs they do in a microsecond.
+    pub rate: f64,
+    /// How often that was measured, as far as it counts.
+    pub samples: f64,
+}
+
+impl TeamRate {
+    /// What a profile says: to be relied on like a few samples.
+    pub fn of(together: &Together) -> TeamRate {
+        TeamRate {
+            engines: together.engines.clone(),
+            bytes: together.bytes as f64,
+            rate: together.jobs_per_ms / 1e3,
+            samples: REMEMBERED,
+        }
+    }
+
+    /// As a profile has it.
+    pub fn together(&self) -> Together {
+        Together {
+            engines: self.engines.clone(),
+            bytes: self.bytes.round() as usize,
+            jobs_per_ms: self.rate * 1e3,
+        }
+    }
+
+    /// Whether another figure is of the same engines and size class, and so replaces this.
+    pub fn is_replaced_by(&self, other: &TeamRate) -> bool {
+        self.class() == other.class() && self.engines == other.engines
+    }
+
+    /// The class of its jobs' mean size.
+    pub fn class(&self) -> SizeClass {
+        SizeClass::of(self.bytes.round() as u64)
+    }
+}
+
+/// How many samples what a profile says counts like.
+const REMEMBERED: f64 = 4.0;

@@ -1,0 +1,323 @@
+//! Which engines work together on the jobs of a class.
+//!
+//! The knapsack knows what a thread's clock shows. What it does not show counts as well: a
+//! module's driver has threads and interrupts, whose CPU time the other workers lack, and a
+//! worker that runs beside a module's makes that late. So the price of an engine is taken from
+//! what it changes. Let a team do x jobs in a microsecond with the engine and x' without:
+//! it is worth a job if x > x', whatever it costs and wherever.
+//!
+//! Each window (`window.rs`) is a sample of the rate of the team at work. Where a team has not
+//! been seen for a while, the knapsack says what it would do if there were no hidden cost, which
+//! is a bound from above. The team with the highest bound is the one to work: either it does as
+//! well as that, or it is soon known not to. That is the rule of upper confidence bounds (Auer,
+//! Cesa-Bianchi and Fischer, Finite-time Analysis of the Multiarmed Bandit Problem, 2002): a
+//! sampled team's bound is its mean rate, and a bit more while samples are few.
+//!
+//! There are as many teams as sets of engines, but only those near the best are looked at: all,
+//! all but one, one module alone, and all that compute on the cores.
+
+use std::time::Duration;
+
+use evener_core::Kind;
+
+use super::window::{LENGTH, Sample};
+use super::{Adaptive, Engine, Group, Members};
+use crate::costs::{Costs, TeamRate};
+use crate::{SizeClass, Waiting};
+
+/// What is known of teams, and which works on what.
+pub(super) struct Teams {
+    records: Vec<Record>,
+    /// Each engine's name, and how many of its workers work at a time.
+    engines: Vec<(String, usize)>,
+    /// Which engines work on each class, by its number; `None` leaves it to the knapsack.
+    chosen: [Option<Members>; SizeClass::COUNT],
+    /// When that was changed last.
+    changed: Option<Duration>,
+}
+
+/// How much a team did of a class.
+#[derive(Clone, Debug)]
+struct Record {
+    class: SizeClass,
+    engines: Members,
+    bytes: f64,
+    /// Jobs in a microsecond.
+    rate: f64,
+    samples: f64,
+    /// How many samples in a row were far from it.
+    surprises: u32,
+    /// When it was seen last; `None` once too much has changed since.
+    seen: Option<Duration>,
+}
+
+impl Teams {
+    /// What earlier runs know of these engines.
+    fn new(engines: Vec<(String, usize)>, costs: &Costs) -> Teams {
+        let member = |wanted: (&String, &usize)| {
+            let number = engines.iter().position(|(name, workers)| (name, workers) == wanted)?;
+            (number < MOST).then_some(1 << number)
+        };
+        let record = |known: &TeamRate| {
+            let engines = known.engines.iter().map(member).sum::<Option<Members>>()?;
+            Some(Record {
+                class: known.class(),
+                engines,
+                bytes: known.bytes,
+                rate: known.rate,
+                // What no run sees again is doubted more and more.
+                samples: (known.samples / 2.0).max(LEAST_SAMPLES),
+                surprises: 0,
+                seen: Some(Duration::ZERO),
+            })
+        };
+        let records = costs.together().iter().filter_map(record).collect();
+        Teams { records, engines, ..Teams::default() }
+    }
+
+    /// Whether an engine may work on a class.
+    pub(super) fn admits(&self, engine: usize, class: SizeClass) -> bool {
+        self.chosen[class.number()].is_none_or(|members| has(members, engine))
+    }
+
+    /// From when on those work who should.
+    pub(super) fn settled_at(&self) -> Duration {
+        self.changed.map_or(Duration::ZERO, |changed| changed + SETTLING)
+    }
+
+    /// Adds what is known to what is kept for later runs. Jobs of unknown size are of another
+    /// length each time.
+    pub(super) fn remember(&self, costs: &mut Costs) {
+        for record in self.records.iter().filter(|known| known.class != SizeClass::UNKNOWN) {
+            let members = self.engines.iter().enumerate();
+            let members = members.filter(|(number, _)| has(record.engines, *number));
+            costs.insert_together(TeamRate {
+                engines: members.map(|(_, engine)| engine.clone()).collect(),
+                bytes: record.bytes,
+                rate: record.rate,
+                samples: record.samples,
+            });
+        }
+    }
+
+    fn record(&self, class: SizeClass, engines: Members) -> Option<&Record> {
+        self.records.iter().find(|known| known.class == class && known.engines == engines)
+    }
+
+    /// Takes a sample in. One that is far from what is known, twice in a row, means that
+    /// something has changed, and nobody knows what that does to the other teams.
+    fn learn(&mut self, sample: &Sample, now: Duration) {
+        let &Sample { class, engines, bytes, rate } = sample;
+        let index =
+            self.records.iter().position(|known| known.class == class && known.engines == engines);
+        let Some(index) = index else {
+            let seen = Some(now);
+            let record = Record { class, engines, bytes, rate, samples: 1.0, surprises: 0, seen };
+            self.records.push(record);
+            return;
+        };
+        let known = &mut self.records[index];
+        let is_far = rate > known.rate * FAR || rate * FAR < known.rate;
+        if !known.is_about(bytes) || is_far && known.surprises > 0 {
+            let is_changed = known.is_about(bytes);
+            *known = Record { bytes, rate, samples: 1.0, surprises: 0, seen: Some(now), ..*known };
+            for other in self.records.iter_mut().filter(|_| is_changed) {
+                if other.class == class && other.engines != engines {
+                    other.seen = None;
+                }
+            }
+            return;
+        }
+        known.seen = Some(now);
+        known.surprises = u32::from(is_far);
+        if !is_far {
+            known.samples = (known.samples.max(1.0) + 1.0).min(MOST_SAMPLES);
+            known.rate += (rate - known.rate) / known.samples;
+            known.bytes += (bytes - known.bytes) / known.samples;
+        }
+    }
+}
+
+impl Default for Teams {
+    fn default() -> Teams {
+        let (records, engines) = (Vec::new(), Vec::new());
+        Teams { records, engines, chosen: [None; SizeClass::COUNT], changed: None }
+    }
+}
+
+impl Record {
+    /// Whether it is of jobs of about this length.
+    fn is_about(&self, bytes: f64) -> bool {
+        (self.bytes - bytes).abs() <= NEAR * bytes.max(16.0)
+    }
+
+    fn is_fresh(&self, now: Duration) -> bool {
+        self.seen.is_some_and(|seen| now.saturating_sub(seen) < LOOK_AGAIN)
+    }
+}
+
+impl Adaptive {
+    /// Takes what earlier runs know, and says from it who begins.
+    pub(super) fn recall_teams(&mut self, costs: &Costs) {
+        let workers = |engine: &Engine| match engine.kind {
+            Kind::Cpu => engine.in_service.min(self.cpu_workers),
+            _ => engine.in_service,
+        };
+        let engines = self.engines.iter();
+        let engines = engines.map(|engine| (engine.name.clone(), workers(engine))).collect();
+        self.teams = Teams::new(engines, costs);
+        for number in 0..SizeClass::COUNT {
+            let class = SizeClass::from_number(number);
+            let known = self.teams.records.iter().filter(|known| known.class == class);
+            let Some(bytes) = known.map(|known| known.bytes).next() else { continue };
+            let group = Group { class, tasks: usize::MAX, jobs: f64::INFINITY, bytes };
+            self.teams.chosen[number] = self.best_team(&group, false, Duration::ZERO);
+        }
+    }
+
+    /// Learns from a window, and says who works on its class from now on. True when that are
+    /// others than before.
+    pub(super) fn learn_of_team(
+        &mut self,
+        sample: &Sample,
+        waiting: &Waiting,
+        now: Duration,
+    ) -> bool {
+        self.teams.learn(sample, now);
+        let group = self.group(sample.class, waiting);
+        if group.tasks == 0 {
+            return false;
+        }
+        // A look costs a window or two of the work that is left.
+        let left = Duration::from_nanos((group.jobs / sample.rate.max(1e-9) * 1e3) as u64);
+        let may_look = !waiting.closed || left >= WORTH_A_LOOK * LENGTH;
+        let best = self.best_team(&group, may_look, now);
+        let chosen = &mut self.teams.chosen[sample.class.number()];
+        if *chosen == best {
+            return false;
+        }
+        *chosen = best;
+        self.teams.changed = Some(now);
+        self.window = None;
+        true
+    }
+
+    /// An engine has no workers any more, so nothing that is known of it holds.
+    pub(super) fn dissolve_teams_of(&mut self, engine: usize) {
+        self.window = None;
+        self.teams.chosen = [None; SizeClass::COUNT];
+        self.teams.records.retain(|known| !has(known.engines, engine));
+    }
+
+    /// The team that does most jobs of a group, or, if it may be looked at, could do most.
+    fn best_team(&self, group: &Group, may_look: bool, now: Duration) -> Option<Members> {
+        let known = |&number: &usize| {
+            self.engines[number].in_service > 0 && self.price(number, group).is_some()
+        };
+        let all = (0..self.engines.len().min(MOST)).filter(known);
+        let all = all.fold(0, |members: Members, number| members | 1 << number);
+        let of_cpu = |number: &usize| has(all, *number) && self.engines[*number].kind == Kind::Cpu;
+        let numbers = 0..self.engines.len().min(MOST);
+        let cores: Members = numbers.clone().filter(of_cpu).map(|number| 1 << number).sum();
+        let single = numbers.clone().map(|number| 1 << number & all & !cores);
+        let without = numbers.map(|number| all & !(1 << number));
+        let teams = [all, cores].into_iter().chain(without).chain(single);
+        let current = self.teams.chosen[group.class.number()];
+        let mut best: Option<(f64, Members)> = None;
+        for team in teams.filter(|team| *team != 0) {
+            let (mut rate, working) = self.expected(team, group);
+            let record = self.teams.record(group.class, working);
+            let record = record.filter(|known| known.is_about(group.bytes));
+            match record {
+                Some(known) if !may_look => rate = known.rate,
+                Some(known) if known.is_fresh(now) => {
+                    rate = known.rate * (1.0 + DOUBT / known.samples.sqrt());
+                }
+                // What was never seen is not tried when it is too late to gain by it.
+                None if !may_look && self.has_records(group) => continue,
+                _ => {}
+            }
+            if current == Some(working) {
+                rate *= STAYING;
+            }
+            if best.is_none_or(|(least, _)| rate > least) {
+                best = Some((rate, working));
+            }
+        }
+        best.map(|(_, working)| working)
+    }
+
+    fn has_records(&self, group: &Group) -> bool {
+        let is_of = |known: &Record| known.class == group.class && known.is_about(group.bytes);
+        self.teams.records.iter().any(is_of)
+    }
+
+    /// How many jobs a team would do in a microsecond if no cost were hidden, and which of its
+    /// engines would work: the knapsack.
+    fn expected(&self, team: Members, group: &Group) -> (f64, Members) {
+        let mut engines: Vec<_> = (0..self.engines.len().min(MOST))
+            .filter(|&number| has(team, number))
+            .filter_map(|number| Some((number, self.price(number, group)?)))
+            .collect();
+        engines.sort_by(|(_, one), (_, other)| one.cpu.total_cmp(&other.cpu));
+        let (mut rate, mut working): (f64, Members) = (0.0, 0);
+        let (mut cores, mut cpu_workers) = (self.cores as f64, self.cpu_workers as f64);
+        for (number, cost) in engines {
+            if cores < super::ranking::LEAST_LEFT {
+                break;
+            }
+            let engine = &self.engines[number];
+            let cpu = (cost.cpu + self.around.cpu).max(1e-3);
+            let most = match engine.kind {
+                Kind::Cpu => {
+                    let workers = cpu_workers.min(engine.in_service as f64).min(cores);
+                    cpu_workers -= workers;
+                    workers / cpu
+                }
+                // Beside others it may have waited for a core, but not for most of the time.
+                _ => engine.in_service as f64 / cost.least_wall.max(cost.wall / 2.0).max(cpu),
+            };
+            let jobs = most.min(cores / cpu);
+            if jobs > 0.0 {
+                rate += jobs;
+                cores -= jobs * cpu;
+                working |= 1 << number;
+            }
+        }
+        (rate, working)
+    }
+}
+
+pub(super) fn has(members: Members, engine: usize) -> bool {
+    engine < MOST && members >> engine & 1 == 1
+}
+
+/// How many engines there can be in a team.
+const MOST: usize = Members::BITS as usize;
+
+/// How long it takes until those work who should.
+const SETTLING: Duration = Duration::from_millis(3);
+
+/// After what time a team may have changed.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// How many windows' work must be left for a look.
+const WORTH_A_LOOK: u32 = 5;
+
+/// How much faster than a sample a team may be; less by the root of their number.
+const DOUBT: f64 = 0.1;
+
+/// How much better another team must be.
+const STAYING: f64 = 1.02;
+
+/// How many times faster or slower is far.
+const FAR: f64 = 1.25;
+
+/// How much of a job's length another may differ by, for the same to be true of it.
+const NEAR: f64 = 0.15;
+
+/// How many samples count at most, so that old ones are forgotten.
+const MOST_SAMPLES: f64 = 8.0;
+
+/// How many they count like at least, however long ago they were taken.
+const LEAST_SAMPLES: f64 = 0.25;
