@@ -142,12 +142,16 @@ impl Adaptive {
             return Share { jobs, wall: 0.0 };
         };
         let wall = cost.wall + self.around.wall;
-        let target = if engine.batch > 1 { likes } else { (CLAIM / wall.max(1e-3)).max(1.0) };
         let rate = 1.0 / wall.max(1e-3);
+        let all = self.rate(group).max(rate);
+        let target = match engine.batch {
+            1 => ((group.jobs / all / CLAIMS).clamp(CLAIM, LONGEST_CLAIM) * rate).max(1.0),
+            _ => likes,
+        };
         let jobs = if group.jobs > 4.0 * target * self.workers.len() as f64 {
             target
         } else {
-            let part = group.jobs * rate / self.rate(group).max(rate);
+            let part = group.jobs * rate / all;
             // A batch is done in one go; of single jobs half are left for a later turn.
             let part = if engine.batch > 1 { part.ceil() } else { part / 2.0 };
             target.min(part).max(1.0)
@@ -227,8 +231,11 @@ const MODULE_MARGIN: f64 = 1.05;
 pub(super) const LEAST_LEFT: f64 = 0.02;
 
 /// How long a claim of several jobs should take, in microseconds: long beside the time at the
-/// queue, short beside what a run takes.
+/// queue, short beside what a run takes. Where much is left it is longer, so that there are
+/// about so many claims to come.
 const CLAIM: f64 = 500.0;
+const LONGEST_CLAIM: f64 = 2000.0;
+const CLAIMS: f64 = 64.0;
 
 /// What a job costs where nothing is known, in microseconds, and what a byte more of it does.
 const GUESS: f64 = 0.5;
