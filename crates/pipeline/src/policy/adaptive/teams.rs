@@ -274,8 +274,12 @@ impl Adaptive {
                     cpu_workers -= workers;
                     workers / cpu
                 }
-                // Beside others it may have waited for a core, but not for most of the time.
-                _ => engine.in_service as f64 / cost.least_wall.max(cost.wall / 2.0).max(cpu),
+                // Beside others it may have waited for a core, but not for most of the time; the
+                // few jobs of a trial may all have done so.
+                _ => {
+                    let least = if cost.is_firm() { cost.least_wall } else { 0.0 };
+                    engine.in_service as f64 / least.max(cost.wall / 2.0).max(cpu)
+                }
             };
             let jobs = most.min(cores / cpu);
             if jobs > 0.0 {
