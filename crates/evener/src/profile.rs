@@ -139,9 +139,11 @@ fn write(path: &Path, document: &Document) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
+    // In one piece: it is written at the end of every run, and a file has no buffer.
+    let mut text = serde_json::to_vec_pretty(document)?;
+    text.push(b'\n');
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    serde_json::to_writer_pretty(&mut file, document)?;
-    file.write_all(b"\n")?;
+    file.write_all(&text)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
