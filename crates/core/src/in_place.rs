@@ -1,5 +1,7 @@
 //! One message that is replaced by its result.
 
+use std::fmt;
+
 use zeroize::Zeroizing;
 
 use crate::{Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, Session};
@@ -10,7 +12,6 @@ use crate::{Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, S
 /// The message is gone where it has been replaced, so a job keeps account of how far that is:
 /// an engine that fails leaves the bytes from [`InPlaceJob::done`] on as they were, and the
 /// [`InPlaceJob::iv`] with which another engine can go on from there.
-#[derive(Debug)]
 pub struct InPlaceJob<'a> {
     /// The cipher that the session was opened for.
     pub cipher: Cipher,
@@ -92,6 +93,19 @@ impl<'a> InPlaceJob<'a> {
         }
         self.outcome = Outcome::Done { written: self.data.len() };
         Ok(())
+    }
+}
+
+impl fmt::Debug for InPlaceJob<'_> {
+    /// Says how long the message is, and nothing of what is in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InPlaceJob")
+            .field("cipher", &self.cipher)
+            .field("direction", &self.direction)
+            .field("length", &self.data.len())
+            .field("done", &self.done)
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
     }
 }
 
