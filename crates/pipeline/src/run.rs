@@ -101,7 +101,7 @@ pub struct RunOptions {
     /// the adaptive policy; `None` for as many as there are cores.
     pub cpu_workers: Option<usize>,
     /// What engines cost: where the adaptive policy takes its knowledge from, and puts what it
-    /// has learnt.
+    /// has learnt, unless the run makes way for others.
     pub knowledge: Option<Arc<Knowledge>>,
     /// How the run shares the cores with other programs.
     pub courtesy: Courtesy,
@@ -116,7 +116,8 @@ pub struct Courtesy {
     /// Such workers have the scheduling class `SCHED_IDLE`. A scheduler that divides the cores
     /// between groups of threads first (sessions, control groups) minds it within a group only,
     /// so they also pause while the kernel's pressure-stall information says that others wait
-    /// for the cores they are on.
+    /// for the cores they are on. Modules whose drivers take so much of the cores that others
+    /// wait for more than a twentieth of one work and pause in turns.
     pub in_background: bool,
     /// Leaves those pauses out, to measure what they are good for.
     pub ignores_pressure: bool,
@@ -247,7 +248,11 @@ impl<'run, W: Work> Run<'run, W> {
     fn finish(self, started: Instant) -> RunStatistics {
         let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
         let desk = self.hall.into_desk();
-        if let (Some(knowledge), Some(costs)) = (&self.options.knowledge, desk.costs()) {
+        // Who was held back did not show what it can do.
+        let was_held_back = self.options.courtesy != Courtesy::default();
+        if let (Some(knowledge), Some(costs), false) =
+            (&self.options.knowledge, desk.costs(), was_held_back)
+        {
             knowledge.learn(self.options.cipher, self.options.direction, &costs);
         }
         // Otherwise the run was stopped.
@@ -303,8 +308,10 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let served = catch_unwind(AssertUnwindSafe(|| {
             let engine = self.run.seats[number].as_ref();
             let mut worker = Worker::new(engine, number).throttled(self.run.throttle.as_ref());
-            if self.run.options.courtesy.in_background && engine.description().kind == Kind::Cpu {
-                priority::yield_to_everybody();
+            if self.run.options.courtesy.in_background {
+                if engine.description().kind == Kind::Cpu {
+                    priority::yield_to_everybody();
+                }
                 worker = worker.giving_way(self.run.pressure.as_ref());
             }
             let mut ended = self.run.work_as(worker, callers_cpu.is_some(), &mut tasks, &queue);

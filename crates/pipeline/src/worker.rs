@@ -56,9 +56,11 @@ impl<'e> Worker<'e> {
         Worker { throttle, ..self }
     }
 
-    /// Has the worker, on its own thread, pause before a batch while others wait for its core.
+    /// Has the worker, on its own thread, pause before a batch while others wait for a core that
+    /// it or its engine takes.
     pub(crate) fn giving_way(self, pressure: Option<&'e Pressure>) -> Worker<'e> {
-        Worker { way: pressure.map(Way::new), ..self }
+        let kind = self.engine.description().kind;
+        Worker { way: pressure.map(|pressure| Way::new(pressure, kind)), ..self }
     }
 
     /// The worker's engine.

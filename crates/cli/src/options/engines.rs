@@ -29,7 +29,7 @@ pub(crate) struct EngineOptions {
     #[arg(long, value_name = "FILE", help_heading = "Engines")]
     profile: Option<PathBuf>,
     /// Leave the cores to other programs: workers that compute on them run only where no other
-    /// program wants to, and modules do the more
+    /// program wants to, and modules do the more, as far as their drivers leave the cores alone
     #[arg(long, help_heading = "Engines")]
     background: bool,
     /// Use at most so much of what all cores together can do, from 1 to 100 in the hundred
