@@ -1,4 +1,5 @@
-//! What the gate costs: a pass, a hand-over against a bare futex wake, and a crowd asleep.
+//! What the gate costs: opening it, a pass, a hand-over against a bare futex wake, and a crowd
+//! asleep.
 //!
 //! `cargo bench -p evener-gate` prints the medians of several rounds; both parties to a
 //! comparison run in each round.
@@ -20,6 +21,7 @@ fn main() {
         let directory = Some(directory.clone());
         Gate::open(GateOptions { directory, ..GateOptions::new(engine, permits) }).expect("a gate")
     };
+    println!("opening a gate that is there, in a new process: {:.1} us", opening() / 1000.0);
     for permits in [1, 8, 64] {
         let gate = open(&format!("pass-{permits}"), permits);
         println!("uncontended pass, {permits} permits: {:.0} ns", median(|| pass(&gate)));
@@ -44,6 +46,27 @@ fn main() {
         middle(&mut delays)
     );
     std::fs::remove_dir_all(&directory).expect("a temporary directory");
+}
+
+/// Nanoseconds by which a process lives longer that opens a gate which others have open, passes
+/// it and closes it.
+fn opening() -> f64 {
+    let options = GateOptions::new(format!("opening-{}", std::process::id()), 2);
+    let _first = Gate::open(options.clone()).expect("a gate");
+    let life = |visits: bool| {
+        let start = Instant::now();
+        let process = fork(|| {
+            if visits {
+                drop(Gate::open(options.clone()).expect("a gate").enter().expect("a permit"));
+            }
+        });
+        assert!(process.wait());
+        start.elapsed().as_nanos() as f64
+    };
+    let (mut bare, mut gated): (Vec<f64>, Vec<f64>) =
+        (0..OPENINGS).map(|_| (life(false), life(true))).unzip();
+    evener_gate::reset(&options.engine, options.scope, None).expect("the gate is there");
+    middle(&mut gated) - middle(&mut bare)
 }
 
 /// Nanoseconds for entering and leaving when nobody else is there.
@@ -170,4 +193,5 @@ fn middle(values: &mut [f64]) -> f64 {
 }
 
 const ROUNDS: usize = 7;
+const OPENINGS: usize = 1000;
 const HAND_OVERS: usize = 60;

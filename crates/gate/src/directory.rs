@@ -68,14 +68,22 @@ impl Directory {
                 cause: cause.into(),
             },
         };
-        match rustix::fs::mkdir(&path, scope.directory_mode()) {
-            // Umask and group are put right at once; who opens it before that tries again.
-            Ok(()) => scope.adopt(&path).map_err(fail)?,
-            Err(Errno::EXIST) => {}
-            Err(cause) => return Err(fail(cause)),
-        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(&path, flags, Mode::empty()).map_err(fail)?;
+        let open = || rustix::fs::open(&path, flags, Mode::empty());
+        let opened = match open() {
+            Err(Errno::NOENT) => {
+                match rustix::fs::mkdir(&path, scope.directory_mode()) {
+                    // Umask and group are put right at once; who opens it before that tries
+                    // again.
+                    Ok(()) => scope.adopt(&path).map_err(fail)?,
+                    Err(Errno::EXIST) => {}
+                    Err(cause) => return Err(fail(cause)),
+                }
+                open()
+            }
+            opened => opened,
+        };
+        let file = opened.map_err(fail)?;
         for attempt in 0.. {
             let stat = rustix::fs::fstat(&file).map_err(fail)?;
             match scope.distrusts(&stat, scope.directory_mode()) {

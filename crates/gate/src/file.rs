@@ -7,13 +7,12 @@
 //!   file: then one that is damaged, of another version or shape, or from before a reboot is
 //!   removed and made anew. While others use it, it is an error that says what to do.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::directory::Directory;
@@ -47,15 +46,18 @@ impl GateFile {
                     None => continue,
                 }
             };
-            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+            let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+            let stat = check(directory, engine, &name, &file)?;
+            if !locked {
                 // Somebody is replacing it.
                 std::thread::sleep(Duration::from_millis(5));
                 continue;
             }
-            if !directory.still_has(&name, file.as_fd()) {
+            if stat.st_nlink == 0 {
+                // Somebody has replaced it.
                 continue;
             }
-            let problem = match read(&file) {
+            let problem = match read(&file, &stat) {
                 Ok(table) if table.layout == layout => return Ok(GateFile { table, _lock: file }),
                 Ok(table) => GateError::Differs {
                     engine: engine.to_owned(),
@@ -81,10 +83,11 @@ impl GateFile {
     ) -> Result<Option<GateFile>, GateError> {
         let name = Directory::file_name(engine)?;
         let Some(file) = open_named(directory, engine, &name)? else { return Ok(None) };
+        let stat = check(directory, engine, &name, &file)?;
         rustix::fs::flock(&file, FlockOperation::LockShared)
             .map_err(system("locking the file", engine))?;
         let damaged = |reason| GateError::Damaged { path: directory.file_path(&name), reason };
-        let table = read(&file).map_err(damaged)?;
+        let table = read(&file, &stat).map_err(damaged)?;
         Ok(Some(GateFile { table, _lock: file }))
     }
 
@@ -106,30 +109,43 @@ impl GateFile {
     }
 }
 
-/// Opens the file and checks whose it is; `None` if it is not there.
+/// Opens the file; `None` if it is not there.
 fn open_named(
     directory: &Directory,
     engine: &str,
     name: &str,
 ) -> Result<Option<OwnedFd>, GateError> {
+    let distrust = |reason: &str| GateError::Untrusted {
+        path: directory.file_path(name),
+        reason: reason.into(),
+    };
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => Ok(Some(file)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP) => Err(distrust("it is a symbolic link")),
+        Err(Errno::ISDIR | Errno::NXIO) => Err(distrust("it is no file")),
+        Err(Errno::ACCESS) => Err(distrust("it may not be opened")),
+        Err(cause) => Err(system("opening the file", engine)(cause)),
+    }
+}
+
+/// Checks whose an open file is.
+fn check(
+    directory: &Directory,
+    engine: &str,
+    name: &str,
+    file: &OwnedFd,
+) -> Result<Stat, GateError> {
     let distrust =
         |reason: String| GateError::Untrusted { path: directory.file_path(name), reason };
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(distrust("it is a symbolic link".into())),
-        Err(Errno::ISDIR | Errno::NXIO) => return Err(distrust("it is no file".into())),
-        Err(Errno::ACCESS) => return Err(distrust("it may not be opened".into())),
-        Err(cause) => return Err(system("opening the file", engine)(cause)),
-    };
-    let stat = rustix::fs::fstat(&file).map_err(system("reading the file's owner", engine))?;
+    let stat = rustix::fs::fstat(file).map_err(system("reading the file's owner", engine))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(distrust("it is no file".into()));
     }
     match directory.scope.distrusts(&stat, directory.scope.file_mode()) {
         Some(reason) => Err(distrust(reason)),
-        None => Ok(Some(file)),
+        None => Ok(stat),
     }
 }
 
@@ -177,11 +193,10 @@ fn create(
 }
 
 /// Maps a file and reads its shape; the error says why it is no gate of this version.
-fn read(file: &OwnedFd) -> Result<Table<Mapping>, String> {
-    let stat = rustix::fs::fstat(file).map_err(|cause| cause.to_string())?;
+fn read(file: &OwnedFd, stat: &Stat) -> Result<Table<Mapping>, String> {
     let length = usize::try_from(stat.st_size).unwrap_or(0);
     let words = length / size_of::<u64>();
-    if !(header::SEATS[2] + 1..=LARGEST).contains(&words) {
+    if !(header::CLAIMED + 1..=LARGEST).contains(&words) {
         return Err(format!("its length of {length} bytes is wrong"));
     }
     let memory = Mapping::new(file.as_fd(), words).map_err(|cause| cause.to_string())?;
@@ -238,15 +253,20 @@ pub(crate) fn whole_lease(lease: Duration) -> Duration {
 
 /// The random number of this start of the system.
 fn boot() -> io::Result<[u64; 2]> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    let number = u128::from_str_radix(&text.trim().replace('-', ""), 16)
+    let mut text = [0; 37];
+    let length = File::open("/proc/sys/kernel/random/boot_id")?.read(&mut text)?;
+    let digits = String::from_utf8_lossy(&text[..length]).trim().replace('-', "");
+    let number = u128::from_str_radix(&digits, 16)
         .map_err(|_| io::Error::other("/proc/sys/kernel/random/boot_id holds no number"))?;
     Ok([(number >> 64) as u64, number as u64])
 }
 
 /// The process id namespace: process ids of another one mean nothing here.
 fn namespace() -> io::Result<u64> {
-    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
+    let name = fs::read_link("/proc/self/ns/pid")?;
+    let digits = name.to_str().and_then(|name| name.strip_prefix("pid:[")?.strip_suffix(']'));
+    let number = digits.and_then(|digits| digits.parse().ok());
+    number.ok_or_else(|| io::Error::other("/proc/self/ns/pid is not as namespaces(7) has it"))
 }
 
 fn system(doing: &'static str, engine: &str) -> impl Fn(Errno) -> GateError {
@@ -261,7 +281,7 @@ fn unreadable(engine: &str) -> impl Fn(io::Error) -> GateError {
 const MAGIC: u64 = u64::from_be_bytes(*b"EVENGATE");
 
 /// Of the layout and the algorithm. A process of another version never joins.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// In words: 64 MiB.
 const LARGEST: usize = 8 << 20;

@@ -98,7 +98,10 @@ impl Gate {
         loop {
             patience.comes_to(&file);
             match file.table.enter(queue, me, patience) {
-                Ok(hold) => return Ok(Some(Permit { held: Some(Held { file, hold, who }) })),
+                Ok(hold) => {
+                    file.table.settle(hold);
+                    return Ok(Some(Permit { held: Some(Held { file, hold, who }) }));
+                }
                 Err(Refusal::Busy) => return Ok(None),
                 Err(Refusal::Full) => {
                     let engine = self.options.engine.clone();
@@ -199,6 +202,7 @@ impl Drop for Permit {
         if let Some(held) = self.held.take()
             && held.who.process() == std::process::id()
         {
+            held.file.table.note_core(held.hold);
             held.file.table.release(held.hold);
         }
     }

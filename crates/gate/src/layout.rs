@@ -99,6 +99,11 @@ impl Record {
     pub(crate) fn stopped(self) -> usize {
         self.0 + 2
     }
+
+    /// Of a permit: the core on which its holder was last seen, and 1; 0 when that is not known.
+    pub(crate) fn core(self) -> usize {
+        self.0 + 3
+    }
 }
 
 /// An identity, if any, with a 16-bit tag that changes whenever the word is used anew: laps
@@ -138,6 +143,8 @@ pub(crate) mod header {
     pub(crate) const LOOKED: usize = 10;
     /// The waiters who look after the gate.
     pub(crate) const SEATS: [usize; 3] = [11, 12, 13];
+    /// When somebody last claimed a seat in a crowd.
+    pub(crate) const CLAIMED: usize = 14;
 }
 
 const HEADER: usize = 16;
@@ -152,7 +159,7 @@ mod tests {
     #[test]
     fn no_two_things_share_a_word() {
         let layout = Layout { queues: 3, permits: 5, places: 4, lease: None };
-        let mut words: HashSet<usize> = (0..=header::SEATS[2]).collect();
+        let mut words: HashSet<usize> = (0..=header::CLAIMED).collect();
         let mut expected = words.len();
         let mut add = |word: usize| {
             expected += 1;
@@ -167,6 +174,7 @@ mod tests {
                 add(layout.permit(queue, permit));
                 let record = layout.permit_record(queue, permit);
                 [record.since(), record.thread(), record.stopped()].into_iter().for_each(&mut add);
+                add(record.core());
             }
             for position in 0..4 {
                 add(layout.place(queue, position));

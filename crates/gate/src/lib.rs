@@ -25,6 +25,7 @@
 
 #![deny(unsafe_code)]
 
+mod cores;
 mod directory;
 mod error;
 mod file;

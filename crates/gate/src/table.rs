@@ -51,6 +51,8 @@ pub(crate) struct Hold {
     pub(crate) word: Tagged,
     /// The place from which it was admitted: its number in the order of arrival.
     pub(crate) position: u64,
+    /// Whether it slept before.
+    pub(crate) waited: bool,
 }
 
 /// A place's bell, as a waiter has read it.
@@ -95,6 +97,7 @@ impl<M: Memory> Table<M> {
                     if dozes > 0 {
                         self.stand_down(queue, position);
                     }
+                    let hold = Hold { waited: dozes > 0, ..hold };
                     let left = self.leave(queue, position, me.who);
                     return left.map(|()| hold).inspect_err(|_| _ = self.release(hold));
                 }
@@ -192,7 +195,13 @@ impl<M: Memory> Table<M> {
             let word = Tagged::new(Some(me.who), free.tag().wrapping_add(1));
             if free.who().is_none() && self.memory.exchange(at, free.0, word.0) {
                 self.record(self.layout.permit_record(queue, permit), me);
-                return Ok(Attempt::Admitted(Hold { queue, permit, word, position }));
+                return Ok(Attempt::Admitted(Hold {
+                    queue,
+                    permit,
+                    word,
+                    position,
+                    waited: false,
+                }));
             }
         }
         Ok(Attempt::Wait)

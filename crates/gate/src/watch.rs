@@ -2,11 +2,12 @@
 //!
 //! Nothing tells a process that another has died, so somebody must look, and sleepers are to
 //! use no CPU. Therefore three waiters of the whole gate, on three *seats*, look after it for
-//! all: they wake every [`PERIODS`] and look if nobody else has in the meantime. The three that
-//! came last have the seats, because they will wait longest; whoever leaves a seat wakes
-//! another to take it. All others sleep until they are rung for. Three seats and not one,
-//! because the one might die together with a holder. Should all three die at once with it,
-//! the others notice when their own, much longer, periods are up.
+//! all: they wake every [`PERIODS`] and look if nobody else has in the meantime. Three that came
+//! late have the seats, because they will wait longest: who comes claims one, in a crowd one
+//! in [`CLAIMS_APART`], and whoever leaves a seat wakes one of the last to take it. All others
+//! sleep until they are rung for. Three seats and not one, because the one might die together
+//! with a holder. Should all three die at once with it, the others notice when their own, much
+//! longer, periods are up.
 //!
 //! Cost: a wait of any number of processes wakes at most 54 times a second in all, and 25 of
 //! these read `/proc/PID/stat` of every holder and of the head (some 6 µs each). A gate where
@@ -29,7 +30,8 @@ impl<M: Memory> Table<M> {
         first: bool,
     ) -> Result<(), Refusal> {
         let Bell { queue, position, seen } = bell;
-        let period = match self.take_seat(queue, position, first) {
+        let claims = first && self.is_claim_due(queue);
+        let period = match self.take_seat(queue, position, claims) {
             Some(seat) => PERIODS[seat],
             None => self.long_period(queue, position),
         };
@@ -110,8 +112,8 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// The seat that a waiter has or now takes. Who comes `first` takes one in any case.
-    fn take_seat(&self, queue: usize, position: u64, first: bool) -> Option<usize> {
+    /// The seat that a waiter has or now takes: a vacant one, or any if it `claims` one.
+    fn take_seat(&self, queue: usize, position: u64, claims: bool) -> Option<usize> {
         let me = sitter(queue, position);
         let mut seats = header::SEATS.iter();
         let mine = seats.position(|&seat| self.memory.load(seat) == me);
@@ -119,9 +121,21 @@ impl<M: Memory> Table<M> {
         mine.or_else(|| seats.position(|&seat| self.memory.exchange(seat, VACANT, me))).or_else(
             || {
                 let seat = (position % header::SEATS.len() as u64) as usize;
-                first.then(|| self.memory.store(header::SEATS[seat], me)).map(|()| seat)
+                claims.then(|| self.memory.store(header::SEATS[seat], me)).map(|()| seat)
             },
         )
+    }
+
+    /// Whether who comes now claims a seat even if none is vacant. Who had it then wakes up
+    /// once for nothing, so in a crowd not everybody does.
+    fn is_claim_due(&self, queue: usize) -> bool {
+        let (head, tail) = (self.layout.head(queue), self.layout.tail(queue));
+        if self.memory.load(tail).saturating_sub(self.memory.load(head)) <= FEW {
+            return true;
+        }
+        let (claimed, now) = (self.memory.load(header::CLAIMED), self.memory.now());
+        let is_long_ago = Duration::from_nanos(now.saturating_sub(claimed)) >= CLAIMS_APART;
+        is_long_ago && self.memory.exchange(header::CLAIMED, claimed, now)
     }
 
     /// Wakes a waiter that has no seat, so that it takes a vacant one: the last of a queue.
@@ -173,6 +187,12 @@ fn sitter(queue: usize, position: u64) -> u64 {
 /// after which a dead process' place is given on even when two seats died with it.
 const PERIODS: [Duration; header::SEATS.len()] =
     [Duration::from_millis(40), Duration::from_millis(60), Duration::from_millis(80)];
+
+/// So many are no crowd: each claims a seat when it comes.
+const FEW: u64 = 16;
+
+/// How much time there is at least between two claims to a seat in a crowd.
+const CLAIMS_APART: Duration = Duration::from_millis(10);
 
 /// How many waiters from the end are asked to take a vacant seat.
 const NOMINEES: u64 = 8;

@@ -20,8 +20,8 @@ pub struct ProcessesOptions {
           default_values = ["none", "lists", "fifo"])]
     pub disciplines: Vec<Discipline>,
     /// How many processes are admitted at once [default: for `fifo`, as many as the engine
-    /// serves, and one more than there are cores for the processor; for `lists`, the paper's 64,
-    /// or as many as the engine says that it has room for]
+    /// serves, which for the processor is as many as there are cores; for `lists`, the paper's
+    /// 64, or as many as the engine says that it has room for]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub permits: Option<usize>,
     /// The cipher

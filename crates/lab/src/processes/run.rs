@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evener_core::{Direction, EngineError, Kind};
+use evener_core::{Direction, EngineError};
 use evener_gate::{Discipline, GateOptions};
 
 use super::crowd::{self, Outcome};
@@ -105,19 +105,15 @@ fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permi
 }
 
 /// How many processes the engine is to serve at once. It is found in a child, so that this
-/// process holds nothing of it when it forks.
-///
-/// With as many holders as cores, a core is idle whenever a holder ends: the kernel wakes the next
-/// on the core where that slept last, which is often another holder's, and moves it over only at
-/// its next balancing, milliseconds later. One more than there are cores bridges that.
+/// process holds nothing of it when it forks. For the processor that is as many as there are
+/// cores.
 fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
     let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
     let child = sys::fork(|| match evener_engines::find(engine) {
         Ok(found) => {
             let offer = found.offer(options.cipher, Direction::Encrypt);
-            let reserve = usize::from(found.description().kind == Kind::Cpu);
-            let useful = offer.map_or(0, |offer| offer.depth + reserve);
+            let useful = offer.map_or(0, |offer| offer.depth);
             let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
             shared.words()[0].store(useful as u64, Ordering::SeqCst);
             shared.words()[1].store(most as u64, Ordering::SeqCst);
