@@ -361,6 +361,7 @@ mod tests {
             for queue in 0..layout.queues {
                 if let Ok(hold) = table.enter(queue, me, &mut false) {
                     assert!(table.is_held(hold));
+                    table.settle(Hold { waited: true, ..hold });
                     table.release(hold);
                 }
                 let _ = table.prompt(queue);
