@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::directory::Directory;
+use crate::eager::Eager;
 use crate::error::GateError;
 use crate::file::GateFile;
 use crate::identity::Identity;
@@ -95,9 +96,10 @@ impl Gate {
         let me = Visitor { who, thread };
         let queue = who.process() as usize % layout.queues;
         let mut file = self.file(None)?;
+        let mut patience = Eager::new(patience);
         loop {
             patience.comes_to(&file);
-            match file.table.enter(queue, me, patience) {
+            match file.table.enter(queue, me, &mut patience) {
                 Ok(hold) => {
                     file.table.settle(hold);
                     return Ok(Some(Permit { held: Some(Held { file, hold, who }) }));

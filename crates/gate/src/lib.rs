@@ -27,6 +27,7 @@
 
 mod cores;
 mod directory;
+mod eager;
 mod error;
 mod file;
 mod gate;
