@@ -41,6 +41,10 @@ pub struct Profile {
 pub struct Together {
     /// Their names, and how many workers of each work at a time.
     pub engines: BTreeMap<String, usize>,
+    /// Whether the threads of those that compute on the cores let the threads of modules go
+    /// first.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub yields: bool,
     /// A job's length before padding.
     pub bytes: usize,
     /// How many jobs all of them finish in a millisecond.
@@ -209,6 +213,10 @@ fn encrypt() -> String {
 
 fn is_zero(figure: &f64) -> bool {
     *figure == 0.0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn one() -> usize {

@@ -196,7 +196,7 @@ mod tests {
 
     fn together(jobs_per_ms: f64) -> TeamRate {
         let engines = [("openssl".to_owned(), 2)].into();
-        TeamRate::of(&Together { engines, bytes: 4096, jobs_per_ms })
+        TeamRate::of(&Together { engines, yields: false, bytes: 4096, jobs_per_ms })
     }
 
     #[test]

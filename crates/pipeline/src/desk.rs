@@ -35,7 +35,7 @@ pub enum Turn {
     Work {
         /// Whether to measure CPU time meanwhile.
         measured: bool,
-        /// Whether its thread is to let those of modules go first from now on.
+        /// Whether its thread is to let those of modules go first meanwhile.
         yields: bool,
     },
     /// It is to wait until it is called, or for at most so long, and ask again.
@@ -328,7 +328,8 @@ impl<T> Desk<T> {
         }
         self.claims += 1;
         self.workers[worker] = State::Working;
-        self.policy.note(worker, &Event::Claimed(sum), self.line.waiting(), now);
+        let event = Event::Claimed { load: sum, yields: wanted.yields };
+        self.policy.note(worker, &event, self.line.waiting(), now);
     }
 
     fn park(&mut self, worker: usize, at_most: Option<Duration>, now: Duration) {

@@ -172,7 +172,7 @@ impl<T> Queue<'_, T> {
 pub(crate) struct Claimed {
     /// Whether to measure CPU time.
     pub(crate) measured: bool,
-    /// Whether the thread lets those of modules go first from now on.
+    /// Whether the thread lets those of modules go first meanwhile.
     pub(crate) yields: bool,
 }
 

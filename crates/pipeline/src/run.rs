@@ -1,5 +1,7 @@
 //! A run: the feed, the workers and what becomes of their tasks.
 
+mod shift;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,13 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine, EngineError, Kind};
+use evener_core::{Cipher, Direction, Engine, EngineError};
 
 use crate::clock::thread_cpu_time;
 use crate::costs::Knowledge;
 use crate::policy::{PolicyName, Seat, Setting};
 use crate::pressure::Pressure;
-use crate::priority;
 use crate::queue::Hall;
 use crate::throttle::Throttle;
 use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
@@ -306,66 +307,13 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let queue = Queue { hall: &self.run.hall, start: &start };
         let mut tasks = VecDeque::new();
         let served = catch_unwind(AssertUnwindSafe(|| {
-            let engine = self.run.seats[number].as_ref();
-            let mut worker = Worker::new(engine, number).throttled(self.run.throttle.as_ref());
-            if self.run.options.courtesy.in_background {
-                if engine.description().kind == Kind::Cpu {
-                    priority::yield_to_everybody();
-                }
-                worker = worker.giving_way(self.run.pressure.as_ref());
-            }
-            let mut ended = self.run.work_as(worker, callers_cpu.is_some(), &mut tasks, &queue);
-            let cpu = &mut ended.statistics.cpu;
-            *cpu = (*cpu + thread_cpu_time()).saturating_sub(callers_cpu.unwrap_or_default());
+            let ended = self.run.work_as(number, callers_cpu, &mut tasks, &queue);
             lock(&self.run.ended).push(ended);
         }));
         queue.leave(number, &mut tasks);
         if let Err(panic) = served {
             *lock(self.panicked) = Some(panic);
         }
-    }
-}
-
-impl<W: Work> Run<'_, W> {
-    /// The loop of one worker: claim, perform, until nothing is left or its engine fails. What
-    /// is then left of its claim stays in `tasks`.
-    fn work_as(
-        &self,
-        mut worker: Worker<'_>,
-        is_callers: bool,
-        tasks: &mut VecDeque<W::Task>,
-        queue: &Queue<'_, W::Task>,
-    ) -> Ended {
-        let number = worker.number();
-        let mut bench = self.work.bench();
-        let mut performed = None;
-        // The caller's thread keeps its priority, which it could not have back.
-        let mut yields = is_callers;
-        let mut claimed = self.hall.now();
-        while let Some(claim) = queue.claim(number, performed.as_ref(), tasks, claimed) {
-            if claim.yields && !yields {
-                yields = true;
-                priority::yield_to_modules();
-            }
-            claimed = self.hall.now();
-            let before = worker.begin(claim.measured);
-            let result = self.work.perform_claim(tasks, &mut bench, &mut worker, queue);
-            let ended = self.hall.now();
-            let wall = ended.saturating_sub(claimed);
-            worker.statistics_mut().busy += wall;
-            if let Err(cause) = result {
-                worker.statistics_mut().retire(&cause);
-                return self.ended(worker, Some(cause));
-            }
-            performed = Some(worker.performed(wall, before));
-            claimed = ended;
-        }
-        self.ended(worker, None)
-    }
-
-    fn ended(&self, mut worker: Worker<'_>, failure: Option<EngineError>) -> Ended {
-        worker.statistics_mut().cpu = worker.cpu_elsewhere();
-        Ended { statistics: worker.into_statistics(), failure }
     }
 }
 

@@ -5,13 +5,15 @@
 //! least run, and those that have had the same share the cores by their weights, which is the
 //! limit of short time slices of the Completely Fair Scheduler (Documentation/scheduler/
 //! sched-design-CFS.rst). A thread that wakes has its own virtual run time again, but no less
-//! than that of the others less a credit, so that who sleeps can't save up for ever.
+//! than the least of the others so far less a credit, so that who sleeps can't save up for ever.
 
 /// A number of cores and the threads on them. Times are in microseconds.
 pub(super) struct Processor {
     cores: f64,
     now: f64,
     threads: Vec<Thread>,
+    /// The least virtual run time of those that don't sleep, which never falls.
+    least: f64,
     /// Which thread runs at what part of a core; made anew when that changes.
     running: Vec<(usize, f64)>,
     is_stale: bool,
@@ -28,7 +30,7 @@ struct Thread {
 impl Processor {
     pub(super) fn new(cores: usize) -> Processor {
         let (threads, running) = (Vec::new(), Vec::new());
-        Processor { cores: cores as f64, now: 0.0, threads, running, is_stale: true }
+        Processor { cores: cores as f64, now: 0.0, threads, least: 0.0, running, is_stale: true }
     }
 
     pub(super) fn now(&self) -> f64 {
@@ -37,7 +39,7 @@ impl Processor {
 
     /// Makes a thread, which sleeps.
     pub(super) fn add_thread(&mut self) -> usize {
-        let virtual_time = self.least().unwrap_or(0.0);
+        let virtual_time = self.least();
         self.threads.push(Thread { weight: 1.0, virtual_time, used: 0.0, left: None });
         self.threads.len() - 1
     }
@@ -56,7 +58,7 @@ impl Processor {
     /// Gives a thread work. One that sleeps wakes.
     pub(super) fn work(&mut self, thread: usize, work: f64) {
         if self.threads[thread].left.is_none() {
-            let least = self.least().unwrap_or(f64::NEG_INFINITY) - CREDIT;
+            let least = self.least() - CREDIT;
             let woken = &mut self.threads[thread];
             woken.virtual_time = woken.virtual_time.max(least);
             self.is_stale = true;
@@ -66,6 +68,7 @@ impl Processor {
 
     /// A thread has nothing to do for now.
     pub(super) fn sleep(&mut self, thread: usize) {
+        self.least();
         self.is_stale |= self.threads[thread].left.take().is_some();
     }
 
@@ -143,10 +146,12 @@ impl Processor {
         soonest
     }
 
-    /// The virtual run time of the thread that has had least of those that don't sleep.
-    fn least(&self) -> Option<f64> {
+    /// The virtual run time of the thread that has had least of those that don't sleep now.
+    fn least(&mut self) -> f64 {
         let awake = self.threads.iter().filter(|thread| thread.left.is_some());
-        awake.map(|thread| thread.virtual_time).min_by(f64::total_cmp)
+        let least = awake.map(|thread| thread.virtual_time).min_by(f64::total_cmp);
+        self.least = least.unwrap_or(self.least).max(self.least);
+        self.least
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Scene<'a> {
     pub slowness: fn(usize, Duration) -> (f64, f64),
     /// How many times its profile's hidden CPU time a job takes on an engine at a time.
     pub hidden: fn(usize, Duration) -> f64,
+    /// How many times its CPU time a job takes on a thread that has stepped back, which is
+    /// interrupted all the time.
+    pub interrupted: f64,
 }
 
 /// What a run came to.
@@ -46,7 +49,8 @@ pub struct Outcome {
 impl<'a> Scene<'a> {
     /// Engines that keep their speed.
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
-        Scene { cores, engines, jobs, slowness: |_, _| (1.0, 1.0), hidden: |_, _| 1.0 }
+        let (slowness, hidden) = (|_, _| (1.0, 1.0), |_, _| 1.0);
+        Scene { cores, engines, jobs, slowness, hidden, interrupted: 1.0 }
     }
 
     /// Simulates a run under a policy that knows `costs` before it begins.
@@ -61,7 +65,9 @@ impl<'a> Scene<'a> {
                     kind: profile.kind,
                     batch: profile.batch,
                 });
-                workers.push(Worker::new(engine, [(); 2].map(|()| processor.add_thread())));
+                let [thread, yielding, driver] = [(); 3].map(|()| processor.add_thread());
+                processor.set_nice(yielding, YIELDING_NICE);
+                workers.push(Worker::new(engine, [thread, yielding], driver));
             }
         }
         let setting = Setting { cores: self.cores, cpu_workers: None, costs };
@@ -91,7 +97,9 @@ struct Simulation<'a> {
 
 struct Worker {
     engine: usize,
-    thread: usize,
+    /// Its own, and the one with which it goes on while it yields.
+    threads: [usize; 2],
+    yields: bool,
     /// The thread of its engine's driver.
     driver: usize,
     phase: Phase,
@@ -136,9 +144,14 @@ enum Phase {
 }
 
 impl Worker {
-    fn new(engine: usize, [thread, driver]: [usize; 2]) -> Worker {
+    fn new(engine: usize, threads: [usize; 2], driver: usize) -> Worker {
         let (phase, stages) = (Phase::Absent, VecDeque::new());
-        Worker { engine, thread, driver, phase, stages, claim: None }
+        Worker { engine, threads, yields: false, driver, phase, stages, claim: None }
+    }
+
+    /// The thread that works for it now.
+    fn thread(&self) -> usize {
+        self.threads[usize::from(self.yields)]
     }
 }
 
@@ -154,7 +167,7 @@ impl Simulation<'_> {
         if let Some(worker) = by_caller {
             // It is the caller's thread, which runs already.
             self.workers[worker].phase = Phase::Coming;
-            self.processor.work(self.workers[worker].thread, 0.0);
+            self.processor.work(self.workers[worker].thread(), 0.0);
         }
         while self.workers.iter().any(|worker| worker.phase != Phase::Absent) {
             let due = |phase| match phase {
@@ -174,7 +187,7 @@ impl Simulation<'_> {
                 None => break,
             }
         }
-        let threads = 0..2 * self.workers.len() + usize::from(self.dispatcher.is_some());
+        let threads = 0..3 * self.workers.len() + usize::from(self.dispatcher.is_some());
         Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
@@ -202,7 +215,7 @@ impl Simulation<'_> {
             }
             return;
         }
-        let is_of = |worker: &Worker| worker.thread == thread || worker.driver == thread;
+        let is_of = |worker: &Worker| worker.thread() == thread || worker.driver == thread;
         let Some(number) = self.workers.iter().position(is_of) else {
             return;
         };
@@ -232,7 +245,7 @@ impl Simulation<'_> {
             Phase::InDevice(_) => self.stage_done(number),
             _ => {
                 self.workers[number].phase = Phase::Coming;
-                self.processor.work(self.workers[number].thread, SWITCH);
+                self.processor.work(self.workers[number].thread(), SWITCH);
             }
         }
     }
@@ -244,7 +257,7 @@ impl Simulation<'_> {
             None => self.ask(number),
             Some(stage) => {
                 worker.phase = Phase::OnCore;
-                self.processor.work(worker.thread, stage.cpu);
+                self.processor.work(worker.thread(), stage.cpu);
             }
         }
     }
@@ -255,7 +268,7 @@ impl Simulation<'_> {
         let now = self.processor.now();
         let performed = worker.claim.take().map(|claim| {
             let wall = micros(now - claim.at);
-            let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
+            let cpu = micros(self.processor.used(worker.thread()) - claim.cpu_before);
             let Claim { batches, jobs, bytes, .. } = claim;
             self.jobs[worker.engine] += jobs;
             let engine = Some(Processed { batches, jobs, bytes, wall, cpu });
@@ -267,7 +280,7 @@ impl Simulation<'_> {
         match turn {
             Turn::Leave => {
                 worker.phase = Phase::Absent;
-                self.processor.sleep(worker.thread);
+                self.processor.sleep(worker.thread());
                 if let Some(dispatcher) = self.dispatcher {
                     self.processor.work(dispatcher, LOOK);
                 }
@@ -275,30 +288,37 @@ impl Simulation<'_> {
             Turn::Wait(at_most) => {
                 let at_most = at_most.map_or(f64::INFINITY, |most| most.as_secs_f64() * 1e6);
                 worker.phase = Phase::Waiting(now + at_most);
-                self.processor.sleep(worker.thread);
+                self.processor.sleep(worker.thread());
                 if let Some(dispatcher) = self.dispatcher {
                     self.processor.work(dispatcher, LOOK);
                 }
             }
             Turn::Work { yields, .. } => {
-                if yields {
-                    self.processor.set_nice(worker.thread, YIELDING_NICE);
+                let mut relief = 0.0;
+                if worker.yields != yields {
+                    self.processor.sleep(worker.thread());
+                    worker.yields = yields;
+                    relief = if yields { THREAD } else { SWITCH };
                 }
                 let tasks: Vec<_> = tasks.into();
                 let profile = self.scene.engines[worker.engine];
-                let slowness = (self.scene.slowness)(worker.engine, micros(now));
+                let mut slowness = (self.scene.slowness)(worker.engine, micros(now));
+                if yields {
+                    let times = self.scene.interrupted;
+                    slowness = (slowness.0 * times, slowness.1 * times);
+                }
                 let hidden = (self.scene.hidden)(worker.engine, micros(now));
                 worker.stages = stages(profile, &tasks, slowness, hidden);
                 worker.claim = Some(Claim {
                     at: now,
-                    cpu_before: self.processor.used(worker.thread),
+                    cpu_before: self.processor.used(worker.thread()) + relief,
                     batches: worker.stages.len() as u64,
                     jobs: tasks.len() as u64,
                     bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
                 });
                 worker.phase = Phase::OnCore;
                 let cpu = worker.stages.front().map_or(0.0, |stage| stage.cpu);
-                self.processor.work(worker.thread, cpu);
+                self.processor.work(worker.thread(), relief + cpu);
             }
         }
         self.answer();
@@ -316,7 +336,7 @@ impl Simulation<'_> {
                 }
             };
             self.workers[number].phase = Phase::Coming;
-            self.processor.work(self.workers[number].thread, cost);
+            self.processor.work(self.workers[number].thread(), cost);
         }
     }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use evener_core::{EngineProfile, Point};
+use evener_pipeline::costs::TeamRate;
 
 use super::*;
 
@@ -316,4 +317,32 @@ fn a_module_that_begins_or_ceases_to_hide_its_cost_is_noticed() {
     let ideal = 3 * second + Duration::from_secs_f64(left / rate * 1e-6);
     println!("{:?} {:?} of {ideal:?}", outcome.wall, outcome.jobs);
     assert!(outcome.wall <= ideal + ideal / 20);
+}
+
+#[test]
+fn whether_the_processor_yields_is_found() {
+    // A module that needs most of a core is late beside workers that insist on their part; those
+    // that step back do little where they are interrupted all the time.
+    for (cost_on_cpu, hidden, interrupted, yields) in
+        [(85.0, 20.0, 5.0, false), (120.0, 20.0, 3.0, false), (400.0, 55.0, 1.0, true)]
+    {
+        let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, hidden)];
+        let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
+        scene.interrupted = interrupted;
+        let ratio = against_the_best_once_learnt(&scene);
+        assert!(ratio <= 1.02, "{cost_on_cpu} us: {ratio}");
+
+        let learnt = scene.run(PolicyName::Adaptive, Costs::default());
+        let rate =
+            |known: &TeamRate| (known.engines.len() == 2).then_some((known.rate, known.yields));
+        let known = learnt.costs.together().iter().filter_map(rate);
+        let best = known.max_by(|one, other| one.0.total_cmp(&other.0));
+        assert_eq!(best.map(|(_, yields)| yields), Some(yields), "{cost_on_cpu} us");
+
+        // The next run begins as this one ended, even if it has no time to look.
+        let mut short = Scene::new(1, engines.iter().collect(), vec![4096; 400]);
+        short.interrupted = interrupted;
+        let wall = short.run(PolicyName::Adaptive, learnt.costs).wall;
+        assert!(wall <= learnt.wall * 42 / 400, "{cost_on_cpu} us: {wall:?} of {:?}", learnt.wall);
+    }
 }

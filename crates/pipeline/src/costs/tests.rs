@@ -106,6 +106,10 @@ fn what_engines_do_together_comes_from_profiles_and_goes_there() {
     next.engines.remove("cpu");
     costs.insert_together(next.clone());
     assert_eq!(costs.together().len(), 2);
+    // Nor does one of the same engines that works in another way.
+    next.yields = true;
+    costs.insert_together(next.clone());
+    assert_eq!((costs.together().len(), costs.together()[2].together().yields), (3, true));
     for senseless in ["0", "-1", "1e999"] {
         assert!(json.replace("8.5", senseless).parse::<Profile>().is_err());
     }

@@ -15,6 +15,8 @@ use crate::SizeClass;
 pub struct TeamRate {
     /// The engines, and how many workers of each work at a time.
     pub engines: BTreeMap<String, usize>,
+    /// Whether those that compute on the cores let the threads of modules go first.
+    pub yields: bool,
     /// The mean length of a job.
     pub bytes: f64,
     /// How many jobs they do in a microsecond.
@@ -28,6 +30,7 @@ impl TeamRate {
     pub fn of(together: &Together) -> TeamRate {
         TeamRate {
             engines: together.engines.clone(),
+            yields: together.yields,
             bytes: together.bytes as f64,
             rate: together.jobs_per_ms / 1e3,
             samples: REMEMBERED,
@@ -38,14 +41,17 @@ impl TeamRate {
     pub fn together(&self) -> Together {
         Together {
             engines: self.engines.clone(),
+            yields: self.yields,
             bytes: self.bytes.round() as usize,
             jobs_per_ms: self.rate * 1e3,
         }
     }
 
-    /// Whether another figure is of the same engines and size class, and so replaces this.
+    /// Whether another figure is of the same engines, working in the same way on the same size
+    /// class, and so replaces this.
     pub fn is_replaced_by(&self, other: &TeamRate) -> bool {
-        self.class() == other.class() && self.engines == other.engines
+        let is_alike = self.engines == other.engines && self.yields == other.yields;
+        is_alike && self.class() == other.class()
     }
 
     /// The class of its jobs' mean size.

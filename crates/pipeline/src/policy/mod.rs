@@ -78,7 +78,7 @@ pub struct Claim {
     pub class: Option<SizeClass>,
     /// Whether CPU time is to be measured, which costs some system calls.
     pub measured: bool,
-    /// Whether the worker's thread is to let those of modules go first from now on.
+    /// Whether the worker's thread is to let those of modules go first meanwhile.
     pub yields: bool,
 }
 
@@ -96,8 +96,13 @@ pub const YIELDING_NICE: i32 = 19;
 pub enum Event {
     /// It was woken, or its thread started, because it would claim; it will ask.
     Called,
-    /// It has claimed tasks of this load together.
-    Claimed(Load),
+    /// It has claimed tasks.
+    Claimed {
+        /// What they come to together.
+        load: Load,
+        /// Whether its thread lets those of modules go first meanwhile.
+        yields: bool,
+    },
     /// It has performed them.
     Performed(Performed),
     /// It waits.

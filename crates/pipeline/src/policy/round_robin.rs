@@ -52,7 +52,7 @@ impl Policy for RoundRobin {
 
     fn note(&mut self, worker: usize, event: &Event, _: &Waiting, _: Duration) -> bool {
         match event {
-            Event::Claimed(_) => self.workers[worker].claimed += 1,
+            Event::Claimed { .. } => self.workers[worker].claimed += 1,
             // Its share is dealt to the others, the task that it gave back too.
             Event::Left if self.workers[worker].in_service => {
                 self.workers[worker].in_service = false;

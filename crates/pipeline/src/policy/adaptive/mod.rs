@@ -12,13 +12,14 @@
 //!
 //! What no thread's clock shows is seen in how much gets done: which engines work together on
 //! jobs of a size is chosen by the rates that such teams were seen to have (`teams.rs`,
-//! `window.rs`).
+//! `window.rs`), and so is whether those that compute let the others go first (`yielding.rs`).
 
 mod ending;
 mod ranking;
 mod teams;
 mod trials;
 mod window;
+mod yielding;
 
 use std::time::Duration;
 
@@ -32,8 +33,9 @@ use ranking::Share;
 use teams::Teams;
 use trials::Trials;
 use window::Window;
+use yielding::Yielding;
 
-/// Engines, a bit each by its number.
+/// Engines, a bit each by its number, and [`teams::YIELDS`].
 type Members = u64;
 
 /// The policy that fills engines in the order of their CPU cost.
@@ -47,6 +49,7 @@ pub(super) struct Adaptive {
     trials: Trials,
     teams: Teams,
     window: Option<Window>,
+    yielding: Yielding,
     /// What is done around a job, such as reading and writing a file.
     around: Around,
     /// The mean length of jobs of unknown size, as far as some have been done, in bytes.
@@ -72,6 +75,8 @@ enum State {
         since: Duration,
         /// When it should be done.
         until: Duration,
+        /// Whether it lets modules go first meanwhile.
+        yields: bool,
     },
     Left,
 }
@@ -130,6 +135,7 @@ impl Adaptive {
             trials: Trials::new(engines.len()),
             teams: Teams::default(),
             window: None,
+            yielding: Yielding::default(),
             engines,
             cores: setting.cores.max(1),
             cpu_workers: setting.cpu_workers.unwrap_or(setting.cores).max(1),
@@ -186,19 +192,35 @@ impl Adaptive {
             tasks: (jobs / jobs_per_task).floor().max(1.0) as usize,
             class: only_class.then_some(group.class),
             measured: engine.wants_measuring(&group, now),
-            yields: engine.kind == Kind::Cpu && self.has_cheaper_module(&group),
+            yields: engine.kind == Kind::Cpu && self.yields(&group, now),
         })
     }
 
     /// Learns from a claim that was measured.
-    fn learn(&mut self, worker: usize, load: Load, performed: &Performed, now: Duration) {
+    fn learn(
+        &mut self,
+        worker: usize,
+        load: Load,
+        yields: bool,
+        performed: &Performed,
+        now: Duration,
+    ) {
         let Some(processed) = performed.engine.filter(|processed| processed.jobs > 0) else {
             return;
         };
         let engine = &mut self.engines[self.workers[worker].engine];
         engine.measured = Some(now);
-        engine.costs.learn(&processed, performed.opened);
         let jobs = processed.jobs as f64;
+        let mut own = processed;
+        if yields {
+            // The interruptions that its thread lets happen are no cost of the engine's.
+            let batch = jobs / processed.batches.max(1) as f64;
+            let known = engine.costs.cost(processed.bytes as f64 / jobs, batch);
+            let known = known.filter(|known| known.samples > 0.0);
+            let most = known.map(|known| Duration::try_from_secs_f64(known.cpu * jobs / 1e6));
+            own.cpu = most.and_then(Result::ok).map_or(own.cpu, |most| own.cpu.min(most));
+        }
+        engine.costs.learn(&own, performed.opened);
         if load.class() == SizeClass::UNKNOWN {
             let bytes = processed.bytes as f64 / jobs;
             let weight = if self.around.is_known { 0.2 } else { 1.0 };
@@ -238,10 +260,11 @@ impl Adaptive {
 
 impl Policy for Adaptive {
     fn next(&self, worker: usize, waiting: &Waiting, now: Duration) -> Decision {
-        if let Some(trial) = self.trials.planned_for(worker) {
-            return Decision::Claim(trial);
-        }
         let engine = self.workers[worker].engine;
+        if let Some(trial) = self.trials.planned_for(worker) {
+            let yields = self.is_of_cpu(engine) && self.yielding.now;
+            return Decision::Claim(Claim { yields, ..trial });
+        }
         if self.engines[engine].kind == Kind::Cpu && self.busy_cores(worker) >= self.cpu_workers {
             return Decision::Wait(None);
         }
@@ -281,15 +304,18 @@ impl Policy for Adaptive {
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> bool {
         match *event {
             Event::Called => self.workers[worker].state = State::Called,
-            Event::Claimed(load) => {
+            Event::Claimed { load, yields } => {
                 let until = now + self.duration(worker, load);
-                self.workers[worker].state = State::Working { load, since: now, until };
-                self.trials.claimed(worker);
+                self.workers[worker].state = State::Working { load, since: now, until, yields };
+                let is_cpu = self.is_of_cpu(self.workers[worker].engine);
+                if self.trials.claimed(worker) || is_cpu && self.yielding.note(yields, now) {
+                    self.window = None;
+                }
             }
             Event::Performed(performed) => {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
-                let State::Working { load, since, .. } = state else { return false };
-                self.learn(worker, load, &performed, now);
+                let State::Working { load, since, yields, .. } = state else { return false };
+                self.learn(worker, load, yields, &performed, now);
                 self.workers[worker].has_worked = true;
                 let engine = self.workers[worker].engine;
                 // Opening its session is paid once, and is no reason to learn nothing for it.
@@ -329,6 +355,13 @@ impl Policy for Adaptive {
             }
         }
         false
+    }
+}
+
+impl Group {
+    /// Jobs of a load, of this mean length.
+    fn of(load: Load, bytes: f64) -> Group {
+        Group { class: load.class(), tasks: 1, jobs: load.jobs as f64, bytes }
     }
 }
 

@@ -189,28 +189,19 @@ impl Adaptive {
         sum
     }
 
+    /// The mean length of a load's jobs.
+    pub(super) fn mean_bytes(&self, load: Load) -> f64 {
+        load.bytes.map_or(self.usual_bytes, |bytes| bytes as f64 / load.jobs.max(1) as f64)
+    }
+
     /// How long a worker will take for a load.
     pub(super) fn duration(&self, worker: usize, load: Load) -> Duration {
         let number = self.workers[worker].engine;
         let jobs = load.jobs as f64;
-        let bytes = load.bytes.map_or(self.usual_bytes, |bytes| bytes as f64 / jobs.max(1.0));
         let engine = &self.engines[number];
-        let cost = engine.costs.cost(bytes, jobs.min(engine.batch as f64));
+        let cost = engine.costs.cost(self.mean_bytes(load), jobs.min(engine.batch as f64));
         let micros = cost.map_or(0.0, |cost| (cost.wall + self.around.wall) * jobs);
         Duration::from_nanos((micros * 1000.0) as u64)
-    }
-
-    /// Whether a module does jobs of a group for less CPU time than any CPU engine. Its threads
-    /// are on a core only for a moment at a time, in which they are not to wait for it.
-    pub(super) fn has_cheaper_module(&self, group: &Group) -> bool {
-        let Some(least) = self.cheapest_cpu_engine(group) else { return false };
-        (0..self.engines.len()).any(|number| {
-            let engine = &self.engines[number];
-            let serves = engine.kind != Kind::Cpu
-                && engine.in_service > 0
-                && self.teams.admits(number, group.class);
-            serves && self.price(number, group).is_some_and(|cost| cost.cpu < least)
-        })
     }
 
     pub(super) fn cheapest_cpu_engine(&self, group: &Group) -> Option<f64> {

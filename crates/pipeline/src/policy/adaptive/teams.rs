@@ -14,7 +14,8 @@
 //! sampled team's bound is its mean rate, and a bit more while samples are few.
 //!
 //! There are as many teams as sets of engines, but only those near the best are looked at: all,
-//! all but one, one module alone, and all that compute on the cores.
+//! all but one, one module alone, and all that compute on the cores. Where both kinds work, it is
+//! another team whose members that compute let modules go first (`yielding.rs`).
 
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ impl Teams {
         };
         let record = |known: &TeamRate| {
             let engines = known.engines.iter().map(member).sum::<Option<Members>>()?;
+            let engines = engines | if known.yields { YIELDS } else { 0 };
             Some(Record {
                 class: known.class(),
                 engines,
@@ -80,6 +82,11 @@ impl Teams {
         self.chosen[class.number()].is_none_or(|members| has(members, engine))
     }
 
+    /// Who works on a class; `None` leaves it to the knapsack.
+    pub(super) fn chosen(&self, class: SizeClass) -> Option<Members> {
+        self.chosen[class.number()]
+    }
+
     /// From when on those work who should.
     pub(super) fn settled_at(&self) -> Duration {
         self.changed.map_or(Duration::ZERO, |changed| changed + SETTLING)
@@ -93,6 +100,7 @@ impl Teams {
             let members = members.filter(|(number, _)| has(record.engines, *number));
             costs.insert_together(TeamRate {
                 engines: members.map(|(_, engine)| engine.clone()).collect(),
+                yields: record.engines & YIELDS != 0,
                 bytes: record.bytes,
                 rate: record.rate,
                 samples: record.samples,
@@ -224,10 +232,17 @@ impl Adaptive {
         let teams = [all, cores].into_iter().chain(without).chain(single);
         let current = self.teams.chosen[group.class.number()];
         let mut best: Option<(f64, Members)> = None;
-        for team in teams.filter(|team| *team != 0) {
+        for (team, yields) in teams.flat_map(|team| [(team, YIELDS), (team, 0)]) {
             let (mut rate, working) = self.expected(team, group);
-            let record = self.teams.record(group.class, working);
-            let record = record.filter(|known| known.is_about(group.bytes));
+            if working == 0 || yields != 0 && !self.may_yield(working, group) {
+                continue;
+            }
+            let working = working | yields;
+            let of = |team| {
+                let record = self.teams.record(group.class, team);
+                record.filter(|known| known.is_about(group.bytes))
+            };
+            let record = of(working);
             match record {
                 Some(known) if !may_look => rate = known.rate,
                 Some(known) if known.is_fresh(now) => {
@@ -235,7 +250,12 @@ impl Adaptive {
                 }
                 // What was never seen is not tried when it is too late to gain by it.
                 None if !may_look && self.has_records(group) => continue,
-                _ => {}
+                // Of a poor team the other manner is poor too.
+                _ => {
+                    if let Some(known) = of(working ^ YIELDS).filter(|known| known.is_fresh(now)) {
+                        rate = rate.min(known.rate * MANNER);
+                    }
+                }
             }
             if current == Some(working) {
                 rate *= STAYING;
@@ -296,8 +316,11 @@ pub(super) fn has(members: Members, engine: usize) -> bool {
     engine < MOST && members >> engine & 1 == 1
 }
 
+/// The team's workers that compute let those of its modules go first.
+pub(super) const YIELDS: Members = 1 << MOST;
+
 /// How many engines there can be in a team.
-const MOST: usize = Members::BITS as usize;
+pub(super) const MOST: usize = Members::BITS as usize - 1;
 
 /// How long it takes until those work who should.
 const SETTLING: Duration = Duration::from_millis(3);
@@ -316,6 +339,9 @@ const STAYING: f64 = 1.02;
 
 /// How many times faster or slower is far.
 const FAR: f64 = 1.25;
+
+/// How many times faster a team may be for yielding, or for not yielding.
+const MANNER: f64 = 1.25;
 
 /// How much of a job's length another may differ by, for the same to be true of it.
 const NEAR: f64 = 0.15;

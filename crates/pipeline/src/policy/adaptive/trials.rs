@@ -39,10 +39,15 @@ impl Trials {
         (trial.worker == worker && !trial.has_begun).then_some(trial.claim)
     }
 
-    pub(super) fn claimed(&mut self, worker: usize) {
-        if let Some(trial) = self.planned.as_mut().filter(|trial| trial.worker == worker) {
-            trial.has_begun = true;
-        }
+    /// A worker has claimed. True when that is a trial.
+    pub(super) fn claimed(&mut self, worker: usize) -> bool {
+        let trial = self.planned.as_mut().filter(|trial| trial.worker == worker);
+        trial.map(|trial| trial.has_begun = true).is_some()
+    }
+
+    /// Whether an engine is being tried.
+    pub(super) fn is_on(&self) -> bool {
+        self.planned.as_ref().is_some_and(|trial| trial.has_begun)
     }
 
     /// Whether what a worker has performed was a trial.
@@ -111,11 +116,14 @@ impl Adaptive {
         let last = self.trials.last[engine];
         let known = self.price(engine, group);
         if let Some(known) = known {
-            // One look is enough at what is out of the question; all changes with time.
+            // One look is enough at what is out of the question; all changes with time. What
+            // little tips may have had bad luck the first time.
             let is_clear = known.samples > 0.0 && known.cpu > CLEARLY * usual;
             let settled = known.is_firm() || is_clear;
-            let is_recent = |last: Duration| now.saturating_sub(last) < TRY_AGAIN;
-            if self.takes(engine, group) || settled && last.map_or(now < TRY_AGAIN, is_recent) {
+            let is_close = (usual..NARROWLY * usual).contains(&known.cpu);
+            let again = if is_close { TRY_SOON } else { TRY_AGAIN };
+            let is_recent = |last: Duration| now.saturating_sub(last) < again;
+            if self.takes(engine, group) || settled && last.map_or(now < again, is_recent) {
                 return None;
             }
         }
@@ -153,6 +161,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// After what time an engine may have changed.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
+
+/// After what time it is tried again where a little less would make it worth its while.
+const TRY_SOON: Duration = Duration::from_millis(20);
+
+/// How many times the usual cost little tips.
+const NARROWLY: f64 = 1.6;
 
 /// How many times the usual cost is out of the question.
 const CLEARLY: f64 = 3.0;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
+use super::teams::{MOST, YIELDS};
 use super::{Adaptive, Group, Members, State};
 use crate::{Load, SizeClass, Waiting};
 
@@ -31,6 +32,7 @@ struct Done {
 /// What a window came to.
 pub(super) struct Sample {
     pub(super) class: SizeClass,
+    /// Which have worked, and whether those that compute have yielded.
     pub(super) engines: Members,
     /// The mean length of the class's jobs.
     pub(super) bytes: f64,
@@ -45,7 +47,7 @@ impl Window {
 
     /// A worker has performed a claim or is at one, of which `part` was done in the window.
     pub(super) fn count(&mut self, engine: usize, kind: Kind, load: Load, bytes: f64, part: f64) {
-        self.worked |= 1 << engine;
+        self.worked |= if engine < MOST { 1 << engine } else { 0 };
         let class = load.class();
         let index = self.done.iter().position(|done| done.class == class).unwrap_or_else(|| {
             self.done.push(Done { class, jobs: 0.0, bytes: 0.0, by_modules: 0.0 });
@@ -100,7 +102,7 @@ impl Adaptive {
         let mut window = self.window.replace(Window::new(now))?;
         // Those who are at something have done a part of it, as far as one can tell.
         for other in &self.workers {
-            let State::Working { load, since, until } = other.state else { continue };
+            let State::Working { load, since, until, .. } = other.state else { continue };
             let part = share_of(since, until.max(now), window.since, now);
             let engine = &self.engines[other.engine];
             window.count(other.engine, engine.kind, load, mean(load), part);
@@ -111,10 +113,14 @@ impl Adaptive {
     /// Whether those who should work do, and nobody else.
     fn may_begin(&self, waiting: &Waiting, now: Duration) -> bool {
         let is_foreign = |worker: &super::Worker| match worker.state {
-            State::Working { load, .. } => !self.teams.admits(worker.engine, load.class()),
+            State::Working { load, yields, .. } => {
+                let is_otherwise = self.is_of_cpu(worker.engine) && yields != self.yielding.now;
+                is_otherwise || !self.teams.admits(worker.engine, load.class())
+            }
             _ => false,
         };
         waiting.tasks > self.workers.len()
+            && !self.trials.is_on()
             && now >= self.teams.settled_at()
             && !self.workers.iter().any(is_foreign)
     }
@@ -140,10 +146,11 @@ impl Adaptive {
             jobs += done.jobs * value(done)? / value(&most)?.max(1e-6);
         }
         let micros = now.saturating_sub(window.since).as_secs_f64() * 1e6;
+        let have_yielded = self.yielding.now && self.is_of_both_kinds(window.worked);
         // A rate of nothing would say that the engines are not there.
         (jobs > 0.0).then(|| Sample {
             class: most.class,
-            engines: window.worked,
+            engines: window.worked | if have_yielded { YIELDS } else { 0 },
             bytes: most.bytes / most.jobs.max(1e-9),
             rate: jobs / micros.max(1.0),
         })
