@@ -85,7 +85,8 @@ pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io
         let same = |profile: &&mut Profile| {
             profile.cipher == cipher.name() && profile.direction == direction.to_string()
         };
-        let together: Vec<_> = costs.together().iter().map(TeamRate::together).collect();
+        let reliable = costs.together().iter().filter(|rate| rate.samples > 0.0);
+        let together: Vec<_> = reliable.map(TeamRate::together).collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         match profiles.iter_mut().find(same) {
             Some(known) => {

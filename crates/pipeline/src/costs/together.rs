@@ -21,7 +21,7 @@ pub struct TeamRate {
     pub bytes: f64,
     /// How many jobs they do in a microsecond.
     pub rate: f64,
-    /// How often that was measured, as far as it counts.
+    /// How often that was measured, as far as it counts; 0 where too much has changed since.
     pub samples: f64,
 }
 

@@ -46,8 +46,8 @@ struct Record {
     /// Jobs in a microsecond.
     rate: f64,
     samples: f64,
-    /// How many samples in a row were far from it.
-    surprises: u32,
+    /// The rate of the last sample, if that was far from it.
+    surprise: Option<f64>,
     /// When it was seen last; `None` once too much has changed since.
     seen: Option<Duration>,
 }
@@ -69,8 +69,8 @@ impl Teams {
                 rate: known.rate,
                 // What no run sees again is doubted more and more.
                 samples: (known.samples / 2.0).max(LEAST_SAMPLES),
-                surprises: 0,
-                seen: Some(Duration::ZERO),
+                surprise: None,
+                seen: (known.samples > 0.0).then_some(Duration::ZERO),
             })
         };
         let records = costs.together().iter().filter_map(record).collect();
@@ -103,7 +103,8 @@ impl Teams {
                 yields: record.engines & YIELDS != 0,
                 bytes: record.bytes,
                 rate: record.rate,
-                samples: record.samples,
+                // What has not been seen since something changed is not to be relied on.
+                samples: if record.seen.is_some() { record.samples } else { 0.0 },
             });
         }
     }
@@ -120,15 +121,16 @@ impl Teams {
             self.records.iter().position(|known| known.class == class && known.engines == engines);
         let Some(index) = index else {
             let seen = Some(now);
-            let record = Record { class, engines, bytes, rate, samples: 1.0, surprises: 0, seen };
+            let record = Record { class, engines, bytes, rate, samples: 1.0, surprise: None, seen };
             self.records.push(record);
             return;
         };
         let known = &mut self.records[index];
         let is_far = rate > known.rate * FAR || rate * FAR < known.rate;
-        if !known.is_about(bytes) || is_far && known.surprises > 0 {
+        if !known.is_about(bytes) || is_far && known.surprise.is_some() {
             let is_changed = known.is_about(bytes);
-            *known = Record { bytes, rate, samples: 1.0, surprises: 0, seen: Some(now), ..*known };
+            *known =
+                Record { bytes, rate, samples: 1.0, surprise: None, seen: Some(now), ..*known };
             for other in self.records.iter_mut().filter(|_| is_changed) {
                 if other.class == class && other.engines != engines {
                     other.seen = None;
@@ -137,7 +139,7 @@ impl Teams {
             return;
         }
         known.seen = Some(now);
-        known.surprises = u32::from(is_far);
+        known.surprise = is_far.then_some(rate);
         if !is_far {
             known.samples = (known.samples.max(1.0) + 1.0).min(MOST_SAMPLES);
             known.rate += (rate - known.rate) / known.samples;
@@ -244,12 +246,14 @@ impl Adaptive {
             };
             let record = of(working);
             match record {
-                Some(known) if !may_look => rate = known.rate,
+                Some(known) if !may_look && known.seen.is_some() => rate = known.rate,
                 Some(known) if known.is_fresh(now) => {
-                    rate = known.rate * (1.0 + DOUBT / known.samples.sqrt());
+                    // Who surprises by doing more may go on, and show whether it lasts.
+                    let most = known.surprise.map_or(known.rate, |rate| rate.max(known.rate));
+                    rate = most * (1.0 + DOUBT / known.samples.sqrt());
                 }
                 // What was never seen is not tried when it is too late to gain by it.
-                None if !may_look && self.has_records(group) => continue,
+                _ if !may_look && self.has_records(group) => continue,
                 // Of a poor team the other manner is poor too.
                 _ => {
                     if let Some(known) = of(working ^ YIELDS).filter(|known| known.is_fresh(now)) {
@@ -268,8 +272,8 @@ impl Adaptive {
     }
 
     fn has_records(&self, group: &Group) -> bool {
-        let is_of = |known: &Record| known.class == group.class && known.is_about(group.bytes);
-        self.teams.records.iter().any(is_of)
+        let is_of = |known: &&Record| known.class == group.class && known.is_about(group.bytes);
+        self.teams.records.iter().filter(is_of).any(|known| known.seen.is_some())
     }
 
     /// How many jobs a team would do in a microsecond if no cost were hidden, and which of its
@@ -351,3 +355,28 @@ const MOST_SAMPLES: f64 = 8.0;
 
 /// How many they count like at least, however long ago they were taken.
 const LEAST_SAMPLES: f64 = 0.25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_not_been_seen_since_a_change_is_not_relied_on_in_the_next_run() {
+        let engines = || vec![("cpu".to_owned(), 1), ("module".to_owned(), 2)];
+        let class = SizeClass::of(4096);
+        let mut teams = Teams::new(engines(), &Costs::default());
+        let all = 0b11 | YIELDS;
+        for (engines, rate) in [(0b01, 1.0), (all, 2.0), (all, 0.5), (all, 0.5)] {
+            let sample = Sample { class, engines, bytes: 4096.0, rate };
+            teams.learn(&sample, Duration::from_millis(10));
+        }
+        let mut costs = Costs::default();
+        teams.remember(&mut costs);
+        let next = Teams::new(engines(), &costs);
+        let is_known =
+            |engines| next.record(class, engines).map(|known| (known.rate, known.seen.is_some()));
+        assert_eq!(is_known(0b01), Some((1.0, false)));
+        assert_eq!(is_known(all), Some((0.5, true)));
+        assert_eq!(is_known(0b11), None);
+    }
+}
