@@ -216,7 +216,6 @@ impl Adaptive {
             // The interruptions that its thread lets happen are no cost of the engine's.
             let batch = jobs / processed.batches.max(1) as f64;
             let known = engine.costs.cost(processed.bytes as f64 / jobs, batch);
-            let known = known.filter(|known| known.samples > 0.0);
             let most = known.map(|known| Duration::try_from_secs_f64(known.cpu * jobs / 1e6));
             own.cpu = most.and_then(Result::ok).map_or(own.cpu, |most| own.cpu.min(most));
         }
@@ -316,6 +315,9 @@ impl Policy for Adaptive {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
                 let State::Working { load, since, yields, .. } = state else { return false };
                 self.learn(worker, load, yields, &performed, now);
+                if self.is_of_cpu(self.workers[worker].engine) {
+                    self.yielding.note_performed(yields);
+                }
                 self.workers[worker].has_worked = true;
                 let engine = self.workers[worker].engine;
                 // Opening its session is paid once, and is no reason to learn nothing for it.

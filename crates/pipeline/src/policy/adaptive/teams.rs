@@ -336,7 +336,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const WORTH_A_LOOK: u32 = 5;
 
 /// How much faster than a sample a team may be; less by the root of their number.
-const DOUBT: f64 = 0.1;
+const DOUBT: f64 = 0.15;
 
 /// How much better another team must be.
 const STAYING: f64 = 1.02;

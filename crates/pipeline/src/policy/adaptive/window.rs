@@ -114,8 +114,9 @@ impl Adaptive {
     fn may_begin(&self, waiting: &Waiting, now: Duration) -> bool {
         let is_foreign = |worker: &super::Worker| match worker.state {
             State::Working { load, yields, .. } => {
-                let is_otherwise = self.is_of_cpu(worker.engine) && yields != self.yielding.now;
-                is_otherwise || !self.teams.admits(worker.engine, load.class())
+                let is_otherwise = yields != self.yielding.now || self.yielding.is_new;
+                self.is_of_cpu(worker.engine) && is_otherwise
+                    || !self.teams.admits(worker.engine, load.class())
             }
             _ => false,
         };

@@ -3,10 +3,10 @@
 //! A module's thread is on a core for a moment at a time, and makes its device wait when it has
 //! to wait for a core itself. A scheduler that is fair to a worker that computes all the time is
 //! not always fair to it. Where workers of the processor step back, the module works as if it
-//! were alone, and they have what it leaves; sometimes that is the most that can be had, and
-//! sometimes much less, since cores that fall idle take a while to wake. So a team with and
-//! without yielding is two teams, whose rates decide (`teams.rs`). Until they are known, the
-//! processor yields to modules that do a job for less of its time than itself.
+//! were alone, and they have what it leaves. Sometimes that is the most that can be had, and
+//! sometimes less, since a thread that is interrupted all the time takes several times as long for
+//! a job. So a team with and without yielding is two teams, whose rates decide (`teams.rs`). Until
+//! they are known, the processor yields to modules that do a job for less of its time than itself.
 
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ pub(super) struct Yielding {
     pub(super) now: bool,
     /// When that was changed last.
     changed: Option<Duration>,
+    /// Whether none has performed a claim since: one that begins on another thread starts that,
+    /// and opens its session.
+    pub(super) is_new: bool,
 }
 
 impl Yielding {
@@ -31,8 +34,13 @@ impl Yielding {
         if yields == self.now {
             return false;
         }
-        *self = Yielding { now: yields, changed: Some(now) };
+        *self = Yielding { now: yields, changed: Some(now), is_new: true };
         true
+    }
+
+    /// A worker of the processor has performed a claim.
+    pub(super) fn note_performed(&mut self, yields: bool) {
+        self.is_new &= yields != self.now;
     }
 }
 
