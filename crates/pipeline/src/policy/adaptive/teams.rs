@@ -336,7 +336,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const WORTH_A_LOOK: u32 = 5;
 
 /// How much faster than a sample a team may be; less by the root of their number.
-const DOUBT: f64 = 0.15;
+const DOUBT: f64 = 0.12;
 
 /// How much better another team must be.
 const STAYING: f64 = 1.02;
@@ -354,7 +354,7 @@ const NEAR: f64 = 0.15;
 const MOST_SAMPLES: f64 = 8.0;
 
 /// How many they count like at least, however long ago they were taken.
-const LEAST_SAMPLES: f64 = 0.25;
+const LEAST_SAMPLES: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
