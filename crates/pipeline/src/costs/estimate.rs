@@ -55,7 +55,8 @@ impl Estimate {
         Estimate { samples: FIRM, ..Estimate::new(bytes, wall, cpu) }
     }
 
-    /// Takes a sample in. The first few count alike; later ones replace a sixth of what is
+    /// Takes a sample in. The first few count alike, of CPU time the least of them, since first
+    /// jobs may cost more than others and never cost less; later ones replace a sixth of what is
     /// known, and one that is far from it counts as if it were not so far, so that a single
     /// interruption changes little and a lasting change is soon believed.
     pub(super) fn learn(&mut self, bytes: f64, wall: f64, cpu: f64) {
@@ -66,7 +67,11 @@ impl Estimate {
             *known += (near - *known) * weight;
         };
         towards(&mut self.wall, wall);
-        towards(&mut self.cpu, cpu);
+        if self.samples > 0.0 && self.samples < FIRM {
+            self.cpu = self.cpu.min(cpu);
+        } else {
+            towards(&mut self.cpu, cpu);
+        }
         let risen = self.least_wall + (self.wall - self.least_wall).max(0.0) * RISE;
         self.least_wall = if self.samples < 1.0 { wall } else { risen.min(wall) };
         self.bytes += (bytes - self.bytes) * weight;

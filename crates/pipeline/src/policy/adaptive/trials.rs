@@ -116,9 +116,9 @@ impl Adaptive {
         let last = self.trials.last[engine];
         let known = self.price(engine, group);
         if let Some(known) = known {
-            // One look is enough at what is out of the question; all changes with time. What
-            // little tips may have had bad luck the first time.
-            let is_clear = known.samples > 0.0 && known.cpu > CLEARLY * usual;
+            // Two looks are enough at what is out of the question; all changes with time. What
+            // little tips may have had bad luck the first times.
+            let is_clear = known.samples > 1.0 && known.cpu > CLEARLY * usual;
             let settled = known.is_firm() || is_clear;
             let is_close = (usual..NARROWLY * usual).contains(&known.cpu);
             let again = if is_close { TRY_SOON } else { TRY_AGAIN };
