@@ -197,23 +197,18 @@ impl Adaptive {
     }
 
     /// Learns from a claim that was measured.
-    fn learn(
-        &mut self,
-        worker: usize,
-        load: Load,
-        yields: bool,
-        performed: &Performed,
-        now: Duration,
-    ) {
+    fn learn(&mut self, worker: usize, load: Load, performed: &Performed, now: Duration) {
         let Some(processed) = performed.engine.filter(|processed| processed.jobs > 0) else {
             return;
         };
-        let engine = &mut self.engines[self.workers[worker].engine];
+        let number = self.workers[worker].engine;
+        let is_interrupted = self.is_of_cpu(number) && self.is_beside_modules();
+        let engine = &mut self.engines[number];
         engine.measured = Some(now);
         let jobs = processed.jobs as f64;
         let mut own = processed;
-        if yields {
-            // The interruptions that its thread lets happen are no cost of the engine's.
+        if is_interrupted {
+            // What a module's driver does in the thread's time is no cost of the engine's.
             let batch = jobs / processed.batches.max(1) as f64;
             let known = engine.costs.cost(processed.bytes as f64 / jobs, batch);
             let most = known.map(|known| Duration::try_from_secs_f64(known.cpu * jobs / 1e6));
@@ -232,6 +227,13 @@ impl Adaptive {
             |all: Duration, engine: Duration| all.saturating_sub(engine).as_secs_f64() * 1e6 / jobs;
         self.around
             .learn(micros(performed.wall, processed.wall), micros(performed.cpu, processed.cpu));
+    }
+
+    /// Whether a worker of a module is at work.
+    fn is_beside_modules(&self) -> bool {
+        let is_at_work =
+            |worker: &Worker| matches!(worker.state, State::Called | State::Working { .. });
+        self.workers.iter().any(|worker| !self.is_of_cpu(worker.engine) && is_at_work(worker))
     }
 
     /// How much CPU time what waits will cost about, in microseconds.
@@ -314,7 +316,7 @@ impl Policy for Adaptive {
             Event::Performed(performed) => {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
                 let State::Working { load, since, yields, .. } = state else { return false };
-                self.learn(worker, load, yields, &performed, now);
+                self.learn(worker, load, &performed, now);
                 if self.is_of_cpu(self.workers[worker].engine) {
                     self.yielding.note_performed(yields);
                 }

@@ -254,8 +254,14 @@ impl Adaptive {
                 }
                 // What was never seen is not tried when it is too late to gain by it.
                 _ if !may_look && self.has_records(group) => continue,
-                // Of a poor team the other manner is poor too.
+                // It may do again what it did; of a poor team the other manner is poor too.
                 _ => {
+                    rate = match record {
+                        Some(known) => rate.max(known.rate),
+                        // Their cost may have been seen beside modules only.
+                        None if working & !cores == 0 => rate * (1.0 + DOUBT),
+                        None => rate,
+                    };
                     if let Some(known) = of(working ^ YIELDS).filter(|known| known.is_fresh(now)) {
                         rate = rate.min(known.rate * MANNER);
                     }
