@@ -76,37 +76,53 @@ impl GateFile {
         Err(system("opening the file", engine)(Errno::TIMEDOUT))
     }
 
-    /// Opens an engine's gate as it is; `None` if there is none.
-    pub(crate) fn open_existing(
-        directory: &Directory,
-        engine: &str,
-    ) -> Result<Option<GateFile>, GateError> {
+    /// Opens an engine's gate as it is.
+    pub(crate) fn find(directory: &Directory, engine: &str) -> Result<Found, GateError> {
         let name = Directory::file_name(engine)?;
-        let Some(file) = open_named(directory, engine, &name)? else { return Ok(None) };
+        let Some(file) = open_named(directory, engine, &name)? else { return Ok(Found::Nothing) };
         let stat = check(directory, engine, &name, &file)?;
         rustix::fs::flock(&file, FlockOperation::LockShared)
             .map_err(system("locking the file", engine))?;
-        let damaged = |reason| GateError::Damaged { path: directory.file_path(&name), reason };
-        let table = read(&file, &stat).map_err(damaged)?;
-        Ok(Some(GateFile { table, _lock: file }))
+        let reason = match read(&file, &stat) {
+            Ok(table) => return Ok(Found::Gate(GateFile { table, _lock: file })),
+            Err(reason) => reason,
+        };
+        for _ in 0..LOOKS {
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                return Ok(Found::Remains);
+            }
+            // Perhaps somebody else who only looks.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(GateError::Damaged { path: directory.file_path(&name), reason })
     }
 
     /// Removes an engine's gate, whatever state it is in, and sends those who wait at it to the
     /// next. Returns whether there was one.
     pub(crate) fn reset(directory: &Directory, engine: &str) -> Result<bool, GateError> {
         let name = Directory::file_name(engine)?;
-        let old = GateFile::open_existing(directory, engine);
-        let found = match &old {
-            Ok(None) => return Ok(false),
-            Err(GateError::Damaged { .. }) | Ok(Some(_)) => true,
-            Err(_) => return old.map(|_| false),
-        };
+        let old = GateFile::find(directory, engine);
+        match old {
+            Ok(Found::Nothing) => return Ok(false),
+            Ok(Found::Remains | Found::Gate(_)) | Err(GateError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
         remove(directory, engine, &name)?;
-        if let Ok(Some(old)) = old {
+        if let Ok(Found::Gate(old)) = old {
             old.table.retire();
         }
-        Ok(found)
+        Ok(true)
     }
+}
+
+/// What there is under an engine's name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Nothing,
+    /// A file that nobody uses and whoever comes next replaces: it is damaged, of another
+    /// version, or of processes that are no more.
+    Remains,
+    Gate(GateFile),
 }
 
 /// Opens the file; `None` if it is not there.
@@ -288,3 +304,6 @@ const LARGEST: usize = 8 << 20;
 
 /// How often opening is tried while others replace the file.
 const ATTEMPTS: usize = 200;
+
+/// How often it is asked whether a file that can't be read is in use.
+const LOOKS: usize = 5;

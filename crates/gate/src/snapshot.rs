@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::directory::Directory;
 use crate::error::GateError;
-use crate::file::GateFile;
+use crate::file::{Found, GateFile};
 use crate::gate::Gate;
 use crate::identity::{Fate, Identity};
 use crate::layout::{Layout, Record, Tagged};
@@ -86,10 +86,11 @@ impl Gate {
     }
 }
 
-/// Who is at an engine's gate now; `None` if there is no such gate.
+/// Who is at an engine's gate now; `None` if there is no such gate, or only what another
+/// version left of one that nobody uses.
 ///
 /// # Errors
-/// [`GateError`] when the gate's file can't be read or trusted.
+/// [`GateError`] when the gate's file can't be trusted, or is in use and can't be read.
 pub fn snapshot(
     engine: &str,
     scope: Scope,
@@ -97,8 +98,10 @@ pub fn snapshot(
 ) -> Result<Option<Snapshot>, GateError> {
     let directory = Directory::open(engine, scope, directory)?;
     let path = directory.file_path(&Directory::file_name(engine)?);
-    let found = GateFile::open_existing(&directory, engine)?;
-    Ok(found.map(|file| take(&file.table, engine, path)))
+    Ok(match GateFile::find(&directory, engine)? {
+        Found::Gate(file) => Some(take(&file.table, engine, path)),
+        Found::Nothing | Found::Remains => None,
+    })
 }
 
 /// The engines of all gates that there are, whatever state they are in.

@@ -180,6 +180,8 @@ fn a_damaged_file_that_nobody_uses_is_replaced() {
         let mut damaged = sound.clone();
         damaged.resize(length, 0);
         fs::write(directory.gate(), damaged).unwrap();
+        let seen = evener_gate::snapshot("module", Scope::User, Some(&directory.0)).unwrap();
+        assert!(seen.is_none(), "{seen:?}");
         drop(Gate::open(options(&directory, 1)).unwrap().enter().unwrap());
         assert_eq!(fs::read(directory.gate()).unwrap().len(), sound.len());
     }
@@ -220,6 +222,11 @@ fn a_reset_removes_what_there_is() {
     drop(permit);
     assert!(other.is_held());
     fs::write(directory.gate(), "damaged").unwrap();
+    assert!(reset());
+    assert!(!reset());
+    fs::write(directory.gate(), "left by nobody").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(directory.gate(), mode).unwrap();
     assert!(reset());
     assert!(!reset());
 }

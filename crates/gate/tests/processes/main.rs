@@ -241,7 +241,10 @@ fn a_file_of_the_dead_is_replaced(directory: &Path) {
         let error = Gate::open(options(directory, 1)).unwrap_err();
         assert!(matches!(error, GateError::Damaged { .. }), "{error}");
         assert!(error.to_string().contains("evener gate reset"), "{error}");
+        let seen = || evener_gate::snapshot("module", Scope::User, Some(directory));
+        assert!(matches!(seen(), Err(GateError::Damaged { .. })));
         kill(user);
+        assert!(seen().unwrap().is_none());
         drop(open(directory, 1).enter().unwrap());
     }
     // The same for another shape.
