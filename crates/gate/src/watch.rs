@@ -9,9 +9,10 @@
 //! with a holder. Should all three die at once with it, the others notice when their own, much
 //! longer, periods are up.
 //!
-//! Cost: a wait of any number of processes wakes at most 54 times a second in all, and 25 of
-//! these read `/proc/PID/stat` of every holder and of the head (some 6 µs each). A gate where
-//! nobody waits costs nothing: a dead holder is found by the first process that must wait.
+//! Cost: however many wait, those on the seats wake at most 54 times a second in all, and 25 of
+//! these read `/proc/PID/stat` of every holder and of the head (some 6 µs each). Each of the
+//! others wakes when it has waited for a second, and then hardly ever (`long_period`). A gate
+//! where nobody waits costs nothing: a dead holder is found by the first process that must wait.
 
 use std::time::Duration;
 
