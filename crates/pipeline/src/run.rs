@@ -102,7 +102,7 @@ pub struct RunOptions {
     /// the adaptive policy; `None` for as many as there are cores.
     pub cpu_workers: Option<usize>,
     /// What engines cost: where the adaptive policy takes its knowledge from, and puts what it
-    /// has learnt, unless the run makes way for others.
+    /// has learnt, unless the run makes way for others or is bounded.
     pub knowledge: Option<Arc<Knowledge>>,
     /// How the run shares the cores with other programs.
     pub courtesy: Courtesy,

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::{SPAN, Waited, Watch};
+use super::{LONGEST, SHORTEST, SPAN, Waited, Watch};
 
 /// Decides when workers that compute pause.
 #[derive(Debug)]
@@ -111,10 +111,6 @@ const TOLERABLE: f64 = 0.2;
 
 /// Of the time that workers have batches, they must work for more than this to harm anybody.
 const STARVED: f64 = 0.05;
-
-const SHORTEST: Duration = Duration::from_millis(20);
-/// So long the cores may be idle after another program's end.
-const LONGEST: Duration = Duration::from_millis(640);
 
 #[cfg(test)]
 mod tests {

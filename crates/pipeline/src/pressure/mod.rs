@@ -307,6 +307,12 @@ const IDLE_UNIT: Duration = Duration::from_millis(10);
 /// for a look, which takes some 50 µs, to cost nothing.
 const SPAN: Duration = Duration::from_millis(20);
 
+/// How long a pause is at least.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// And at most: so long cores and modules may be idle after another program's end.
+const LONGEST: Duration = Duration::from_millis(640);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use super::{SPAN, Threads, Waited, Watch};
+use super::{LONGEST, SHORTEST, SPAN, Threads, Waited, Watch};
 
 /// Decides when workers of modules pause.
 #[derive(Debug)]
@@ -111,10 +111,6 @@ const TOLERABLE: f64 = 0.05;
 
 /// After what time others may do more or less than in the last pause.
 const FORGOTTEN: Duration = Duration::from_secs(1);
-
-const SHORTEST: Duration = Duration::from_millis(20);
-/// So long a module may be idle after another program's end.
-const LONGEST: Duration = Duration::from_millis(640);
 
 #[cfg(test)]
 mod tests {
