@@ -53,6 +53,14 @@ pub enum FileError {
         /// What the workers' buffers would take together, in bytes.
         needed: u64,
     },
+    /// Fewer or more bytes came out than belong to the file.
+    #[error("{written} bytes came out instead of {expected}; nothing was written for it")]
+    Incomplete {
+        /// How long the output should be, in bytes.
+        expected: u64,
+        /// How long it is.
+        written: u64,
+    },
     /// The written output, read back, is not what the source gives.
     #[error("the written output does not decrypt to the source; the source was kept")]
     NotVerified,

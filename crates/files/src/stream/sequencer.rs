@@ -74,6 +74,11 @@ impl<'a> Sequencer<'a> {
         self.lock().offset
     }
 
+    /// How many pieces were written.
+    pub(super) fn pieces(&self) -> u64 {
+        self.lock().next
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

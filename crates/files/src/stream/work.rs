@@ -32,6 +32,8 @@ pub(super) struct StreamWork<'a> {
     /// The last ciphertext block written, for ciphers that chain when encrypting.
     chain: Mutex<Option<Iv>>,
     failure: Mutex<Option<FileError>>,
+    /// How many pieces the stream had, once its end was read and given to the workers.
+    pieces: Mutex<Option<u64>>,
 }
 
 impl<'a> StreamWork<'a> {
@@ -42,8 +44,8 @@ impl<'a> StreamWork<'a> {
         sequencer: &'a Sequencer<'a>,
         options: &'a Options,
     ) -> StreamWork<'a> {
-        let (chain, failure) = (Mutex::default(), Mutex::default());
-        StreamWork { file, direction, pool, sequencer, options, chain, failure }
+        let (chain, failure, pieces) = (Mutex::default(), Mutex::default(), Mutex::default());
+        StreamWork { file, direction, pool, sequencer, options, chain, failure, pieces }
     }
 
     /// Reads the stream to its end and feeds its pieces.
@@ -54,12 +56,14 @@ impl<'a> StreamWork<'a> {
         }
     }
 
-    /// What became of the stream.
+    /// What became of the stream: it was done if its end was read and every piece was written.
     pub(super) fn into_result(self) -> Result<(), FileError> {
+        let pieces = self.pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
         match self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             _ if self.options.control.is_stopped() => Err(FileError::Interrupted),
             Some(error) => Err(error),
-            None => Ok(()),
+            None if pieces == Some(self.sequencer.pieces()) => Ok(()),
+            None => Err(FileError::Refused(UNACCOUNTED.to_owned())),
         }
     }
 
@@ -78,7 +82,11 @@ impl<'a> StreamWork<'a> {
             };
             let piece = Piece { number, buffers, chunks, input_length, before };
             before = block;
-            if queue.push(piece).is_err() || last {
+            if queue.push(piece).is_err() {
+                return Ok(());
+            }
+            if last {
+                *lock(&self.pieces) = Some(number + 1);
                 return Ok(());
             }
         }
@@ -206,3 +214,5 @@ fn full_length(geometry: &Geometry, direction: Direction, index: u64) -> u64 {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+const UNACCOUNTED: &str = "not all of it was done, and no engine said why";

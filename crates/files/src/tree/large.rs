@@ -1,8 +1,8 @@
 //! Files of several segments: every idle worker can join.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Direction, Iv};
 use evener_pipeline::{Load, Queue, Returned, Worker};
@@ -10,6 +10,7 @@ use evener_pipeline::{Load, Queue, Returned, Worker};
 use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::finish::{Done, TreeOutput};
+use super::ledger::{End, Ledger};
 use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::bench::Bench;
@@ -18,8 +19,8 @@ use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use crate::segment::{Segment, SegmentError, Segments, last_block, process_segment};
 use crate::source::Source;
 
-/// A file at work in segments. Workers claim segments by their number; the one that ends the
-/// last of them finishes the file.
+/// A file at work in segments, which workers claim by their numbers. The one that settles the
+/// last of them finishes the file, if the ledger proves that all were done.
 pub(super) struct Large {
     directory: Arc<Directory>,
     item: Item,
@@ -27,37 +28,21 @@ pub(super) struct Large {
     cipher: FileCipher,
     segments: Segments,
     output: Option<TreeOutput>,
-    /// The next segment that nobody has claimed.
-    next: AtomicU64,
-    /// How many segments have not ended yet.
-    unfinished: AtomicU64,
+    ledger: Mutex<Ledger>,
     /// The plaintext's length, which for padded formats only the last segment tells.
     length: AtomicU64,
-    /// Set by whoever meets the first failure; the others then only count down.
-    failed: AtomicBool,
-    failure: Mutex<Option<FileError>>,
     /// The last ciphertext block written, for ciphers that chain when encrypting.
     chain: Mutex<Option<Iv>>,
 }
 
 impl Large {
-    /// Records a failure, of which the first counts.
-    fn fail(&self, error: FileError) {
-        if !self.failed.swap(true, Ordering::AcqRel) {
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing is left to help with. An invitation may outlast the file.
     pub(super) fn is_claimed(&self) -> bool {
-        self.next.load(Ordering::Acquire) >= self.segments.count()
-    }
-
-    /// Gives the file up, when a segment of it will never be done because of `error`. Returns
-    /// why the file failed, the first time.
-    pub(super) fn abandon(&self, error: FileError) -> Option<FileError> {
-        self.fail(error);
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        !self.ledger().has_some_to_claim()
     }
 
     /// How much work a segment is about.
@@ -110,12 +95,9 @@ impl TreeWork<'_> {
         Ok(Arc::new(Large {
             directory: directory.clone(),
             item: item.clone(),
-            next: AtomicU64::new(0),
-            unfinished: AtomicU64::new(segments.count()),
+            ledger: Mutex::new(Ledger::new(segments.count())),
             length: AtomicU64::new(segments.layout().plain_length()),
             output,
-            failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
             chain: Mutex::new(None),
             source: Arc::new(source),
             cipher,
@@ -135,10 +117,7 @@ impl TreeWork<'_> {
         let count = large.segments.count();
         let mut invited = chained;
         loop {
-            let index = large.next.fetch_add(1, Ordering::AcqRel);
-            if index >= count {
-                return Ok(());
-            }
+            let Some(index) = large.ledger().claim() else { return Ok(()) };
             if !invited && index + 1 < count {
                 queue.share(Task::Large(large.clone()));
                 invited = true;
@@ -146,7 +125,7 @@ impl TreeWork<'_> {
             let task = if chained {
                 // Only in order: whoever goes on must begin with this segment.
                 self.perform_segment(large.clone(), index, bench, worker).map_err(|failed| {
-                    large.next.store(index, Ordering::Release);
+                    large.ledger().give_back(index);
                     Returned { task: Task::Large(large.clone()), cause: failed.cause }
                 })
             } else {
@@ -156,7 +135,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Performs one segment, and finishes the file if it is the last to end.
+    /// Performs one claimed segment, and ends the file if it is the last to be settled.
     pub(super) fn perform_segment(
         &self,
         large: Arc<Large>,
@@ -164,36 +143,63 @@ impl TreeWork<'_> {
         bench: &mut Bench,
         worker: &mut Worker<'_>,
     ) -> Result<(), Returned<Task>> {
-        if self.is_stopped() {
-            large.fail(FileError::Interrupted);
-        }
-        if !large.failed.load(Ordering::Acquire) {
+        let result = if self.is_stopped() || large.ledger().has_failed() {
+            Err(FileError::Interrupted)
+        } else {
             match self.transform(&large, index, bench, worker) {
-                Ok(()) => {}
-                Err(SegmentError::File(error)) => {
-                    large.fail(error);
-                }
+                Ok(written) => Ok(written),
+                Err(SegmentError::File(error)) => Err(error),
                 Err(SegmentError::Engine(cause)) => {
                     return Err(Returned { task: Task::Segment(large, index), cause });
                 }
             }
-        }
-        if large.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Err(error) = self.finish_large(&large, bench, worker)
-        {
-            self.record.failed(&large.path(), error);
+        };
+        let end = match result {
+            Ok(written) => large.ledger().done(written),
+            Err(error) => large.ledger().failed(error),
+        };
+        match end {
+            None => {}
+            Some(End::Failed(error)) => self.record.failed(&large.path(), error),
+            Some(End::Done { written }) => {
+                if let Err(error) = self.finish_large(&large, written, bench, worker) {
+                    self.record.failed(&large.path(), error);
+                }
+            }
         }
         Ok(())
     }
 
-    /// Reads, processes and writes one segment.
+    /// Records that a claimed segment will never be done.
+    pub(super) fn abandon_segment(&self, large: &Large, error: FileError) {
+        let end = large.ledger().failed(error);
+        self.record_abandoned(large, end);
+    }
+
+    /// Records that what is unclaimed of a file will never be done.
+    pub(super) fn abandon_rest(&self, large: &Large, error: FileError) {
+        // An invitation to a file of which everything is claimed says nothing about it.
+        if large.is_claimed() {
+            return;
+        }
+        let end = large.ledger().give_up(error);
+        self.record_abandoned(large, end);
+    }
+
+    fn record_abandoned(&self, large: &Large, end: Option<End>) {
+        if let Some(End::Failed(error)) = end {
+            self.record.failed(&large.path(), error);
+        }
+    }
+
+    /// Reads, processes and writes one segment. Returns how many bytes it wrote.
     fn transform(
         &self,
         large: &Large,
         index: u64,
         bench: &mut Bench,
         worker: &mut Worker<'_>,
-    ) -> Result<(), SegmentError> {
+    ) -> Result<u64, SegmentError> {
         let direction = self.operation.direction();
         let segment = large.segments.segment(index);
         let before = self.block_before(large, &segment)?;
@@ -228,7 +234,7 @@ impl TreeWork<'_> {
         if let Some(output) = &large.output {
             self.write(output, &bench.output[..written], write_at)?;
         }
-        Ok(())
+        Ok(written as u64)
     }
 
     /// The ciphertext block before a segment, where the cipher chains.
@@ -239,21 +245,23 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Writes what belongs to the whole file, after its last segment.
+    /// Ends a file every segment of which was done, `written` bytes in all.
     fn finish_large(
         &self,
         large: &Large,
+        written: u64,
         bench: &mut Bench,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
-        let failure = large.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        let length = match self.operation {
-            Operation::Encrypt => large.segments.layout().sealed_length(),
-            Operation::Decrypt | Operation::Verify => large.length.load(Ordering::Acquire),
+        let layout = large.segments.layout();
+        let (header, length) = match self.operation {
+            // The header was written when the file was begun.
+            Operation::Encrypt => (layout.chunk(0).sealed.start, layout.sealed_length()),
+            Operation::Decrypt | Operation::Verify => (0, large.length.load(Ordering::Acquire)),
         };
+        if header + written != length {
+            return Err(FileError::Incomplete { expected: length, written: header + written });
+        }
         let done = Done {
             directory: &large.directory,
             item: &large.item,

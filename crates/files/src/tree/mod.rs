@@ -11,6 +11,7 @@ mod directory;
 mod endpoints;
 mod finish;
 mod large;
+mod ledger;
 mod links;
 mod record;
 mod resume;

@@ -23,7 +23,7 @@ pub(super) enum Task {
     Files { directory: Arc<Directory>, files: Vec<Item> },
     /// A file of several segments, to help with those that nobody has claimed.
     Large(Arc<Large>),
-    /// One segment, whose engine failed.
+    /// One segment that was claimed, and whose engine failed.
     Segment(Arc<Large>, u64),
 }
 
@@ -150,12 +150,8 @@ impl Work for TreeWork<'_> {
                     self.record.failed(&directory.path_of(&item.name), error());
                 }
             }
-            Task::Large(large) if large.is_claimed() => {}
-            Task::Large(large) | Task::Segment(large, _) => {
-                if let Some(error) = large.abandon(error()) {
-                    self.record.failed(&large.path(), error);
-                }
-            }
+            Task::Large(large) => self.abandon_rest(&large, error()),
+            Task::Segment(large, _) => self.abandon_segment(&large, error()),
         }
     }
 }

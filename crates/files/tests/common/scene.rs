@@ -124,6 +124,13 @@ impl Scene {
         }
     }
 
+    /// How many files in the target are the new ones.
+    pub fn count_new(&self, what: &str) -> u64 {
+        let new = files(&self.home.path().join("plain"));
+        let there = self.contents(&self.target(), self.output_is_sealed(), what);
+        there.iter().filter(|(name, content)| new.get(*name) == Some(content)).count() as u64
+    }
+
     /// Runs the operation again with `--resume` and checks that everything is there then.
     pub fn assert_resumes(&self, what: &str) {
         let (source, target) = (self.source(), self.target());

@@ -1,0 +1,211 @@
+//! Operations that are stopped, or lose their last engine, at every batch that they process.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::child::{Flags, key_ring};
+use common::scene::{Age, Scene};
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest,
+};
+use evener_files::{Control, Operation, Options, Report, process, process_stream};
+use evener_files::{StreamSource, StreamTarget};
+use evener_pipeline::PolicyName;
+
+/// What happens at a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// The operation is stopped.
+    Stop,
+    /// From then on all engines fail.
+    Fail,
+}
+
+/// Counts the batches of all engines that share it, and has something happen at one of them.
+struct Plot {
+    event: Event,
+    at: u64,
+    batches: AtomicU64,
+    control: Arc<Control>,
+}
+
+struct Disturbed {
+    description: Description,
+    inner: Arc<dyn Engine>,
+    plot: Arc<Plot>,
+}
+
+struct DisturbedSession {
+    inner: Box<dyn Session>,
+    plot: Arc<Plot>,
+}
+
+impl Engine for Disturbed {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.inner.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let (inner, plot) = (self.inner.open(request)?, Arc::clone(&self.plot));
+        Ok(Box::new(DisturbedSession { inner, plot }))
+    }
+}
+
+impl Session for DisturbedSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let Plot { event, at, batches, control } = &*self.plot;
+        let number = batches.fetch_add(1, Ordering::SeqCst);
+        if number >= *at {
+            if *event == Event::Fail {
+                let (engine, reason) = ("disturbed".to_owned(), "it failed".to_owned());
+                return Err(EngineError::Unavailable { engine, reason });
+            }
+            if number == *at {
+                control.stop();
+                // The others meet the stop while this segment is at work.
+                sleep(Duration::from_millis(2));
+            }
+        }
+        self.inner.process(batch)
+    }
+}
+
+/// Three workers of the kinds that a policy admits.
+fn options(policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
+    let openssl = evener_engines::find("openssl").unwrap();
+    let kinds = [Kind::Cpu, Kind::Module, Kind::Module];
+    let seat = |(number, kind): (usize, Kind)| {
+        let kind = if policy == PolicyName::CpuOnly { Kind::Cpu } else { kind };
+        let kind = if policy == PolicyName::ModuleOnly { Kind::Module } else { kind };
+        let (name, detail) = (format!("disturbed-{number}"), String::new());
+        let description = Description { name, kind, detail };
+        let (inner, plot) = (Arc::clone(&openssl), Arc::clone(plot));
+        Arc::new(Disturbed { description, inner, plot }) as Arc<dyn Engine>
+    };
+    let seats = kinds.into_iter().enumerate().map(seat).collect();
+    let control = Arc::clone(&plot.control);
+    // So short buffers that long files have several segments.
+    Options { seats, policy, control, memory: 6 * (70 << 10), ..flags.options() }
+}
+
+/// Two files of several segments, and some that need none.
+fn fill(root: &Path, age: Age) {
+    fs::create_dir(root).unwrap();
+    for number in 0..6 {
+        age.write(&root.join(format!("small-{number}")), 1 + number * 900);
+    }
+    age.write(&root.join("large-1"), 300_000);
+    age.write(&root.join("large-2"), 420_000);
+}
+
+const FILES: u64 = 8;
+
+/// Disturbs an operation at its first batch and every `step`th from there on, until it gets
+/// through.
+fn disturb(
+    operation: Operation,
+    keys: &'static str,
+    policy: PolicyName,
+    event: Event,
+    step: usize,
+) {
+    for overwrite in [false, true] {
+        let flags = Flags { overwrite, ..Flags::default() };
+        let scene = Scene::new(operation, keys, flags, fill);
+        for at in (0..).step_by(step) {
+            let what = format!("{operation:?} {keys} {policy} {event:?} at {at}, {flags:?}");
+            scene.reset();
+            let control = Arc::default();
+            let plot = Arc::new(Plot { event, at, batches: AtomicU64::new(0), control });
+            let options = options(policy, &plot, flags);
+            let report = process(
+                operation,
+                &key_ring(keys),
+                &scene.source(),
+                Some(&scene.target()),
+                &options,
+            )
+            .unwrap();
+            scene.assert_whole(&what);
+            scene.assert_no_leftovers(&what);
+            check(&report, event, &what);
+            let new = scene.count_new(&what);
+            assert_eq!(new, report.files, "{what}: {:?}", report.failures);
+            if plot.batches.load(Ordering::SeqCst) <= at {
+                assert!(report.is_success() && report.files == FILES, "{what}");
+                assert!(at > 8, "{what}: too few batches");
+                break;
+            }
+        }
+    }
+}
+
+fn check(report: &Report, event: Event, what: &str) {
+    let failures = report.failures.len() as u64;
+    match event {
+        // What an interruption leaves undone is no failure.
+        Event::Stop => assert_eq!(failures, 0, "{what}: {:?}", report.failures),
+        Event::Fail => {
+            assert!(!report.interrupted, "{what}");
+            assert_eq!(report.files + failures, FILES, "{what}: {:?}", report.failures);
+        }
+    }
+    assert!(report.files == FILES || !report.is_success(), "{what}");
+}
+
+fn disturb_all(event: Event, step: usize) {
+    for &policy in PolicyName::ALL {
+        for operation in [Operation::Encrypt, Operation::Decrypt] {
+            disturb(operation, "cobblestone-256", policy, event, step);
+        }
+    }
+    // Chained when it encrypts, and with padding.
+    for operation in [Operation::Encrypt, Operation::Decrypt] {
+        disturb(operation, "openssl aes-256-cbc", PolicyName::Pull, event, step);
+    }
+}
+
+#[test]
+fn stopped_at_every_batch() {
+    disturb_all(Event::Stop, 1);
+}
+
+#[test]
+fn without_an_engine_from_every_batch_on() {
+    disturb_all(Event::Fail, 3);
+}
+
+#[test]
+fn streams_that_are_stopped_or_lose_their_engines_get_no_name() {
+    let scene = Scene::new(Operation::Encrypt, "cobblestone-256", Flags::default(), fill);
+    let keys = key_ring("cobblestone-256");
+    let target = scene.source().with_file_name("stream");
+    for event in [Event::Stop, Event::Fail] {
+        for at in 0.. {
+            let control = Arc::default();
+            let plot = Arc::new(Plot { event, at, batches: AtomicU64::new(0), control });
+            let options = options(PolicyName::Pull, &plot, Flags::default());
+            let source = StreamSource::File(scene.source().join("large-2"));
+            let to = StreamTarget::File(target.clone());
+            let report = process_stream(Operation::Encrypt, &keys, source, to, &options).unwrap();
+            assert_eq!(u64::from(target.exists()), report.files, "{event:?} at {at}");
+            if plot.batches.load(Ordering::SeqCst) <= at {
+                assert!(report.is_success());
+                fs::remove_file(&target).unwrap();
+                break;
+            }
+            assert!(!report.is_success(), "{event:?} at {at}");
+            assert!(report.files == 0, "{event:?} at {at}");
+        }
+    }
+}
