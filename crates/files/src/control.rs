@@ -1,6 +1,7 @@
 //! Watching an operation and stopping it, from other threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use evener_pipeline::Recall;
 
@@ -14,7 +15,9 @@ pub struct Control {
     found_files: AtomicU64,
     found_bytes: AtomicU64,
     done_files: AtomicU64,
+    completed_files: AtomicU64,
     done_bytes: AtomicU64,
+    temporaries: Arc<AtomicUsize>,
 }
 
 /// What [`Control::progress`] saw.
@@ -26,6 +29,8 @@ pub struct Progress {
     pub found_bytes: u64,
     /// Files finished, failed or skipped so far.
     pub done_files: u64,
+    /// Files of those that were finished.
+    pub completed_files: u64,
     /// Source bytes read so far.
     pub done_bytes: u64,
 }
@@ -50,12 +55,24 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether there are unfinished files with temporary names, as on filesystems that have no
+    /// nameless ones. If the process ended now, they would stay until the next `--resume`.
+    pub fn has_temporary_files(&self) -> bool {
+        self.temporaries.load(Ordering::SeqCst) > 0
+    }
+
+    /// How many temporary names there are.
+    pub(crate) fn temporaries(&self) -> &Arc<AtomicUsize> {
+        &self.temporaries
+    }
+
     /// How far the operation has come.
     pub fn progress(&self) -> Progress {
         Progress {
             found_files: self.found_files.load(Ordering::Relaxed),
             found_bytes: self.found_bytes.load(Ordering::Relaxed),
             done_files: self.done_files.load(Ordering::Relaxed),
+            completed_files: self.completed_files.load(Ordering::Relaxed),
             done_bytes: self.done_bytes.load(Ordering::Relaxed),
         }
     }
@@ -67,6 +84,11 @@ impl Control {
 
     pub(crate) fn done_files(&self, files: u64) {
         self.done_files.fetch_add(files, Ordering::Relaxed);
+    }
+
+    pub(crate) fn completed_file(&self) {
+        self.completed_files.fetch_add(1, Ordering::Relaxed);
+        self.done_files(1);
     }
 
     pub(crate) fn done_bytes(&self, bytes: u64) {

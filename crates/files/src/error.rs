@@ -38,6 +38,14 @@ pub enum FileError {
     /// The output is there already.
     #[error("the output `{0}` exists; --overwrite replaces it, --resume skips what is complete")]
     Exists(String),
+    /// Something that is no file has the output's name.
+    #[error("the output `{name}` is {kind}, which is not replaced by a file; remove it first")]
+    Special {
+        /// The output's name.
+        name: String,
+        /// What it is, such as "a device".
+        kind: &'static str,
+    },
     /// With `--resume`: the output is there, but is not what the source gives.
     #[error(
         "the output `{0}` exists but its size or time is not the source's; \

@@ -4,25 +4,34 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, ftruncate, linkat, openat,
-    renameat, renameat_with, symlinkat, unlinkat,
+    AtFlags, CWD, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat, renameat,
+    symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
-use crate::FileError;
+use crate::naming::{Naming, refuse_special, rename_to_free};
+use crate::{Control, FileError};
 
 /// How outputs come to be on one filesystem.
 ///
 /// An output is first a file without a name (`O_TMPFILE`), which the kernel itself removes if
 /// the process dies, and gets its name by `linkat` when it is complete. Where the filesystem
-/// has no such files it has a temporary name in the same directory and is renamed.
+/// has no such files, or can't give them a name, it has a temporary name in the same directory
+/// and is renamed.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     nameless: AtomicBool,
+    /// Whether a nameless file has been given a name.
+    proved: AtomicBool,
     replace: bool,
+    /// Whether names were given that the filesystem could not keep for one file.
+    checked: AtomicBool,
+    /// How many temporary names there are.
+    temporaries: Arc<AtomicUsize>,
 }
 
 /// A file that is being written. Dropping it without [`Output::publish`] leaves no trace.
@@ -31,16 +40,47 @@ pub(crate) struct Output<D: AsFd> {
     file: OwnedFd,
     directory: D,
     name: OsString,
-    temporary: Option<OsString>,
+    temporary: Option<Temporary>,
     published: AtomicBool,
+}
+
+/// A temporary name, which counts as long as it is there.
+#[derive(Debug)]
+struct Temporary {
+    name: OsString,
+    count: Arc<AtomicUsize>,
+}
+
+impl Temporary {
+    fn new(name: OsString, count: &Arc<AtomicUsize>) -> Temporary {
+        count.fetch_add(1, Ordering::SeqCst);
+        Temporary { name, count: Arc::clone(count) }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Outputs {
     /// `replace` decides what happens to files that have an output's name already.
-    pub(crate) fn new(replace: bool) -> Outputs {
+    pub(crate) fn new(replace: bool, control: &Control) -> Outputs {
         // Giving a nameless file its name goes through /proc.
         let has_proc = std::fs::exists("/proc/self/fd").unwrap_or(false);
-        Outputs { nameless: AtomicBool::new(has_proc), replace }
+        Outputs {
+            nameless: AtomicBool::new(has_proc),
+            proved: AtomicBool::new(false),
+            replace,
+            checked: AtomicBool::new(false),
+            temporaries: Arc::clone(control.temporaries()),
+        }
+    }
+
+    /// What the user should know of the names that were given.
+    pub(crate) fn notice(&self) -> Option<&'static str> {
+        if self.checked.load(Ordering::Relaxed) { Naming::Checked.notice() } else { None }
     }
 
     /// Begins a file that is to be called `name` in `directory`.
@@ -54,7 +94,13 @@ impl Outputs {
         if self.nameless.load(Ordering::Relaxed) {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match retry_on_intr(|| openat(&directory, c".", flags, mode)) {
-                Ok(file) => return Ok(Output::new(file, directory, name, None)),
+                Ok(file) => {
+                    let can_name = self.can_name(directory.as_fd());
+                    if can_name.map_err(FileError::system("create its output"))? {
+                        return Ok(Output::new(file, directory, name, None));
+                    }
+                    self.nameless.store(false, Ordering::Relaxed);
+                }
                 // What kernels and filesystems without nameless files answer.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                     self.nameless.store(false, Ordering::Relaxed);
@@ -63,7 +109,39 @@ impl Outputs {
             }
         }
         let (file, temporary) = create_temporary(directory.as_fd())?;
+        let temporary = Temporary::new(temporary, &self.temporaries);
         Ok(Output::new(file, directory, name, Some(temporary)))
+    }
+
+    /// Whether a nameless file can be given a name. Before the first one it is tried, with a file
+    /// that is of no other use: one that has lost its name can't be given another.
+    fn can_name(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+        if self.proved.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let trial = retry_on_intr(|| openat(directory, c".", flags, Mode::RUSR | Mode::WUSR))?;
+        let temporary = Temporary::new(temporary_name(), &self.temporaries);
+        match link_nameless(&trial, directory, &temporary.name) {
+            Ok(()) => {
+                // If this fails, `sweep` takes the file next time.
+                let _ = unlinkat(directory, &temporary.name, AtFlags::empty());
+                self.proved.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
+            // Filesystems without links, and systems that keep /proc from the process.
+            Err(
+                Errno::PERM
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::INVAL
+                | Errno::NOENT
+                | Errno::ACCESS
+                | Errno::XDEV
+                | Errno::LOOP,
+            ) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Whether an existing file is replaced.
@@ -73,7 +151,7 @@ impl Outputs {
 }
 
 impl<D: AsFd> Output<D> {
-    fn new(file: OwnedFd, directory: D, name: OsString, temporary: Option<OsString>) -> Output<D> {
+    fn new(file: OwnedFd, directory: D, name: OsString, temporary: Option<Temporary>) -> Output<D> {
         Output { file, directory, name, temporary, published: AtomicBool::new(false) }
     }
 
@@ -136,50 +214,51 @@ impl<D: AsFd> Output<D> {
     /// # Errors
     /// [`FileError::Exists`] when there is a file of that name that may not be replaced.
     pub(crate) fn publish(&self, outputs: &Outputs) -> Result<(), FileError> {
-        let published = match &self.temporary {
-            None => self.publish_nameless(outputs.replace),
-            Some(temporary) => self.rename(temporary, outputs.replace),
+        let naming = match &self.temporary {
+            None => self.publish_nameless(outputs)?,
+            Some(temporary) if outputs.replace => self.replace(&temporary.name)?,
+            Some(temporary) => {
+                rename_to_free(self.directory.as_fd(), &temporary.name, &self.name)
+                    .map_err(|errno| self.has_no_name(errno))?
+            }
         };
-        self.published.store(published.is_ok(), Ordering::Release);
-        published.map_err(|errno| match errno {
-            Errno::EXIST => FileError::Exists(self.name.to_string_lossy().into_owned()),
-            errno => FileError::System { action: "give its output a name", errno },
-        })
+        if naming == Naming::Checked {
+            outputs.checked.store(true, Ordering::Relaxed);
+        }
+        self.published.store(true, Ordering::Release);
+        Ok(())
     }
 
-    fn publish_nameless(&self, replace: bool) -> Result<(), Errno> {
-        let itself = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let link = |name: &OsStr| {
-            let flags = AtFlags::SYMLINK_FOLLOW;
-            retry_on_intr(|| linkat(CWD, &*itself, self.directory.as_fd(), name, flags))
-        };
-        match link(&self.name) {
+    fn publish_nameless(&self, outputs: &Outputs) -> Result<Naming, FileError> {
+        let directory = self.directory.as_fd();
+        match link_nameless(&self.file, directory, &self.name) {
+            Ok(()) => Ok(Naming::Exclusive),
             // A link can't replace a file, but a rename can.
-            Err(Errno::EXIST) if replace => {
+            Err(Errno::EXIST) if outputs.replace => {
                 // Tells `sweep` that somebody is at work.
                 let _ = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
-                let temporary = temporary_name();
-                link(&temporary)?;
-                self.rename(&temporary, true).inspect_err(|_| self.remove(&temporary))
+                let temporary = Temporary::new(temporary_name(), &outputs.temporaries);
+                link_nameless(&self.file, directory, &temporary.name)
+                    .map_err(|errno| self.has_no_name(errno))?;
+                self.replace(&temporary.name).inspect_err(|_| self.remove(&temporary.name))
             }
-            linked => linked,
+            Err(errno) => Err(self.has_no_name(errno)),
         }
     }
 
-    fn rename(&self, from: &OsStr, replace: bool) -> Result<(), Errno> {
-        let (directory, to) = (self.directory.as_fd(), &*self.name);
-        if replace {
-            return retry_on_intr(|| renameat(directory, from, directory, to));
-        }
-        let flags = RenameFlags::NOREPLACE;
-        match retry_on_intr(|| renameat_with(directory, from, directory, to, flags)) {
-            // Filesystems that can't rename without replacing can still refuse to link.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                retry_on_intr(|| linkat(directory, from, directory, to, AtFlags::empty()))?;
-                self.remove(from);
-                Ok(())
-            }
-            renamed => renamed,
+    /// Puts the file `from` in the place of what has its name, if that is a file.
+    fn replace(&self, from: &OsStr) -> Result<Naming, FileError> {
+        let directory = self.directory.as_fd();
+        refuse_special(directory, &self.name)?;
+        retry_on_intr(|| renameat(directory, from, directory, &self.name))
+            .map_err(|errno| self.has_no_name(errno))?;
+        Ok(Naming::Exclusive)
+    }
+
+    fn has_no_name(&self, errno: Errno) -> FileError {
+        match errno {
+            Errno::EXIST => FileError::Exists(self.name.to_string_lossy().into_owned()),
+            errno => FileError::System { action: "give its output a name", errno },
         }
     }
 
@@ -200,9 +279,18 @@ impl<D: AsFd> Drop for Output<D> {
         if let Some(temporary) = &self.temporary
             && !*self.published.get_mut()
         {
-            self.remove(temporary);
+            self.remove(&temporary.name);
         }
     }
+}
+
+fn link_nameless(
+    file: &OwnedFd,
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+) -> Result<(), Errno> {
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    retry_on_intr(|| linkat(CWD, &*itself, directory, name, AtFlags::SYMLINK_FOLLOW))
 }
 
 /// Gives the file `existing` the name `new` as well, in place of the file that has it. Both are

@@ -54,7 +54,8 @@ impl FileKeyHandle {
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), Trouble> {
-        Ok(keys::create(path, self.material.to_text().as_bytes())?)
+        keys::create(path, self.material.to_text().as_bytes())?;
+        Ok(())
     }
 
     pub(crate) fn key_ring(&self, context: &[u8]) -> Result<KeyRing, Trouble> {

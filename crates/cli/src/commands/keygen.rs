@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::keys::{Keyholder, wrapping};
 use crate::options::{PassphraseOptions, Recipients};
 use crate::signals::Signals;
-use crate::trouble::{Ending, Trouble};
+use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Make a key
 ///
@@ -50,7 +50,11 @@ impl Keygen {
             Some(wrapping) => Zeroizing::new(wrapping.wrap(&material, &keyholder)?),
         };
         match &self.output {
-            Some(path) => keys::create(path, &contents)?,
+            Some(path) => {
+                if let Some(notice) = keys::create(path, &contents)?.notice() {
+                    complain(&format_args!("{}: {notice}", shown(path)));
+                }
+            }
             None => {
                 let mut out = io::stdout().lock();
                 out.write_all(&contents).and_then(|()| out.flush()).map_err(Trouble::Output)?;

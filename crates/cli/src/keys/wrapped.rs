@@ -40,6 +40,7 @@ pub(crate) struct WrittenKey {
     path: PathBuf,
     is_first: bool,
     made_directory: bool,
+    notice: Option<&'static str>,
 }
 
 impl KeyPlace {
@@ -199,8 +200,9 @@ impl FreshKey {
         loop {
             let path = self.place.path(number);
             match keys::create(&path, &self.contents) {
-                Ok(()) => {
-                    return Ok(WrittenKey { path, is_first: number == 1, made_directory });
+                Ok(naming) => {
+                    let (is_first, notice) = (number == 1, naming.notice());
+                    return Ok(WrittenKey { path, is_first, made_directory, notice });
                 }
                 Err(KeyError::Exists { .. }) => number += 1,
                 Err(error) => return Err(error.into()),
@@ -229,6 +231,11 @@ impl WrittenKey {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the user should know of how it was made.
+    pub(crate) fn notice(&self) -> Option<&'static str> {
+        self.notice
     }
 
     /// Whether it is the only one in its place.

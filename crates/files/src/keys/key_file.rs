@@ -2,13 +2,17 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 use super::KeyError;
+use crate::Naming;
+use crate::naming::rename_to_free;
 
 /// A small file's bytes, and who else may use it.
 pub(super) struct Contents {
@@ -64,7 +68,7 @@ impl Contents {
 /// # Errors
 /// [`KeyError::Exists`] when there is a file of this name, which stays as it is;
 /// [`KeyError::Io`] when the operating system refuses.
-pub fn create(path: &Path, contents: &[u8]) -> Result<(), KeyError> {
+pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
     let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
     let directory = directory_of(path);
     // O_EXCL and mode 0600 from the start.
@@ -72,11 +76,19 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<(), KeyError> {
         tempfile::Builder::new().prefix(".evener-key-").tempfile_in(&directory).map_err(failed)?;
     file.write_all(contents).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    file.persist_noclobber(path).map_err(|refused| match refused.error.kind() {
-        io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
-        _ => failed(refused.error),
+    let opened = File::open(&directory).map_err(failed)?;
+    let (from, to) = (file.path().file_name(), path.file_name());
+    let (Some(from), Some(to)) = (from, to) else {
+        return Err(failed(io::ErrorKind::InvalidInput.into()));
+    };
+    let naming = rename_to_free(opened.as_fd(), from, to).map_err(|errno| match errno {
+        Errno::EXIST => KeyError::Exists { path: path.to_owned() },
+        errno => failed(errno.into()),
     })?;
-    sync_directory(&directory).map_err(failed)
+    // It has gone under its temporary name, which may be another's next.
+    let _ = file.into_temp_path().keep();
+    sync_directory(&directory).map_err(failed)?;
+    Ok(naming)
 }
 
 /// The longest file that is taken for a key file, in bytes.

@@ -14,28 +14,30 @@
 mod pool;
 mod reader;
 mod sequencer;
+mod sink;
 mod work;
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use evener_core::Direction;
 use evener_pipeline::Worker;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::retry_on_intr;
 
 use crate::format::{FileCipher, Header};
-use crate::output::{Output, Outputs};
+use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
 use crate::segment::{SegmentError, chunks_in, longest_chunk};
-use crate::{Failure, FileError, KeyRing, Operation, Options, Report, seats};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Report, seats};
 
 use pool::Pool;
 use reader::Reader;
 use sequencer::Sequencer;
+use sink::Sink;
+pub(crate) use sink::takes_a_stream;
 use work::StreamWork;
 
 /// Where a stream comes from.
@@ -53,7 +55,8 @@ pub enum StreamTarget {
     /// An open descriptor, such as standard output. Plaintext is written to it only after the
     /// chunks that it is in were authenticated; what fails later can't be called back.
     Descriptor(OwnedFd),
-    /// A file, which gets its name when it is complete.
+    /// A file, which gets its name when it is complete; or a device or FIFO, which is written to
+    /// as a descriptor is.
     File(PathBuf),
     /// Nowhere, to verify.
     Nowhere,
@@ -81,7 +84,7 @@ pub fn process_stream(
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let input = open(source).map_err(fail)?;
-    let outputs = Outputs::new(options.overwrite);
+    let outputs = Outputs::new(options.overwrite, &options.control);
     let sink = Sink::open(target, &outputs)?;
     options.control.found(1, 0);
 
@@ -93,11 +96,19 @@ pub fn process_stream(
     };
     let mut stream = Stream { operation, keys, options, sink: &sink, report: &mut report };
     let result = stream.run(&seats, input.as_fd()).and_then(|()| sink.publish(&outputs, options));
-    options.control.done_files(1);
     match result {
-        Ok(()) => report.files = 1,
-        Err(FileError::Interrupted) => {}
-        Err(error) => report.failures.push(fail(error)),
+        Ok(()) => {
+            options.control.completed_file();
+            report.files = 1;
+        }
+        Err(FileError::Interrupted) => options.control.done_files(1),
+        Err(error) => {
+            options.control.done_files(1);
+            report.failures.push(fail(error));
+        }
+    }
+    if let Some(reason) = outputs.notice() {
+        report.notices.push(Notice { path: name.clone(), reason: reason.to_owned() });
     }
     report.interrupted = options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
@@ -215,79 +226,5 @@ fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
     Ok(opened)
 }
 
-/// Where the sequencer writes.
-enum Sink {
-    Descriptor(OwnedFd),
-    File(Box<Output<OwnedFd>>),
-    Nowhere,
-}
-
-impl Sink {
-    fn open(target: StreamTarget, outputs: &Outputs) -> Result<Sink, Failure> {
-        match target {
-            StreamTarget::Nowhere => Ok(Sink::Nowhere),
-            StreamTarget::Descriptor(descriptor) => {
-                let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
-                Ok(Sink::Descriptor(descriptor))
-            }
-            StreamTarget::File(path) => {
-                let output = create(&path, outputs);
-                let output = output.map_err(|error| Failure { path, error })?;
-                Ok(Sink::File(Box::new(output)))
-            }
-        }
-    }
-
-    /// Writes all of `bytes` at the end, which is at `offset`.
-    fn write_all(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        match self {
-            Sink::Nowhere => Ok(()),
-            Sink::File(output) => output.write_all_at(bytes, offset),
-            Sink::Descriptor(descriptor) => {
-                let mut bytes = bytes;
-                while !bytes.is_empty() {
-                    match rustix::io::write(descriptor, bytes) {
-                        Ok(0) => {
-                            let errno = Errno::IO;
-                            return Err(FileError::System { action: "write the output", errno });
-                        }
-                        Ok(count) => bytes = &bytes[count..],
-                        Err(Errno::INTR) => {}
-                        Err(errno) => {
-                            return Err(FileError::System { action: "write the output", errno });
-                        }
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn publish(&self, outputs: &Outputs, options: &Options) -> Result<(), FileError> {
-        let Sink::File(output) = self else { return Ok(()) };
-        let sync = |file: BorrowedFd<'_>| {
-            if options.durable { retry_on_intr(|| rustix::fs::fsync(file)) } else { Ok(()) }
-        };
-        sync(output.as_fd()).map_err(FileError::system("sync the output"))?;
-        output.publish(outputs)?;
-        sync(output.directory()).map_err(FileError::system("sync the output's directory"))
-    }
-}
-
-fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
-    let refuse = || FileError::Refused("does not name a file".to_owned());
-    let name: &OsStr = path.file_name().ok_or_else(refuse)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())
-        .map_err(FileError::system("open the directory"))?;
-    if !outputs.replaces()
-        && rustix::fs::statat(&directory, name, rustix::fs::AtFlags::empty()).is_ok()
-    {
-        return Err(FileError::Exists(path.display().to_string()));
-    }
-    // As a shell's redirection would: the file mode creation mask decides.
-    outputs.create(directory, name, Mode::from_raw_mode(0o666))
-}
-
+/// A larger pipe means fewer turns between the programs.
 const PIPE_SIZE: usize = 1 << 20;

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::Operation;
 use super::directory::{Directory, Item};
+use crate::naming::behind_links;
 use crate::{Failure, FileError, Options};
 
 /// What the user's two paths turned out to be.
@@ -102,7 +103,9 @@ fn file<'p>(
             (Some(opened), suffixed.ok_or_else(|| (source, lacking()))?)
         }
         Some(target) => {
-            let (directory, name) = split(target).map_err(|error| (target, error))?;
+            // What a link points to is replaced, not the link.
+            let behind = behind_links(target).map_err(|error| (target, error))?;
+            let (directory, name) = split(&behind).map_err(|error| (target, error))?;
             let opened = open_directory(directory).map_err(|error| (target, error))?;
             (Some(opened), name.to_owned())
         }

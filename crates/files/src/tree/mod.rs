@@ -25,7 +25,9 @@ use std::time::Instant;
 use evener_core::Direction;
 
 use crate::output::Outputs;
-use crate::{Failure, FileError, KeyRing, Options, Report, seats};
+use crate::stream::takes_a_stream;
+use crate::{Failure, FileError, KeyRing, Notice, Options, Report, seats};
+use crate::{StreamSource, StreamTarget, process_stream};
 
 use endpoints::Endpoints;
 use work::TreeWork;
@@ -79,6 +81,12 @@ pub fn process(
     target: Option<&Path>,
     options: &Options,
 ) -> Result<Report, Failure> {
+    if let Some(target) = target.filter(|_| !options.dry_run)
+        && takes_a_stream(target)
+        && source.is_file()
+    {
+        return to_stream(operation, keys, source, target, options);
+    }
     let started = Instant::now();
     let fail = |error| Failure { path: source.to_owned(), error };
     let cipher = keys.primary().cipher();
@@ -89,7 +97,8 @@ pub fn process(
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
-    let outputs = Outputs::new(options.overwrite || options.resume && options.remove_source);
+    let replaces = options.overwrite || options.resume && options.remove_source;
+    let outputs = Outputs::new(replaces, &options.control);
     let root = endpoints.root(source);
     let work = TreeWork::new(operation, keys, root, options, &outputs, seats.len());
 
@@ -105,11 +114,34 @@ pub fn process(
         ..Report::default()
     };
     work.finish_all(&endpoints, &mut report);
+    if let (Some(reason), Some(target)) = (outputs.notice(), target) {
+        let notice = Notice { path: target.to_owned(), reason: reason.to_owned() };
+        report.notices.push(notice);
+    }
     report.add_statistics(statistics);
     report.interrupted = options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
+
+/// A file whose output goes to a device or a FIFO, or to wherever a descriptor leads.
+fn to_stream(
+    operation: Operation,
+    keys: &KeyRing,
+    source: &Path,
+    target: &Path,
+    options: &Options,
+) -> Result<Report, Failure> {
+    if options.remove_source {
+        let error = FileError::Refused(NO_READING_BACK.to_owned());
+        return Err(Failure { path: target.to_owned(), error });
+    }
+    let source = StreamSource::File(source.to_owned());
+    process_stream(operation, keys, source, StreamTarget::File(target.to_owned()), options)
+}
+
+const NO_READING_BACK: &str =
+    "is no regular file, so the output can't be read back, and the source is not removed";
 
 const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong key can go \
     unnoticed: decrypting does not remove them";

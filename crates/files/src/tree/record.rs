@@ -42,7 +42,7 @@ impl<'a> Record<'a> {
         self.files.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_written.fetch_add(bytes_written, Ordering::Relaxed);
-        self.control.done_files(1);
+        self.control.completed_file();
     }
 
     /// A file was complete already.

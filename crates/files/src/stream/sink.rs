@@ -1,0 +1,125 @@
+//! Where a stream goes.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::{PIPE_SIZE, StreamTarget};
+use crate::naming::behind_links;
+use crate::output::{Output, Outputs};
+use crate::{Failure, FileError, Options};
+
+/// Where the sequencer writes.
+pub(super) enum Sink {
+    Descriptor(OwnedFd),
+    File(Box<Output<OwnedFd>>),
+    Nowhere,
+}
+
+impl Sink {
+    pub(super) fn open(target: StreamTarget, outputs: &Outputs) -> Result<Sink, Failure> {
+        match target {
+            StreamTarget::Nowhere => Ok(Sink::Nowhere),
+            StreamTarget::Descriptor(descriptor) => {
+                let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
+                Ok(Sink::Descriptor(descriptor))
+            }
+            StreamTarget::File(path) if takes_a_stream(&path) => {
+                let descriptor = open_as_it_is(&path);
+                let descriptor = descriptor.map_err(|error| Failure { path, error })?;
+                Sink::open(StreamTarget::Descriptor(descriptor), outputs)
+            }
+            StreamTarget::File(path) => {
+                let output = create(&path, outputs);
+                let output = output.map_err(|error| Failure { path, error })?;
+                Ok(Sink::File(Box::new(output)))
+            }
+        }
+    }
+
+    /// Writes all of `bytes` at the end, which is at `offset`.
+    pub(super) fn write_all(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        match self {
+            Sink::Nowhere => Ok(()),
+            Sink::File(output) => output.write_all_at(bytes, offset),
+            Sink::Descriptor(descriptor) => {
+                let mut bytes = bytes;
+                while !bytes.is_empty() {
+                    match rustix::io::write(descriptor, bytes) {
+                        Ok(0) => {
+                            let errno = Errno::IO;
+                            return Err(FileError::System { action: "write the output", errno });
+                        }
+                        Ok(count) => bytes = &bytes[count..],
+                        Err(Errno::INTR) => {}
+                        Err(errno) => {
+                            return Err(FileError::System { action: "write the output", errno });
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn publish(&self, outputs: &Outputs, options: &Options) -> Result<(), FileError> {
+        let Sink::File(output) = self else { return Ok(()) };
+        let sync = |file: BorrowedFd<'_>| {
+            if options.durable { retry_on_intr(|| rustix::fs::fsync(file)) } else { Ok(()) }
+        };
+        sync(output.as_fd()).map_err(FileError::system("sync the output"))?;
+        output.publish(outputs)?;
+        sync(output.directory()).map_err(FileError::system("sync the output's directory"))
+    }
+}
+
+/// Whether what a path names takes bytes one after another and is no file to be made: a device, a
+/// FIFO, or a descriptor of the process (/dev/stdout, /dev/fd/3).
+pub(crate) fn takes_a_stream(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(path) else { return false };
+    let kind = metadata.file_type();
+    !kind.is_dir() && (!kind.is_file() || is_descriptor(path))
+}
+
+/// Whether a path leads, by whatever links, to a descriptor of the process.
+fn is_descriptor(path: &Path) -> bool {
+    let Ok(own) = std::fs::canonicalize("/proc/self/fd") else { return false };
+    let mut path = path.to_owned();
+    for _ in 0..40 {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new(".")).to_owned();
+        if std::fs::canonicalize(&parent).is_ok_and(|parent| parent == own) {
+            return true;
+        }
+        let Ok(text) = std::fs::read_link(&path) else { return false };
+        path = parent.join(text);
+    }
+    false
+}
+
+fn open_as_it_is(path: &Path) -> Result<OwnedFd, FileError> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))
+        .map_err(FileError::system("open the output"))
+}
+
+fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
+    // What a link points to is replaced, not the link.
+    let path = &behind_links(path)?;
+    let refuse = || FileError::Refused("does not name a file".to_owned());
+    let name: &OsStr = path.file_name().ok_or_else(refuse)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())
+        .map_err(FileError::system("open the directory"))?;
+    if !outputs.replaces()
+        && rustix::fs::statat(&directory, name, rustix::fs::AtFlags::empty()).is_ok()
+    {
+        return Err(FileError::Exists(path.display().to_string()));
+    }
+    // As a shell's redirection would: the file mode creation mask decides.
+    outputs.create(directory, name, Mode::from_raw_mode(0o666))
+}
