@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) fresh_key: Option<FreshKey>,
     /// A wrapped key that is used again, and must not go away meanwhile.
     pub(crate) reused_key: Option<File>,
+    /// What was decided that the user did not ask for by name.
+    pub(crate) said: Option<String>,
     /// What the user should know beforehand.
     pub(crate) warnings: Vec<String>,
 }
@@ -63,8 +65,8 @@ impl Plan {
             applied = apply(options);
         });
         applied?;
-        let (fresh_key, reused_key) = (None, None);
-        Ok(Plan { operation, evener, control, ends, fresh_key, reused_key, warnings })
+        let (fresh_key, reused_key, said) = (None, None, None);
+        Ok(Plan { operation, evener, control, ends, fresh_key, reused_key, said, warnings })
     }
 }
 
