@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evener::format::OpensslSecret;
 use evener::{
     Control, Evener, Failure, FileError, Mode, Operation, Options, StreamSource, StreamTarget,
 };
@@ -163,6 +164,15 @@ pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> 
             }
             .to_owned(),
         );
+    }
+    if let Some(iterations) = recipe.iterations()
+        && iterations < OpensslSecret::RECOMMENDED_ITERATIONS
+    {
+        warnings.push(format!(
+            "PBKDF2 with {iterations} iterations makes it quick to guess the passphrase; files \
+             should be made with {} or more",
+            OpensslSecret::RECOMMENDED_ITERATIONS
+        ));
     }
     if operation == Operation::Encrypt && is_tree && recipe.repeats_ivs() {
         warnings.push(
