@@ -16,6 +16,7 @@ mod key_file;
 mod key_format;
 mod key_line;
 mod passphrase;
+mod process;
 mod random;
 mod tink_json;
 mod tink_keyset;
@@ -35,6 +36,7 @@ pub use error::{KeyError, MalformedKey};
 pub use key_file::create;
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
 pub use passphrase::Passphrase;
+pub use process::{Protection, protect_process};
 pub use tink_keyset::{HkdfHash, TinkKey, TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
 
