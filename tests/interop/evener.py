@@ -1,5 +1,6 @@
 """The program under test, and what all checks share."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -20,7 +21,11 @@ class Evener:
     def __call__(self, *arguments: str | Path, status: int = 0) -> bytes:
         """Runs it and returns its standard output; the exit status must be as expected."""
         command = [str(self.program), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
+        # The keys that are made here are none of the user's.
+        environment = os.environ | {"XDG_STATE_HOME": str(self.home.resolve())}
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, env=environment
+        )
         if done.returncode != status:
             raise AssertionError(f"{command}: {done.returncode}\n{done.stderr.decode()}")
         return done.stdout

@@ -33,8 +33,24 @@ def every_cipher_with_a_passphrase(evener: Evener) -> str:
     for cipher in CIPHERS:
         theirs = ["-pbkdf2", "-pass", f"file:{passphrase}"]
         ours = ["--format", "openssl", "--cipher", cipher, "--passphrase-file", passphrase]
-        check(evener, program, cipher, ours, theirs, SIZES)
+        # What openssl does when it is not told.
+        check(evener, program, cipher, [*ours, "--iterations", "10000"], theirs, SIZES)
     return f"{len(CIPHERS)} ciphers"
+
+
+def iterations_that_evener_chooses(evener: Evener) -> str:
+    program = find_program("openssl")
+    passphrase = evener.write("passphrase", PASSPHRASE.encode() + b"\n")
+    options = ["--format", "openssl", "--cipher", "aes-256-ctr", "--passphrase-file", passphrase]
+    one, sealed = evener.write("one", b"content"), evener.home / "sealed"
+    evener("encrypt", *options, "--quiet", one, sealed)
+    command = [program, "enc", "-d", "-aes-256-ctr", "-pbkdf2", "-iter", "600000"]
+    command += ["-pass", f"file:{passphrase}", "-in", sealed]
+    assert subprocess.run(command, check=True, capture_output=True).stdout == b"content"
+    assert evener("decrypt", *options, "--iterations", "600000", sealed, "-") == b"content"
+    # A file does not tell, and a guess would give wrong plaintext.
+    evener("decrypt", *options, sealed, "-", status=2)
+    return "600,000"
 
 
 def every_digest_and_iterations(evener: Evener) -> str:
@@ -66,6 +82,7 @@ def every_cipher_with_a_raw_key(evener: Evener) -> str:
 
 CHECKS = [
     every_cipher_with_a_passphrase,
+    iterations_that_evener_chooses,
     every_digest_and_iterations,
     every_cipher_with_a_raw_key,
 ]

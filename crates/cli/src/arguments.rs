@@ -31,6 +31,14 @@ pub(crate) enum Command {
     Man(Man),
 }
 
+impl Command {
+    /// Whether the command handles keys of the user's.
+    pub(crate) fn holds_keys(&self) -> bool {
+        use Command::{Decrypt, Encrypt, Keygen, List, Verify};
+        matches!(self, Keygen(_) | Encrypt(_) | Decrypt(_) | Verify(_) | List(_))
+    }
+}
+
 const AFTER_HELP: &str = "\
 Memory: the workers' buffers take 64 MiB by default (--memory), and the whole program stays \
 below 256 MiB whatever the size of the files. Opening or making a key that is wrapped with a \

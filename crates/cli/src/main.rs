@@ -40,6 +40,10 @@ fn main() -> ExitCode {
 
 fn perform(command: Command) -> Result<Ending, Trouble> {
     let signals = Signals::install()?;
+    if command.holds_keys() {
+        // Where it is refused, the work can be done all the same.
+        let _ = evener::keys::protect_process();
+    }
     match command {
         Command::Keygen(options) => options.perform(&signals),
         Command::Encrypt(options) => options.perform(&signals),

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evener::format::OpensslSecret;
 use evener::{
     Control, Evener, Failure, FileError, Mode, Operation, Options, StreamSource, StreamTarget,
 };
@@ -25,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) fresh_key: Option<FreshKey>,
     /// A wrapped key that is used again, and must not go away meanwhile.
     pub(crate) reused_key: Option<File>,
+    /// What was decided that the user did not ask for by name.
+    pub(crate) said: Option<String>,
     /// What the user should know beforehand.
     pub(crate) warnings: Vec<String>,
 }
@@ -63,8 +66,8 @@ impl Plan {
             applied = apply(options);
         });
         applied?;
-        let (fresh_key, reused_key) = (None, None);
-        Ok(Plan { operation, evener, control, ends, fresh_key, reused_key, warnings })
+        let (fresh_key, reused_key, said) = (None, None, None);
+        Ok(Plan { operation, evener, control, ends, fresh_key, reused_key, said, warnings })
     }
 }
 
@@ -161,6 +164,15 @@ pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> 
             }
             .to_owned(),
         );
+    }
+    if let Some(iterations) = recipe.iterations()
+        && iterations < OpensslSecret::RECOMMENDED_ITERATIONS
+    {
+        warnings.push(format!(
+            "PBKDF2 with {iterations} iterations makes it quick to guess the passphrase; files \
+             should be made with {} or more",
+            OpensslSecret::RECOMMENDED_ITERATIONS
+        ));
     }
     if operation == Operation::Encrypt && is_tree && recipe.repeats_ivs() {
         warnings.push(

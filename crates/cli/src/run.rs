@@ -35,6 +35,7 @@ pub(crate) fn run(
 
 fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending, Trouble> {
     if !telling.quiet {
+        plan.said.iter().for_each(|said| complain(said));
         for warning in &plan.warnings {
             complain(&format_args!("warning: {warning}"));
         }

@@ -28,7 +28,9 @@ fn transcripts() {
     cases.env("COLUMNS", "100");
     // What is learnt here is none of the user's.
     let cache = tempfile::tempdir().expect("there is a place for temporary files");
-    cases.env("XDG_CACHE_HOME", cache.path().to_str().expect("the path is UTF-8"));
+    for name in ["XDG_CACHE_HOME", "XDG_STATE_HOME"] {
+        cases.env(name, cache.path().to_str().expect("the path is UTF-8"));
+    }
     cases.case("tests/cmd/*.md");
 }
 

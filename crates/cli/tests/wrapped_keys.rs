@@ -60,10 +60,66 @@ fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
     );
     fs::write(bench.path("tree/four"), "later still").unwrap();
     let reuse = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
-    bench.expect(0, &reuse);
+    let reused = bench.expect(0, &reuse);
+    assert!(reused.messages.contains("evener-key.age, which you made before"), "{reused:?}");
     assert!(!bench.path("sealed/evener-key-3.age").exists());
     bench.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
     bench.assert_same_tree("tree", "restored");
+}
+
+#[test]
+fn a_planted_key_is_never_encrypted_with() {
+    let bench = Bench::new();
+    // Who can write to the place makes keys, and wraps them for the owner, whose recipient is no
+    // secret; or leaves them in plain text, for their owner alone.
+    fs::create_dir(bench.path("sealed")).unwrap();
+    let made = bench.expect(0, &["keygen"]).output;
+    bench.secret("planted.key", std::str::from_utf8(&made).unwrap());
+    bench.secret("sealed/evener-key-0.age", std::str::from_utf8(&made).unwrap());
+    bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);
+    bench.expect(0, &["keygen", "-r", STRANGER, "-o", "sealed/evener-key-1.age"]);
+    fs::create_dir(bench.path("sealed/evener-key-3.age")).unwrap();
+    fs::copy(bench.path("sealed/evener-key.age"), bench.path("planted.age")).unwrap();
+
+    // Without --recipient there is nothing to encrypt with.
+    let refused = bench.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
+    assert!(refused.messages.contains("may be somebody else's"), "{refused:?}");
+    assert!(refused.messages.contains("--key sealed/evener-key.age"), "{refused:?}");
+    assert!(!bench.path("sealed/one.enc").exists());
+
+    let encrypt = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", "sealed"];
+    let made = bench.expect(0, &encrypt);
+    assert!(made.messages.contains("makes a fresh key and leaves sealed/evener-key.age alone"));
+    assert!(bench.path("sealed/evener-key-2.age").exists());
+    let planted = ["-k", "planted.key", "-k", "planted.age", "-i", "identity"];
+    bench.expect(1, &[&["verify"], &planted[..], &["sealed"]].concat());
+    bench.expect(0, &["verify", "-k", "sealed/evener-key-2.age", "-i", "identity", "sealed"]);
+
+    // The same for who goes on with it, where the key's own file was replaced meanwhile.
+    fs::rename(bench.path("sealed/evener-key.age"), bench.path("sealed/evener-key-2.age")).unwrap();
+    fs::write(bench.path("tree/three"), "later").unwrap();
+    let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
+    bench.expect(0, &resume);
+    let three = ["sealed/three.enc", "-"];
+    bench.expect(1, &[&["decrypt"], &planted[..], &three].concat());
+    // A key that is given by name is used: the user says whose it is.
+    let named = ["-k", "sealed/evener-key-2.age", "-i", "identity", "--overwrite"];
+    bench.expect(0, &[&["encrypt"], &named[..], &["tree", "sealed"]].concat());
+}
+
+#[test]
+fn a_key_that_was_made_elsewhere_is_left_alone() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fs::write(bench.path("tree/three"), "later").unwrap();
+    let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
+    let mut elsewhere = bench.command(&resume);
+    let ended = Ended::of(elsewhere.env_remove("XDG_STATE_HOME").env("HOME", bench.path("home")));
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.messages.contains("nothing shows that you made it on this machine"));
+    assert!(bench.path("sealed/evener-key-2.age").exists());
+    assert!(bench.path("home/.local/state/evener/keys").exists());
+    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
 }
 
 #[test]
@@ -143,7 +199,13 @@ fn a_passphrase_wraps_a_tree_and_comes_from_a_descriptor() {
     fs::write(bench.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "--resume", "--passphrase-file"];
     bench.expect(2, &[&resume[..], &["other", "tree", "sealed"]].concat());
-    bench.expect(0, &[&resume[..], &["passphrase", "tree", "sealed"]].concat());
+    // A key that somebody else put there is not encrypted with, even if it was there first.
+    fs::rename(bench.path("sealed/evener-key.age"), bench.path("sealed/evener-key-2.age")).unwrap();
+    bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);
+    let resumed = bench
+        .expect(0, &[&resume[..], &["passphrase", "-i", "identity", "tree", "sealed"]].concat());
+    assert!(resumed.messages.contains("evener-key-2.age, which"), "{resumed:?}");
+    fs::rename(bench.path("sealed/evener-key-2.age"), bench.path("sealed/evener-key.age")).unwrap();
     assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc", "three.enc"]);
     bench.expect(0, &verify);
 }

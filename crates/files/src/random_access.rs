@@ -7,6 +7,7 @@ use std::sync::Arc;
 use evener_core::{Direction, Engine};
 use evener_pipeline::Worker;
 use rustix::fs::CWD;
+use zeroize::Zeroizing;
 
 use crate::bench::Bench;
 use crate::format::FileCipher;
@@ -58,7 +59,8 @@ impl<'e> RandomAccess<'e> {
         let length = source.length().min(bytes_to_prepare(keys)) as usize;
         let mut beginning = vec![0; length];
         source.read_exact_at(&mut beginning, 0)?;
-        let mut scratch = vec![0; length];
+        // Plaintext under the wrong keys too, and under the right one.
+        let mut scratch = Zeroizing::new(vec![0; length]);
         let Prepared { cipher, layout, .. } =
             prepare_sealed(keys, &beginning, source.length(), &mut scratch, &mut worker)?;
         let room = longest_chunk(cipher.geometry()) as usize;

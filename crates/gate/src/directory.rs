@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::GateError;
@@ -23,78 +23,74 @@ pub(crate) struct Directory {
 impl Directory {
     /// Opens the directory, and makes it if it is not there.
     ///
-    /// It is in `/dev/shm`, where all processes of a user find it however they were started.
-    /// Anybody may make a directory there, so one of our name may be another user's: then
-    /// `/run/user/UID`, which nobody else can write to, is tried.
+    /// All processes of a user or group have to find the same one, however they were started. So
+    /// of several places, which are in a fixed order, the first that is there and can be trusted
+    /// is taken, and only where there is none is one made. (For the same reason `XDG_RUNTIME_DIR`
+    /// does not count: not every process has it.)
     pub(crate) fn open(
         engine: &str,
         scope: Scope,
         parent: Option<&Path>,
     ) -> Result<Directory, GateError> {
-        let user = rustix::process::geteuid().as_raw();
-        let mut parents = match (parent, scope) {
-            (Some(parent), _) => vec![parent.to_owned()],
-            (None, Scope::Group(_)) => vec![PathBuf::from("/dev/shm")],
-            (None, Scope::User) => {
-                vec![PathBuf::from("/dev/shm"), PathBuf::from(format!("/run/user/{user}"))]
+        let paths = places(scope, parent);
+        let (last, others) = paths.split_last().expect("there is a place for each scope");
+        for path in &paths {
+            if let Ok(Some(directory)) = Directory::open_there(engine, scope, path) {
+                return Ok(directory);
             }
         }
-        .into_iter();
-        let name = match scope {
-            Scope::User => format!("evener-{user}"),
-            Scope::Group(group) => format!("evener-group-{group}"),
-        };
-        let first = Directory::open_in(engine, scope, parents.next().unwrap_or_default(), &name);
-        first.or_else(|error| {
-            let second = parents.next().filter(|parent| parent.is_dir());
-            second.map_or(Err(error), |parent| Directory::open_in(engine, scope, parent, &name))
-        })
+        let made = others.iter().find_map(|path| Directory::make(engine, scope, path).ok());
+        made.map_or_else(|| Directory::make(engine, scope, last), Ok)
     }
 
-    fn open_in(
-        engine: &str,
-        scope: Scope,
-        parent: PathBuf,
-        name: &str,
-    ) -> Result<Directory, GateError> {
-        let path = parent.join(name);
-        let fail = |cause: Errno| match cause {
-            Errno::NOTDIR | Errno::LOOP => {
-                GateError::Untrusted { path: path.clone(), reason: "it is no directory".into() }
-            }
-            cause => GateError::Directory {
-                engine: engine.to_owned(),
-                path: if path.exists() { path.clone() } else { parent.clone() },
-                cause: cause.into(),
-            },
-        };
+    fn make(engine: &str, scope: Scope, path: &Path) -> Result<Directory, GateError> {
+        match rustix::fs::mkdir(path, scope.directory_mode()) {
+            // Umask and group are put right at once; who opens it before that tries again.
+            Ok(()) => scope.adopt(path).map_err(failed(engine, path))?,
+            Err(Errno::EXIST) => {}
+            Err(cause) => return Err(failed(engine, path)(cause)),
+        }
+        let gone = || failed(engine, path)(Errno::NOENT);
+        Directory::open_there(engine, scope, path)?.ok_or_else(gone)
+    }
+
+    /// Opens the directory if it is there.
+    fn open_there(engine: &str, scope: Scope, path: &Path) -> Result<Option<Directory>, GateError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || rustix::fs::open(&path, flags, Mode::empty());
-        let opened = match open() {
-            Err(Errno::NOENT) => {
-                match rustix::fs::mkdir(&path, scope.directory_mode()) {
-                    // Umask and group are put right at once; who opens it before that tries
-                    // again.
-                    Ok(()) => scope.adopt(&path).map_err(fail)?,
-                    Err(Errno::EXIST) => {}
-                    Err(cause) => return Err(fail(cause)),
-                }
-                open()
-            }
-            opened => opened,
+        let file = match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(cause) => return Err(failed(engine, path)(cause)),
         };
-        let file = opened.map_err(fail)?;
         for attempt in 0.. {
-            let stat = rustix::fs::fstat(&file).map_err(fail)?;
+            let stat = rustix::fs::fstat(&file).map_err(failed(engine, path))?;
             match scope.distrusts(&stat, scope.directory_mode()) {
                 None => break,
                 Some(_) if attempt < 5 && scope != Scope::User => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                Some(reason) => return Err(GateError::Untrusted { path, reason }),
+                Some(reason) => {
+                    return Err(GateError::Untrusted { path: path.to_owned(), reason });
+                }
             }
         }
-        Ok(Directory { file, path, scope })
+        Ok(Some(Directory { file, path: path.to_owned(), scope }))
+    }
+
+    /// Waits until nobody else removes files here, and keeps others from it until the lock is
+    /// dropped.
+    pub(crate) fn lock(&self, engine: &str) -> Result<DirectoryLock<'_>, GateError> {
+        for _ in 0..LONGEST_WAIT.as_millis() {
+            match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(DirectoryLock(&self.file)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(cause) => return Err(failed(engine, &self.path)(cause)),
+            }
+        }
+        // Its holder was stopped.
+        Err(failed(engine, &self.path)(Errno::TIMEDOUT))
     }
 
     /// A gate's file name: the engine's name, with bytes that are unusual in file names as
@@ -134,6 +130,51 @@ impl Directory {
         named
             .and_then(|named| Ok((named, open?)))
             .is_ok_and(|(named, open)| (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino))
+    }
+}
+
+/// Where the gates of a scope may be, the best place first.
+fn places(scope: Scope, parent: Option<&Path>) -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let name = match scope {
+        Scope::User => format!("evener-{user}"),
+        Scope::Group(group) => format!("evener-group-{group}"),
+    };
+    if let Some(parent) = parent {
+        return vec![parent.join(name)];
+    }
+    // Nobody else can make anything in the first. In /dev/shm anybody can make a directory of
+    // any name: that is not trusted, but it stands in the way.
+    let first = match scope {
+        Scope::User if user == 0 => PathBuf::from("/run/evener"),
+        Scope::User => PathBuf::from(format!("/run/user/{user}/evener")),
+        // Made by root, or for the group by the administrator.
+        Scope::Group(group) => PathBuf::from(format!("/run/evener-group-{group}")),
+    };
+    vec![first, Path::new("/dev/shm").join(name)]
+}
+
+fn failed(engine: &str, path: &Path) -> impl Fn(Errno) -> GateError {
+    move |cause| match cause {
+        Errno::NOTDIR | Errno::LOOP => {
+            GateError::Untrusted { path: path.to_owned(), reason: "it is no directory".into() }
+        }
+        cause => GateError::Directory {
+            engine: engine.to_owned(),
+            path: if path.exists() { path } else { path.parent().unwrap_or(path) }.to_owned(),
+            cause: cause.into(),
+        },
+    }
+}
+
+/// Keeps others from removing files in a directory.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock<'a>(&'a OwnedFd);
+
+impl Drop for DirectoryLock<'_> {
+    fn drop(&mut self) {
+        // What can't be unlocked is unlocked when it is closed.
+        let _ = rustix::fs::flock(self.0, FlockOperation::Unlock);
     }
 }
 
@@ -203,6 +244,9 @@ fn engine_of(file_name: &str) -> Option<String> {
 
 const SUFFIX: &str = ".gate";
 
+/// Removing a file takes no time; a process that was stopped meanwhile takes for ever.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// So that no file name is longer than 255 bytes.
 const LONGEST_NAME: usize = 80;
 
@@ -222,5 +266,18 @@ mod tests {
         assert_eq!(engine_of("%zz.gate"), None);
         assert_eq!(engine_of("%c3.gate"), None);
         assert_eq!(engine_of("%.gate"), None);
+    }
+
+    #[test]
+    fn what_nobody_else_can_make_comes_first() {
+        let user = rustix::process::geteuid().as_raw();
+        let own = places(Scope::User, None);
+        if user == 0 {
+            assert_eq!(own[0], Path::new("/run/evener"));
+        } else {
+            assert_eq!(own[0], PathBuf::from(format!("/run/user/{user}/evener")));
+        }
+        assert_eq!(own[1], PathBuf::from(format!("/dev/shm/evener-{user}")));
+        assert_eq!(places(Scope::Group(7), None)[0], Path::new("/run/evener-group-7"));
     }
 }

@@ -6,6 +6,10 @@
 //!   when the process ends in whatever way. So an exclusive `flock` proves that nobody uses a
 //!   file: then one that is damaged, of another version or shape, or from before a reboot is
 //!   removed and made anew. While others use it, it is an error that says what to do.
+//! - Who only looks at a file, or finds that it does not fit, holds no lock on it, so that the
+//!   proof never fails for them. (A file's shape never changes, and its words stay mapped when it
+//!   loses its name.)
+//! - Files are removed under the directory's lock only, and only after their inode was compared.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -39,6 +43,7 @@ impl GateFile {
         layout: Layout,
     ) -> Result<GateFile, GateError> {
         let name = Directory::file_name(engine)?;
+        let mut turn = None;
         for _ in 0..ATTEMPTS {
             let Some(file) = open_named(directory, engine, &name)? else {
                 match create(directory, engine, &name, layout)? {
@@ -46,19 +51,17 @@ impl GateFile {
                     None => continue,
                 }
             };
-            let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
             let stat = check(directory, engine, &name, &file)?;
-            if !locked {
-                // Somebody is replacing it.
-                std::thread::sleep(Duration::from_millis(5));
-                continue;
-            }
-            if stat.st_nlink == 0 {
-                // Somebody has replaced it.
-                continue;
-            }
             let problem = match read(&file, &stat) {
-                Ok(table) if table.layout == layout => return Ok(GateFile { table, _lock: file }),
+                Ok(table) if table.layout == layout => {
+                    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+                        // Somebody is replacing it.
+                        std::thread::sleep(Duration::from_millis(5));
+                    } else if directory.still_has(&name, file.as_fd()) {
+                        return Ok(GateFile { table, _lock: file });
+                    }
+                    continue;
+                }
                 Ok(table) => GateError::Differs {
                     engine: engine.to_owned(),
                     theirs: describe(&table.layout),
@@ -66,12 +69,16 @@ impl GateFile {
                 },
                 Err(reason) => GateError::Damaged { path: directory.file_path(&name), reason },
             };
+            if turn.is_none() {
+                // Those who want to replace it do so one after another, and look again: who was
+                // before them may have made what they want.
+                turn = Some(directory.lock(engine)?);
+                continue;
+            }
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
                 return Err(problem);
             }
-            if directory.still_has(&name, file.as_fd()) {
-                remove(directory, engine, &name)?;
-            }
+            remove(directory, engine, &name, &file)?;
         }
         Err(system("opening the file", engine)(Errno::TIMEDOUT))
     }
@@ -81,35 +88,30 @@ impl GateFile {
         let name = Directory::file_name(engine)?;
         let Some(file) = open_named(directory, engine, &name)? else { return Ok(Found::Nothing) };
         let stat = check(directory, engine, &name, &file)?;
-        rustix::fs::flock(&file, FlockOperation::LockShared)
-            .map_err(system("locking the file", engine))?;
         let reason = match read(&file, &stat) {
-            Ok(table) => return Ok(Found::Gate(GateFile { table, _lock: file })),
+            Ok(table) => return Ok(Found::Gate(table)),
             Err(reason) => reason,
         };
-        for _ in 0..LOOKS {
-            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                return Ok(Found::Remains);
-            }
-            // Perhaps somebody else who only looks.
-            std::thread::sleep(Duration::from_millis(1));
+        let _turn = directory.lock(engine)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Found::Remains),
+            Err(_) => Err(GateError::Damaged { path: directory.file_path(&name), reason }),
         }
-        Err(GateError::Damaged { path: directory.file_path(&name), reason })
     }
 
     /// Removes an engine's gate, whatever state it is in, and sends those who wait at it to the
     /// next. Returns whether there was one.
     pub(crate) fn reset(directory: &Directory, engine: &str) -> Result<bool, GateError> {
         let name = Directory::file_name(engine)?;
-        let old = GateFile::find(directory, engine);
-        match old {
-            Ok(Found::Nothing) => return Ok(false),
-            Ok(Found::Remains | Found::Gate(_)) | Err(GateError::Damaged { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        remove(directory, engine, &name)?;
-        if let Ok(Found::Gate(old)) = old {
-            old.table.retire();
+        let Some(old) = open_named(directory, engine, &name)? else { return Ok(false) };
+        let stat = check(directory, engine, &name, &old)?;
+        let _turn = directory.lock(engine)?;
+        // Where somebody else has reset it meanwhile, the new gate stays: its holders are counted
+        // there.
+        if remove(directory, engine, &name, &old)?
+            && let Ok(table) = read(&old, &stat)
+        {
+            table.retire();
         }
         Ok(true)
     }
@@ -122,7 +124,7 @@ pub(crate) enum Found {
     /// A file that nobody uses and whoever comes next replaces: it is damaged, of another
     /// version, or of processes that are no more.
     Remains,
-    Gate(GateFile),
+    Gate(Table<Mapping>),
 }
 
 /// Opens the file; `None` if it is not there.
@@ -248,9 +250,20 @@ fn read(file: &OwnedFd, stat: &Stat) -> Result<Table<Mapping>, String> {
     Ok(Table { memory, layout })
 }
 
-fn remove(directory: &Directory, engine: &str, name: &str) -> Result<(), GateError> {
+/// Takes the name of a file that is open, unless the name is another's by now; returns whether
+/// it did. Under the directory's lock nobody else takes it in between.
+fn remove(
+    directory: &Directory,
+    engine: &str,
+    name: &str,
+    file: &OwnedFd,
+) -> Result<bool, GateError> {
+    if !directory.still_has(name, file.as_fd()) {
+        return Ok(false);
+    }
     match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
         Err(cause) => Err(system("removing the file", engine)(cause)),
     }
 }
@@ -305,5 +318,28 @@ const LARGEST: usize = 8 << 20;
 /// How often opening is tried while others replace the file.
 const ATTEMPTS: usize = 200;
 
-/// How often it is asked whether a file that can't be read is in use.
-const LOOKS: usize = 5;
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::options::Scope;
+
+    #[test]
+    fn a_name_that_is_anothers_by_now_is_not_removed() {
+        let parent = std::env::temp_dir().join(format!("evener-gate-file-{}", std::process::id()));
+        std::fs::create_dir_all(&parent).unwrap();
+        let directory = Directory::open("module", Scope::User, Some(Path::new(&parent))).unwrap();
+        let layout = Layout { queues: 1, permits: 1, places: 2, lease: None };
+        let open = || GateFile::open(&directory, "module", layout).unwrap();
+        let _first = open();
+        // Two processes reset the gate at once, and another opens the next in between.
+        let old = open_named(&directory, "module", "module.gate").unwrap().unwrap();
+        assert!(GateFile::reset(&directory, "module").unwrap());
+        let _second = open();
+        assert!(!remove(&directory, "module", "module.gate", &old).unwrap());
+        let new = open_named(&directory, "module", "module.gate").unwrap().unwrap();
+        assert!(remove(&directory, "module", "module.gate", &new).unwrap());
+        std::fs::remove_dir_all(&parent).unwrap();
+    }
+}

@@ -99,7 +99,7 @@ pub fn snapshot(
     let directory = Directory::open(engine, scope, directory)?;
     let path = directory.file_path(&Directory::file_name(engine)?);
     Ok(match GateFile::find(&directory, engine)? {
-        Found::Gate(file) => Some(take(&file.table, engine, path)),
+        Found::Gate(table) => Some(take(&table, engine, path)),
         Found::Nothing | Found::Remains => None,
     })
 }

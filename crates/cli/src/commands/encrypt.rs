@@ -21,8 +21,14 @@ use crate::trouble::{Ending, Trouble};
 /// recreated, sockets and devices are left out.
 ///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
-/// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later, unless
-/// --identity or the passphrase opens the first), in DST.evener-key.age for a file.
+/// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
+/// DST.evener-key.age for a file. A key that lies there is used again if the passphrase opens it,
+/// or if --identity opens it and you made it on this machine ($XDG_STATE_HOME/evener/keys has a
+/// note of each key that you make). Any other key there could be put there by whoever can write
+/// there, and is left alone.
+///
+/// --recipient keeps files from everybody but the recipients. It does not show who encrypted
+/// them: recipients are not secret, so anybody can put files and keys of their own there.
 #[derive(Args)]
 pub(crate) struct Encrypt {
     #[command(flatten)]
@@ -73,7 +79,7 @@ impl Encrypt {
             writing.apply(options);
             choosing.apply(options)
         })?;
-        Ok(Plan { fresh_key, reused_key: sealing.reused, ..plan })
+        Ok(Plan { fresh_key, reused_key: sealing.reused, said: sealing.said, ..plan })
     }
 }
 

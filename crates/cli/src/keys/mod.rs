@@ -2,6 +2,7 @@
 
 mod keyholder;
 mod openssl;
+mod pins;
 mod wrap;
 mod wrapped;
 
@@ -28,6 +29,8 @@ pub(crate) struct Sealing {
     pub(crate) fresh: Option<FreshKey>,
     /// The wrapped key that lay there already, to be held open while it is used.
     pub(crate) reused: Option<File>,
+    /// What the user should know of the choice of the key.
+    pub(crate) said: Option<String>,
 }
 
 /// Finds or makes the key that encrypts. `place` is where a fresh key would be kept: beside the
@@ -47,18 +50,18 @@ pub(crate) fn sealing(
         ];
         refuse_with_openssl(&others)?;
         let recipe = openssl::recipe(&options.openssl, Intent::Encrypt, keyholder)?;
-        return Ok(Sealing { ring: KeyRing::new(recipe), fresh: None, reused: None });
+        return Ok(Sealing { ring: KeyRing::new(recipe), fresh: None, reused: None, said: None });
     }
     refuse_without_openssl(&options.openssl)?;
     let wanted = options.format.and_then(Format::of_keys);
     let wrapping = wrapping(&options.recipients, keyholder)?;
-    let (material, wrapped) = match (&options.key, wrapping) {
+    let (material, wrapped, said) = match (&options.key, wrapping) {
         (Some(_), Some(Wrapping::Recipients(_))) => {
             return Err(Trouble::usage(
                 "either --key or --recipient: a key file is wrapped already",
             ));
         }
-        (Some(path), _) => (load(path, wanted, keyholder)?, None),
+        (Some(path), _) => (load(path, wanted, keyholder)?, None, None),
         (None, None) if options.identities.identity_files.is_empty() => {
             return Err(Trouble::usage(
                 "no key: give --key, --recipient or --passphrase (`evener keygen` makes a key)",
@@ -66,8 +69,9 @@ pub(crate) fn sealing(
         }
         (None, wrapping) => {
             let place = place.ok_or_else(|| Trouble::usage(NO_PLACE))?;
-            let (material, wrapped) = wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?;
-            (material, Some(wrapped))
+            let (material, wrapped, said) =
+                wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?;
+            (material, Some(wrapped), said)
         }
     };
     let (fresh, reused) = match wrapped {
@@ -75,7 +79,7 @@ pub(crate) fn sealing(
         Some(Wrapped::Fresh(key)) => (Some(key), None),
         Some(Wrapped::Reused(file)) => (None, Some(file)),
     };
-    Ok(Sealing { ring: ring(&material, context)?, fresh, reused })
+    Ok(Sealing { ring: ring(&material, context)?, fresh, reused, said })
 }
 
 /// Finds the keys that decrypt `source`.

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::Keyholder;
 use super::wrap::required;
-use crate::options::OpensslOptions;
+use crate::options::{Iterations, OpensslOptions};
 use crate::trouble::{Trouble, shown};
 
 /// Whether a passphrase is for something new, and typed twice.
@@ -43,6 +43,12 @@ pub(super) fn recipe(
             ));
         }
         None => {
+            let iterations = match (&options.iterations, intent) {
+                (Some(Iterations(given)), _) => *given,
+                (None, Intent::Encrypt) => OpensslSecret::RECOMMENDED_ITERATIONS,
+                // A wrong guess would often give wrong plaintext, and no error.
+                (None, Intent::Decrypt) => return Err(Trouble::usage(ITERATIONS_NEEDED)),
+            };
             let passphrase = match intent {
                 Intent::Encrypt => keyholder.new_passphrase("the output")?,
                 Intent::Decrypt => keyholder.known_passphrase("the files")?,
@@ -50,7 +56,7 @@ pub(super) fn recipe(
             OpensslSecret::Passphrase {
                 passphrase: Zeroizing::new(required(passphrase)?.bytes().to_vec()),
                 digest: options.digest.unwrap_or_default(),
-                iterations: options.iterations.unwrap_or_default().0,
+                iterations,
             }
         }
         Some(_) if keyholder.has_passphrase() => {
@@ -111,6 +117,10 @@ fn not_hexadecimal(path: &Path) -> Trouble {
         shown(path)
     ))
 }
+
+const ITERATIONS_NEEDED: &str = "files of `openssl enc` do not tell with how many iterations of \
+     PBKDF2 they were made: give --iterations 600000 for what this version of Evener encrypts, \
+     --iterations 10000 for what earlier ones or `openssl enc -pbkdf2` without -iter encrypted";
 
 /// More than the longest key and some space take.
 const LONGEST_TEXT: usize = 512;

@@ -7,9 +7,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use evener::keys::{self, KeyError, KeyFormat, KeyMaterial};
+use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
+use super::pins::Pins;
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::plan::directory_of;
@@ -38,6 +39,7 @@ pub(super) enum Wrapped {
 /// A wrapped key that this run has written.
 pub(crate) struct WrittenKey {
     path: PathBuf,
+    fingerprint: Fingerprint,
     is_first: bool,
     made_directory: bool,
     notice: Option<&'static str>,
@@ -86,33 +88,89 @@ impl KeyPlace {
     }
 }
 
-/// The key for what is to be added to a place: one that lies there and can be opened, else a
-/// fresh one that `wrapping` wraps.
+/// The key for what is to be added to a place: one that lies there, can be opened and is known
+/// to be this user's, else a fresh one that `wrapping` wraps. Says what was done if that needs
+/// saying.
 pub(super) fn reuse_or_make(
     place: KeyPlace,
     wrapping: Option<Wrapping>,
     wanted: Option<KeyFormat>,
     keyholder: &Keyholder<'_>,
-) -> Result<(KeyMaterial, Wrapped), Trouble> {
+) -> Result<(KeyMaterial, Wrapped, Option<String>), Trouble> {
     let existing = if keyholder.opens_something() { place.existing() } else { Vec::new() };
-    let Opened { keys, refusal, .. } = open_all(existing, keyholder)?;
-    if let Some((path, material)) = keys.into_iter().next() {
+    let found = find_own(existing, keyholder)?;
+    if let Some((path, material, proof)) = found.own {
         check_format(&material, wanted, &path)?;
-        return Ok((material, Wrapped::Reused(hold(&path)?)));
+        let said = format!("encrypts with the key in {}, {proof}", shown(&path));
+        return Ok((material, Wrapped::Reused(hold(&path)?), Some(said)));
     }
-    match (wrapping, refusal) {
+    match (wrapping, found.refusal, found.stranger) {
         // Whoever gives a wrong identity or passphrase does not want one tree under two.
-        (_, Some(refusal)) => Err(refusal.into()),
-        (None, None) => Err(Trouble::Usage(format!(
+        (_, Some(refusal), _) => Err(refusal.into()),
+        (None, None, None) => Err(Trouble::Usage(format!(
             "{} has no wrapped key that --identity could open; give --recipient for a fresh one",
             shown(&place.directory)
         ))),
-        (Some(wrapping), None) => {
+        (None, None, Some(path)) => Err(Trouble::Usage(format!(
+            "{0} may be somebody else's: {NO_PROOF}; give --recipient for a fresh key, or, if \
+             you are sure whose it is, --key {0}",
+            shown(&path)
+        ))),
+        (Some(wrapping), None, stranger) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
-            Ok((material, Wrapped::Fresh(FreshKey { place, contents })))
+            let said = stranger.map(|path| {
+                format!("makes a fresh key and leaves {} alone: {NO_PROOF}", shown(&path))
+            });
+            Ok((material, Wrapped::Fresh(FreshKey { place, contents }), said))
         }
     }
+}
+
+/// What was found among the wrapped keys of a place.
+#[derive(Default)]
+struct Found {
+    /// One that is this user's, and how that is known.
+    own: Option<(PathBuf, KeyMaterial, &'static str)>,
+    /// Why the first that should have opened did not.
+    refusal: Option<KeyError>,
+    /// The first that may be anybody's.
+    stranger: Option<PathBuf>,
+}
+
+/// Looks for a key that is this user's. Whoever can write to the place can put keys of their own
+/// there, wrapped for the same recipients, and would read what is encrypted with them. So a key
+/// has to be one that this user made here, which is pinned, or open with the passphrase.
+fn find_own(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Found, Trouble> {
+    let pins = Pins::of_user();
+    let mut found = Found::default();
+    let mut with_passphrase = Vec::new();
+    let mut pinned = Vec::new();
+    for path in paths {
+        match KeyFile::read(&path) {
+            Ok(file) if pins.has(file.fingerprint()) => pinned.push((path, file, PINNED)),
+            Ok(file) if file.has_passphrase() => with_passphrase.push((path, file, OPENED)),
+            _ => {
+                found.stranger.get_or_insert(path);
+            }
+        }
+    }
+    // Passphrases last: to try one takes a second.
+    for (path, file, proof) in pinned.into_iter().chain(with_passphrase) {
+        match file.open(keyholder) {
+            Ok(material) => {
+                found.own = Some((path, material, proof));
+                break;
+            }
+            Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
+            // Wrapped in the other way, for recipients or with a passphrase.
+            Err(KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. }) => {}
+            Err(error) => {
+                found.refusal.get_or_insert(error);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Holds a wrapped key that another run may still find unused and remove.
@@ -202,7 +260,10 @@ impl FreshKey {
             match keys::create(&path, &self.contents) {
                 Ok(naming) => {
                     let (is_first, notice) = (number == 1, naming.notice());
-                    return Ok(WrittenKey { path, is_first, made_directory, notice });
+                    let fingerprint = Fingerprint::of(&self.contents);
+                    // Without a pin a later run makes another key, and says why.
+                    let _ = Pins::of_user().add(fingerprint, &path);
+                    return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notice });
                 }
                 Err(KeyError::Exists { .. }) => number += 1,
                 Err(error) => return Err(error.into()),
@@ -250,9 +311,16 @@ impl WrittenKey {
             return;
         }
         // What can't be removed is a key that opens nothing, and does no harm.
-        let _ = fs::remove_file(&self.path);
+        if fs::remove_file(&self.path).is_ok() {
+            Pins::of_user().remove(self.fingerprint);
+        }
         if self.made_directory {
             let _ = self.path.parent().map(fs::remove_dir);
         }
     }
 }
+
+const PINNED: &str = "which you made before";
+const OPENED: &str = "which the passphrase opens";
+const NO_PROOF: &str = "nothing shows that you made it on this machine, and whoever can write there could have \
+     put it there to read what you encrypt";

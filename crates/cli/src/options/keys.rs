@@ -115,7 +115,8 @@ pub(crate) struct OpensslOptions {
     #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
     pub(crate) cipher: Option<Cipher>,
     /// The iterations of PBKDF2, which makes the key of the passphrase (`openssl enc -pbkdf2
-    /// -iter`) [default: 10000]
+    /// -iter N`) [default to encrypt: 600000]. A file does not tell them, so decrypting takes
+    /// the number that it was made with: 10000 if openssl made it without -iter
     #[arg(long, value_name = "N", help_heading = "With --format openssl")]
     pub(crate) iterations: Option<Iterations>,
     /// The digest of PBKDF2 (`openssl enc -md`) [default: sha256]

@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use evener::format::OpensslSecret;
 use evener::keys::KeyFormat;
 
 /// A file format, as `--format` names it.
@@ -40,12 +39,6 @@ impl Format {
 /// The iterations of PBKDF2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Iterations(pub(crate) u32);
-
-impl Default for Iterations {
-    fn default() -> Iterations {
-        Iterations(OpensslSecret::DEFAULT_ITERATIONS)
-    }
-}
 
 impl FromStr for Iterations {
     type Err = String;

@@ -55,6 +55,7 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_evener"));
         command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
         command.env("XDG_CACHE_HOME", self.cache.path());
+        command.env("XDG_STATE_HOME", self.cache.path());
         command
     }
 
@@ -74,6 +75,7 @@ impl Bench {
         let mut command = Command::new("sh");
         command.current_dir(self.directory.path()).args(["-c", line]).stdin(Stdio::null());
         command.env("XDG_CACHE_HOME", self.cache.path());
+        command.env("XDG_STATE_HOME", self.cache.path());
         Ended::of(command.env("evener", env!("CARGO_BIN_EXE_evener")))
     }
 

@@ -23,7 +23,8 @@ pub enum OpensslSecret {
         passphrase: Zeroizing<Vec<u8>>,
         /// `-md`
         digest: Digest,
-        /// `-iter`, at least 1. The program's default is [`OpensslSecret::DEFAULT_ITERATIONS`].
+        /// `-iter`, at least 1. A file does not tell how many it was made with. New ones should
+        /// have [`OpensslSecret::RECOMMENDED_ITERATIONS`].
         iterations: u32,
     },
     /// `-K` and `-iv`: no header; see [`Recipe::repeats_ivs`](super::Recipe::repeats_ivs).
@@ -38,6 +39,11 @@ pub enum OpensslSecret {
 impl OpensslSecret {
     /// The iterations of PBKDF2 when `openssl enc` is not told.
     pub const DEFAULT_ITERATIONS: u32 = 10_000;
+
+    /// The fewest iterations of PBKDF2 that guessing a passphrase takes long enough with (OWASP's
+    /// Password Storage Cheat Sheet, for HMAC-SHA-256). They take some tenths of a second for
+    /// each file.
+    pub const RECOMMENDED_ITERATIONS: u32 = 600_000;
 }
 
 impl fmt::Debug for OpensslSecret {
@@ -121,6 +127,13 @@ impl OpensslEnc {
 
     pub(super) fn repeats_ivs(&self) -> bool {
         matches!(self.secret, OpensslSecret::Raw { .. })
+    }
+
+    pub(super) fn iterations(&self) -> Option<u32> {
+        match self.secret {
+            OpensslSecret::Passphrase { iterations, .. } => Some(iterations),
+            OpensslSecret::Raw { .. } => None,
+        }
     }
 
     pub(super) fn create(&self) -> Result<(FileCipher, Header), FormatError> {

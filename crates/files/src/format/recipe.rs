@@ -100,6 +100,14 @@ impl Recipe {
         matches!(self, Recipe::OpensslEnc(recipe) if recipe.repeats_ivs())
     }
 
+    /// The iterations of PBKDF2 where files are encrypted with a passphrase itself.
+    pub fn iterations(&self) -> Option<u32> {
+        match self {
+            Recipe::OpensslEnc(recipe) => recipe.iterations(),
+            _ => None,
+        }
+    }
+
     /// A new file: what its chunks are encrypted with, and its header, with fresh salt from the
     /// operating system.
     ///

@@ -122,6 +122,11 @@ pub fn is_encrypted(bytes: &[u8]) -> bool {
     bytes.starts_with(BINARY_START) || bytes.starts_with(ARMOUR_START)
 }
 
+/// Whether these are the bytes of an age file that is encrypted with a passphrase.
+pub(super) fn has_passphrase(bytes: &[u8]) -> bool {
+    Decryptor::new(ArmoredReader::new(bytes)).is_ok_and(|decryptor| decryptor.is_scrypt())
+}
+
 /// Whether the first line of this text that says something is an age identity.
 pub(super) fn is_identity(text: &[u8]) -> bool {
     let first = lines(text).find_map(|(_, line)| line);

@@ -16,14 +16,17 @@ mod key_file;
 mod key_format;
 mod key_line;
 mod passphrase;
+mod process;
 mod random;
 mod tink_json;
 mod tink_keyset;
 mod unlock;
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use evener_core::Key;
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::KeyRing;
@@ -33,6 +36,7 @@ pub use error::{KeyError, MalformedKey};
 pub use key_file::create;
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
 pub use passphrase::Passphrase;
+pub use process::{Protection, protect_process};
 pub use tink_keyset::{HkdfHash, TinkKey, TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
 
@@ -44,15 +48,68 @@ pub use unlock::{NoUnlock, Unlock};
 /// # Errors
 /// Says what was wrong with which file and what to do next.
 pub fn load(path: &Path, unlock: &dyn Unlock) -> Result<KeyMaterial, KeyError> {
-    let contents = key_file::read(path, "read the key file")?;
-    let text = if age::is_encrypted(&contents.bytes) {
-        age::unwrap(&contents.bytes, path, unlock)?
-    } else {
-        contents.check_mode(path)?;
-        contents.bytes
-    };
-    KeyMaterial::parse(&text)
-        .map_err(|reason| KeyError::Malformed { path: path.to_owned(), reason })
+    KeyFile::read(path)?.open(unlock)
+}
+
+/// A key file that was read and is not opened yet.
+pub struct KeyFile {
+    path: PathBuf,
+    contents: key_file::Contents,
+}
+
+impl KeyFile {
+    /// Reads a regular file of at most 1 MiB.
+    ///
+    /// # Errors
+    /// Says why the file could not be read.
+    pub fn read(path: &Path) -> Result<KeyFile, KeyError> {
+        let contents = key_file::read(path, "read the key file")?;
+        Ok(KeyFile { path: path.to_owned(), contents })
+    }
+
+    /// Whether the file is encrypted with a passphrase. If it opens, then who made it knew that
+    /// passphrase; a file that is encrypted for recipients could be anybody's.
+    pub fn has_passphrase(&self) -> bool {
+        age::has_passphrase(&self.contents.bytes)
+    }
+
+    /// What tells this file from any other.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.contents.bytes)
+    }
+
+    /// Decrypts the file if it is encrypted with age. A file that is not must be its owner's
+    /// alone.
+    ///
+    /// # Errors
+    /// Says what was wrong with the file and what to do next.
+    pub fn open(&self, unlock: &dyn Unlock) -> Result<KeyMaterial, KeyError> {
+        let malformed = |reason| KeyError::Malformed { path: self.path.clone(), reason };
+        if age::is_encrypted(&self.contents.bytes) {
+            let text = age::unwrap(&self.contents.bytes, &self.path, unlock)?;
+            return KeyMaterial::parse(&text).map_err(malformed);
+        }
+        self.contents.check_mode(&self.path)?;
+        KeyMaterial::parse(&self.contents.bytes).map_err(malformed)
+    }
+}
+
+/// The SHA-256 of a key file as it is on disk. It gives nothing away of a key that is encrypted.
+/// It is shown as 64 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of a key file that has these bytes.
+    pub fn of(contents: &[u8]) -> Fingerprint {
+        Fingerprint(Sha256::digest(contents).into())
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 /// What a key file holds: a key or keys, and the format that they are for.
@@ -212,6 +269,30 @@ mod tests {
         assert_same(&load(&encrypted, &vec![identity]).unwrap(), &key);
         let error = load(&plain, &NoUnlock).unwrap_err();
         assert!(matches!(error, KeyError::OpenToOthers { mode: 0o644, .. }), "{error}");
+    }
+
+    #[test]
+    fn only_a_passphrase_shows_whose_a_wrapped_key_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let key = KeyMaterial::generate(KeyFormat::default()).unwrap();
+        let text = key.to_text();
+        let recipient = Identity::generate().recipient();
+        let passphrase = Passphrase::new(b"open sesame", "a test").unwrap();
+        let files = [
+            (text.as_bytes().to_vec(), false),
+            (age::wrap(text.as_bytes(), &[recipient]).unwrap(), false),
+            (age::wrap_with_passphrase(text.as_bytes(), &passphrase).unwrap(), true),
+            (b"age-encryption.org/v1\n-> scrypt".to_vec(), false),
+        ];
+        for (number, (contents, has_passphrase)) in files.into_iter().enumerate() {
+            let path = directory.path().join(number.to_string());
+            create(&path, &contents).unwrap();
+            let file = KeyFile::read(&path).unwrap();
+            assert_eq!(file.has_passphrase(), has_passphrase, "{number}");
+            assert_eq!(file.fingerprint(), Fingerprint::of(&contents));
+        }
+        let empty = Fingerprint::of(b"").to_string();
+        assert_eq!(empty, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 
     #[test]

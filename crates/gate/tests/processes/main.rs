@@ -44,6 +44,8 @@ const TESTS: &[(&str, Test)] = &[
     ("lists_keep_processes_apart", lists_keep_processes_apart),
     ("waiters_follow_a_reset", waiters_follow_a_reset),
     ("a_file_of_the_dead_is_replaced", a_file_of_the_dead_is_replaced),
+    ("a_crowd_changes_the_settings", a_crowd_changes_the_settings),
+    ("resets_at_once_leave_one_gate", resets_at_once_leave_one_gate),
     ("another_users_directory_is_refused", another_users_directory_is_refused),
     ("admissions_follow_arrivals", admissions_follow_arrivals),
     ("a_storm_of_kills_wedges_nothing", a_storm_of_kills_wedges_nothing),
@@ -253,6 +255,43 @@ fn a_file_of_the_dead_is_replaced(directory: &Path) {
     assert!(matches!(error, GateError::Differs { .. }), "{error}");
     kill(user);
     drop(open(directory, 2).enter().unwrap());
+}
+
+/// 16 processes that come at once with one discipline, then 16 with the other: while nobody uses
+/// the gate, nobody fails.
+fn a_crowd_changes_the_settings(directory: &Path) {
+    let start = shared_words(1);
+    for round in 0..40 {
+        let discipline = if round % 2 == 0 { Discipline::Fifo } else { Discipline::Lists };
+        let wanted = GateOptions { discipline, ..options(directory, 2) };
+        let come = || {
+            wait_until(|| start[0].load(SeqCst) > round);
+            drop(Gate::open(wanted.clone()).unwrap().enter().unwrap());
+        };
+        let crowd: Vec<Child> = (0..16).map(|_| fork(come)).collect();
+        start[0].fetch_add(1, SeqCst);
+        let done = crowd.into_iter().map(Child::wait).filter(|&well| well).count();
+        assert_eq!(done, 16, "in round {round}");
+    }
+}
+
+/// A gate loses its name only to who retires it: otherwise two would hold one permit, the holder
+/// of the old gate and that of the new one.
+fn resets_at_once_leave_one_gate(directory: &Path) {
+    let [rounds] = shared_words(1) else { unreachable!() };
+    let reset = || {
+        while rounds.load(SeqCst) < 1000 {
+            evener_gate::reset("module", Scope::User, Some(directory)).unwrap();
+        }
+    };
+    let resetters = [(); 3].map(|()| fork(reset));
+    while rounds.fetch_add(1, SeqCst) < 1000 {
+        let permit = open(directory, 1).enter().unwrap();
+        if open(directory, 1).try_enter().unwrap().is_some() {
+            wait_until(|| !permit.is_held());
+        }
+    }
+    assert!(resetters.into_iter().all(Child::wait));
 }
 
 fn another_users_directory_is_refused(directory: &Path) {

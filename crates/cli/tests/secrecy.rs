@@ -1,0 +1,87 @@
+//! What the program does to keep keys to itself, and that it works under that.
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{Bench, has};
+
+#[test]
+fn a_process_with_keys_leaves_no_core_dump() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["encrypt", "-k", "my.key", "-", "sealed"]);
+    let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = process.stdin.take().unwrap();
+    input.write_all(&vec![7; 4 << 20]).unwrap();
+    let about = |name: &str| {
+        let path = PathBuf::from(format!("/proc/{}/{name}", process.id()));
+        fs::read_to_string(path).unwrap()
+    };
+    let line = |text: String, start: &str| {
+        let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // It has read the key by the time it has read 4 MiB of what it encrypts.
+    assert_eq!(line(about("limits"), "Max core file size")[4..6], ["0", "0"]);
+    let locked = line(about("status"), "VmLck:");
+    if line(about("limits"), "Max locked memory")[3] == "unlimited" {
+        assert_ne!(locked[1], "0");
+    }
+    drop(input);
+    assert!(process.wait().unwrap().success());
+}
+
+/// A process that is not dumpable has its `/proc/self` owned by root, and outputs get their names
+/// by way of `/proc/self/fd`.
+#[test]
+fn an_ordinary_user_encrypts_and_decrypts() {
+    if !rustix::process::geteuid().is_root() || !has("setpriv") {
+        println!("skipped: becoming an ordinary user: this is not root, or there is no setpriv");
+        return;
+    }
+    let bench = Bench::new();
+    fs::copy(env!("CARGO_BIN_EXE_evener"), bench.path("evener")).unwrap();
+    assert_eq!(bench.shell("chown -R 65534:65534 . && chmod 755 .").status, Some(0));
+    let user = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+    for (number, namespace) in ["", "unshare --user --map-root-user"].into_iter().enumerate() {
+        if bench.shell(&format!("{user} {namespace} true")).status != Some(0) {
+            println!("skipped: user namespaces: they can't be made here");
+            continue;
+        }
+        let line = format!(
+            "HOME=$PWD XDG_CACHE_HOME=$PWD {user} {namespace} sh -ec '
+                ./evener encrypt -k my.key tree sealed-{number}
+                ./evener decrypt -k my.key sealed-{number} back-{number}
+                ./evener decrypt -k my.key - - < sealed-{number}/one.enc'"
+        );
+        let ended = bench.shell(&line);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        assert_eq!(ended.output, b"the first file");
+        bench.assert_same_tree("tree", &format!("back-{number}"));
+    }
+
+    // Its memory is not its user's to look at.
+    let mut command = Command::new("setpriv");
+    command.args(user.split(' ').skip(1)).args(["./evener", "encrypt", "-k", "my.key", "-", "x"]);
+    let mut process = command.current_dir(bench.path(".")).stdin(Stdio::piped()).spawn().unwrap();
+    let memory = PathBuf::from(format!("/proc/{}/mem", process.id()));
+    let is_closed = || fs::metadata(&memory).unwrap().uid() == 0 && has_become(process.id(), 65534);
+    let closed = (0..6000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        is_closed()
+    });
+    assert!(closed);
+    drop(process.stdin.take());
+    assert!(process.wait().unwrap().success());
+}
+
+fn has_become(process: u32, user: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("Uid:")).unwrap_or_default();
+    line.split_whitespace().nth(2) == Some(&user.to_string())
+}
