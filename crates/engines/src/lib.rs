@@ -19,6 +19,7 @@ mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 pub mod lanes;
+mod misfit;
 mod openssl;
 mod parts;
 mod pkcs11;

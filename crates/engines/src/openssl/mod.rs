@@ -9,12 +9,12 @@ mod provider;
 mod session;
 mod sys;
 
+use std::fmt;
 use std::sync::Arc;
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
-use openssl::error::ErrorStack;
 
 use crate::cpu;
 use crate::registry::Found;
@@ -73,7 +73,7 @@ fn version() -> String {
     openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-fn failed(engine: &str, error: &ErrorStack) -> EngineError {
+fn failed(engine: &str, error: &dyn fmt::Display) -> EngineError {
     EngineError::Failed { engine: engine.to_owned(), reason: error.to_string() }
 }
 
