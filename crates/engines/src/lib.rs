@@ -23,6 +23,7 @@ mod misfit;
 mod openssl;
 mod parts;
 mod pkcs11;
+mod probing;
 mod serial;
 
 #[cfg(target_os = "linux")]

@@ -24,22 +24,25 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::cpu;
+use crate::{cpu, probing};
 use probe::{Choice, Drivers, Service};
 use session::CryptodevSession;
 
 /// Finds what the driver that the parameters name serves, or what hardware drivers serve.
 pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
-    let choice = match parameters {
-        "" => Choice::Hardware,
-        ANY => Choice::Any,
-        driver => Choice::Driver(driver),
-    };
-    match probe::services(choice) {
-        Ok(services) => Ok(vec![Arc::new(CryptodevEngine::new(name, services))]),
-        Err(reason) => Err(EngineError::Unavailable { engine: name, reason }),
-    }
+    let (engine, parameters) = (name.clone(), parameters.to_owned());
+    probing::one(&name, move |waiter| {
+        let choice = match parameters.as_str() {
+            "" => Choice::Hardware,
+            ANY => Choice::Any,
+            driver => Choice::Driver(driver),
+        };
+        match probe::services(choice, waiter) {
+            Ok(services) => Ok(Arc::new(CryptodevEngine::new(engine, services))),
+            Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+        }
+    })
 }
 
 struct CryptodevEngine {
@@ -49,7 +52,8 @@ struct CryptodevEngine {
 
 impl CryptodevEngine {
     fn new(name: String, services: Vec<Service>) -> CryptodevEngine {
-        let is_module = services.iter().all(|service| service.is_hardware);
+        // One that has both is watched as a device is.
+        let is_module = services.iter().any(|service| service.is_hardware);
         let description = Description {
             name,
             kind: if is_module { Kind::Module } else { Kind::Cpu },

@@ -9,6 +9,7 @@ use evener_core::{Cipher, Direction, Iv, Mode};
 use super::bounce::Bounce;
 use super::sys::{Data, Device, PATH, Request, SessionFacts, SessionId, TAG_LENGTH};
 use crate::kernel;
+use crate::probing::{DEADLINE, Waiter};
 
 /// A cipher that the device performs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +38,8 @@ pub(super) enum Choice<'a> {
 }
 
 /// What is there of the services that are wanted. An error says in words why there is nothing.
-pub(super) fn services(choice: Choice<'_>) -> Result<Vec<Service>, String> {
-    let all = all_services()?;
+pub(super) fn services(choice: Choice<'_>, waiter: &Waiter) -> Result<Vec<Service>, String> {
+    let all = all_services(waiter)?;
     let drivers = Drivers(&all).to_string();
     let wanted = |service: &Service| match choice {
         Choice::Driver(driver) => service.driver == driver,
@@ -94,12 +95,14 @@ fn nature(is_hardware: bool) -> &'static str {
     if is_hardware { "hardware" } else { "software" }
 }
 
-fn all_services() -> Result<Vec<Service>, String> {
+fn all_services(waiter: &Waiter) -> Result<Vec<Service>, String> {
     let device = Device::open().map_err(|error| absence(&error))?;
+    waiter.expect(LONGEST_TURN + DEADLINE);
     let _turn = wait_for_turn();
     let mut services = Vec::new();
     let mut why_not = None;
     for &cipher in Cipher::ALL {
+        waiter.expect(DEADLINE);
         match algorithm(cipher).map(|_| try_out(&device, cipher)) {
             Some(Ok(service)) => services.push(service),
             // A device without room for a session may have every cipher.

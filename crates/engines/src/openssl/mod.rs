@@ -1,8 +1,8 @@
 //! OpenSSL's ciphers on the calling core, over EVP, and those of other providers.
 //!
 //! `openssl` is the library that Evener is linked with. `openssl:provider=NAME`, with
-//! `,path=DIRECTORY` where the provider is not in the library's own directory, is a provider of
-//! that library: the way in for accelerators that come with one.
+//! `,path=DIRECTORY` where the provider is not in one of the system's own directories for them, is
+//! a provider of that library: the way in for accelerators that come with one.
 
 mod probe;
 mod provider;
@@ -16,8 +16,8 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::cpu;
 use crate::registry::Found;
+use crate::{cpu, probing};
 use probe::Library;
 use session::OpensslSession;
 
@@ -28,12 +28,11 @@ pub(crate) fn probe(parameters: &str) -> Found {
         return Ok(vec![Arc::new(OpensslEngine::new(library, Kind::Cpu, version()))]);
     }
     let name = format!("{NAME}:{parameters}");
-    match provider::find(&name, parameters) {
-        Ok((library, kind, detail)) => {
-            Ok(vec![Arc::new(OpensslEngine::new(library, kind, detail))])
-        }
-        Err(reason) => Err(unavailable(&name, reason)),
-    }
+    let (engine, parameters) = (name.clone(), parameters.to_owned());
+    probing::one(&name, move |_| match provider::find(&engine, &parameters) {
+        Ok((library, kind, detail)) => Ok(Arc::new(OpensslEngine::new(library, kind, detail))),
+        Err(reason) => Err(unavailable(&engine, reason)),
+    })
 }
 
 struct OpensslEngine {

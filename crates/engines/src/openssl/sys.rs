@@ -8,6 +8,7 @@
 
 use std::ffi::{c_int, c_uchar, c_uint};
 use std::ptr;
+use std::sync::Once;
 
 use evener_core::{Cipher, Direction};
 use foreign_types::ForeignTypeRef;
@@ -35,6 +36,18 @@ impl From<Misfit> for Refusal {
     fn from(misfit: Misfit) -> Refusal {
         Refusal::Misfit(Box::new(misfit))
     }
+}
+
+/// Has libcrypto read no configuration file, in this whole process: such a file names libraries
+/// to be loaded, and where it is looked for is a matter of the environment and of where the
+/// library was built. What libcrypto has read before stays read.
+pub(super) fn use_no_configuration() {
+    static DONE: Once = Once::new();
+    // SAFETY: it takes options and no settings, and may be called at any time, from any thread.
+    // It fails when libcrypto can't be initialised at all, which whoever uses it next is told.
+    DONE.call_once(|| unsafe {
+        OPENSSL_init_crypto(NO_CONFIGURATION | ffi::OPENSSL_INIT_NO_ATEXIT, ptr::null());
+    });
 }
 
 /// A cipher context that is initialised for one cipher and direction, once.
@@ -224,11 +237,16 @@ const LONGEST_BLOCK: usize = 32;
 /// Keep the direction that the context has.
 const KEEP: c_int = -1;
 
+/// `OPENSSL_INIT_NO_LOAD_CONFIG` of `openssl/crypto.h`.
+const NO_CONFIGURATION: u64 = 0x80;
+
 /// From `openssl/core.h`.
 const OSSL_PARAM_OCTET_STRING: c_uint = 5;
 
 // Declared in `openssl/evp.h` of every OpenSSL 3 and missing from `openssl-sys`.
 unsafe extern "C" {
+    fn OPENSSL_init_crypto(options: u64, settings: *const ffi::OPENSSL_INIT_SETTINGS) -> c_int;
+
     fn EVP_Cipher(
         context: *mut ffi::EVP_CIPHER_CTX,
         output: *mut c_uchar,

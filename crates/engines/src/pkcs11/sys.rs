@@ -418,6 +418,14 @@ impl Drop for Channel {
     }
 }
 
+/// The user whose rights this process has.
+pub(super) fn current_user() -> u32 {
+    unsafe extern "C" {
+        safe fn geteuid() -> u32;
+    }
+    geteuid()
+}
+
 fn check(function: &'static str, code: CK_RV) -> Result<(), Failure> {
     if code == ck::CKR_OK { Ok(()) } else { Err(Failure { function, code }) }
 }
