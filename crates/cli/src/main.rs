@@ -9,6 +9,7 @@
 mod arguments;
 mod commands;
 mod keys;
+mod left_behind;
 mod limits;
 mod options;
 mod panics;
@@ -31,10 +32,12 @@ fn main() -> ExitCode {
     panics::caught(|| {
         limits::raise_open_files();
         let arguments = Arguments::parse();
-        match perform(arguments.command) {
+        let status = match perform(arguments.command) {
             Ok(ending) => ending.into(),
             Err(trouble) => trouble.tell(),
-        }
+        };
+        left_behind::tell();
+        status
     })
 }
 

@@ -19,9 +19,11 @@ mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 pub mod lanes;
+mod misfit;
 mod openssl;
 mod parts;
 mod pkcs11;
+mod probing;
 mod serial;
 
 #[cfg(target_os = "linux")]

@@ -62,10 +62,11 @@ impl Parts {
         })
     }
 
-    /// Goes on behind the next `length` bytes, which are done.
+    /// Goes on behind the next `length` bytes, which are done. Where that is nothing, such as for
+    /// a message that has to wait for its turn, all stays as it is.
     pub(crate) fn advance(&mut self, job: &Job<'_>, length: usize) {
         self.done += length;
-        if self.done == self.length {
+        if length == 0 || self.done == self.length {
             return;
         }
         let block = self.cipher.block_length();
@@ -179,6 +180,26 @@ mod tests {
                 return parts.finish(job).unwrap();
             }
             parts.advance(job, done);
+        }
+    }
+
+    #[test]
+    fn a_message_that_waits_keeps_its_iv() {
+        let iv = Iv::new(&[7; 16]).unwrap();
+        let (input, mut output) = ([5; 64], [0; 64]);
+        for cipher in [Cipher::Aes128Cbc, Cipher::Aes128Ctr] {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                let mut job = Job::new(iv, &input, &mut output);
+                let mut parts = Parts::of(&job, cipher, direction);
+                parts.advance(&job, 0);
+                assert_eq!(parts.iv(), iv, "{cipher} {direction}");
+                assert_eq!(parts.next(&mut job, 32).unwrap().iv, iv);
+                parts.advance(&job, 32);
+                let next = parts.iv();
+                parts.advance(&job, 0);
+                assert_eq!(parts.iv(), next);
+                assert_eq!(next.bytes().len(), 16);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Why one file could not be done.
 
-use evener_core::{EngineError, Rejection};
+use evener_core::{EngineError, Kind, Rejection};
+use evener_pipeline::PolicyName;
 use rustix::io::Errno;
 
 use crate::format::FormatError;
@@ -86,6 +87,20 @@ pub enum FileError {
         /// Which way.
         direction: evener_core::Direction,
     },
+    /// Engines offer what the format needs, but the policy has none of them work.
+    #[error(
+        "no selected {} can {direction} {cipher}, and --policy {policy} has no other work; \
+         --engine selects engines",
+        admitted(*.policy)
+    )]
+    NotAdmitted {
+        /// What the format needs.
+        cipher: evener_core::Cipher,
+        /// Which way.
+        direction: evener_core::Direction,
+        /// Which keeps the engines from it.
+        policy: PolicyName,
+    },
     /// The operation itself makes no sense; the text says why.
     #[error("{0}")]
     Refused(String),
@@ -99,6 +114,11 @@ impl FileError {
     pub(crate) fn system(action: &'static str) -> impl Fn(Errno) -> FileError {
         move |errno| FileError::System { action, errno }
     }
+}
+
+/// What the policy has work.
+fn admitted(policy: PolicyName) -> &'static str {
+    if policy.admits(Kind::Module) { "module" } else { "engine of the processor" }
 }
 
 fn describe(errno: Errno) -> String {
@@ -116,7 +136,23 @@ pub(crate) fn without_number(error: &std::io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use evener_core::{Cipher, Direction};
+
     use super::*;
+
+    #[test]
+    fn a_policy_that_keeps_engines_from_work_is_named() {
+        let words = |policy| {
+            let (cipher, direction) = (Cipher::Aes256Gcm, Direction::Encrypt);
+            FileError::NotAdmitted { cipher, direction, policy }.to_string()
+        };
+        assert_eq!(
+            words(PolicyName::ModuleOnly),
+            "no selected module can encrypt aes-256-gcm, and --policy module-only has no other \
+             work; --engine selects engines"
+        );
+        assert!(words(PolicyName::CpuOnly).starts_with("no selected engine of the processor can"));
+    }
 
     #[test]
     fn system_errors_read_as_a_sentence() {

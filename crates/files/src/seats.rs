@@ -8,22 +8,30 @@ use evener_pipeline::PolicyName;
 
 use crate::{FileError, Options};
 
-/// The seats whose engine offers a cipher and may work under the policy. Every file has a key of its own, so an engine that
-/// works with a key that it holds can't serve.
+/// The seats whose engine offers a cipher and may work under the policy. Every file has a key of
+/// its own, so an engine that works with a key that it holds can't serve.
 ///
 /// # Errors
-/// [`FileError::NoEngine`] when none does.
+/// [`FileError::NoEngine`] when none offers it, [`FileError::NotAdmitted`] when none of those that
+/// do may work.
 pub(crate) fn able(
     options: &Options,
     cipher: Cipher,
     direction: Direction,
 ) -> Result<Vec<Arc<dyn Engine>>, FileError> {
+    let policy = options.policy;
     let offers = |engine: &&Arc<dyn Engine>| {
-        let admitted = options.policy.admits(engine.description().kind);
-        admitted && engine.offer(cipher, direction).is_some() && !engine.holds_key()
+        engine.offer(cipher, direction).is_some() && !engine.holds_key()
     };
-    let able: Vec<_> = options.seats.iter().filter(offers).cloned().collect();
-    if able.is_empty() { Err(FileError::NoEngine { cipher, direction }) } else { Ok(able) }
+    let mut able: Vec<_> = options.seats.iter().filter(offers).cloned().collect();
+    if able.is_empty() {
+        return Err(FileError::NoEngine { cipher, direction });
+    }
+    able.retain(|engine| policy.admits(engine.description().kind));
+    if able.is_empty() {
+        return Err(FileError::NotAdmitted { cipher, direction, policy });
+    }
+    Ok(able)
 }
 
 /// Of seats that are [able], the one whose engine gains least by several jobs at once.

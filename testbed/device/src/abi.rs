@@ -13,7 +13,7 @@ pub(crate) struct Caller {
     pub(crate) argument: u64,
 }
 
-/// A request with what it points to.
+/// A request with what it points to, except for the data.
 #[derive(Debug)]
 pub(crate) enum Call {
     StartSession { cipher: u32, key: Vec<u8> },
@@ -29,9 +29,11 @@ pub(crate) enum Call {
 pub(crate) struct Operation {
     pub(crate) session: u32,
     pub(crate) decrypts: bool,
+    /// 0 for none.
     pub(crate) iv_address: u64,
-    pub(crate) input: Vec<u8>,
     pub(crate) input_address: u64,
+    /// Of the input, in bytes.
+    pub(crate) length: u32,
     pub(crate) output_address: u64,
     /// The caller's structure, which an asynchronous request gives back.
     pub(crate) structure: Vec<u8>,
@@ -55,7 +57,7 @@ impl Caller {
             CIOCAUTHCRYPT => {
                 let fields = self.fields(72)?;
                 Ok(Call::Authenticate {
-                    operation: self.operation(&fields, fields.u64(24), fields.u64(32), 56)?,
+                    operation: operation(&fields, fields.u64(24), fields.u64(32), 56)?,
                     aad: self.bytes(fields.u64(16), fields.u32(12))?,
                     tag_length: fields.u32(48),
                 })
@@ -100,31 +102,30 @@ impl Caller {
 
     fn crypt_operation(self) -> Result<Operation, Errno> {
         let fields = self.fields(48)?;
-        self.operation(&fields, fields.u64(16), fields.u64(24), 40)
+        operation(&fields, fields.u64(16), fields.u64(24), 40)
     }
+}
 
-    fn operation(
-        self,
-        fields: &Fields,
-        input_address: u64,
-        output_address: u64,
-        iv_at: usize,
-    ) -> Result<Operation, Errno> {
-        let decrypts = match fields.u32(4) & 0xFFFF {
-            0 => false,
-            1 => true,
-            _ => return Err(libc::EINVAL),
-        };
-        Ok(Operation {
-            session: fields.u32(0),
-            decrypts,
-            iv_address: fields.u64(iv_at),
-            input: self.bytes(input_address, fields.u32(8))?,
-            input_address,
-            output_address,
-            structure: fields.0.clone(),
-        })
-    }
+fn operation(
+    fields: &Fields,
+    input_address: u64,
+    output_address: u64,
+    iv_at: usize,
+) -> Result<Operation, Errno> {
+    let decrypts = match fields.u32(4) & 0xFFFF {
+        0 => false,
+        1 => true,
+        _ => return Err(libc::EINVAL),
+    };
+    Ok(Operation {
+        session: fields.u32(0),
+        decrypts,
+        iv_address: fields.u64(iv_at),
+        input_address,
+        length: fields.u32(8),
+        output_address,
+        structure: fields.0.clone(),
+    })
 }
 
 struct Fields(Vec<u8>);

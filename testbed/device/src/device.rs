@@ -31,6 +31,10 @@ struct Session {
     handle: u64,
     cipher: Cipher,
     key: Key,
+    /// What an operation goes on with that brings no IV: what the one before left, or zeros.
+    iv: Iv,
+    /// Which driver serves it was chosen when it began.
+    is_software: bool,
 }
 
 impl Device {
@@ -87,12 +91,12 @@ impl Device {
                 self.sessions.remove(&id);
             }
             Call::Describe { id } => {
-                let driver = self.driver(self.session(handle, id)?.cipher);
-                let Options { alignment, is_software, .. } = self.options;
-                caller.write_description(&driver, alignment, !is_software)?;
+                let session = self.session(handle, id)?;
+                let alignment = self.options.alignment;
+                caller.write_description(&session.driver(), alignment, !session.is_software)?;
             }
             Call::Crypt(operation) => {
-                if operation.input.len() > LARGEST_DATA {
+                if operation.length > LARGEST_DATA {
                     return Err(libc::EINVAL);
                 }
                 return self.operate(handle, caller, &operation, &[]);
@@ -117,10 +121,13 @@ impl Device {
         let cipher = Cipher::ALL.iter().copied().find(fits).ok_or(libc::EINVAL)?;
         let key = Key::new(key).ok_or(libc::EINVAL)?;
         self.started += 1;
-        self.sessions.insert(self.started, Session { handle, cipher, key });
+        let iv = Iv::new(&[0; Iv::MAX_LENGTH][..cipher.iv_length()]).ok_or(libc::EINVAL)?;
+        let is_software = self.options.is_software(self.started);
+        self.sessions.insert(self.started, Session { handle, cipher, key, iv, is_software });
         Ok(self.started)
     }
 
+    /// Performs an operation while its caller waits.
     fn operate(
         &mut self,
         handle: u64,
@@ -128,103 +135,146 @@ impl Device {
         operation: &Operation,
         aad: &[u8],
     ) -> Result<bool, Errno> {
-        match self.result(handle, caller, operation, aad)? {
-            Some(output) => caller.write(operation.output_address, &output?)?,
-            None => return Ok(false),
+        let fault = self.next_fault();
+        match fault {
+            Some(Fault::Busy) => return Err(libc::EAGAIN),
+            Some(Fault::Hang) => return Ok(false),
+            Some(Fault::Vanish) => {
+                self.has_vanished = true;
+                return Ok(false);
+            }
+            Some(Fault::Invalid | Fault::Wrong) | None => {}
         }
+        let iv = self.read_iv(handle, caller, operation)?;
+        self.transform(handle, caller, operation, iv.as_deref(), aad, fault)?;
         Ok(true)
     }
 
     /// Queues an operation, whose result is for a later [`Call::Fetch`].
     fn submit(&mut self, handle: u64, caller: Caller, operation: Operation) -> Result<bool, Errno> {
         let most = self.options.ring.ok_or(libc::EINVAL)?;
-        if operation.input.len() > LARGEST_DATA {
+        if operation.length > LARGEST_DATA {
             return Err(libc::EINVAL);
         }
         if self.rings.entry(handle).or_default().is_full(most) {
             return Err(libc::EBUSY);
         }
-        let result = self.result(handle, caller, &operation, &[])?;
-        if self.has_vanished {
-            return Ok(false);
+        let fault = self.next_fault();
+        match fault {
+            Some(Fault::Busy) => return Err(libc::EAGAIN),
+            Some(Fault::Vanish) => {
+                self.has_vanished = true;
+                return Ok(false);
+            }
+            _ => {}
         }
-        let Operation { structure, output_address, .. } = operation;
+        let iv = self.read_iv(handle, caller, &operation)?;
         let ring = self.rings.entry(handle).or_default();
-        ring.push(Entry { structure, output_address, result }, most)?;
+        ring.push(Entry { caller, operation, iv, fault, result: Ok(()) }, most)?;
         if !self.options.is_lazy {
-            ring.work();
+            self.work(handle);
         }
         Ok(true)
+    }
+
+    /// Performs what was queued, in the order in which it came.
+    fn work(&mut self, handle: u64) {
+        let mut ring = self.rings.remove(&handle).unwrap_or_default();
+        ring.work(|Entry { caller, operation, iv, fault, .. }| {
+            self.transform(handle, *caller, operation, iv.as_deref(), &[], *fault)
+        });
+        self.rings.insert(handle, ring);
     }
 
     fn fetch(&mut self, handle: u64, caller: Caller) -> Result<(), Errno> {
         self.options.ring.ok_or(libc::EINVAL)?;
         let entry = self.rings.entry(handle).or_default().pop()?;
-        caller.write(entry.output_address, &entry.result.ok_or(libc::EBUSY)??)?;
-        caller.write(caller.argument, &entry.structure)
+        entry.result?;
+        caller.write(caller.argument, &entry.operation.structure)
     }
 
     /// What poll(2) tells of an open file.
     fn events(&mut self, handle: u64) -> i16 {
+        self.work(handle);
         let ring = self.rings.entry(handle).or_default();
-        ring.work();
         let input = if ring.has_result() { libc::POLLIN } else { 0 };
         let is_full = ring.is_full(self.options.ring.unwrap_or(0));
         input | if is_full { 0 } else { libc::POLLOUT }
     }
 
-    /// Performs an operation, whose number it counts. An error is an operation that is refused,
-    /// an error inside one that fails; `None` is one that never ends.
-    fn result(
-        &mut self,
-        handle: u64,
-        caller: Caller,
-        operation: &Operation,
-        aad: &[u8],
-    ) -> Result<Option<Result<Vec<u8>, Errno>>, Errno> {
+    /// Counts an operation, and says what is to happen to it.
+    fn next_fault(&mut self) -> Option<Fault> {
         self.operations += 1;
-        let fault = self.options.fault(self.operations);
-        match fault {
-            Some(Fault::Busy) => return Err(libc::EAGAIN),
-            Some(Fault::Invalid) => return Ok(Some(Err(libc::EINVAL))),
-            Some(Fault::Hang) => return Ok(None),
-            Some(Fault::Vanish) => {
-                self.has_vanished = true;
-                return Ok(None);
-            }
-            Some(Fault::Wrong) | None => {}
-        }
-        let mut result = self.compute(handle, caller, operation, aad);
-        if let (Some(Fault::Wrong), Ok(output)) = (fault, &mut result) {
-            output.last_mut().into_iter().for_each(|byte| *byte ^= 1);
-        }
-        Ok(Some(result))
+        self.options.fault(self.operations)
     }
 
-    fn compute(
+    /// The IV that an operation brings, if it does.
+    fn read_iv(
         &self,
         handle: u64,
         caller: Caller,
         operation: &Operation,
+    ) -> Result<Option<Vec<u8>>, Errno> {
+        let length = self.session(handle, operation.session)?.cipher.iv_length() as u32;
+        let address = Some(operation.iv_address).filter(|&address| address != 0);
+        address.map(|address| caller.bytes(address, length)).transpose()
+    }
+
+    /// Reads an operation's data and writes its result.
+    fn transform(
+        &mut self,
+        handle: u64,
+        caller: Caller,
+        operation: &Operation,
+        iv: Option<&[u8]>,
+        aad: &[u8],
+        fault: Option<Fault>,
+    ) -> Result<(), Errno> {
+        if fault == Some(Fault::Invalid) {
+            return Err(libc::EINVAL);
+        }
+        let input = caller.bytes(operation.input_address, operation.length)?;
+        let mut output = self.compute(handle, operation, &input, iv, aad)?;
+        if fault == Some(Fault::Wrong) {
+            output.last_mut().into_iter().for_each(|byte| *byte ^= 1);
+        }
+        caller.write(operation.output_address, &output)
+    }
+
+    fn compute(
+        &mut self,
+        handle: u64,
+        operation: &Operation,
+        input: &[u8],
+        iv: Option<&[u8]>,
         aad: &[u8],
     ) -> Result<Vec<u8>, Errno> {
-        let Session { cipher, key, .. } = self.session(handle, operation.session)?;
-        let (cipher, input) = (*cipher, &operation.input);
         let is_aligned = |address: u64| address.is_multiple_of(self.options.alignment);
         if !is_aligned(operation.input_address) || !is_aligned(operation.output_address) {
             return Err(libc::EINVAL);
         }
+        let engine = Arc::clone(&self.engine);
+        let session = self.session_mut(handle, operation.session)?;
+        // As cryptodev-linux does it: without an IV it goes on with the session's last, and it
+        // says nothing of that.
+        if let Some(iv) = iv {
+            session.iv = Iv::new(iv).ok_or(libc::EINVAL)?;
+        }
+        let Session { cipher, iv, .. } = *session;
         let direction = if operation.decrypts { Direction::Decrypt } else { Direction::Encrypt };
-        let iv = caller.bytes(operation.iv_address, cipher.iv_length() as u32)?;
-        let iv = Iv::new(&iv).ok_or(libc::EINVAL)?;
-        let request = SessionRequest { cipher, direction, key: Some(key) };
-        let mut session = self.engine.open(&request).map_err(|_| libc::EINVAL)?;
+        let request = SessionRequest { cipher, direction, key: Some(&session.key) };
+        let mut opened = engine.open(&request).map_err(|_| libc::EINVAL)?;
         let mut output = vec![0; input.len() + cipher.tag_length()];
         let mut batch = [Job { aad, ..Job::new(iv, input, &mut output) }];
-        session.process(&mut batch).map_err(|_| libc::EIO)?;
+        opened.process(&mut batch).map_err(|_| libc::EIO)?;
         match batch[0].outcome {
             Outcome::Done { written } => {
                 output.truncate(written);
+                let ciphertext = if operation.decrypts { input } else { &output };
+                session.iv = match cipher.mode() {
+                    Mode::Ctr => iv.advanced(input.len().div_ceil(Iv::MAX_LENGTH) as u64),
+                    _ => iv.following(cipher, ciphertext).unwrap_or(iv),
+                };
                 Ok(output)
             }
             Outcome::Rejected(Rejection::Tag) => Err(libc::EBADMSG),
@@ -237,11 +287,18 @@ impl Device {
         session.ok_or(libc::EINVAL)
     }
 
+    fn session_mut(&mut self, handle: u64, id: u32) -> Result<&mut Session, Errno> {
+        let session = self.sessions.get_mut(&id).filter(|session| session.handle == handle);
+        session.ok_or(libc::EINVAL)
+    }
+}
+
+impl Session {
     /// Such as `cbc-aes-testbed`.
-    fn driver(&self, cipher: Cipher) -> String {
-        let mut words: Vec<_> = cipher.name().split('-').rev().collect();
+    fn driver(&self) -> String {
+        let mut words: Vec<_> = self.cipher.name().split('-').rev().collect();
         words.retain(|word| word.parse::<u32>().is_err());
-        words.push(if self.options.is_software { "generic" } else { "testbed" });
+        words.push(if self.is_software { "generic" } else { "testbed" });
         words.join("-")
     }
 }
@@ -262,7 +319,7 @@ fn number(cipher: Cipher) -> u32 {
 }
 
 /// What OCF's drivers take at most, in bytes.
-const LARGEST_DATA: usize = (1 << 16) - 1;
+const LARGEST_DATA: u32 = (1 << 16) - 1;
 
 /// What cryptodev-linux takes of additional data, in bytes.
 const LARGEST_AAD: usize = 4096;

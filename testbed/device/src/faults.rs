@@ -8,7 +8,8 @@ use std::ffi::OsString;
 pub(crate) struct Options {
     pub(crate) sessions: Option<u64>,
     pub(crate) alignment: u64,
-    pub(crate) is_software: bool,
+    /// The number of the first session that software serves.
+    software_from: Option<u64>,
     /// How many asynchronous requests each open file has room for; without, there are none.
     pub(crate) ring: Option<u64>,
     /// Asynchronous requests are done only when their results are waited for.
@@ -47,7 +48,8 @@ impl Options {
             };
             match name.as_str() {
                 "--" => break,
-                "--software" => options.is_software = true,
+                "--software" => options.software_from = Some(1),
+                "--software-from" => options.software_from = Some(number()?),
                 "--ring" => options.ring = Some(number()?),
                 "--lazy" => options.is_lazy = true,
                 "--sessions" => options.sessions = Some(number()?),
@@ -61,6 +63,11 @@ impl Options {
             }
         }
         Ok((options, arguments.collect()))
+    }
+
+    /// Whether the session of this number is one of a software driver.
+    pub(crate) fn is_software(&self, session: u32) -> bool {
+        self.software_from.is_some_and(|first| u64::from(session) >= first)
     }
 
     /// What happens to the operation of this number.

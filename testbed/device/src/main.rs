@@ -81,6 +81,7 @@ usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
   --lazy          do those only when somebody waits for a result
   --alignment N   refuse data at addresses that are not multiples of N
   --software      claim to be a software driver
+  --software-from N  claim so from the Nth session on, as when the hardware went away
   --busy-every N  be busy at every Nth operation, once each
   --invalid-at N  refuse the Nth operation
   --wrong-at N    return a wrong byte from the Nth operation

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::abi::Errno;
+use crate::abi::{Caller, Errno, Operation};
+use crate::faults::Fault;
 
 /// Requests between CIOCASYNCCRYPT and CIOCASYNCFETCH, in the order in which they came.
 #[derive(Default)]
@@ -12,12 +13,13 @@ pub(crate) struct Ring {
     done: usize,
 }
 
+/// A request. Its IV was read when it came; its data is read when it is done.
 pub(crate) struct Entry {
-    /// The caller's structure.
-    pub(crate) structure: Vec<u8>,
-    pub(crate) output_address: u64,
-    /// `None` when it will never be done, nor any that come after it.
-    pub(crate) result: Option<Result<Vec<u8>, Errno>>,
+    pub(crate) caller: Caller,
+    pub(crate) operation: Operation,
+    pub(crate) iv: Option<Vec<u8>>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) result: Result<(), Errno>,
 }
 
 impl Ring {
@@ -30,9 +32,14 @@ impl Ring {
         Ok(())
     }
 
-    /// Lets everything be fetched that comes before what hangs.
-    pub(crate) fn work(&mut self) {
-        self.done = self.entries.iter().take_while(|entry| entry.result.is_some()).count();
+    /// Does everything with `perform` that comes before what hangs.
+    pub(crate) fn work(&mut self, mut perform: impl FnMut(&Entry) -> Result<(), Errno>) {
+        while let Some(entry) = self.entries.get_mut(self.done)
+            && entry.fault != Some(Fault::Hang)
+        {
+            entry.result = perform(entry);
+            self.done += 1;
+        }
     }
 
     /// The first that is done.
@@ -54,19 +61,36 @@ impl Ring {
 mod tests {
     use super::*;
 
+    fn entry(session: u32, fault: Option<Fault>) -> Entry {
+        let operation = Operation {
+            session,
+            decrypts: false,
+            iv_address: 0,
+            input_address: 0,
+            length: 0,
+            output_address: 0,
+            structure: Vec::new(),
+        };
+        let caller = Caller { thread: 0, argument: 0 };
+        Entry { caller, operation, iv: None, fault, result: Ok(()) }
+    }
+
     #[test]
     fn results_come_in_order_up_to_what_hangs() {
-        let entry = |result| Entry { structure: Vec::new(), output_address: 0, result };
         let mut ring = Ring::default();
-        for result in [Some(Ok(vec![1])), Some(Err(libc::EINVAL)), None, Some(Ok(vec![3]))] {
-            ring.push(entry(result), 4).unwrap();
+        for (session, fault) in [(1, None), (2, None), (3, Some(Fault::Hang)), (4, None)] {
+            ring.push(entry(session, fault), 4).unwrap();
         }
-        assert_eq!(ring.push(entry(None), 4), Err(libc::EBUSY));
+        assert_eq!(ring.push(entry(5, None), 4), Err(libc::EBUSY));
         assert!(!ring.has_result() && ring.pop().is_err());
-        ring.work();
-        assert_eq!(ring.pop().unwrap().result, Some(Ok(vec![1])));
-        assert_eq!(ring.pop().unwrap().result, Some(Err(libc::EINVAL)));
-        ring.work();
+        let refuse_second = |entry: &Entry| match entry.operation.session {
+            2 => Err(libc::EINVAL),
+            _ => Ok(()),
+        };
+        ring.work(refuse_second);
+        assert_eq!(ring.pop().unwrap().result, Ok(()));
+        assert_eq!(ring.pop().unwrap().result, Err(libc::EINVAL));
+        ring.work(refuse_second);
         assert!(!ring.has_result() && ring.pop().is_err());
     }
 }

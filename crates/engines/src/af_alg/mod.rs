@@ -30,21 +30,24 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::cpu;
+use crate::{cpu, probing};
 use probe::Driver;
 use session::AfAlgSession;
 
 /// Finds the driver that the parameters name, or the best hardware drivers.
 pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
-    let found = match parameters {
-        "" => probe::best_hardware_drivers(),
-        driver => probe::drivers_named(driver),
-    };
-    match found {
-        Ok(drivers) => Ok(vec![Arc::new(AfAlgEngine::new(name, drivers))]),
-        Err(reason) => Err(EngineError::Unavailable { engine: name, reason }),
-    }
+    let (engine, parameters) = (name.clone(), parameters.to_owned());
+    probing::one(&name, move |_| {
+        let found = match parameters.as_str() {
+            "" => probe::best_hardware_drivers(),
+            driver => probe::drivers_named(driver),
+        };
+        match found {
+            Ok(drivers) => Ok(Arc::new(AfAlgEngine::new(engine, drivers))),
+            Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+        }
+    })
 }
 
 struct AfAlgEngine {

@@ -104,7 +104,7 @@ impl AfAlgSession {
         if !self.loaded.is(key) {
             self.loaded.clear();
             self.transform
-                .set_key(key)
+                .set_key(self.cipher, key)
                 .map_err(|error| self.failed(format!("refused the key: {error}")))?;
             self.loaded.set(key);
         }
@@ -114,10 +114,9 @@ impl AfAlgSession {
     /// Opens the operation socket, anew if need be.
     fn reopen(&mut self) -> Result<(), EngineError> {
         self.operation = None;
-        let iv_length = self.cipher.iv_length();
         let mut operation = self
             .transform
-            .accept(self.direction, iv_length, self.cipher.is_authenticated())
+            .accept(self.cipher, self.direction)
             .map_err(|error| self.failed(format!("could not be opened again: {error}")))?;
         if self.must_be_whole() {
             operation.widen(WIDE);

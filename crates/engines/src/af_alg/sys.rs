@@ -10,7 +10,9 @@ use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use evener_core::Direction;
+use evener_core::{Cipher, Direction};
+
+use crate::misfit;
 
 /// A driver, bound, and its key.
 pub(super) struct Transform(OwnedFd);
@@ -46,8 +48,10 @@ impl Transform {
         Ok(Transform(socket))
     }
 
-    /// Fails with EBUSY while an operation that was accepted with an earlier key is open.
-    pub(super) fn set_key(&self, key: &[u8]) -> io::Result<()> {
+    /// Sets a cipher's key. Fails with EBUSY while an operation that was accepted with an earlier
+    /// key is open.
+    pub(super) fn set_key(&self, cipher: Cipher, key: &[u8]) -> io::Result<()> {
+        misfit::check("a key", key.len(), cipher.key_length())?;
         set_option(&self.0, libc::SOL_ALG, libc::ALG_SET_KEY, key)
     }
 
@@ -66,20 +70,17 @@ impl Transform {
         check(status)
     }
 
-    /// Opens a socket for requests in one direction, with IVs of one length.
-    pub(super) fn accept(
-        &self,
-        direction: Direction,
-        iv_length: usize,
-        is_authenticated: bool,
-    ) -> io::Result<Operation> {
+    /// Opens a socket for requests of one cipher in one direction.
+    pub(super) fn accept(&self, cipher: Cipher, direction: Direction) -> io::Result<Operation> {
         // SAFETY: null asks for no address to be written.
         let socket = unsafe {
             libc::accept4(self.0.as_raw_fd(), ptr::null_mut(), ptr::null_mut(), libc::SOCK_CLOEXEC)
         };
         let mut operation = Operation {
             socket: owned(socket)?,
-            control: Control::new(direction, iv_length, is_authenticated),
+            cipher,
+            direction,
+            control: Control::new(direction, cipher.iv_length(), cipher.is_authenticated()),
             capacity: 0,
             pipe: None,
         };
@@ -91,6 +92,8 @@ impl Transform {
 /// A socket that takes requests.
 pub(super) struct Operation {
     socket: OwnedFd,
+    cipher: Cipher,
+    direction: Direction,
     control: Control,
     capacity: usize,
     /// What lends pages, once that was asked for.
@@ -130,8 +133,8 @@ impl Operation {
     }
 
     /// Runs one request: sends both inputs as one message, and receives its result into both
-    /// outputs, which together must be as long as the result is. `iv` has the length that was
-    /// given to [`Transform::accept`].
+    /// outputs, which together must be as long as the result is. Lengths that are not the
+    /// cipher's are not passed on; of a shorter IV the kernel would see what the last one left.
     ///
     /// After an error other than EBADMSG the socket may hold an unfinished request.
     pub(super) fn perform(
@@ -141,9 +144,10 @@ impl Operation {
         input: [&[u8]; 2],
         output: [&mut [u8]; 2],
     ) -> io::Result<()> {
-        self.control.set(iv, aad_length);
         let given = input[0].len() + input[1].len();
         let wanted = output[0].len() + output[1].len();
+        self.check(iv, aad_length, given, wanted)?;
+        self.control.set(iv, aad_length);
         let sent = match &self.pipe {
             Some(pipe) if self.lends(given) => {
                 self.send(&[], libc::MSG_MORE)?;
@@ -163,6 +167,19 @@ impl Operation {
             return Err(short("returned", received, wanted));
         }
         Ok(())
+    }
+
+    fn check(&self, iv: &[u8], aad: usize, given: usize, wanted: usize) -> io::Result<()> {
+        let (cipher, tag) = (self.cipher, self.cipher.tag_length());
+        misfit::check("an IV", iv.len(), cipher.iv_length())?;
+        let most = if cipher.is_authenticated() { given } else { 0 };
+        misfit::check("additional data", aad, aad.min(most))?;
+        misfit::check_blocks(given, cipher.block_length())?;
+        let result = match self.direction {
+            Direction::Encrypt => given + tag,
+            Direction::Decrypt => given.saturating_sub(tag),
+        };
+        Ok(misfit::check("an output", wanted, result)?)
     }
 
     fn send(&self, parts: &[IoSlice<'_>], flags: libc::c_int) -> io::Result<usize> {
@@ -409,3 +426,50 @@ const HEADER_LENGTH: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
 const LEVEL_AT: usize = size_of::<usize>();
 
 const _: () = assert!(offset_of!(libc::cmsghdr, cmsg_type) == HEADER_LENGTH - 4);
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// A request of these lengths at a socket that is none, so that one which is sent fails.
+    fn refusal(cipher: Cipher, iv: usize, aad: usize, input: usize, output: usize) -> String {
+        let mut operation = Operation {
+            socket: File::open("/dev/null").unwrap().into(),
+            cipher,
+            direction: Direction::Encrypt,
+            control: Control::new(
+                Direction::Encrypt,
+                cipher.iv_length(),
+                cipher.is_authenticated(),
+            ),
+            capacity: 1 << 16,
+            pipe: None,
+        };
+        let (input, mut output) = (vec![0; input], vec![0; output]);
+        let result =
+            operation.perform(&vec![1; iv], aad, [&input, &[]], [&mut [], &mut output[..]]);
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn no_wrong_length_is_sent() {
+        assert!(refusal(Cipher::Aes128Cbc, 16, 0, 32, 32).contains("non-socket"));
+        assert!(refusal(Cipher::Aes128Gcm, 12, 8, 32, 48).contains("non-socket"));
+        for (cipher, iv, aad, input, output) in [
+            (Cipher::Aes128Cbc, 0, 0, 32, 32),
+            (Cipher::Aes128Cbc, 8, 0, 32, 32),
+            (Cipher::DesEde3Cbc, 16, 0, 32, 32),
+            (Cipher::Aes128Cbc, 16, 1, 32, 32),
+            (Cipher::Aes128Cbc, 16, 0, 31, 31),
+            (Cipher::Aes128Cbc, 16, 0, 32, 16),
+            (Cipher::Aes128Gcm, 16, 8, 32, 48),
+            (Cipher::Aes128Gcm, 12, 33, 32, 48),
+            (Cipher::Aes128Gcm, 12, 8, 32, 32),
+        ] {
+            let words = refusal(cipher, iv, aad, input, output);
+            assert!(words.contains("nothing was passed on"), "{cipher}: {words}");
+        }
+    }
+}

@@ -9,6 +9,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("an empty batch is fine", empty_batch),
     Check::new("jobs of many lengths are done in batches of any size", ragged_batches),
     Check::new("jobs of one length are done in batches of any size", even_batches),
+    Check::new("long and short messages of one key are done side by side", long_and_short),
     Check::new("a session's key and jobs' own keys mix", mixed_keys),
     Check::new("a key is known by its bytes, not by its address", key_identity),
     Check::new("a job that is settled already is left alone", settled_jobs),
@@ -43,6 +44,26 @@ fn even_batches(subject: &Subject<'_>) -> Verdict {
                 .collect();
             subject.expect_in(&mut *session, &cases?)?;
         }
+    }
+    Ok(())
+}
+
+/// More messages than an engine works on at once, some of which take more than one of its slots,
+/// so that others have to wait for one.
+fn long_and_short(subject: &Subject<'_>) -> Verdict {
+    let key = Key::new(&bytes(3, subject.cipher.key_length()));
+    let long_first = [&[65_000][..], &[100; 17]].concat();
+    let long_between = [&[100; 9][..], &[61_440, 61_456], &[100; 12]].concat();
+    for (lengths, own_keys) in [(&long_first, false), (&long_first, true), (&long_between, false)] {
+        let mut cases = Vec::new();
+        for (seed, &length) in lengths.iter().enumerate() {
+            let length = subject.fit(length, Padding::None);
+            cases.push(with_session_key(subject, &key, seed as u64, length)?);
+        }
+        if own_keys {
+            cases.iter_mut().for_each(|case| case.message.key.clone_from(&key));
+        }
+        subject.expect(key.as_ref().filter(|_| !own_keys), &cases)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::io;
 use evener_core::{Direction, EngineError, Iv};
 
 use super::patience::{LIMIT, patiently};
-use super::probe;
+use super::probe::{self, Service};
 use super::sys::{Data, Device, Request, SessionId};
 use crate::serial::LoadedKey;
 
@@ -14,8 +14,8 @@ use crate::serial::LoadedKey;
 pub(super) struct KeyedDevice {
     engine: String,
     direction: Direction,
-    /// The device's number of the cipher.
-    algorithm: u32,
+    /// What was found, and has to be what serves every session.
+    service: Service,
     /// With its session, once it has a key; `None` after a failure that closed it.
     device: Option<(Device, Option<SessionId>)>,
     loaded: LoadedKey,
@@ -25,11 +25,11 @@ impl KeyedDevice {
     pub(super) fn open(
         engine: &str,
         direction: Direction,
-        algorithm: u32,
+        service: &Service,
     ) -> Result<KeyedDevice, EngineError> {
-        let engine = engine.to_owned();
+        let (engine, service) = (engine.to_owned(), service.clone());
         let device = Some((open(&engine)?, None));
-        Ok(KeyedDevice { engine, direction, algorithm, device, loaded: LoadedKey::none() })
+        Ok(KeyedDevice { engine, direction, service, device, loaded: LoadedKey::none() })
     }
 
     /// Sees to it that the device has this key.
@@ -45,11 +45,11 @@ impl KeyedDevice {
                 // Keys can't be changed, so a new session takes the place of the old one. What
                 // the device says to its end does not matter: it is of no more use here.
                 drop(id.map(|id| device.end_session(id)));
-                let started = patiently(|| device.start_session(self.algorithm, key));
-                let id = started.map_err(|error| EngineError::Unavailable {
-                    engine: self.engine.clone(),
-                    reason: probe::refusal(&error),
-                })?;
+                let started = patiently(|| device.start_session(self.service.cipher, key));
+                let id = started.map_err(|error| self.unavailable(probe::refusal(&error)))?;
+                let facts = device.describe(id).map_err(|error| self.failed(&error))?;
+                probe::check_session(&self.service, &facts)
+                    .map_err(|reason| self.unavailable(reason))?;
                 self.loaded.set(key);
                 id
             }
@@ -94,6 +94,10 @@ impl KeyedDevice {
             _ => format!("the device could not {}: {error}", self.direction),
         };
         EngineError::Failed { engine: self.engine.clone(), reason }
+    }
+
+    fn unavailable(&self, reason: String) -> EngineError {
+        EngineError::Unavailable { engine: self.engine.clone(), reason }
     }
 
     fn patiently(

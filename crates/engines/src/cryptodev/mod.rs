@@ -2,9 +2,11 @@
 //! (Keromytis, Wright and de Raadt, "The Design of the OpenBSD Cryptographic Framework", 2003)
 //! as cryptodev-linux has it.
 //!
-//! The kernel chooses the driver of the highest priority for each cipher. Plain `cryptodev`
-//! offers what hardware drivers serve; `cryptodev:DRIVER` offers what that driver serves, be
-//! it hardware or not. Where the device takes requests without waiting for their results
+//! The kernel chooses the driver of the highest priority for each cipher, and may choose another
+//! for the next session: a driver whose device went away makes room for software. Plain
+//! `cryptodev` offers what hardware drivers serve; `cryptodev:DRIVER` offers what that driver
+//! serves, be it hardware or not. Both refuse a session that another driver serves than the one
+//! that was found. `cryptodev:any` takes whatever the kernel chooses. Where the device takes requests without waiting for their results
 //! (cryptodev-linux does if it was built with `ENABLE_ASYNC`), a batch's jobs are there together.
 
 mod abi;
@@ -22,17 +24,25 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::cpu;
-use probe::{Drivers, Service};
+use crate::{cpu, probing};
+use probe::{Choice, Drivers, Service};
 use session::CryptodevSession;
 
 /// Finds what the driver that the parameters name serves, or what hardware drivers serve.
 pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
-    match probe::services(Some(parameters).filter(|driver| !driver.is_empty())) {
-        Ok(services) => Ok(vec![Arc::new(CryptodevEngine::new(name, services))]),
-        Err(reason) => Err(EngineError::Unavailable { engine: name, reason }),
-    }
+    let (engine, parameters) = (name.clone(), parameters.to_owned());
+    probing::one(&name, move |waiter| {
+        let choice = match parameters.as_str() {
+            "" => Choice::Hardware,
+            ANY => Choice::Any,
+            driver => Choice::Driver(driver),
+        };
+        match probe::services(choice, waiter) {
+            Ok(services) => Ok(Arc::new(CryptodevEngine::new(engine, services))),
+            Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+        }
+    })
 }
 
 struct CryptodevEngine {
@@ -42,7 +52,8 @@ struct CryptodevEngine {
 
 impl CryptodevEngine {
     fn new(name: String, services: Vec<Service>) -> CryptodevEngine {
-        let is_module = services.iter().all(|service| service.is_hardware);
+        // One that has both is watched as a device is.
+        let is_module = services.iter().any(|service| service.is_hardware);
         let description = Description {
             name,
             kind: if is_module { Kind::Module } else { Kind::Cpu },
@@ -85,3 +96,6 @@ impl Engine for CryptodevEngine {
 const HARDWARE_DEPTH: usize = 2;
 
 const NAME: &str = "cryptodev";
+
+/// The parameter that stands for every driver. None of the kernel's is called that.
+const ANY: &str = "any";

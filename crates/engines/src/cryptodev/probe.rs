@@ -9,6 +9,7 @@ use evener_core::{Cipher, Direction, Iv, Mode};
 use super::bounce::Bounce;
 use super::sys::{Data, Device, PATH, Request, SessionFacts, SessionId, TAG_LENGTH};
 use crate::kernel;
+use crate::probing::{DEADLINE, Waiter};
 
 /// A cipher that the device performs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,37 +22,88 @@ pub(super) struct Service {
     pub(super) alignment: usize,
     /// Several requests can be under way at once.
     pub(super) is_asynchronous: bool,
+    /// Sessions may be served by another driver.
+    pub(super) takes_any: bool,
 }
 
-/// What the driver of that name serves, or, without a name, what hardware drivers serve. An
-/// error says in words why there is nothing.
-pub(super) fn services(driver: Option<&str>) -> Result<Vec<Service>, String> {
-    let all = all_services()?;
-    let wanted = |service: &Service| match driver {
-        Some(driver) => service.driver == driver,
-        None => service.is_hardware,
-    };
+/// Whose services are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice<'a> {
+    /// Those of all hardware drivers.
+    Hardware,
+    /// Those of the driver of this name.
+    Driver(&'a str),
+    /// Those of whichever drivers the kernel chooses.
+    Any,
+}
+
+/// What is there of the services that are wanted. An error says in words why there is nothing.
+pub(super) fn services(choice: Choice<'_>, waiter: &Waiter) -> Result<Vec<Service>, String> {
+    let all = all_services(waiter)?;
     let drivers = Drivers(&all).to_string();
-    let kept: Vec<_> = all.into_iter().filter(wanted).collect();
+    let wanted = |service: &Service| match choice {
+        Choice::Driver(driver) => service.driver == driver,
+        Choice::Hardware => service.is_hardware,
+        Choice::Any => true,
+    };
+    let mut kept: Vec<_> = all.into_iter().filter(wanted).collect();
+    if choice == Choice::Any {
+        for service in &mut kept {
+            service.takes_any = true;
+            service.alignment = service.alignment.max(SAFE_ALIGNMENT);
+        }
+    }
     if !kept.is_empty() {
         return Ok(kept);
     }
-    Err(match driver {
-        Some(_) => format!("{PATH} is not served by this driver, but by {drivers}"),
-        None => format!(
+    Err(match choice {
+        Choice::Driver(_) => format!("{PATH} is not served by this driver, but by {drivers}"),
+        _ => format!(
             "{PATH} is served by software only: {drivers}; software drivers are used only when \
-             named, as in cryptodev:DRIVER"
+             named, as in cryptodev:DRIVER, or with cryptodev:any"
         ),
     })
 }
 
-fn all_services() -> Result<Vec<Service>, String> {
+/// Whether a session may be used, by what the device tells of it; an error says in words why
+/// not. The kernel may serve each session by another driver, so each is asked about.
+pub(super) fn check_session(service: &Service, facts: &SessionFacts) -> Result<(), String> {
+    let Service { driver, is_hardware, alignment, takes_any, .. } = service;
+    let is_another = facts.driver != *driver || is_hardware_driver(facts) != *is_hardware;
+    let now = format!("{} ({})", facts.driver, nature(is_hardware_driver(facts)));
+    if is_another && !takes_any {
+        let before = format!("{driver} ({})", nature(*is_hardware));
+        return Err(format!(
+            "{PATH} was served by {before}, and the kernel gave the session to {now}; \
+             cryptodev:any takes whatever it gives"
+        ));
+    }
+    if facts.alignment > *alignment {
+        return Err(format!(
+            "{PATH} is served by {now} now, which needs data at multiples of {} bytes",
+            facts.alignment
+        ));
+    }
+    Ok(())
+}
+
+fn is_hardware_driver(facts: &SessionFacts) -> bool {
+    facts.is_kernel_only || !kernel::computes_on_the_calling_core(&facts.driver)
+}
+
+fn nature(is_hardware: bool) -> &'static str {
+    if is_hardware { "hardware" } else { "software" }
+}
+
+fn all_services(waiter: &Waiter) -> Result<Vec<Service>, String> {
     let device = Device::open().map_err(|error| absence(&error))?;
+    waiter.expect(LONGEST_TURN + DEADLINE);
     let _turn = wait_for_turn();
     let mut services = Vec::new();
     let mut why_not = None;
     for &cipher in Cipher::ALL {
-        match algorithm(cipher).map(|algorithm| try_out(&device, cipher, algorithm)) {
+        waiter.expect(DEADLINE);
+        match algorithm(cipher).map(|_| try_out(&device, cipher)) {
             Some(Ok(service)) => services.push(service),
             // A device without room for a session may have every cipher.
             Some(Err(error)) if has_no_room(&error) => return Err(refusal(&error)),
@@ -92,11 +144,10 @@ fn wait_for_turn() -> Option<Device> {
 
 /// Whether the device takes a request without making the caller wait for its result.
 fn takes_several(service: &Service) -> bool {
-    let Some(algorithm) = algorithm(service.cipher) else { return false };
     let try_one = || -> io::Result<()> {
         let device = Device::open()?;
         let key = trial_key(service.cipher);
-        let id = start_between_others(&device, algorithm, &key)?;
+        let id = start_between_others(&device, service.cipher, &key)?;
         let mut bounce = Bounce::new(TRIAL_LENGTH, service.alignment);
         let iv = Iv::new(&key[..service.cipher.iv_length()]).unwrap_or(Iv::NONE);
         let data = Data::InPlace(bounce.take(TRIAL_LENGTH));
@@ -108,9 +159,9 @@ fn takes_several(service: &Service) -> bool {
 
 /// Starts a session and asks about it; a GCM session also gets an empty message, because not
 /// every device that has the cipher has the request for it.
-fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Service> {
+fn try_out(device: &Device, cipher: Cipher) -> io::Result<Service> {
     let key = trial_key(cipher);
-    let id = start_between_others(device, algorithm, &key)?;
+    let id = start_between_others(device, cipher, &key)?;
     let facts = device.describe(id);
     let trial = match (cipher.mode(), &facts) {
         (Mode::Gcm, Ok(facts)) => {
@@ -123,17 +174,19 @@ fn try_out(device: &Device, cipher: Cipher, algorithm: u32) -> io::Result<Servic
     };
     device.end_session(id)?;
     trial?;
-    let SessionFacts { driver, is_kernel_only, alignment } = facts?;
-    let is_hardware = is_kernel_only || !kernel::computes_on_the_calling_core(&driver);
-    Ok(Service { cipher, driver, is_hardware, alignment, is_asynchronous: false })
+    let facts = facts?;
+    let is_hardware = is_hardware_driver(&facts);
+    let SessionFacts { driver, alignment, .. } = facts;
+    let (is_asynchronous, takes_any) = (false, false);
+    Ok(Service { cipher, driver, is_hardware, alignment, is_asynchronous, takes_any })
 }
 
 /// Starts a session; while the device has no room because others look at it too, each with a
 /// session for a moment, it tries again.
-fn start_between_others(device: &Device, algorithm: u32, key: &[u8]) -> io::Result<SessionId> {
+fn start_between_others(device: &Device, cipher: Cipher, key: &[u8]) -> io::Result<SessionId> {
     let until = Instant::now() + LONGEST_LOOK;
     loop {
-        match device.start_session(algorithm, key) {
+        match device.start_session(cipher, key) {
             Err(error) if has_no_room(&error) && Instant::now() < until => {
                 thread::sleep(BETWEEN_LOOKS);
             }
@@ -206,6 +259,10 @@ pub(super) fn algorithm(cipher: Cipher) -> Option<u32> {
     }
 }
 
+/// Where data lies that any driver may get, in bytes: at lines of the cache, which is what the
+/// pickiest of the kernel's drivers want.
+const SAFE_ALIGNMENT: usize = 128;
+
 /// Two blocks of the longest, in bytes.
 const TRIAL_LENGTH: usize = 32;
 
@@ -218,11 +275,41 @@ impl fmt::Display for Drivers<'_> {
         for Service { driver, is_hardware, .. } in self.0 {
             if !named.contains(&driver.as_str()) {
                 let comma = if named.is_empty() { "" } else { ", " };
-                let nature = if *is_hardware { "hardware" } else { "software" };
-                write!(f, "{comma}{driver} ({nature})")?;
+                write!(f, "{comma}{driver} ({})", nature(*is_hardware))?;
                 named.push(driver);
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(driver: &str, is_kernel_only: bool, alignment: usize) -> SessionFacts {
+        SessionFacts { driver: driver.to_owned(), is_kernel_only, alignment }
+    }
+
+    #[test]
+    fn a_session_that_another_driver_serves_is_refused_unless_any_will_do() {
+        let found = Service {
+            cipher: Cipher::Aes128Cbc,
+            driver: "virtio_crypto_aes_cbc".to_owned(),
+            is_hardware: true,
+            alignment: 16,
+            is_asynchronous: false,
+            takes_any: false,
+        };
+        assert_eq!(check_session(&found, &facts("virtio_crypto_aes_cbc", false, 16)), Ok(()));
+        let software = facts("cbc(aes-generic)", false, 1);
+        let words = check_session(&found, &software).unwrap_err();
+        assert!(words.contains("served by virtio_crypto_aes_cbc (hardware)"), "{words}");
+        assert!(words.contains("cbc(aes-generic) (software)"), "{words}");
+        // Another device may have other rules than the one that was looked at.
+        assert!(check_session(&found, &facts("cbc-aes-caam", true, 1)).is_err());
+        let any = Service { takes_any: true, alignment: 128, ..found };
+        assert_eq!(check_session(&any, &software), Ok(()));
+        assert!(check_session(&any, &facts("cbc-aes-caam", true, 4096)).is_err());
     }
 }

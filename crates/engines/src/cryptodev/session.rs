@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 
 use super::bounce::{Bounce, is_aligned};
 use super::keyed::KeyedDevice;
-use super::probe::{self, Service};
+use super::probe::Service;
 use super::sys::{Data, TAG_LENGTH};
 use super::together::Slots;
 use crate::parts::{Part, Parts};
@@ -35,12 +35,7 @@ impl CryptodevSession {
     ) -> Result<CryptodevSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
         request.check_key()?;
-        let algorithm = probe::algorithm(cipher).ok_or_else(|| EngineError::NotOffered {
-            engine: engine.to_owned(),
-            cipher,
-            direction,
-        })?;
-        let mut device = KeyedDevice::open(engine, direction, algorithm)?;
+        let mut device = KeyedDevice::open(engine, direction, service)?;
         if let Some(key) = key {
             device.load(key.bytes())?;
         }

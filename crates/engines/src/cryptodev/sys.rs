@@ -6,7 +6,7 @@ use std::mem::zeroed;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use evener_core::{Direction, Iv};
+use evener_core::{Cipher, Direction, Iv};
 
 use super::abi::{
     AuthenticatedOperation, CIOCASYNCCRYPT, CIOCASYNCFETCH, CIOCAUTHCRYPT, CIOCCRYPT, CIOCFSESSION,
@@ -14,13 +14,18 @@ use super::abi::{
     SessionOperation,
 };
 use super::patience::{Patience, is_busy};
+use super::probe::algorithm;
+use crate::misfit;
 
 /// An open `/dev/crypto`, and the sessions that were started through it: they end with it.
 pub(super) struct Device(File);
 
 /// A cipher and a key that the device holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SessionId(u32);
+pub(super) struct SessionId {
+    number: u32,
+    cipher: Cipher,
+}
 
 /// What the device tells about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +52,12 @@ impl Device {
         self.0.lock()
     }
 
-    pub(super) fn start_session(&self, algorithm: u32, key: &[u8]) -> io::Result<SessionId> {
+    /// Starts a session for a cipher.
+    pub(super) fn start_session(&self, cipher: Cipher, key: &[u8]) -> io::Result<SessionId> {
+        // EINVAL is what the device says of ciphers that it does not know.
+        let unknown = || io::Error::from_raw_os_error(libc::EINVAL);
+        let algorithm = algorithm(cipher).ok_or_else(unknown)?;
+        misfit::check("a key", key.len(), cipher.key_length())?;
         let mut operation = SessionOperation {
             cipher: algorithm,
             mac: 0,
@@ -60,11 +70,11 @@ impl Device {
         // SAFETY: CIOCGSESSION reads and writes one `session_op`, and reads `key_length` bytes
         // from the key, which is borrowed for the call; it copies them.
         unsafe { self.request(CIOCGSESSION, &mut operation) }?;
-        Ok(SessionId(operation.session))
+        Ok(SessionId { number: operation.session, cipher })
     }
 
     pub(super) fn end_session(&self, id: SessionId) -> io::Result<()> {
-        let mut id = id.0;
+        let mut id = id.number;
         // SAFETY: CIOCFSESSION reads one u32.
         unsafe { self.request(CIOCFSESSION, &mut id) }
     }
@@ -72,7 +82,7 @@ impl Device {
     pub(super) fn describe(&self, id: SessionId) -> io::Result<SessionFacts> {
         // SAFETY: all-zero is a valid `session_info_op`, which is integers and arrays of bytes.
         let mut info: SessionInfo = unsafe { zeroed() };
-        info.session = id.0;
+        info.session = id.number;
         // SAFETY: CIOCGSESSINFO reads and writes one `session_info_op`.
         unsafe { self.request(CIOCGSESSINFO, &mut info) }?;
         let driver = info.cipher.driver;
@@ -93,8 +103,8 @@ impl Device {
         data: &mut Data<'_>,
     ) -> io::Result<()> {
         let mut operation = data.operation(id, direction, &iv)?;
-        // SAFETY: CIOCCRYPT reads and writes one `crypt_op`; it reads the IV, and reads and
-        // writes the data, all of which `operation` vouches for. It is done with them when it
+        // SAFETY: CIOCCRYPT reads and writes one `crypt_op`; it reads an IV of the cipher's
+        // length, and reads and writes the data, all of which `operation` vouches for. It is done with them when it
         // returns. Without COP_FLAG_WRITE_IV it does not write to the IV.
         unsafe { self.request(CIOCCRYPT, &mut operation) }
     }
@@ -166,14 +176,15 @@ impl Device {
         aad: &[u8],
         data: &mut [u8],
     ) -> io::Result<()> {
-        assert!(data.len() >= TAG_LENGTH);
+        misfit::check("an IV", iv.len(), id.cipher.iv_length())?;
+        misfit::check("a tag", TAG_LENGTH.min(data.len()), id.cipher.tag_length())?;
         let given = match direction {
             Direction::Encrypt => data.len() - TAG_LENGTH,
             Direction::Decrypt => data.len(),
         };
         let start = data.as_mut_ptr();
         let mut operation = AuthenticatedOperation {
-            session: id.0,
+            session: id.number,
             operation: operation(direction),
             flags: 0,
             length: length(given)?,
@@ -205,8 +216,8 @@ impl Device {
         request: &mut Request<'_>,
     ) -> io::Result<()> {
         let mut operation = request.data.operation(id, direction, &request.iv)?;
-        // SAFETY: CIOCASYNCCRYPT reads one `crypt_op` and the IV; the caller vouches for the
-        // data, which is what it keeps.
+        // SAFETY: CIOCASYNCCRYPT reads one `crypt_op` and an IV of the cipher's length, which
+        // `operation` vouches for; the caller vouches for the data, which is what it keeps.
         unsafe { self.request(CIOCASYNCCRYPT, &mut operation) }
     }
 
@@ -265,20 +276,26 @@ impl Data<'_> {
         }
     }
 
-    /// The request for this data: its pointers are those of the IV and the data, which are
-    /// readable and, at the destination, writable for the length that it says.
+    /// The request for this data: its pointers are those of the IV, which has the length of the
+    /// session's cipher, and of the data, which are whole blocks, and readable and, at the
+    /// destination, writable for the length that it says.
+    ///
+    /// The device takes a request without an IV to go on where the session's last one ended, so
+    /// none may leave here for a cipher that has IVs.
     fn operation(&mut self, id: SessionId, direction: Direction, iv: &Iv) -> io::Result<Operation> {
         let destination = self.destination();
         let (source, bytes) = match self {
             Data::Between(input, output) => {
-                assert_eq!(input.len(), output.len());
+                misfit::check("an output", output.len(), input.len())?;
                 (input.as_ptr().cast_mut(), input.len())
             }
             Data::InPlace(data) => (destination, data.len()),
         };
         let iv = iv.bytes();
+        misfit::check("an IV", iv.len(), id.cipher.iv_length())?;
+        misfit::check_blocks(bytes, id.cipher.block_length())?;
         Ok(Operation {
-            session: id.0,
+            session: id.number,
             operation: operation(direction),
             flags: 0,
             length: length(bytes)?,
@@ -311,3 +328,37 @@ impl<'a> Request<'a> {
 pub(super) const TAG_LENGTH: usize = 16;
 
 pub(super) const PATH: &str = "/dev/crypto";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the device would be asked, with an IV and data of these lengths.
+    fn asked(cipher: Cipher, iv: usize, data: usize) -> io::Result<Operation> {
+        let id = SessionId { number: 1, cipher };
+        let iv = Iv::new(&[1; 16][..iv]).unwrap();
+        Data::InPlace(&mut vec![0; data]).operation(id, Direction::Decrypt, &iv)
+    }
+
+    #[test]
+    fn no_request_is_made_without_the_ciphers_iv_or_with_part_of_a_block() {
+        assert!(!asked(Cipher::Aes128Cbc, 16, 32).unwrap().iv.is_null());
+        assert!(asked(Cipher::Aes128Ecb, 0, 32).unwrap().iv.is_null());
+        assert!(asked(Cipher::Aes128Ctr, 16, 31).is_ok());
+        for (cipher, iv, data) in [
+            (Cipher::Aes128Cbc, 0, 32),
+            (Cipher::Aes128Cbc, 8, 32),
+            (Cipher::DesEde3Cbc, 16, 32),
+            (Cipher::Aes128Ctr, 0, 32),
+            (Cipher::Aes128Ecb, 16, 32),
+            (Cipher::Aes128Cbc, 16, 31),
+        ] {
+            let error = asked(cipher, iv, data).err().expect("passed on");
+            assert!(error.to_string().contains("nothing was passed on"), "{error}");
+        }
+        let (input, mut output) = ([0; 32], [0; 16]);
+        let mut data = Data::Between(&input, &mut output);
+        let id = SessionId { number: 1, cipher: Cipher::Aes128Cbc };
+        assert!(data.operation(id, Direction::Encrypt, &Iv::new(&[1; 16]).unwrap()).is_err());
+    }
+}

@@ -109,6 +109,7 @@ impl CryptodevSession {
                 return Ok(());
             }
             self.perform_wave(&mut wave, slots)?;
+            // Those that got no slot stay where they are, with the IV that they have.
             for ((job, message), length) in group.iter().zip(&mut *messages).zip(lengths) {
                 message.iter_mut().for_each(|message| message.advance(job, length));
             }

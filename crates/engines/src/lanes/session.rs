@@ -1,11 +1,16 @@
 //! A kernel with a session's key.
 
-use evener_core::{EngineError, InPlaceJob, Job, Outcome, Records, Session, SessionRequest};
+use evener_core::{
+    Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Records, Rejection, Session,
+    SessionRequest,
+};
 
 use evener_lanes::{Kernel, Prepared};
 
 pub(super) struct LanesSession {
     engine: String,
+    cipher: Cipher,
+    direction: Direction,
     prepared: Prepared,
     has_key: bool,
 }
@@ -23,7 +28,10 @@ impl LanesSession {
         }
         let engine = engine.to_owned();
         match kernel.prepare(cipher, direction, key) {
-            Some(prepared) => Ok(LanesSession { engine, prepared, has_key: key.is_some() }),
+            Some(prepared) => {
+                let has_key = key.is_some();
+                Ok(LanesSession { engine, cipher, direction, prepared, has_key })
+            }
             None => Err(EngineError::NotOffered { engine, cipher, direction }),
         }
     }
@@ -41,7 +49,12 @@ impl Session for LanesSession {
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        let is_sound = job.outcome == Outcome::Pending && job.check().is_ok();
+        let is_pending = job.outcome == Outcome::Pending;
+        if is_pending && (job.cipher, job.direction) != (self.cipher, self.direction) {
+            job.outcome = Outcome::Rejected(ANOTHER_CIPHER);
+            return Ok(());
+        }
+        let is_sound = is_pending && job.check().is_ok();
         let rest = job.data.get_mut(job.done..).filter(|_| is_sound);
         if rest.and_then(|data| self.prepared.transform_in_place(&job.iv, data)).is_none() {
             return job.through_scratch(self);
@@ -62,3 +75,6 @@ impl Session for LanesSession {
         self.prepared.expect_output(bytes);
     }
 }
+
+const ANOTHER_CIPHER: Rejection =
+    Rejection::Malformed("the session is for another cipher or direction");

@@ -1,23 +1,23 @@
 //! OpenSSL's ciphers on the calling core, over EVP, and those of other providers.
 //!
 //! `openssl` is the library that Evener is linked with. `openssl:provider=NAME`, with
-//! `,path=DIRECTORY` where the provider is not in the library's own directory, is a provider of
-//! that library: the way in for accelerators that come with one.
+//! `,path=DIRECTORY` where the provider is not in one of the system's own directories for them, is
+//! a provider of that library: the way in for accelerators that come with one.
 
 mod probe;
 mod provider;
 mod session;
 mod sys;
 
+use std::fmt;
 use std::sync::Arc;
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
-use openssl::error::ErrorStack;
 
-use crate::cpu;
 use crate::registry::Found;
+use crate::{cpu, probing};
 use probe::Library;
 use session::OpensslSession;
 
@@ -28,12 +28,11 @@ pub(crate) fn probe(parameters: &str) -> Found {
         return Ok(vec![Arc::new(OpensslEngine::new(library, Kind::Cpu, version()))]);
     }
     let name = format!("{NAME}:{parameters}");
-    match provider::find(&name, parameters) {
-        Ok((library, kind, detail)) => {
-            Ok(vec![Arc::new(OpensslEngine::new(library, kind, detail))])
-        }
-        Err(reason) => Err(unavailable(&name, reason)),
-    }
+    let (engine, parameters) = (name.clone(), parameters.to_owned());
+    probing::one(&name, move |_| match provider::find(&engine, &parameters) {
+        Ok((library, kind, detail)) => Ok(Arc::new(OpensslEngine::new(library, kind, detail))),
+        Err(reason) => Err(unavailable(&engine, reason)),
+    })
 }
 
 struct OpensslEngine {
@@ -73,7 +72,7 @@ fn version() -> String {
     openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-fn failed(engine: &str, error: &ErrorStack) -> EngineError {
+fn failed(engine: &str, error: &dyn fmt::Display) -> EngineError {
     EngineError::Failed { engine: engine.to_owned(), reason: error.to_string() }
 }
 

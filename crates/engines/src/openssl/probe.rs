@@ -6,12 +6,14 @@ use openssl::error::ErrorStack;
 use openssl::lib_ctx::LibCtx;
 use openssl::provider::Provider;
 
-use super::provider::Selection;
+use super::provider::{Selection, directory_of};
+use super::sys::use_no_configuration;
 
 /// A private library context with its providers and every cipher that it has, fetched once.
 ///
-/// It is private so that neither the program's own use of OpenSSL nor a system-wide
-/// configuration file can change what this engine does. Once fetched, a cipher costs the same
+/// It is private so that neither the program's own use of OpenSSL nor a configuration file can
+/// change what this engine does, and has no other place to load providers from than the system's
+/// own: where the library was built is anybody's directory elsewhere. Once fetched, a cipher costs the same
 /// from any context.
 pub(super) struct Library {
     // Dropped in this order: an algorithm belongs to its provider, a provider to its context.
@@ -26,7 +28,7 @@ impl Library {
     /// Loads the default provider and, if there is one, the legacy provider, which holds
     /// Blowfish.
     pub(super) fn load(engine: &str) -> Result<Library, ErrorStack> {
-        let context = LibCtx::new()?;
+        let context = context(&directory_of("legacy"))?;
         let mut providers = vec![Provider::load(Some(&context), "default")?];
         providers.extend(Provider::load(Some(&context), "legacy").ok());
         Ok(Library::new(engine, context, providers, false))
@@ -37,10 +39,8 @@ impl Library {
         engine: &str,
         selection: &Selection,
     ) -> Result<Library, ErrorStack> {
-        let context = LibCtx::new()?;
-        if let Some(directory) = &selection.directory {
-            Provider::set_default_search_path(Some(&context), directory)?;
-        }
+        let directory = selection.directory.clone();
+        let context = context(&directory.unwrap_or_else(|| directory_of(&selection.name)))?;
         let provider = Provider::load(Some(&context), &selection.name)?;
         Ok(Library::new(engine, context, vec![provider], !selection.is_openssls_own()))
     }
@@ -76,6 +76,14 @@ impl Library {
         let (_, algorithm) = self.algorithms.iter().find(|(known, _)| *known == cipher)?;
         Some(algorithm)
     }
+}
+
+/// A context that reads no configuration file, and loads providers from this directory.
+fn context(directory: &str) -> Result<LibCtx, ErrorStack> {
+    use_no_configuration();
+    let context = LibCtx::new()?;
+    Provider::set_default_search_path(Some(&context), directory)?;
+    Ok(context)
 }
 
 /// Whether both sides mean the same by the name.

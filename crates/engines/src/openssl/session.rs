@@ -6,12 +6,11 @@ use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding, Rejection,
     Session, SessionRequest, padding,
 };
-use openssl::error::ErrorStack;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::failed;
 use super::probe::Library;
-use super::sys::{Context, TAG_LENGTH};
+use super::sys::{Context, Refusal, TAG_LENGTH};
 use crate::serial::{self, LoadedKey, perform_each, same};
 
 /// A context for one cipher and direction, and the key that it is set up with.
@@ -109,6 +108,9 @@ impl OpensslSession {
 
     fn replace(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), Stop> {
         job.check()?;
+        if (job.cipher, job.direction) != (self.cipher, self.direction) {
+            return Err(ANOTHER_CIPHER.into());
+        }
         self.start_with(None, &job.iv)?;
         self.context.transform_in_place(&mut job.data[job.done..])?;
         job.done = job.data.len();
@@ -185,7 +187,7 @@ impl Session for OpensslSession {
 enum Stop {
     Settled(serial::Stop),
     /// A call of libcrypto's failed.
-    Refused(ErrorStack),
+    Refused(Refusal),
 }
 
 impl From<Rejection> for Stop {
@@ -200,9 +202,9 @@ impl From<EngineError> for Stop {
     }
 }
 
-impl From<ErrorStack> for Stop {
-    fn from(error: ErrorStack) -> Stop {
-        Stop::Refused(error)
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
     }
 }
 
@@ -210,5 +212,7 @@ impl From<ErrorStack> for Stop {
 const LONGEST_BLOCK: usize = 16;
 
 const EQUAL_HALVES: Rejection = Rejection::Malformed("the two keys of XTS are the same");
+const ANOTHER_CIPHER: Rejection =
+    Rejection::Malformed("the session is for another cipher or direction");
 const SHORT_OUTPUT: Rejection = Rejection::Malformed("the output is too short");
 const SHORT_INPUT: Rejection = Rejection::Malformed("the message is shorter than its tag");

@@ -8,6 +8,7 @@
 
 use std::ffi::{c_int, c_uchar, c_uint};
 use std::ptr;
+use std::sync::Once;
 
 use evener_core::{Cipher, Direction};
 use foreign_types::ForeignTypeRef;
@@ -16,8 +17,38 @@ use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl_sys as ffi;
 
+use crate::misfit::{self, Misfit};
+
 /// Length of every AEAD tag, in bytes.
 pub(super) const TAG_LENGTH: usize = 16;
+
+/// Why a call was not done. A misfit is boxed because this is returned for every message.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error(transparent)]
+    Library(#[from] ErrorStack),
+    #[error(transparent)]
+    Misfit(Box<Misfit>),
+}
+
+impl From<Misfit> for Refusal {
+    #[cold]
+    fn from(misfit: Misfit) -> Refusal {
+        Refusal::Misfit(Box::new(misfit))
+    }
+}
+
+/// Has libcrypto read no configuration file, in this whole process: such a file names libraries
+/// to be loaded, and where it is looked for is a matter of the environment and of where the
+/// library was built. What libcrypto has read before stays read.
+pub(super) fn use_no_configuration() {
+    static DONE: Once = Once::new();
+    // SAFETY: it takes options and no settings, and may be called at any time, from any thread.
+    // It fails when libcrypto can't be initialised at all, which whoever uses it next is told.
+    DONE.call_once(|| unsafe {
+        OPENSSL_init_crypto(NO_CONFIGURATION | ffi::OPENSSL_INIT_NO_ATEXIT, ptr::null());
+    });
+}
 
 /// A cipher context that is initialised for one cipher and direction, once.
 pub(super) struct Context {
@@ -58,25 +89,27 @@ impl Context {
     }
 
     /// Starts a message. Without a key the last one stays.
-    pub(super) fn start(&mut self, key: Option<&[u8]>, iv: &[u8]) -> Result<(), ErrorStack> {
-        assert!(key.is_none_or(|key| key.len() == self.key_length) && iv.len() == self.iv_length);
+    pub(super) fn start(&mut self, key: Option<&[u8]>, iv: &[u8]) -> Result<(), Refusal> {
+        key.map_or(Ok(()), |key| misfit::check("a key", key.len(), self.key_length))?;
+        misfit::check("an IV", iv.len(), self.iv_length)?;
         let context = self.context.as_ptr();
         let key = key.map_or(ptr::null(), <[u8]>::as_ptr);
         let iv = if iv.is_empty() { ptr::null() } else { iv.as_ptr() };
         // SAFETY: the context holds a cipher (set in `new`), whose key and IV lengths were read
-        // from it and are never changed, so libcrypto reads exactly the bytes that the assertion
-        // above counted. It copies them and keeps no pointer.
+        // from it and are never changed, so libcrypto reads exactly the bytes that were counted
+        // above. It copies them and keeps no pointer.
         let status =
             unsafe { ffi::EVP_CipherInit_ex(context, ptr::null(), ptr::null_mut(), key, iv, KEEP) };
         check(status == 1)
     }
 
     /// Takes in additional authenticated data, before the text. For AEAD ciphers only.
-    pub(super) fn authenticate(&mut self, data: &[u8]) -> Result<(), ErrorStack> {
-        assert!(self.is_authenticated || data.is_empty());
+    pub(super) fn authenticate(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        let most = if self.is_authenticated { data.len() } else { 0 };
+        misfit::check("additional data", data.len(), most)?;
         for part in data.chunks(PART_LENGTH) {
             // SAFETY: without an output, AEAD ciphers take in the `part.len()` bytes of `part`
-            // and write nothing. The assertion above keeps every other cipher out.
+            // and write nothing. The check above keeps every other cipher out.
             let done = unsafe { self.update(ptr::null_mut(), part.as_ptr(), part.len()) };
             check(done.is_some())?;
         }
@@ -84,12 +117,13 @@ impl Context {
     }
 
     /// Encrypts or decrypts whole blocks; both slices have the same length.
-    pub(super) fn transform(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), ErrorStack> {
-        assert!(input.len() == output.len() && input.len().is_multiple_of(self.block_length));
+    pub(super) fn transform(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), Refusal> {
+        misfit::check("an output", output.len(), input.len())?;
+        misfit::check_blocks(input.len(), self.block_length)?;
         for (part, output) in input.chunks(PART_LENGTH).zip(output.chunks_mut(PART_LENGTH)) {
             // SAFETY: both slices are valid for `part.len()` bytes and, one being borrowed
             // mutably, do not overlap. As many bytes are written as are read: padding is off
-            // or passed by, and the assertion above makes the length whole blocks
+            // or passed by, and the check above makes the length whole blocks
             // (`PART_LENGTH` is a multiple of every block).
             let done = unsafe { self.update(output.as_mut_ptr(), part.as_ptr(), part.len()) };
             check(done == Some(part.len()))?;
@@ -98,8 +132,8 @@ impl Context {
     }
 
     /// Encrypts or decrypts whole blocks and puts the result in their place.
-    pub(super) fn transform_in_place(&mut self, data: &mut [u8]) -> Result<(), ErrorStack> {
-        assert!(data.len().is_multiple_of(self.block_length));
+    pub(super) fn transform_in_place(&mut self, data: &mut [u8]) -> Result<(), Refusal> {
+        misfit::check_blocks(data.len(), self.block_length)?;
         for part in data.chunks_mut(PART_LENGTH) {
             let (start, length) = (part.as_mut_ptr(), part.len());
             // SAFETY: `part` is valid for its length, both to read and to write, and as many
@@ -132,10 +166,7 @@ impl Context {
     }
 
     /// Ends an AEAD message and writes its tag.
-    pub(super) fn finish_encryption(
-        &mut self,
-        tag: &mut [u8; TAG_LENGTH],
-    ) -> Result<(), ErrorStack> {
+    pub(super) fn finish_encryption(&mut self, tag: &mut [u8; TAG_LENGTH]) -> Result<(), Refusal> {
         check(self.finish())?;
         let mut parameters = tag_parameter(tag.as_mut_ptr());
         // SAFETY: the list is terminated and its one entry gives the tag's address and true
@@ -146,7 +177,7 @@ impl Context {
     }
 
     /// Ends an AEAD message; whether it has this tag.
-    pub(super) fn finish_decryption(&mut self, tag: &[u8; TAG_LENGTH]) -> Result<bool, ErrorStack> {
+    pub(super) fn finish_decryption(&mut self, tag: &[u8; TAG_LENGTH]) -> Result<bool, Refusal> {
         let parameters = tag_parameter(tag.as_ptr().cast_mut());
         // SAFETY: the list is terminated and its one entry gives the tag's address and true
         // length. Setting a parameter copies from there and writes nothing.
@@ -187,8 +218,8 @@ fn tag_parameter(tag: *mut u8) -> [ffi::OSSL_PARAM; 2] {
     ]
 }
 
-fn check(fine: bool) -> Result<(), ErrorStack> {
-    if fine { Ok(()) } else { Err(ErrorStack::get()) }
+fn check(fine: bool) -> Result<(), Refusal> {
+    if fine { Ok(()) } else { Err(ErrorStack::get().into()) }
 }
 
 /// The length of a part, which is at most [`PART_LENGTH`].
@@ -206,11 +237,16 @@ const LONGEST_BLOCK: usize = 32;
 /// Keep the direction that the context has.
 const KEEP: c_int = -1;
 
+/// `OPENSSL_INIT_NO_LOAD_CONFIG` of `openssl/crypto.h`.
+const NO_CONFIGURATION: u64 = 0x80;
+
 /// From `openssl/core.h`.
 const OSSL_PARAM_OCTET_STRING: c_uint = 5;
 
 // Declared in `openssl/evp.h` of every OpenSSL 3 and missing from `openssl-sys`.
 unsafe extern "C" {
+    fn OPENSSL_init_crypto(options: u64, settings: *const ffi::OPENSSL_INIT_SETTINGS) -> c_int;
+
     fn EVP_Cipher(
         context: *mut ffi::EVP_CIPHER_CTX,
         output: *mut c_uchar,
@@ -227,4 +263,28 @@ unsafe extern "C" {
         context: *mut ffi::EVP_CIPHER_CTX,
         parameters: *mut ffi::OSSL_PARAM,
     ) -> c_int;
+}
+
+#[cfg(test)]
+mod tests {
+    use openssl::cipher::Cipher as Algorithm;
+
+    use super::*;
+
+    #[test]
+    fn no_wrong_length_is_passed_on() {
+        let algorithm = Algorithm::fetch(None, "aes-128-cbc", None).unwrap();
+        let mut context =
+            Context::new(Cipher::Aes128Cbc, &algorithm, Direction::Encrypt, false).unwrap();
+        let is_misfit = |result| matches!(result, Err(Refusal::Misfit(_)));
+        assert!(is_misfit(context.start(Some(&[1; 16]), &[])));
+        assert!(is_misfit(context.start(Some(&[1; 16]), &[2; 12])));
+        assert!(is_misfit(context.start(Some(&[1; 24]), &[2; 16])));
+        assert!(context.start(Some(&[1; 16]), &[2; 16]).is_ok());
+        assert!(is_misfit(context.authenticate(&[3])));
+        assert!(is_misfit(context.transform(&[4; 16], &mut [0; 15])));
+        assert!(is_misfit(context.transform(&[4; 15], &mut [0; 15])));
+        assert!(is_misfit(context.transform_in_place(&mut [0; 17])));
+        assert!(context.transform(&[4; 16], &mut [0; 16]).is_ok());
+    }
 }

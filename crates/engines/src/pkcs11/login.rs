@@ -6,8 +6,9 @@
 //! keeps none. The PIN is kept for that; a person at a PIN pad is not asked twice, so there the
 //! first stay goes on.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
@@ -18,11 +19,11 @@ use cryptoki_sys::{CK_KEY_TYPE, CK_OBJECT_HANDLE, CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction};
 use zeroize::Zeroizing;
 
-use super::PinPrompt;
 use super::mechanism::takes_key;
-use super::sys::{Channel, Failure, Module, has};
+use super::sys::{Channel, Failure, Module, current_user, has};
 use super::uri::ObjectPattern;
 use super::words::refused;
+use crate::probing::Waiter;
 
 /// What it takes to log in to a token.
 pub(super) struct Login {
@@ -163,12 +164,12 @@ pub(super) enum Pin {
 }
 
 impl Pin {
-    /// The token's PIN, from its file or from the prompt; `token` names it for people.
+    /// The token's PIN, from its file or from somebody who is asked; `token` names it for people.
     pub(super) fn find(
         info: &CK_TOKEN_INFO,
         token: &str,
         file: Option<&Path>,
-        prompt: &PinPrompt<'_>,
+        waiter: &Waiter,
     ) -> Result<Pin, String> {
         // Trying would count as one more wrong PIN with some tokens.
         if has(info.flags, ck::CKF_USER_PIN_LOCKED) {
@@ -181,9 +182,10 @@ impl Pin {
             return Ok(Pin::Typed(pin));
         }
         if has(info.flags, ck::CKF_PROTECTED_AUTHENTICATION_PATH) {
+            waiter.expect(LONGEST_TYPING);
             return Ok(Pin::Pad);
         }
-        prompt(token).map(Pin::Typed).ok_or_else(|| {
+        waiter.ask(token).map(Pin::Typed).ok_or_else(|| {
             "the token asks for a PIN; put it in a file and name that as pin-source=file:PATH"
                 .to_owned()
         })
@@ -218,11 +220,13 @@ impl HeldKey {
     }
 }
 
-/// The first line of a file, without its end.
+/// The first line of a file that is its owner's alone, without its end.
 fn read_pin(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     // Room from the start, so that growing leaves no copy behind.
     let mut pin = Zeroizing::new(Vec::with_capacity(LONGEST_PIN + 2));
-    File::open(path)?.take(LONGEST_PIN as u64 + 2).read_to_end(&mut pin)?;
+    let file = File::open(path)?;
+    check_private(&file.metadata()?).map_err(io::Error::other)?;
+    file.take(LONGEST_PIN as u64 + 2).read_to_end(&mut pin)?;
     let end = pin.iter().position(|&byte| byte == b'\n').unwrap_or(pin.len());
     pin.truncate(end);
     if pin.last() == Some(&b'\r') {
@@ -232,6 +236,28 @@ fn read_pin(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
         return Err(io::Error::other("its first line is empty or too long to be a PIN"));
     }
     Ok(pin)
+}
+
+/// Refuses a file that others can read, or could have written, by the rules for key files. A pipe
+/// or a device is whoever opened it for this process.
+fn check_private(metadata: &Metadata) -> Result<(), String> {
+    let mode = metadata.mode() & 0o7777;
+    if !metadata.is_file() {
+        return Ok(());
+    }
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "its mode {mode:o} lets others use it; make it its owner's alone (chmod 600)"
+        ));
+    }
+    let user = current_user();
+    if ![0, metadata.uid()].contains(&user) && metadata.uid() != 0 {
+        return Err(format!(
+            "it belongs to the user {}, and this program runs as {user}",
+            metadata.uid()
+        ));
+    }
+    Ok(())
 }
 
 fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, String> {
@@ -256,15 +282,36 @@ fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, St
 /// In bytes. Tokens take much shorter ones.
 const LONGEST_PIN: usize = 1_024;
 
+/// At a token's PIN pad, by a person who was not warned.
+const LONGEST_TYPING: Duration = Duration::from_secs(300);
+
 /// Whoever looks at a token has a session for some milliseconds.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_pin_that_others_can_read_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pin");
+        fs::write(&path, "1234\n").unwrap();
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o660] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let words = read_pin(&path).unwrap_err().to_string();
+            assert!(words.contains(&format!("{mode:o}")) && words.contains("chmod 600"), "{words}");
+            assert!(!words.contains("1234"));
+        }
+        for mode in [0o600, 0o400] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert!(read_pin(&path).is_ok());
+        }
+    }
 
     #[test]
     fn a_pin_is_the_first_line_of_its_file() {
@@ -272,6 +319,7 @@ mod tests {
         let path = directory.path().join("pin");
         let read = |content: &[u8]| {
             fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
             read_pin(&path).map(|pin| pin.to_vec()).ok()
         };
         assert_eq!(read(b"1234"), Some(b"1234".to_vec()));

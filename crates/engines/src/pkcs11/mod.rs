@@ -20,14 +20,15 @@ mod uri;
 mod words;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 use zeroize::Zeroizing;
 
-use crate::cpu;
 use crate::registry::Found;
+use crate::{cpu, probing};
 use probe::Token;
 use session::Pkcs11Session;
 use uri::Uri;
@@ -50,11 +51,25 @@ pub(crate) fn find(
     }
     // What can't be read may hold a PIN, and is not repeated.
     let uri = Uri::parse(parameters).map_err(|error| unavailable(NAME, error.to_string()))?;
-    let name = format!("{NAME}:{parameters}");
-    match Token::find(&uri, prompt) {
-        Ok(token) => Ok(Arc::new(Pkcs11Engine::new(name, token))),
-        Err(reason) => Err(unavailable(&name, reason)),
-    }
+    find_within(probing::DEADLINE, &format!("{NAME}:{parameters}"), uri, prompt)
+}
+
+/// Finds the token, if its module takes no longer than this for each thing that is asked of it.
+fn find_within(
+    deadline: Duration,
+    name: &str,
+    uri: Uri,
+    prompt: &PinPrompt<'_>,
+) -> Result<Arc<dyn Engine>, EngineError> {
+    let engine = name.to_owned();
+    let look = move |waiter: &probing::Waiter| -> Found {
+        match Token::find(&uri, waiter) {
+            Ok(token) => Ok(vec![Arc::new(Pkcs11Engine::new(engine, token))]),
+            Err(reason) => Err(unavailable(&engine, reason)),
+        }
+    };
+    let found = probing::within(deadline, name, prompt, look)?;
+    found.into_iter().next().ok_or_else(|| unavailable(name, "nothing was found".to_owned()))
 }
 
 struct Pkcs11Engine {

@@ -7,12 +7,12 @@ use cryptoki_sys as ck;
 use cryptoki_sys::{CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction};
 
-use super::PinPrompt;
 use super::login::{Login, Pin};
 use super::mechanism::{includes_length, mechanism};
 use super::sys::{Failure, Module, has};
 use super::uri::{Library, TokenPattern, Uri};
 use super::words::refused;
+use crate::probing::Waiter;
 
 /// A token that was looked at, with what it takes to work in it.
 pub(super) struct Token {
@@ -32,7 +32,7 @@ impl Token {
     ///
     /// The PIN and the key are tried in a session that is then closed where sessions are scarce,
     /// so that a process which looks, or waits for its turn, has none.
-    pub(super) fn find(uri: &Uri, prompt: &PinPrompt<'_>) -> Result<Token, String> {
+    pub(super) fn find(uri: &Uri, waiter: &Waiter) -> Result<Token, String> {
         let module = Arc::new(load(&uri.library)?);
         let (slot, info) = find_slot(&module, &uri.token)?;
         let in_words = |failure: Failure| refused(&failure);
@@ -41,7 +41,7 @@ impl Token {
             most => Some(most as usize),
         };
         let pin = if has(info.flags, ck::CKF_LOGIN_REQUIRED) {
-            Some(Pin::find(&info, &describe(&info), uri.pin_file.as_deref(), prompt)?)
+            Some(Pin::find(&info, &describe(&info), uri.pin_file.as_deref(), waiter)?)
         } else {
             None
         };

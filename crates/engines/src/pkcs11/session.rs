@@ -13,6 +13,7 @@ use super::mechanism::{PART_LENGTH, can_be_parted, mechanism};
 use super::probe::Token;
 use super::sys::{Channel, Failure, Mechanism, NewKey};
 use super::words::{may_mean_forged, means_forged, refused};
+use crate::misfit::Misfit;
 use crate::parts::{COUNTER_BLOCK, Parts};
 use crate::serial::{LoadedKey, Stop, perform_each, same};
 
@@ -123,7 +124,8 @@ impl Pkcs11Session {
             set_odd_parity(bytes);
         }
         let key_type = self.key_type;
-        let new = NewKey { kind: key_type, bytes, is_private: self.is_private };
+        let new = NewKey::of(self.cipher, key_type, bytes, self.is_private)
+            .map_err(|misfit| self.misfit(misfit))?;
         let object = self.channel.create_key(&new).map_err(|failure| self.failed(&failure))?;
         self.loaded.set(key);
         self.object = Some(object);
@@ -218,7 +220,7 @@ impl Pkcs11Session {
         room: &mut [u8],
     ) -> Result<(), Stop> {
         let length = room.len().saturating_sub(self.cipher.tag_length());
-        let mechanism = Mechanism::Gcm { iv: job.iv.bytes(), aad: job.aad };
+        let mechanism = self.mechanism(&job.iv, job.aad)?;
         match self.channel.transform(Direction::Decrypt, mechanism, object, job.input, room) {
             Ok(written) if written == length => Ok(()),
             Ok(written) => Err(self.broken(written, length).into()),
@@ -262,18 +264,22 @@ impl Pkcs11Session {
         input: &[u8],
         output: &mut [u8],
     ) -> Result<(), Stop> {
-        let mechanism = match (self.cipher.mode(), iv.bytes().try_into()) {
-            (Mode::Gcm, _) => Mechanism::Gcm { iv: iv.bytes(), aad },
-            (Mode::Ctr, Ok(block)) => Mechanism::Counter(block),
-            (Mode::Ecb, _) => Mechanism::Plain(self.mechanism),
-            _ => Mechanism::Chained(self.mechanism, iv.bytes()),
-        };
+        let mechanism = self.mechanism(&iv, aad)?;
         let wanted = output.len();
         match self.channel.transform(self.direction, mechanism, object, input, output) {
             Ok(written) if written == wanted => Ok(()),
             Ok(written) => Err(self.broken(written, wanted).into()),
             Err(failure) => Err(self.failed(&failure).into()),
         }
+    }
+
+    fn mechanism<'m>(&self, iv: &'m Iv, aad: &'m [u8]) -> Result<Mechanism<'m>, EngineError> {
+        Mechanism::of(self.cipher, self.mechanism, iv.bytes(), aad)
+            .map_err(|misfit| self.misfit(misfit))
+    }
+
+    fn misfit(&self, misfit: Misfit) -> EngineError {
+        EngineError::Failed { engine: self.engine.clone(), reason: misfit.to_string() }
     }
 
     fn failed(&self, failure: &Failure) -> EngineError {

@@ -12,7 +12,9 @@ use cryptoki_sys::{
     CK_MECHANISM_INFO, CK_MECHANISM_TYPE, CK_OBJECT_HANDLE, CK_RV, CK_SESSION_HANDLE, CK_SLOT_ID,
     CK_TOKEN_INFO, CK_ULONG,
 };
-use evener_core::Direction;
+use evener_core::{Cipher, Direction, Mode};
+
+use crate::misfit::{self, Misfit};
 
 /// A call that a module refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,15 +156,32 @@ pub(super) struct Channel {
 
 /// A key to be made in a token, for as long as the session lives.
 pub(super) struct NewKey<'a> {
-    pub(super) kind: CK_KEY_TYPE,
-    pub(super) bytes: &'a [u8],
+    kind: CK_KEY_TYPE,
+    bytes: &'a [u8],
     /// Whether only a logged-in user may use it.
-    pub(super) is_private: bool,
+    is_private: bool,
 }
 
-/// A mechanism with its parameters.
+impl<'a> NewKey<'a> {
+    /// A cipher's key.
+    pub(super) fn of(
+        cipher: Cipher,
+        kind: CK_KEY_TYPE,
+        bytes: &'a [u8],
+        is_private: bool,
+    ) -> Result<NewKey<'a>, Misfit> {
+        misfit::check("a key", bytes.len(), cipher.key_length())?;
+        Ok(NewKey { kind, bytes, is_private })
+    }
+}
+
+/// A mechanism with its parameters, which have the cipher's lengths: there is no other way to
+/// make one.
 #[derive(Clone, Copy)]
-pub(super) enum Mechanism<'a> {
+pub(super) struct Mechanism<'a>(Parameters<'a>);
+
+#[derive(Clone, Copy)]
+enum Parameters<'a> {
     /// Without parameters.
     Plain(CK_MECHANISM_TYPE),
     /// With an IV.
@@ -171,6 +190,26 @@ pub(super) enum Mechanism<'a> {
     Counter([u8; 16]),
     /// AES-GCM with a 16-byte tag.
     Gcm { iv: &'a [u8], aad: &'a [u8] },
+}
+
+impl<'a> Mechanism<'a> {
+    /// A cipher's mechanism; `kind` is its number.
+    pub(super) fn of(
+        cipher: Cipher,
+        kind: CK_MECHANISM_TYPE,
+        iv: &'a [u8],
+        aad: &'a [u8],
+    ) -> Result<Mechanism<'a>, Misfit> {
+        misfit::check("an IV", iv.len(), cipher.iv_length())?;
+        let most = if cipher.is_authenticated() { aad.len() } else { 0 };
+        misfit::check("additional data", aad.len(), most)?;
+        Ok(Mechanism(match (cipher.mode(), iv.try_into()) {
+            (Mode::Gcm, _) => Parameters::Gcm { iv, aad },
+            (Mode::Ctr, Ok(block)) => Parameters::Counter(block),
+            (Mode::Ecb, _) => Parameters::Plain(kind),
+            _ => Parameters::Chained(kind, iv),
+        }))
+    }
 }
 
 impl Channel {
@@ -335,14 +374,14 @@ impl Channel {
     ) -> Result<(), Failure> {
         let mut counter = ck::CK_AES_CTR_PARAMS { ulCounterBits: 128, cb: [0; 16] };
         let mut gcm = ck::CK_GCM_PARAMS::default();
-        let (kind, parameters, length) = match mechanism {
-            Mechanism::Plain(kind) => (kind, ptr::null_mut(), 0),
-            Mechanism::Chained(kind, iv) => (kind, iv.as_ptr().cast_mut().cast(), iv.len()),
-            Mechanism::Counter(block) => {
+        let (kind, parameters, length) = match mechanism.0 {
+            Parameters::Plain(kind) => (kind, ptr::null_mut(), 0),
+            Parameters::Chained(kind, iv) => (kind, iv.as_ptr().cast_mut().cast(), iv.len()),
+            Parameters::Counter(block) => {
                 counter.cb = block;
                 (ck::CKM_AES_CTR, (&raw mut counter).cast(), size_of_val(&counter))
             }
-            Mechanism::Gcm { iv, aad } => {
+            Parameters::Gcm { iv, aad } => {
                 gcm.pIv = iv.as_ptr().cast_mut();
                 gcm.ulIvLen = iv.len() as CK_ULONG;
                 gcm.ulIvBits = 8 * iv.len() as CK_ULONG;
@@ -379,6 +418,14 @@ impl Drop for Channel {
     }
 }
 
+/// The user whose rights this process has.
+pub(super) fn current_user() -> u32 {
+    unsafe extern "C" {
+        safe fn geteuid() -> u32;
+    }
+    geteuid()
+}
+
 fn check(function: &'static str, code: CK_RV) -> Result<(), Failure> {
     if code == ck::CKR_OK { Ok(()) } else { Err(Failure { function, code }) }
 }
@@ -390,6 +437,9 @@ fn list(
     loop {
         let mut count = 0;
         ask(ptr::null_mut(), &mut count)?;
+        if count > MOST_ENTRIES {
+            return Err(Failure { function: "a list's length", code: ck::CKR_GENERAL_ERROR });
+        }
         let mut entries = vec![0; count as usize];
         match ask(entries.as_mut_ptr(), &mut count) {
             // It has grown in the meantime.
@@ -422,4 +472,43 @@ fn attribute_of_bytes(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> CK_ATTRIBUTE {
 /// Whether all bits of `flag` are set.
 pub(super) fn has(flags: CK_FLAGS, flag: CK_FLAGS) -> bool {
     flags & flag == flag
+}
+
+/// More slots or mechanisms than any token has; a longer list is nonsense.
+const MOST_ENTRIES: CK_ULONG = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mechanism_or_key_has_a_wrong_length() {
+        let of = |cipher, iv: usize, aad: usize| {
+            Mechanism::of(cipher, 1, &[7; 16][..iv], &[8; 16][..aad]).is_ok()
+        };
+        assert!(of(Cipher::Aes128Cbc, 16, 0) && of(Cipher::Aes128Gcm, 12, 16));
+        assert!(of(Cipher::Aes128Ecb, 0, 0) && of(Cipher::Aes128Ctr, 16, 0));
+        for (cipher, iv, aad) in [
+            (Cipher::Aes128Cbc, 0, 0),
+            (Cipher::Aes128Ctr, 12, 0),
+            (Cipher::Aes128Ecb, 16, 0),
+            (Cipher::Aes128Gcm, 16, 0),
+            (Cipher::DesEde3Cbc, 16, 0),
+            (Cipher::Aes128Cbc, 16, 1),
+        ] {
+            assert!(!of(cipher, iv, aad), "{cipher} {iv} {aad}");
+        }
+        assert!(NewKey::of(Cipher::Aes128Cbc, ck::CKK_AES, &[1; 16], true).is_ok());
+        assert!(NewKey::of(Cipher::Aes128Cbc, ck::CKK_AES, &[1; 24], true).is_err());
+    }
+
+    #[test]
+    fn a_list_of_nonsense_length_is_refused() {
+        let refused = list(|_, count| {
+            // SAFETY: `list` passes the address of its own count.
+            unsafe { *count = CK_ULONG::MAX };
+            Ok(())
+        });
+        assert!(refused.is_err());
+    }
 }

@@ -1,5 +1,7 @@
 //! Figures that stand side by side: those of one cipher, direction and number of threads.
 
+use evener_core::Kind;
+
 use super::report::{Row, SpeedReport};
 
 /// The figures of one cipher, direction and number of threads.
@@ -47,7 +49,7 @@ pub(super) fn groups<'a>(report: &'a SpeedReport, lengths: &'a [usize]) -> Vec<G
             groups.push(Group { cipher, direction, threads: *threads, lengths, lines: Vec::new() });
             groups.len() - 1
         });
-        groups[place].add(label(row), true, row);
+        groups[place].add(label(report, row), true, row);
     }
     for comparison in &report.compared {
         let their_most = most_threads(&comparison.rows);
@@ -61,7 +63,11 @@ pub(super) fn groups<'a>(report: &'a SpeedReport, lengths: &'a [usize]) -> Vec<G
                         true => String::new(),
                         false => format!(", {} threads", row.threads),
                     };
-                    group.add(format!("{}: {}{threads}", comparison.name, label(row)), false, row);
+                    group.add(
+                        format!("{}: {}{threads}", comparison.name, label(report, row)),
+                        false,
+                        row,
+                    );
                 }
             }
         }
@@ -95,11 +101,23 @@ impl Group<'_> {
     }
 }
 
-/// The engine, and whether AES had to do without the CPU's instructions.
-fn label(row: &Row) -> String {
-    let without = row.cipher.starts_with("aes-") && !row.aes_instructions;
+/// The engine, and whether it had to compute AES without the CPU's instructions.
+fn label(report: &SpeedReport, row: &Row) -> String {
+    let without =
+        row.cipher.starts_with("aes-") && !row.aes_instructions && !is_device(report, &row.engine);
     format!("{}{}", row.engine, if without { ", no AES instructions" } else { "" })
 }
+
+/// Whether the engine is one that does not compute on the CPU. Of those of other machines only
+/// the name is known.
+fn is_device(report: &SpeedReport, engine: &str) -> bool {
+    let known = report.engines.iter().find(|contestant| contestant.engine == engine);
+    let name = engine.split(':').next().unwrap_or(engine);
+    known.map_or(MODULES.contains(&name), |contestant| contestant.kind == Kind::Module)
+}
+
+/// Engines that are drivers and tokens.
+const MODULES: [&str; 3] = ["af_alg", "cryptodev", "pkcs11"];
 
 fn most_threads(rows: &[Row]) -> usize {
     rows.iter().map(|row| row.threads).max().unwrap_or(1)
@@ -109,7 +127,7 @@ fn most_threads(rows: &[Row]) -> usize {
 pub(super) mod tests {
     use super::*;
     use crate::Machine;
-    use crate::speed::Comparison;
+    use crate::speed::{Comparison, Contestant};
 
     pub(in crate::speed) fn row(engine: &str, threads: usize, bytes: usize, kb_per_s: f64) -> Row {
         Row {
@@ -158,6 +176,19 @@ pub(super) mod tests {
                 vec!["openssl", "there: openssl, 8 threads"]
             ]
         );
+        let kind = Kind::Module;
+        let device = Contestant {
+            engine: "slow".to_owned(),
+            kind,
+            detail: String::new(),
+            method: String::new(),
+        };
+        let slow = row("slow", 1, 16, 1.0);
+        let pkcs11 = Row { engine: "pkcs11:token=a".to_owned(), ..slow.clone() };
+        assert_eq!(label(&report, &slow), "slow, no AES instructions");
+        assert_eq!(label(&report, &pkcs11), "pkcs11:token=a");
+        let with_device = SpeedReport { engines: vec![device], ..report.clone() };
+        assert_eq!(label(&with_device, &slow), "slow", "a device has no use for them");
         assert_eq!(groups[0].title(), "aes-256-cbc, encrypt, 1 thread");
         assert_eq!(groups[0].winner(0), Some(5.0), "a winner is of this run");
         assert_eq!(groups[0].lines[0].figures, [Some(5.0), None]);

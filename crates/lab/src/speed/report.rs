@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use evener_core::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::compare::Comparison;
@@ -35,6 +36,8 @@ pub struct SpeedReport {
 pub struct Contestant {
     /// The name by which `--engine` selects it.
     pub engine: String,
+    /// Where its work is done.
+    pub kind: Kind,
     /// Version, driver or device.
     pub detail: String,
     /// How it was used.

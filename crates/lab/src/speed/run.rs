@@ -201,6 +201,7 @@ impl Contender {
     fn describe(&self, options: &SpeedOptions) -> Contestant {
         Contestant {
             engine: self.title(),
+            kind: self.description.kind,
             detail: self.description.detail.clone(),
             method: self.method(&options.ciphers, options.directions()),
         }

@@ -200,10 +200,17 @@ impl Prepared {
     }
 
     /// Transforms a message, of whole blocks except for CTR, in its place, with the session's
-    /// key; `None` without touching it when the kernel can't, or there is no such key.
+    /// key; `None` without touching it when the kernel can't, there is no such key, or the
+    /// length of the IV or of the message is not one that the cipher takes.
     pub fn transform_in_place(&mut self, iv: &Iv, data: &mut [u8]) -> Option<()> {
         let (in_place, keys) = (self.in_place?, self.state.shared.as_deref()?);
-        // SAFETY: the function is one of a kernel that this CPU can run.
+        let cipher = self.state.cipher;
+        let is_whole = data.len().is_multiple_of(cipher.block_length());
+        if iv.bytes().len() != cipher.iv_length() || !is_whole {
+            return None;
+        }
+        // SAFETY: the function is one of a kernel that this CPU can run, and the message is
+        // whole blocks, as was checked just now.
         unsafe { in_place(keys, iv, data) }
         Some(())
     }

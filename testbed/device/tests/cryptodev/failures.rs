@@ -2,7 +2,7 @@
 
 use evener_core::EngineError;
 
-use crate::{JOBS, TRIALS, open, run, with_device};
+use crate::{JOBS, PROBED_SESSIONS, TRIALS, open, run, with_device};
 
 #[test]
 fn a_full_session_table_is_told() {
@@ -72,5 +72,28 @@ fn a_device_that_vanishes_with_several_requests_under_way_loses_nothing() {
         let (result, done) = run(&mut *session);
         assert!(matches!(result, Err(EngineError::Unavailable { .. })), "{result:?}");
         assert_eq!(done, [false; JOBS]);
+    });
+}
+
+#[test]
+fn software_that_takes_over_is_refused_unless_any_driver_will_do() {
+    let name = "failures::software_that_takes_over_is_refused_unless_any_driver_will_do";
+    let first_after_two = (PROBED_SESSIONS + 2 + 1).to_string();
+    with_device(name, &["--software-from", &first_after_two], || {
+        let engine = evener_engines::find("cryptodev").unwrap();
+        let mut session = open(&*engine).unwrap();
+        assert_eq!(run(&mut *session), (Ok(()), vec![true; JOBS]));
+        let mut second = open(&*engine).unwrap();
+        let Err(error) = open(&*engine) else { panic!("software was taken for the device") };
+        assert!(matches!(&error, EngineError::Unavailable { .. }), "{error:?}");
+        let words = error.to_string();
+        assert!(words.contains("was served by cbc-aes-testbed (hardware)"), "{words}");
+        assert!(words.contains("gave the session to cbc-aes-generic (software)"), "{words}");
+        // The sessions that the device has go on.
+        assert_eq!(run(&mut *second), (Ok(()), vec![true; JOBS]));
+        assert!(evener_engines::find("cryptodev").is_err());
+        let engine = evener_engines::find("cryptodev:any").unwrap();
+        let mut session = open(&*engine).unwrap();
+        assert_eq!(run(&mut *session), (Ok(()), vec![true; JOBS]));
     });
 }

@@ -81,4 +81,8 @@ const INSIDE: &str = "EVENER_TEST_INSIDE";
 /// How many operations probing takes: one for each key length of GCM.
 const TRIALS: usize = 3;
 
+/// How many sessions probing starts: one for each cipher that the device has, and one for the
+/// trial of asynchronous requests.
+const PROBED_SESSIONS: usize = 18;
+
 const JOBS: usize = 4;

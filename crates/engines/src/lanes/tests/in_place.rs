@@ -1,7 +1,7 @@
 //! Messages in place and streamed messages against the `openssl` engine.
 
 use evener_core::{
-    Cipher, Direction, Engine, InPlaceJob, Iv, Job, Key, Mode, Outcome, SessionRequest,
+    Cipher, Direction, Engine, InPlaceJob, Iv, Job, Key, Mode, Outcome, Rejection, SessionRequest,
 };
 
 use super::messages::{Random, engines, offers};
@@ -44,6 +44,26 @@ fn a_session_without_a_key_says_so_in_place() {
         assert!(session.process_in_place(&mut job).is_err());
         assert_eq!((job.done, job.outcome), (0, Outcome::Pending));
         assert_eq!(data, [7; 40]);
+    }
+}
+
+/// The job's own check knows only what the job says of itself.
+#[test]
+fn a_message_for_another_cipher_is_not_touched() {
+    let openssl = crate::find("openssl").unwrap();
+    for engine in engines().into_iter().chain([openssl]) {
+        let (cipher, direction) = (Cipher::Aes128Ecb, Direction::Decrypt);
+        let key = Key::new(&[3; 16]).unwrap();
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        let mut session = engine.open(&request).unwrap();
+        for (other, iv) in [(Cipher::Aes128Ctr, 16), (Cipher::DesEde3Cbc, 8)] {
+            let mut data = [7; 40];
+            let iv = Iv::new(&[1; 16][..iv]).unwrap();
+            let mut job = InPlaceJob::new(other, direction, iv, &mut data);
+            session.process_in_place(&mut job).unwrap();
+            assert!(matches!(job.outcome, Outcome::Rejected(Rejection::Malformed(_))));
+            assert_eq!((job.done, data), (0, [7; 40]));
+        }
     }
 }
 

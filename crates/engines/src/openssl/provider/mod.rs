@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::{env, fs};
 
 use evener_core::Kind;
 
@@ -14,7 +16,7 @@ use super::version;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) name: String,
-    /// Where its file `NAME.so` is, when not where libcrypto looks.
+    /// Where its file `NAME.so` is, when not in the system's directories for them.
     pub(super) directory: Option<String>,
 }
 
@@ -25,7 +27,10 @@ pub(super) fn find(engine: &str, parameters: &str) -> Result<(Library, Kind, Str
     let library = Library::load_provider(engine, &selection).map_err(|error| {
         let place = match &selection.directory {
             Some(directory) => format!("from {directory}"),
-            None => "from the library's own directory; path= names another".to_owned(),
+            None => format!(
+                "from {}, as far as those are root's alone; path= names another directory",
+                system_directories().join(", ")
+            ),
         };
         format!("the provider can't be loaded {place}: {error}")
     })?;
@@ -65,6 +70,38 @@ impl Selection {
     pub(super) fn is_openssls_own(&self) -> bool {
         self.directory.is_none() && ["default", "legacy", "fips", "base"].contains(&&*self.name)
     }
+}
+
+/// The first of the system's directories for providers that has this one, if only root can put
+/// one there; otherwise one that nobody but root can make.
+///
+/// libcrypto's own answer is the directory that it was built for, which for a library that is
+/// linked statically may be any user's on the machine where it runs, or what an environment
+/// variable says.
+pub(super) fn directory_of(name: &str) -> String {
+    let directories = system_directories();
+    let has_it = |directory: &&String| is_roots(&Path::new(directory).join(format!("{name}.so")));
+    directories.iter().find(has_it).unwrap_or(&directories[0]).clone()
+}
+
+/// Where distributions and OpenSSL's own `make install` put providers.
+fn system_directories() -> Vec<String> {
+    let family = match env::consts::ARCH {
+        "x86" => "i386-linux-gnu".to_owned(),
+        "arm" => "arm-linux-gnueabihf".to_owned(),
+        "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
+        other => format!("{other}-linux-gnu"),
+    };
+    let places = [&format!("lib/{family}"), "lib64", "lib", "local/lib64", "local/lib"];
+    places.map(|place| format!("/usr/{place}/ossl-modules")).into()
+}
+
+/// Whether a file is there that nobody but root can write to or replace.
+fn is_roots(file: &Path) -> bool {
+    let Ok(file) = file.canonicalize() else { return false };
+    file.ancestors().all(|part| {
+        fs::metadata(part).is_ok_and(|about| about.uid() == 0 && about.mode() & 0o022 == 0)
+    })
 }
 
 fn directory(name: &str, path: &str) -> Result<String, String> {

@@ -77,6 +77,50 @@ fn parameters_are_read() {
 }
 
 #[test]
+fn only_what_is_roots_alone_is_loaded_by_its_name() {
+    assert!(is_roots(Path::new("/usr/bin/env")) && !is_roots(Path::new("/usr/bin/enigma")));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.so");
+    fs::write(&file, "").unwrap();
+    // Whoever may write to /tmp can't replace what is below, but it is no place of root's.
+    assert!(!is_roots(&file));
+    let directory = directory_of("enigma");
+    assert!(directory.starts_with("/usr/") && directory.ends_with("/ossl-modules"));
+}
+
+/// In a process of its own, since libcrypto looks at its configuration and at its environment
+/// once.
+#[test]
+fn neither_configuration_nor_environment_decides_what_is_loaded() {
+    let inside = "EVENER_TEST_CONFIGURED";
+    if env::var_os(inside).is_some() {
+        let engine = crate::find("openssl").unwrap();
+        encrypt(&*engine, Cipher::Aes128Cbc);
+        assert!(refusal("provider=counting").contains("path= names another"));
+        // The context that has no path, no providers and no settings but those of a file.
+        let fetched = openssl::cipher::Cipher::fetch(None, "aes-128-cbc", None);
+        assert!(fetched.is_ok(), "the configuration file was read");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let configuration = directory.path().join("openssl.cnf");
+    let settings = "openssl_conf = all\n[all]\nalg_section = rules\n[rules]\n\
+                    default_properties = provider=enigma\n";
+    fs::write(&configuration, settings).unwrap();
+    let _ = build(directory.path());
+    let name = "openssl::provider::tests::\
+                neither_configuration_nor_environment_decides_what_is_loaded";
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .envs([(inside, "1".as_ref()), ("OPENSSL_MODULES", directory.path().as_os_str())])
+        .env("OPENSSL_CONF", &configuration)
+        .output()
+        .unwrap();
+    println!("{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat()));
+    assert!(output.status.success());
+}
+
+#[test]
 fn a_provider_that_is_not_there_is_said() {
     assert!(refusal("provider=enigma").contains("path= names another"));
     assert!(refusal("provider=enigma,path=/tmp").contains("from /tmp"));

@@ -3,15 +3,18 @@
 mod softhsm;
 
 use std::cell::Cell;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Session, SessionRequest,
 };
 use zeroize::Zeroizing;
 
-use super::{find, probe};
+use super::uri::Uri;
+use super::{find, find_within, probe};
 use softhsm::{Home, PIN, with_token};
 
 fn engine(uri: &str) -> Arc<dyn Engine> {
@@ -218,6 +221,31 @@ fn a_token_with_no_session_to_spare_is_refused() {
     with_token("a_token_with_no_session_to_spare_is_refused", &settings, |home| {
         let Some(uri) = home.shim("token=evener") else { return };
         assert!(refusal(&uri).contains("in use"));
+    });
+}
+
+#[test]
+fn a_module_that_hangs_is_left_behind() {
+    let settings = [("EVENER_SHIM_HANGS", "1")];
+    with_token("a_module_that_hangs_is_left_behind", &settings, |home| {
+        let Some(uri) = home.shim("token=evener") else { return };
+        let uri = Uri::parse(&uri).unwrap();
+        let found = find_within(Duration::from_millis(300), "pkcs11:token", uri, &|_| None);
+        let words = found.err().expect("it answered").to_string();
+        assert!(words.contains("`pkcs11:token` is not available"), "{words}");
+        assert!(words.contains("it did not answer within 0.3 s"), "{words}");
+        // Who asks for another engine has nothing to do with it.
+        assert!(crate::find("openssl").is_ok());
+    });
+}
+
+#[test]
+fn a_pin_file_that_others_can_read_is_refused() {
+    with_token("a_pin_file_that_others_can_read_is_refused", &[], |home| {
+        let pin = home.pin_file();
+        fs::set_permissions(&pin, Permissions::from_mode(0o644)).unwrap();
+        let words = refusal(&home.uri("token=evener"));
+        assert!(words.contains("mode 644") && words.contains("chmod 600"), "{words}");
     });
 }
 

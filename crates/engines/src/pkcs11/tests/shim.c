@@ -6,6 +6,7 @@
  *   EVENER_SHIM_REMOVED_AFTER  after so many messages the token is gone
  *   EVENER_SHIM_PIN_LOCKED     the user's PIN is locked
  *   EVENER_SHIM_WITHOUT        a mechanism, by its number, that is not listed
+ *   EVENER_SHIM_HANGS          asked about its token, it never answers
  *
  * Written against PKCS #11 v2.40 (LP64), without its headers, which few machines have. */
 
@@ -13,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef unsigned long ulong;
 typedef ulong (*any_function)();
@@ -52,6 +54,8 @@ static int removed(void)
 
 static ulong get_token_info(ulong slot, struct token_info *info)
 {
+    while (setting("EVENER_SHIM_HANGS", 0))
+        pause();
     ulong result = theirs.functions[GET_TOKEN_INFO](slot, info);
     long most = setting("EVENER_SHIM_SESSIONS", 0);
     if (most) {

@@ -6,6 +6,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -32,7 +33,7 @@ pub(super) fn with_token(test: &str, settings: &[(&str, &str)], body: fn(&Home))
     fs::create_dir(home.tokens()).unwrap();
     let configuration = format!("directories.tokendir = {}\n", home.tokens().display());
     fs::write(home.at("softhsm2.conf"), configuration).unwrap();
-    fs::write(home.at("pin"), format!("{PIN}\n")).unwrap();
+    home.set_pin_file(&format!("{PIN}\n"));
     home.utility(&["--init-token", "--free", "--label", "evener", "--so-pin", "12345678"]);
     let mut child = home.command(env::current_exe().unwrap());
     child.args(["--exact", &format!("pkcs11::tests::{test}"), "--nocapture"]);
@@ -56,7 +57,9 @@ impl Home {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pkcs11/tests/shim.c");
         let mut compiler = Command::new("cc");
         // Every call has its own arguments, which C before C23 leaves open with `()`.
-        compiler.args(["-std=c11", "-shared", "-fPIC", source, "-ldl", "-o"]).arg(&shim);
+        compiler
+            .args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-ldl", "-o"])
+            .arg(&shim);
         let Ok(output) = compiler.output() else {
             println!("skipped: there is no C compiler for the module with limits");
             return None;
@@ -83,9 +86,14 @@ impl Home {
         self.utility(&[&["--import", file, "--aes"], &token[..]].concat());
     }
 
+    pub(super) fn pin_file(&self) -> PathBuf {
+        self.at("pin")
+    }
+
     /// Replaces what the PIN file holds.
     pub(super) fn set_pin_file(&self, pin: &str) {
         fs::write(self.at("pin"), pin).unwrap();
+        fs::set_permissions(self.at("pin"), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
     fn utility(&self, arguments: &[&str]) {

@@ -1,0 +1,156 @@
+//! Looking for what may never answer.
+//!
+//! A module's library, a driver or a device may hang in the first call that it gets, and nothing
+//! can end such a call. So it is made on a thread that can be left behind: the caller waits until
+//! a deadline, says that nothing answered, and goes on; signals end the program meanwhile as ever.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use evener_core::{Engine, EngineError};
+use zeroize::Zeroizing;
+
+use crate::pkcs11::PinPrompt;
+use crate::registry::Found;
+
+/// How long something may take to answer, if it has not said that it takes longer.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Whoever waits for what is looked for on another thread.
+pub(crate) struct Waiter(Sender<Message>);
+
+enum Message {
+    Found(Found),
+    /// The next message may take so long.
+    Expect(Duration),
+    /// Somebody is to be asked for a PIN.
+    Ask {
+        token: String,
+        answer: Sender<Option<Zeroizing<Vec<u8>>>>,
+    },
+}
+
+impl Waiter {
+    /// Says for how long to wait for what comes next.
+    pub(crate) fn expect(&self, patience: Duration) {
+        // A caller who has gone away waits for nothing.
+        let _ = self.0.send(Message::Expect(patience));
+    }
+
+    /// Asks the caller's prompt for a token's PIN, for as long as a person takes.
+    pub(crate) fn ask(&self, token: &str) -> Option<Zeroizing<Vec<u8>>> {
+        let (answer, answers) = mpsc::channel();
+        self.0.send(Message::Ask { token: token.to_owned(), answer }).ok()?;
+        answers.recv().ok()?
+    }
+}
+
+/// Looks for an engine on a thread, for `deadline` at most since it was last heard of.
+///
+/// # Errors
+/// Those of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
+pub(crate) fn within(
+    deadline: Duration,
+    engine: &str,
+    prompt: &PinPrompt<'_>,
+    look: impl FnOnce(&Waiter) -> Found + Send + 'static,
+) -> Found {
+    let absent = |reason| Err(EngineError::Unavailable { engine: engine.to_owned(), reason });
+    let (send, messages) = mpsc::channel();
+    let look = move || {
+        let waiter = Waiter(send);
+        let found = look(&waiter);
+        let _ = waiter.0.send(Message::Found(found));
+    };
+    if let Err(error) = thread::Builder::new().name("evener-probe".to_owned()).spawn(look) {
+        return absent(format!("no thread could be started to look for it: {error}"));
+    }
+    let mut patience = deadline;
+    loop {
+        match messages.recv_timeout(patience) {
+            Ok(Message::Found(found)) => return found,
+            Ok(Message::Expect(longer)) => patience = longer,
+            Ok(Message::Ask { token, answer }) => {
+                let _ = answer.send(prompt(&token));
+                patience = deadline;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                return absent(format!("it did not answer within {} s", patience.as_secs_f64()));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return absent("the thread that looked for it panicked".to_owned());
+            }
+        }
+    }
+}
+
+/// As [`within`], for one engine that needs no PIN.
+pub(crate) fn one(
+    engine: &str,
+    look: impl FnOnce(&Waiter) -> Result<Arc<dyn Engine>, EngineError> + Send + 'static,
+) -> Found {
+    within(DEADLINE, engine, &|_| None, move |waiter| Ok(vec![look(waiter)?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    fn words(found: Found) -> String {
+        found.err().expect("nothing was looked for").to_string()
+    }
+
+    fn refusal(reason: &str) -> Found {
+        Err(EngineError::Unavailable { engine: "e".to_owned(), reason: reason.to_owned() })
+    }
+
+    #[test]
+    fn what_does_not_answer_is_left_behind() {
+        let found = within(SHORT, "e", &|_| None, |_| {
+            thread::sleep(LONG);
+            Ok(Vec::new())
+        });
+        assert!(
+            words(found).contains("engine `e` is not available: it did not answer within 0.02")
+        );
+    }
+
+    #[test]
+    fn what_says_that_it_takes_longer_is_waited_for() {
+        let found = within(LONG, "e", &|_| None, |waiter| {
+            waiter.expect(SHORT);
+            thread::sleep(LONG);
+            Ok(Vec::new())
+        });
+        assert!(words(found).contains("did not answer within 0.02"));
+        let found = within(LONG, "e", &|_| None, |waiter| {
+            waiter.expect(LONG);
+            refusal("in the end")
+        });
+        assert!(words(found).contains("in the end"));
+    }
+
+    #[test]
+    fn a_pin_is_asked_for_on_the_callers_thread() {
+        let caller = thread::current().id();
+        let prompt = |token: &str| {
+            assert_eq!((token, thread::current().id()), ("a token", caller));
+            Some(Zeroizing::new(b"1234".to_vec()))
+        };
+        let found = within(LONG, "e", &prompt, |waiter| {
+            refusal(&String::from_utf8_lossy(&waiter.ask("a token").unwrap()))
+        });
+        assert!(words(found).contains("1234"));
+    }
+
+    #[test]
+    fn a_panic_is_told() {
+        let found = within(LONG, "e", &|_| None, |_| panic!("on purpose"));
+        assert!(words(found).contains("panicked"));
+    }
+}
