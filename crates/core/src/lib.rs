@@ -19,6 +19,7 @@ mod key;
 pub mod padding;
 mod profile;
 mod records;
+mod shown;
 
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
 pub use engine::{Description, Engine, Kind, Offer, Session, SessionRequest};
@@ -30,3 +31,4 @@ pub use key::Key;
 pub use padding::Padding;
 pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError, Together};
 pub use records::{RecordLayout, Records};
+pub use shown::{Shown, shown, shown_text};

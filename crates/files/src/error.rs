@@ -53,6 +53,33 @@ pub enum FileError {
          --overwrite replaces it"
     )]
     Differs(String),
+    /// With `--resume`: the output is there, but was made with another key.
+    #[error(
+        "the output `{0}` exists but was not made with this key and context; \
+         --overwrite replaces it"
+    )]
+    OtherKey(String),
+    /// The output's name leads to another output of the same run.
+    #[error(
+        "the output `{0}` has been made for another source already: where it goes, the two names \
+         are one; rename the source"
+    )]
+    SameName(String),
+    /// The output has lost its name since it was made, so the source was not removed.
+    #[error(
+        "the output `{0}` was replaced or removed after it was made, so the source was kept; \
+         do it again"
+    )]
+    OutputGone(String),
+    /// The output's name is longer than names can be.
+    #[error(
+        "the output's name would have {length} bytes, more than the 255 that a name can have; \
+         rename it, choose a shorter --suffix, or do it alone and name the output"
+    )]
+    NameTooLong {
+        /// In bytes.
+        length: usize,
+    },
     /// A file to be decrypted does not have the suffix that encrypting gave it.
     #[error("the name does not end in `{0}`; skipped (see --suffix)")]
     Suffix(String),

@@ -1,14 +1,19 @@
 //! Listing sealed files: format and sizes, as far as they can be told.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recognise};
 use crate::output::is_temporary_name;
+use crate::tree::open_path;
 use crate::{Failure, FileError, KeyRing, Selection};
 
 /// What is in a file or a tree.
@@ -49,55 +54,86 @@ pub fn list(
     selection: &Selection,
 ) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
-    let metadata = fs::metadata(path).map_err(|error| failure(path, "open it", &error))?;
-    if metadata.is_dir() {
-        walk(path, keys, selection, &mut listing);
+    let fail = |action| move |errno| failure(path, action, errno);
+    let status = statat(CWD, path, AtFlags::empty()).map_err(fail("open it"))?;
+    if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, path, flags, Mode::empty()).map_err(fail("read the directory"))?;
+        walk(&root, path, keys, selection, &mut listing);
     } else {
-        listing.files.push(look_at(path, keys)?);
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = openat(CWD, path, flags, Mode::empty()).map_err(fail("open it"))?;
+        listing.files.push(look_at(file, path, keys)?);
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing)
 }
 
-fn walk(root: &Path, keys: Option<&KeyRing>, selection: &Selection, listing: &mut Listing) {
+/// Lists the tree below `root`, whose path is `path`. Each directory is opened below the root,
+/// since a path may be longer than one call takes.
+fn walk(
+    root: &OwnedFd,
+    path: &Path,
+    keys: Option<&KeyRing>,
+    selection: &Selection,
+    listing: &mut Listing,
+) {
     let mut directories = vec![PathBuf::new()];
-    while let Some(directory) = directories.pop() {
-        let full = root.join(&directory);
-        let entries = match fs::read_dir(&full) {
-            Ok(entries) => entries,
-            Err(error) => {
-                listing.failures.push(failure(&full, "read the directory", &error));
-                continue;
-            }
-        };
-        for entry in entries {
-            let (path, kind) =
-                match entry.and_then(|e| Ok((directory.join(e.file_name()), e.file_type()?))) {
-                    Ok(found) => found,
-                    Err(error) => {
-                        listing.failures.push(failure(&full, "read the directory", &error));
-                        break;
+    while let Some(relative) = directories.pop() {
+        let listed = open_path(root.as_fd(), &relative, false).and_then(|directory| {
+            for entry in Dir::read_from(&directory)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if matches!(name.as_bytes(), b"." | b"..") {
+                    continue;
+                }
+                let below = relative.join(name);
+                match kind_of(&directory, &entry) {
+                    FileType::Directory if selection.takes_directory(&below) => {
+                        directories.push(below);
                     }
-                };
-            if kind.is_dir() && selection.takes_directory(&path) {
-                directories.push(path);
-            } else if kind.is_file() && selection.takes_file(&path) && !is_unfinished(&path) {
-                match look_at(&root.join(&path), keys) {
-                    Ok(listed) => listing.files.push(listed),
-                    Err(failure) => listing.failures.push(failure),
+                    FileType::RegularFile
+                        if selection.takes_file(&below) && !is_temporary_name(name.as_bytes()) =>
+                    {
+                        let full = path.join(below);
+                        match open_file(&directory, name, &full)
+                            .and_then(|file| look_at(file, &full, keys))
+                        {
+                            Ok(listed) => listing.files.push(listed),
+                            Err(failure) => listing.failures.push(failure),
+                        }
+                    }
+                    _ => {}
                 }
             }
+            Ok(())
+        });
+        if let Err(errno) = listed {
+            listing.failures.push(failure(&path.join(relative), "read the directory", errno));
         }
     }
 }
 
-fn is_unfinished(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| is_temporary_name(name.as_encoded_bytes()))
+fn kind_of(directory: &OwnedFd, entry: &DirEntry) -> FileType {
+    match entry.file_type() {
+        FileType::Unknown => statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+            .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode)),
+        known => known,
+    }
 }
 
-fn look_at(path: &Path, keys: Option<&KeyRing>) -> Result<Listed, Failure> {
-    let system = |error: io::Error| failure(path, "read it", &error);
-    let file = File::open(path).map_err(|error| failure(path, "open it", &error))?;
+fn open_file(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    openat(directory, name, flags | OFlags::NOCTTY, Mode::empty())
+        .map_err(|errno| failure(path, "open it", errno))
+}
+
+fn look_at(file: OwnedFd, path: &Path, keys: Option<&KeyRing>) -> Result<Listed, Failure> {
+    let system = |error: io::Error| {
+        let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+        failure(path, "read it", errno)
+    };
+    let file = File::from(file);
     let bytes = file.metadata().map_err(system)?.len();
     let mut beginning = Vec::with_capacity(BEGINNING as usize);
     file.take(BEGINNING).read_to_end(&mut beginning).map_err(system)?;
@@ -137,8 +173,7 @@ fn plain_length(geometry: &Geometry, sealed: u64) -> Option<u64> {
     Layout::for_sealed(geometry, sealed).ok().map(|layout| layout.plain_length())
 }
 
-fn failure(path: &Path, action: &'static str, error: &io::Error) -> Failure {
-    let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+fn failure(path: &Path, action: &'static str, errno: Errno) -> Failure {
     Failure { path: path.to_owned(), error: FileError::System { action, errno } }
 }
 
@@ -147,6 +182,8 @@ const BEGINNING: u64 = 72;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use evener_core::Key;
 
     use super::*;

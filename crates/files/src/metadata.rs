@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr,
-    flistxattr, fsetxattr, futimens, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod,
+    fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, openat, utimensat,
 };
 use rustix::io::Errno;
 
-use crate::FileError;
+use crate::{FileError, Options};
 
 /// What of a file's metadata goes from the source to the output.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,12 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
+    pub(crate) fn of(options: &Options) -> Metadata {
+        // Where the mask is unknown, taking every bit as masked means setting every mode.
+        let umask = umask().unwrap_or(0o777);
+        Metadata { owner: options.owner, xattrs: options.xattrs, umask }
+    }
+
     /// Gives `output` the mode and times of `source`, and what else was chosen.
     /// `created_with` is the mode that the output was created with, if it is known.
     pub(crate) fn apply(
@@ -33,20 +39,61 @@ impl Metadata {
         output: BorrowedFd<'_>,
         created_with: Option<Mode>,
     ) -> Result<(), FileError> {
-        if self.owner {
-            let (user, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
-            fchown(output, Some(user), Some(group)).map_err(FileError::system("set its owner"))?;
-        }
+        self.give_owner(status, output)?;
         if self.xattrs {
-            copy_xattrs(source, output)?;
+            copy_xattrs(source, output, |name| self.owner || name != CAPABILITIES)?;
         }
-        let mode = permissions(status);
+        let mode = self.wanted_mode(status);
         // A change of owner clears the set-id bits, so those are always set here.
         let special = mode.intersects(Mode::SUID | Mode::SGID | Mode::SVTX);
         if special || created_with != Some(mode) {
             fchmod(output, mode).map_err(FileError::system("set its mode"))?;
         }
         futimens(output, &times(status)).map_err(FileError::system("set its times"))
+    }
+
+    /// The same for a directory that was there before the run, with the mode `before`. Nobody
+    /// gets more access to it than he had. Returns whether the source's mode gives more.
+    pub(crate) fn apply_to_existing(
+        &self,
+        source: BorrowedFd<'_>,
+        status: &Stat,
+        output: BorrowedFd<'_>,
+        before: Mode,
+    ) -> Result<bool, FileError> {
+        self.give_owner(status, output)?;
+        if self.xattrs {
+            copy_xattrs(source, output, |name| !name.starts_with(ACCESS_LISTS))?;
+        }
+        let access = Mode::from_raw_mode(0o777);
+        let wanted = permissions(status) & access;
+        let mode = before & (wanted | !access);
+        if mode != before {
+            fchmod(output, mode).map_err(FileError::system("set its mode"))?;
+        }
+        futimens(output, &times(status)).map_err(FileError::system("set its times"))?;
+        Ok(!before.contains(wanted))
+    }
+
+    fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<(), FileError> {
+        if !self.owner {
+            return Ok(());
+        }
+        let (user, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
+        fchown(output, Some(user), Some(group)).map_err(FileError::system("set its owner"))
+    }
+
+    /// The mode for an output. Without its owner, a file with a set-id bit would lend its users
+    /// somebody else's rights.
+    fn wanted_mode(&self, status: &Stat) -> Mode {
+        let mode = permissions(status);
+        if self.owner { mode } else { mode & !(Mode::SUID | Mode::SGID) }
+    }
+
+    /// The mode to make a directory with, in which its owner can work.
+    pub(crate) fn directory_mode(&self, status: &Stat) -> Mode {
+        let (wanted, _) = self.creation_mode(status);
+        wanted | Mode::RWXU
     }
 
     /// The mode to create an output with, and the mode that it will then have.
@@ -65,7 +112,7 @@ pub(crate) fn permissions(status: &Stat) -> Mode {
 
 /// The process's file mode creation mask, read without changing it; `None` where /proc does
 /// not tell.
-pub(crate) fn umask() -> Option<u32> {
+fn umask() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
     u32::from_str_radix(line.trim(), 8).ok()
@@ -73,7 +120,13 @@ pub(crate) fn umask() -> Option<u32> {
 
 /// Gives a symbolic link itself the times of another. Where that can't be done it is no loss.
 pub(crate) fn set_link_times(directory: BorrowedFd<'_>, name: &CStr, status: &Stat) {
-    let _ = utimensat(directory, name, &times(status), AtFlags::SYMLINK_NOFOLLOW);
+    // By a descriptor, since the name may lead to something else by now.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(link) = openat(directory, name, flags, Mode::empty()) else { return };
+    let is_link = |there: Stat| FileType::from_raw_mode(there.st_mode) == FileType::Symlink;
+    if fstat(&link).is_ok_and(is_link) {
+        let _ = utimensat(&link, c"", &times(status), AtFlags::EMPTY_PATH);
+    }
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
@@ -86,14 +139,24 @@ fn times(status: &Stat) -> Timestamps {
     }
 }
 
-fn copy_xattrs(source: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), FileError> {
+/// What makes a program as dangerous as a set-id bit does.
+const CAPABILITIES: &[u8] = b"security.capability";
+
+/// What says who has access, beside the mode.
+const ACCESS_LISTS: &[u8] = b"system.posix_acl_";
+
+fn copy_xattrs(
+    source: BorrowedFd<'_>,
+    output: BorrowedFd<'_>,
+    takes: impl Fn(&[u8]) -> bool,
+) -> Result<(), FileError> {
     let action = "copy its extended attributes";
     let list = match whole(|buffer| flistxattr(source, buffer)) {
         // The source's filesystem has none.
         Err(Errno::NOTSUP) => return Ok(()),
         list => list.map_err(FileError::system(action))?,
     };
-    for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+    for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && takes(name)) {
         let name = OsStr::from_bytes(name);
         match whole(|buffer| fgetxattr(source, name, buffer)) {
             // Removed since it was listed.

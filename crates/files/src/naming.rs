@@ -88,7 +88,7 @@ pub(crate) fn refuse_special(directory: BorrowedFd<'_>, name: &OsStr) -> Result<
         FileType::Directory => "a directory",
         _ => return Ok(()),
     };
-    Err(FileError::Special { name: name.to_string_lossy().into_owned(), kind })
+    Err(FileError::Special { name: evener_core::shown(name).to_string(), kind })
 }
 
 /// The file that a path names, which may be a symbolic link to it, or to where it is to be made.

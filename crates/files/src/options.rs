@@ -7,7 +7,7 @@ use evener_core::{Cipher, Direction, Engine};
 use evener_pipeline::costs::Knowledge;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
-use crate::{Control, Selection};
+use crate::{Control, Protected, Selection};
 
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
@@ -29,7 +29,8 @@ pub struct Options {
     pub suffix: OsString,
     /// Which files of a tree are taken.
     pub selection: Selection,
-    /// Skip files whose output is complete (same size as expected, same time of change).
+    /// Skip files whose output is complete: it has the size that is expected, the source's time
+    /// and, in formats that show it, the right key. Its content is not verified.
     pub resume: bool,
     /// Replace outputs that exist. Otherwise they are errors.
     pub overwrite: bool,
@@ -37,15 +38,22 @@ pub struct Options {
     pub remove_source: bool,
     /// Have every output, and its directory entry, on the device before the operation ends.
     pub durable: bool,
-    /// Take what symbolic links point to, instead of recreating the links.
+    /// Take what symbolic links point to, instead of recreating the links. Does not go with
+    /// [`Options::remove_source`]. The source itself may be a symbolic link in any case.
     pub follow_symlinks: bool,
+    /// Files that are never taken as sources.
+    pub protected: Protected,
+    /// Whether the caller has just made the target directory, which then gets the source's mode.
+    /// Of other directories that are there before, the mode is never widened.
+    pub target_is_new: bool,
     /// Keep owner and group (needs privilege).
     pub owner: bool,
     /// Keep extended attributes.
     pub xattrs: bool,
     /// When decrypting, leave holes where the plaintext has whole pages of zeros.
     pub sparse: bool,
-    /// Say what would be done and write nothing.
+    /// Say what would be done and write nothing. All is checked that can be without reading
+    /// content: existing outputs, names, permissions, and the headers of what is to be opened.
     pub dry_run: bool,
     /// Add up the sizes of all files while walking, so that progress can tell the remaining
     /// time. Costs a system call a file.
@@ -86,6 +94,8 @@ impl Options {
             remove_source: false,
             durable: false,
             follow_symlinks: false,
+            protected: Protected::default(),
+            target_is_new: false,
             owner: false,
             xattrs: false,
             sparse: false,

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use evener_core::shown;
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat, renameat,
-    symlinkat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat,
+    renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
@@ -257,7 +258,7 @@ impl<D: AsFd> Output<D> {
 
     fn has_no_name(&self, errno: Errno) -> FileError {
         match errno {
-            Errno::EXIST => FileError::Exists(self.name.to_string_lossy().into_owned()),
+            Errno::EXIST => FileError::Exists(shown(&self.name).to_string()),
             errno => FileError::System { action: "give its output a name", errno },
         }
     }
@@ -293,16 +294,14 @@ fn link_nameless(
     retry_on_intr(|| linkat(CWD, &*itself, directory, name, AtFlags::SYMLINK_FOLLOW))
 }
 
-/// Gives the file `existing` the name `new` as well, in place of the file that has it. Both are
-/// paths below `directory`, and of different files.
-pub(crate) fn link_over(
+/// Gives the file that has the temporary name `from` the name `to`, in place of the file that
+/// has it.
+pub(crate) fn rename_over(
     directory: BorrowedFd<'_>,
-    existing: &Path,
-    new: &Path,
+    from: &OsStr,
+    to: &OsStr,
 ) -> Result<(), Errno> {
-    let temporary = new.with_file_name(temporary_name());
-    linkat(directory, existing, directory, &temporary, AtFlags::empty())?;
-    rename_or_remove(directory, &temporary, new)
+    rename_or_remove(directory, from.as_ref(), to.as_ref())
 }
 
 /// Makes a symbolic link to `text`, in place of whatever but a directory has the name.
@@ -324,29 +323,33 @@ fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> R
 }
 
 /// Removes temporary files that killed processes left in a directory. Those of living ones are
-/// locked and stay.
+/// locked and stay. So does what only has such a name (a directory, a device), or can't be
+/// removed: it is in nobody's way.
 pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     for entry in rustix::fs::Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        if !is_temporary_name(name.to_bytes()) {
-            continue;
-        }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let is_abandoned = match openat(directory, name, flags, Mode::empty()) {
-            Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
-            // A symbolic link, which nobody works at for long.
-            Err(errno) => errno == Errno::LOOP,
-        };
-        if is_abandoned {
-            match unlinkat(directory, name, AtFlags::empty()) {
-                // Another process was quicker, or has given the file its name.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno),
-            }
+        if is_temporary_name(name.to_bytes()) && is_abandoned(directory, name) {
+            // Another process may be quicker, or give the file its name.
+            let _ = unlinkat(directory, name, AtFlags::empty());
         }
     }
     Ok(())
+}
+
+fn is_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    // Opening a device could do something.
+    let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
+        // Nobody works at a symbolic link for long.
+        Ok(FileType::Symlink) => true,
+        Ok(FileType::RegularFile) => {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            openat(directory, name, flags, Mode::empty())
+                .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+        }
+        _ => false,
+    }
 }
 
 /// Whether a name is one that [`Outputs`] gives to unfinished files: its prefix, 16 hexadecimal
@@ -380,7 +383,8 @@ fn create_temporary(directory: BorrowedFd<'_>) -> Result<(OwnedFd, OsString), Fi
     }
 }
 
-fn temporary_name() -> OsString {
+/// A name of an unfinished file, which nothing else has.
+pub(crate) fn temporary_name() -> OsString {
     let mut random = [0; 8];
     // Uniqueness is all that is asked; `O_EXCL` catches a collision.
     if getrandom::fill(&mut random).is_err() {

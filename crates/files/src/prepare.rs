@@ -3,7 +3,7 @@
 use evener_core::{Direction, Outcome, Rejection};
 use evener_pipeline::Worker;
 
-use crate::format::{Chunk, FileCipher, FormatError, Header, Layout};
+use crate::format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
 use crate::ring::Candidates;
 use crate::segment::{SegmentError, push_jobs};
 use crate::{FileError, KeyRing};
@@ -63,6 +63,38 @@ pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
         _ => keys.recipes().map(|recipe| first_chunk(recipe.geometry())).max().unwrap_or(0),
     };
     chunk.saturating_add(keys.longest_header() as u64)
+}
+
+/// How many of a sealed file's first bytes [`check_key`] needs at most.
+pub(crate) fn bytes_to_know(keys: &KeyRing) -> u64 {
+    let shows_key = |recipe: &Recipe| {
+        matches!(recipe, Recipe::Cobblestone(_)) || !recipe.cipher().is_authenticated()
+    };
+    match keys.recipes().count() {
+        1 if shows_key(keys.primary()) => bytes_to_prepare(keys),
+        1 => keys.longest_header() as u64 + keys.primary().geometry().full_sealed_length(0),
+        _ => bytes_to_prepare(keys),
+    }
+}
+
+/// Checks that a sealed file of `length` bytes was made with one of the keys, as far as its
+/// beginning shows it: `beginning` holds its first bytes, [`bytes_to_know`] of them. Nothing in
+/// files of `openssl enc` shows it.
+pub(crate) fn check_key(
+    keys: &KeyRing,
+    beginning: &[u8],
+    length: u64,
+    scratch: &mut [u8],
+    worker: &mut Worker<'_>,
+) -> Result<(), SegmentError> {
+    let Prepared { cipher, layout, .. } = prepare_sealed(keys, beginning, length, scratch, worker)?;
+    if cipher.is_committed() || !cipher.cipher().is_authenticated() {
+        return Ok(());
+    }
+    if opens(&cipher, layout.chunk(0), beginning, scratch, worker)? {
+        return Ok(());
+    }
+    Err(FileError::Rejected { chunk: 0, rejection: Rejection::Tag }.into())
 }
 
 /// Whether a file's first chunk is authentic under a candidate's key.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use evener_core::shown;
 use evener_pipeline::{RunStatistics, WorkerStatistics};
 use serde::{Serialize, Serializer};
 
@@ -25,7 +26,8 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes written for them.
     pub bytes_written: u64,
-    /// Files that were complete already (`--resume`).
+    /// Files that were complete already (`--resume`): their outputs have the right size and
+    /// time and, in formats that show it, the right key. Their content was not verified.
     pub files_skipped: u64,
     /// Further names of files done, made as hard links.
     pub hard_links: u64,
@@ -99,7 +101,7 @@ pub struct WorkerEffort {
 
 /// A file that could not be done, or an operation that could not begin.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
-#[error("{}: {error}", path.display())]
+#[error("{}: {error}", shown(path))]
 pub struct Failure {
     /// The path as the user would write it.
     #[serde(serialize_with = "lossy")]

@@ -9,6 +9,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
 use crate::format::FileCipher;
+use crate::identity::FileState;
 
 /// A regular file, open for reading, with its status when it was opened.
 pub(crate) struct Source {
@@ -75,14 +76,18 @@ impl Source {
     /// Checks that nobody has written to the file since it was opened.
     ///
     /// # Errors
-    /// [`FileError::Changed`] when its size or its time of change is another, and
+    /// [`FileError::Changed`] when its size, its time or its time of change is another, and
     /// [`FileError::Refused`] when it has content but shows no size, as in /proc.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         if self.length() == 0 {
             self.check_empty()?;
         }
         let now = fstat(&self.file).map_err(FileError::system("read its status"))?;
-        if is_unchanged(&self.status, &now) { Ok(()) } else { Err(FileError::Changed) }
+        if FileState::of(&self.status) == FileState::of(&now) {
+            Ok(())
+        } else {
+            Err(FileError::Changed)
+        }
     }
 
     fn check_empty(&self) -> Result<(), FileError> {
@@ -98,13 +103,6 @@ impl AsFd for Source {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
-}
-
-/// Whether a file's size and time of change are what they were.
-pub(crate) fn is_unchanged(then: &Stat, now: &Stat) -> bool {
-    now.st_size == then.st_size
-        && now.st_mtime == then.st_mtime
-        && now.st_mtime_nsec == then.st_mtime_nsec
 }
 
 /// Fills `buffer` from a file's `offset` on, however short the single reads are.

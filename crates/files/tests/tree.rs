@@ -37,7 +37,7 @@ fn make_tree(root: &Path) {
     symlink("nowhere", root.join("dangling")).unwrap();
     fs::hard_link(root.join("size-17"), root.join("deep/er/est/other-name")).unwrap();
     fs::set_permissions(root.join("size-16"), fs::Permissions::from_mode(0o640)).unwrap();
-    fs::set_permissions(root.join("size-15"), fs::Permissions::from_mode(0o4755)).unwrap();
+    fs::set_permissions(root.join("size-15"), fs::Permissions::from_mode(0o1755)).unwrap();
     fs::set_permissions(root.join("empty"), fs::Permissions::from_mode(0o555)).unwrap();
 }
 

@@ -84,6 +84,11 @@ impl FileCipher {
         iv.map_or(ChunkIv::PreviousBlock, ChunkIv::Known)
     }
 
+    /// Whether the file's header shows that this is its key: it commits to it.
+    pub fn is_committed(&self) -> bool {
+        matches!(self.ivs, Ivs::Counter { .. })
+    }
+
     /// The padding of the last chunk's job, or of another's.
     pub fn padding(&self, last: bool) -> Padding {
         match self.cipher.mode() {

@@ -118,7 +118,7 @@ fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> 
     if !outputs.replaces()
         && rustix::fs::statat(&directory, name, rustix::fs::AtFlags::empty()).is_ok()
     {
-        return Err(FileError::Exists(path.display().to_string()));
+        return Err(FileError::Exists(evener_core::shown(path).to_string()));
     }
     // As a shell's redirection would: the file mode creation mask decides.
     outputs.create(directory, name, Mode::from_raw_mode(0o666))

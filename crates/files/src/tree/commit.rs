@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, TargetDirectory};
 use super::endpoints::{Endpoints, same_file};
+use super::names::check_published;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::output::Output;
@@ -19,6 +20,8 @@ pub(super) struct Finished {
     pub(super) directory: Arc<Directory>,
     /// The source's name.
     pub(super) name: OsString,
+    /// The output's name.
+    pub(super) target: OsString,
     pub(super) source: Arc<Source>,
     pub(super) output: Arc<Output<TargetDirectory>>,
     /// The output's length in bytes.
@@ -70,7 +73,7 @@ impl TreeWork<'_> {
     /// Brings the target's directories to the device, at the end of a durable operation.
     pub(super) fn sync_target(&self, endpoints: &Endpoints) {
         let (Endpoints::Tree { root: directory } | Endpoints::File { directory, .. }) = endpoints;
-        if let (true, Some(target)) = (self.is_durable(), &directory.target)
+        if let (true, Some(target)) = (self.is_durable() && self.writes(), &directory.target)
             && let Err(errno) = syncfs(target)
         {
             let error = FileError::System { action: "sync the output", errno };
@@ -113,7 +116,10 @@ impl TreeWork<'_> {
         }
         for finished in batch {
             match remove_source(&finished) {
-                Ok(()) => self.links.done(&finished.source),
+                Ok(()) => {
+                    self.links.done(&finished.source, finished.output.as_fd());
+                    self.links.removed(&finished.source);
+                }
                 Err(error) => {
                     self.record.failed(&finished.directory.path_of(&finished.name), error);
                 }
@@ -122,9 +128,9 @@ impl TreeWork<'_> {
     }
 
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
-        finished.output.publish(self.outputs)?;
+        self.publish_output(finished)?;
         if !self.options.remove_source {
-            self.links.done(&finished.source);
+            self.links.done(&finished.source, finished.output.as_fd());
         }
         self.record.done(finished.source.length(), finished.length);
         Ok(())
@@ -153,8 +159,9 @@ fn one_on_each_filesystem(batch: &[Finished]) -> Result<Vec<Arc<Output<TargetDir
 }
 
 /// Removes a source whose output is verified, named and on the device, if its name still is
-/// the file that was read.
+/// the file that was read, and the output's name the file that was written.
 fn remove_source(finished: &Finished) -> Result<(), FileError> {
+    check_published(finished)?;
     finished.source.check_unchanged().map_err(|error| match error {
         FileError::Changed => FileError::ChangedSince,
         other => other,

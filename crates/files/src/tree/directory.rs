@@ -5,18 +5,35 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2};
 use rustix::io::Errno;
+
+use super::names::Claims;
+use crate::FileError;
+use crate::identity::Identity;
+use crate::metadata::permissions;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
 /// relative to it, which is quick and follows no link that somebody puts in the way meanwhile.
 pub(super) struct Directory {
     /// The source directory.
     pub(super) source: OwnedFd,
-    /// The target directory; `None` when nothing is written.
-    pub(super) target: Option<OwnedFd>,
+    /// The target directory; `None` when nothing is written, or a plan finds none.
+    pub(super) target: Option<Made>,
     /// Its path below the root of the tree; empty for the root.
     pub(super) path: PathBuf,
+    /// Whether a file that is a symbolic link is followed.
+    pub(super) follows: bool,
+    /// The outputs made in it so far.
+    pub(super) claims: Claims,
+}
+
+/// A directory of the target tree, and what it was before the run.
+pub(super) struct Made {
+    directory: OwnedFd,
+    pub(super) identity: Identity,
+    /// Its mode, if it was there before.
+    pub(super) mode_before: Option<Mode>,
 }
 
 /// A file to be done: its name and the name of its output (empty when nothing is written).
@@ -43,7 +60,7 @@ impl TargetDirectory {
 impl AsFd for TargetDirectory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         // `of` has seen that there is a target; the source stands in where that can't be shown.
-        self.directory.target.as_ref().unwrap_or(&self.directory.source).as_fd()
+        self.directory.target.as_ref().map_or(self.directory.source.as_fd(), Made::as_fd)
     }
 }
 
@@ -54,9 +71,60 @@ impl Directory {
     }
 }
 
+impl AsFd for Made {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+impl Made {
+    /// Takes an open directory of the target tree, which this run has just made or not.
+    ///
+    /// # Errors
+    /// When it is no directory or has no status.
+    pub(super) fn of(directory: OwnedFd, is_new: bool) -> Result<Made, FileError> {
+        let status = fstat(&directory).map_err(FileError::system("read its status"))?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
+            return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR });
+        }
+        let mode_before = (!is_new).then(|| permissions(&status));
+        Ok(Made { directory, identity: Identity::of(&status), mode_before })
+    }
+}
+
+/// Makes (or finds) a directory of the target tree. A new one has `mode`, whatever the process's
+/// file mode creation mask; one that was there keeps its own.
+pub(super) fn make_below(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    mode: Mode,
+    umask: u32,
+) -> Result<Made, FileError> {
+    let is_new = match mkdirat(parent, name, mode) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(errno) => {
+            return Err(FileError::System { action: "make its output directory", errno });
+        }
+    };
+    let directory = find_below(parent, name).map_err(FileError::system(OPEN_OUTPUT))?;
+    if is_new && mode.bits() & umask != 0 {
+        fchmod(&directory, mode).map_err(FileError::system("set its output directory's mode"))?;
+    }
+    Made::of(directory, is_new)
+}
+
+/// Opens a directory of the target tree.
+pub(super) fn find_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    openat(parent, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+}
+
+const OPEN_OUTPUT: &str = "open its output directory";
+
 /// Opens a directory by its path below another, which may be longer than one call takes.
-/// Unless `follow` allows it, no symbolic link on the way is followed.
-pub(super) fn open_path(
+/// Unless `follow` allows it, no symbolic link on the way is followed, and the path can't lead
+/// out of the other directory.
+pub(crate) fn open_path(
     below: BorrowedFd<'_>,
     path: &Path,
     follow: bool,
@@ -81,7 +149,8 @@ fn open_stretch(below: BorrowedFd<'_>, path: &Path, follow: bool) -> Result<Owne
     if follow {
         return openat(below, path, DIRECTORY, Mode::empty());
     }
-    match openat2(below, path, DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match openat2(below, path, DIRECTORY, Mode::empty(), resolve) {
         // Linux before 5.6, and sandboxes that do not know the call.
         Err(Errno::NOSYS | Errno::PERM) => {}
         opened => return opened,

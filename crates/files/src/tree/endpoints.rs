@@ -6,11 +6,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
+use evener_core::shown;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, statat,
+};
 use rustix::io::Errno;
 
 use super::Operation;
-use super::directory::{Directory, Item};
+use super::directory::{Directory, Item, Made};
+use super::names::Claims;
+use crate::metadata::Metadata;
 use crate::naming::behind_links;
 use crate::{Failure, FileError, Options};
 
@@ -32,11 +37,12 @@ impl Endpoints {
         let fail = |path: &Path, error| Failure { path: path.to_owned(), error };
         let status = statat(CWD, source, AtFlags::empty())
             .map_err(|errno| fail(source, FileError::System { action: "open it", errno }))?;
-        let target = target.filter(|_| !options.dry_run);
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => tree(source, &status, target).map_err(|(path, e)| fail(path, e)),
+            FileType::Directory => {
+                tree(source, &status, target, options).map_err(|(path, e)| fail(path, e))
+            }
             FileType::RegularFile => {
-                file(operation, source, target, options).map_err(|(path, e)| fail(path, e))
+                file(operation, source, &status, target, options).map_err(|(path, e)| fail(path, e))
             }
             _ => Err(fail(source, FileError::Refused("is neither a file nor a tree".to_owned()))),
         }
@@ -72,26 +78,38 @@ fn tree<'p>(
     source: &'p Path,
     status: &Stat,
     target: Option<&'p Path>,
+    options: &Options,
 ) -> Result<Endpoints, (&'p Path, FileError)> {
     let opened = open_directory(source).map_err(|error| (source, error))?;
     let target = match target {
         None => None,
         Some(target) => {
             refuse_inside(source, status, target).map_err(|error| (target, error))?;
-            make_directory(target).map_err(|error| (target, error))?;
-            Some(open_directory(target).map_err(|error| (target, error))?)
+            let made = match options.dry_run {
+                false => make_directory(target, status, options).map(Some),
+                true => find_directory(target),
+            };
+            made.map_err(|error| (target, error))?
         }
     };
-    let root = Arc::new(Directory { source: opened, target, path: PathBuf::new() });
-    Ok(Endpoints::Tree { root })
+    let root = Directory {
+        source: opened,
+        target,
+        path: PathBuf::new(),
+        follows: options.follow_symlinks,
+        claims: Claims::default(),
+    };
+    Ok(Endpoints::Tree { root: Arc::new(root) })
 }
 
 fn file<'p>(
     operation: Operation,
     source: &'p Path,
+    status: &Stat,
     target: Option<&'p Path>,
     options: &Options,
 ) -> Result<Endpoints, (&'p Path, FileError)> {
+    refuse_source(source, status, options).map_err(|error| (source, error))?;
     let (source_directory, name) = split(source).map_err(|error| (source, error))?;
     let opened = open_directory(source_directory).map_err(|error| (source, error))?;
     let suffixed = target_name(operation, name, &options.suffix);
@@ -99,7 +117,7 @@ fn file<'p>(
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
             let opened = open_directory(target).map_err(|error| (target, error))?;
-            let lacking = || FileError::Suffix(options.suffix.to_string_lossy().into_owned());
+            let lacking = || FileError::Suffix(shown(&options.suffix).to_string());
             (Some(opened), suffixed.ok_or_else(|| (source, lacking()))?)
         }
         Some(target) => {
@@ -110,9 +128,43 @@ fn file<'p>(
             (Some(opened), name.to_owned())
         }
     };
-    let directory = Directory { source: opened, target, path: PathBuf::new() };
+    if let Some(target) = &target {
+        refuse_same(status, target, &target_name).map_err(|error| (source, error))?;
+    }
+    let target = target.map(|directory| Made::of(directory, false)).transpose();
+    let directory = Directory {
+        source: opened,
+        target: target.map_err(|error| (source, error))?,
+        path: PathBuf::new(),
+        follows: true,
+        claims: Claims::default(),
+    };
     let item = Item { name: name.to_owned(), target: target_name };
     Ok(Endpoints::File { directory: Arc::new(directory), item })
+}
+
+/// Refuses a single file that is not to be taken as a source.
+fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), FileError> {
+    if options.protected.contains(status) {
+        return Err(FileError::Refused(PROTECTED.to_owned()));
+    }
+    let is_link = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|itself| FileType::from_raw_mode(itself.st_mode) == FileType::Symlink);
+    if is_link && options.remove_source {
+        let reason = "is a symbolic link; to have the source removed, name the file itself";
+        return Err(FileError::Refused(reason.to_owned()));
+    }
+    Ok(())
+}
+
+/// Refuses an output in the place of its own source, under whatever name.
+fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
+    let there = statat(target, name, AtFlags::empty());
+    if there.is_ok_and(|there| same_file(&there, source)) {
+        let name = shown(name);
+        return Err(FileError::Refused(format!("the output `{name}` is the source itself")));
+    }
+    Ok(())
 }
 
 /// The directory of a file's path and the file's name.
@@ -130,10 +182,30 @@ fn open_directory(path: &Path) -> Result<OwnedFd, FileError> {
     openat(CWD, path, flags, Mode::empty()).map_err(FileError::system("open the directory"))
 }
 
-fn make_directory(path: &Path) -> Result<(), FileError> {
-    match mkdirat(CWD, path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(FileError::System { action: "make the directory", errno }),
+/// Makes (or finds) the root of the target tree.
+fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made, FileError> {
+    let metadata = Metadata::of(options);
+    let mode = metadata.directory_mode(source);
+    let is_new = match mkdirat(CWD, path, mode) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(errno) => return Err(FileError::System { action: "make the directory", errno }),
+    };
+    let directory = open_directory(path)?;
+    if is_new && mode.bits() & metadata.umask != 0 {
+        fchmod(&directory, mode).map_err(FileError::system("set its mode"))?;
+    }
+    Made::of(directory, is_new || options.target_is_new)
+}
+
+/// Finds the root of the target tree for a plan; `None` where it could be made.
+fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
+    match open_directory(path) {
+        Ok(directory) => Made::of(directory, false).map(Some),
+        Err(FileError::System { errno: Errno::NOENT, .. }) => {
+            open_directory(split(path)?.0).map(|_| None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -149,7 +221,7 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
     loop {
         let here = fstat(&at).map_err(FileError::system("read its status"))?;
         if same_file(&here, status) {
-            let source = source.display();
+            let source = shown(source);
             return Err(FileError::Refused(format!("lies inside the source `{source}`")));
         }
         let parent = openat(
@@ -171,6 +243,10 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
         at = parent;
     }
 }
+
+/// Why a file is left alone.
+pub(super) const PROTECTED: &str =
+    "is a key of this operation, opens one, or is written by it, so it is left alone";
 
 /// Whether two statuses are of one file.
 pub(super) fn same_file(a: &Stat, b: &Stat) -> bool {

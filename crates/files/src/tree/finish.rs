@@ -1,19 +1,21 @@
 //! How a file ends, and how the whole operation ends.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_pipeline::Worker;
-use rustix::fs::{Mode, Stat};
+use rustix::fs::{Mode, Stat, fstat};
 
-use super::directory::{Directory, Item, TargetDirectory, open_path};
+use super::directory::{Directory, Item, Made, TargetDirectory, open_path};
 use super::endpoints::Endpoints;
 use super::work::TreeWork;
 use super::{Operation, commit};
 use crate::bench::Bench;
 use crate::format::FileCipher;
+use crate::identity::Identity;
 use crate::output::Output;
 use crate::segment::Segments;
 use crate::source::Source;
@@ -41,6 +43,8 @@ pub(super) struct Done<'a> {
 #[derive(Default)]
 pub(super) struct Directories {
     visited: Mutex<Vec<Visited>>,
+    /// The directories of the target tree.
+    targets: Mutex<HashSet<Identity>>,
     symlinks: AtomicU64,
 }
 
@@ -49,11 +53,23 @@ pub(super) struct Visited {
     /// Its path below the root.
     pub(super) path: PathBuf,
     pub(super) status: Stat,
+    /// Its counterpart: which directory that is, and its mode if it was there before.
+    pub(super) target: Option<(Identity, Option<Mode>)>,
 }
 
 impl Directories {
     pub(super) fn visited(&self, directory: Visited) {
         self.visited.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
+    }
+
+    /// Notes a directory of the target tree; returns whether it is the first time.
+    pub(super) fn is_new_target(&self, directory: Identity) -> bool {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).insert(directory)
+    }
+
+    /// Whether outputs go to this directory.
+    pub(super) fn is_target(&self, directory: Identity) -> bool {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
     }
 
     pub(super) fn count_symlink(&self) {
@@ -115,6 +131,7 @@ impl TreeWork<'_> {
         let finished = commit::Finished {
             directory: done.directory.clone(),
             name: done.item.name.clone(),
+            target: done.item.target.clone(),
             source: done.source.clone(),
             output: output.file,
             length: done.length,
@@ -135,7 +152,7 @@ impl TreeWork<'_> {
         if let Endpoints::Tree { root } = endpoints {
             report.hard_links = self.make_links(root);
             // After a stop the next run comes back to these directories.
-            if !self.is_stopped() {
+            if !self.is_stopped() && self.writes() {
                 self.finish_directories(root);
             }
         }
@@ -152,25 +169,57 @@ impl TreeWork<'_> {
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
         for directory in visited.iter().rev() {
             let follow = self.options.follow_symlinks;
-            let finished =
-                open_both(root, target, directory, follow).and_then(|(source, output)| {
-                    self.metadata.apply(source.as_fd(), &directory.status, output.as_fd(), None)
-                });
+            let finished = open_both(root, target, directory, follow)
+                .and_then(|(source, output)| self.finish_directory(directory, &source, &output));
             if let Err(error) = finished {
                 self.record.failed(&directory.path, error);
             }
         }
     }
+
+    fn finish_directory(
+        &self,
+        directory: &Visited,
+        source: &OwnedFd,
+        output: &OwnedFd,
+    ) -> Result<(), FileError> {
+        let Visited { path, status, target } = directory;
+        let (source, output) = (source.as_fd(), output.as_fd());
+        let Some((_, Some(before))) = target else {
+            return self.metadata.apply(source, status, output, None);
+        };
+        if self.metadata.apply_to_existing(source, status, output, *before)? {
+            let (before, wanted) = (before.bits() & 0o777, status.st_mode & 0o777);
+            let reason = format!(
+                "its output directory was there before, so its mode {before:03o} was not widened \
+                 to {wanted:03o}"
+            );
+            self.record.notice(path, reason);
+        }
+        Ok(())
+    }
 }
 
 fn open_both(
     root: &Directory,
-    target: &OwnedFd,
+    target: &Made,
     directory: &Visited,
     follow: bool,
 ) -> Result<(OwnedFd, OwnedFd), FileError> {
-    let source = open_path(root.source.as_fd(), &directory.path, follow);
-    let both =
-        source.and_then(|source| Ok((source, open_path(target.as_fd(), &directory.path, false)?)));
-    both.map_err(FileError::system("set the output directory's metadata"))
+    let system = FileError::system("set the output directory's metadata");
+    let source = open_path(root.source.as_fd(), &directory.path, follow).map_err(&system)?;
+    let output = open_path(target.as_fd(), &directory.path, false).map_err(&system)?;
+    // The paths may lead elsewhere by now.
+    let is_the_same = |file: &OwnedFd, then: Option<Identity>| -> Result<bool, FileError> {
+        Ok(Some(Identity::of(&fstat(file).map_err(&system)?)) == then)
+    };
+    let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
+    if is_the_same(&source, Some(Identity::of(&directory.status)))?
+        && is_the_same(&output, counterpart)?
+    {
+        return Ok((source, output));
+    }
+    Err(FileError::Refused(
+        "was moved or replaced meanwhile, so its mode and times were not set".to_owned(),
+    ))
 }

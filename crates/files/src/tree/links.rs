@@ -1,19 +1,23 @@
 //! Hard links: a file with several names is done once and linked.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Stat, linkat, statat, syncfs, unlinkat};
+use evener_core::shown;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, linkat, openat, statat, syncfs, unlinkat,
+};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item};
-use super::endpoints::same_file;
+use super::directory::{Directory, Item, open_path};
 use super::work::TreeWork;
 use crate::FileError;
-use crate::output::link_over;
-use crate::source::{Source, is_unchanged};
+use crate::identity::{FileState, Identity};
+use crate::output::{rename_over, temporary_name};
+use crate::source::Source;
 
 /// The files with several names that have been met.
 #[derive(Default)]
@@ -23,24 +27,30 @@ pub(super) struct Links {
 
 #[derive(Default)]
 struct Met {
-    /// Each file under the name that was met first, by device and inode.
-    first: HashMap<(u64, u64), First>,
-    /// The others.
+    /// Each file under the name that was met first.
+    first: Vec<First>,
+    /// Which of them had, or has since its own source was removed, this state. An inode whose
+    /// number is used again, or that was written to, is in another state, and no further name.
+    by_state: HashMap<FileState, usize>,
+    /// The other names.
     further: Vec<Further>,
+    /// Whether one of the names of a file has been removed, so that the last one left may be a
+    /// further name.
+    has_removed: bool,
 }
 
 /// A file under its first name.
 struct First {
     name: Name,
-    /// Whether its output is published and, if sources are removed, on the device.
-    is_done: bool,
+    state: FileState,
+    /// Its output, once that is published and, if sources are removed, on the device.
+    output: Option<Identity>,
 }
 
 /// Another name of a file.
 struct Further {
     name: Name,
-    /// The file's status when the name was met.
-    status: Stat,
+    first: usize,
 }
 
 /// A name of a file, on both sides, as paths below the roots.
@@ -59,35 +69,66 @@ impl Links {
         directory: &Directory,
         item: &Item,
         writes: bool,
+        removes: bool,
     ) -> bool {
         let status = source.status();
-        if !writes || status.st_nlink < 2 {
+        if !writes || status.st_nlink < 2 && !removes {
+            return false;
+        }
+        let mut met = self.lock();
+        if status.st_nlink < 2 && !met.has_removed {
             return false;
         }
         let name =
             Name { source: directory.path_of(&item.name), target: directory.path_of(&item.target) };
-        let mut met = self.lock();
-        match met.first.get(&identity(status)) {
+        let state = FileState::of(status);
+        match met.by_state.get(&state).copied() {
+            None if status.st_nlink < 2 => false,
             None => {
-                met.first.insert(identity(status), First { name, is_done: false });
+                let number = met.first.len();
+                met.first.push(First { name, state, output: None });
+                met.by_state.insert(state, number);
                 false
             }
             // An engine failed this file before.
-            Some(first) if first.name == name => false,
-            Some(_) => {
-                met.further.push(Further { name, status: *status });
+            Some(number) if met.first[number].name == name => false,
+            Some(first) => {
+                met.further.push(Further { name, first });
                 true
             }
         }
     }
 
     /// Notes that a file is done, so that its further names can be linked to its output.
-    pub(super) fn done(&self, source: &Source) {
-        let status = source.status();
-        if status.st_nlink > 1
-            && let Some(first) = self.lock().first.get_mut(&identity(status))
+    pub(super) fn done(&self, source: &Source, output: BorrowedFd<'_>) {
+        if source.status().st_nlink > 1
+            && let Ok(output) = fstat(output)
         {
-            first.is_done = true;
+            self.done_as(source, &output);
+        }
+    }
+
+    /// The same, of an output that has this status.
+    pub(super) fn done_as(&self, source: &Source, output: &Stat) {
+        let mut met = self.lock();
+        let known = met.by_state.get(&FileState::of(source.status())).copied();
+        if let Some(first) = known.and_then(|number| met.first.get_mut(number)) {
+            first.output = Some(Identity::of(output));
+        }
+    }
+
+    /// Notes that a name of this file was removed, which has changed its state.
+    pub(super) fn removed(&self, source: &Source) {
+        if source.status().st_nlink < 2 {
+            return;
+        }
+        let Ok(now) = fstat(source) else { return };
+        let mut met = self.lock();
+        met.has_removed = true;
+        let known = met.by_state.get(&FileState::of(source.status())).copied();
+        if let Some(number) = known {
+            met.by_state.insert(FileState::of(&now), number);
+            met.first[number].state = FileState::of(&now);
         }
     }
 
@@ -99,84 +140,192 @@ impl Links {
 impl TreeWork<'_> {
     /// Links every further name to its first; returns how many there are.
     pub(super) fn make_links(&self, root: &Arc<Directory>) -> u64 {
+        let Met { mut first, further, .. } = std::mem::take(&mut *self.links.lock());
+        if self.options.dry_run {
+            return self.plan_links(root, &further);
+        }
         let Some(target) = &root.target else { return 0 };
-        let Met { first, further } = std::mem::take(&mut *self.links.lock());
         let mut linked = Vec::with_capacity(further.len());
         for further in further {
-            let Some(first) = first.get(&identity(&further.status)) else { continue };
-            match self.make_link(target, &further.name, first) {
+            let Some(first) = first.get(further.first) else { continue };
+            match self.make_link(target.as_fd(), &further.name, first) {
                 Ok(()) => linked.push(further),
                 Err(error) => self.record.failed(&further.name.source, error),
             }
         }
         self.options.control.done_files(linked.len() as u64);
         if self.options.remove_source && !linked.is_empty() {
-            self.remove_further_names(root, target, &linked);
+            self.remove_further_names(root, target.as_fd(), &linked, &mut first);
         }
         linked.len() as u64
     }
 
-    fn make_link(&self, target: &impl AsFd, name: &Name, first: &First) -> Result<(), FileError> {
-        // Another file may have the output's name if this one's could not be made.
-        if !first.is_done {
-            return Err(match self.is_stopped() {
-                true => FileError::Interrupted,
-                false => FileError::LinkedToFailed(first.name.source.display().to_string()),
-            });
-        }
-        let (existing, new) = (&*first.name.target, &*name.target);
-        match linkat(target, existing, target, new, AtFlags::empty()) {
-            Err(Errno::EXIST) if self.options.resume || self.options.overwrite => {
-                self.link_over_existing(target, existing, new)
+    /// What [`TreeWork::make_links`] would say.
+    fn plan_links(&self, root: &Directory, further: &[Further]) -> u64 {
+        let exists = |name: &Name| {
+            let target = root.target.as_ref()?;
+            let (directory, file) = open_parent(target.as_fd(), &name.target).ok()?;
+            statat(&directory, file, AtFlags::SYMLINK_NOFOLLOW).ok()
+        };
+        let mut links = 0;
+        for Further { name, .. } in further {
+            if exists(name).is_some() && !self.options.resume && !self.options.overwrite {
+                let target = shown(&name.target).to_string();
+                self.record.failed(&name.source, FileError::Exists(target));
+            } else {
+                self.options.control.done_files(1);
+                links += 1;
             }
-            Err(Errno::EXIST) => Err(FileError::Exists(new.display().to_string())),
-            linked => linked.map_err(FileError::system("link its output")),
         }
+        links
     }
 
-    fn link_over_existing(
+    fn make_link(
         &self,
-        target: &impl AsFd,
-        existing: &Path,
-        new: &Path,
+        target: BorrowedFd<'_>,
+        name: &Name,
+        first: &First,
+    ) -> Result<(), FileError> {
+        // Another file may have the output's name if this one's could not be made.
+        let Some(output) = first.output else {
+            return Err(match self.is_stopped() {
+                true => FileError::Interrupted,
+                false => FileError::LinkedToFailed(shown(&first.name.source).to_string()),
+            });
+        };
+        let system = FileError::system("link its output");
+        let (from, existing) = open_parent(target, &first.name.target).map_err(&system)?;
+        let (into, new) = open_parent(target, &name.target).map_err(&system)?;
+        let gone = || FileError::OutputGone(shown(&first.name.target).to_string());
+        if !leads_to(&from, existing, output) {
+            return Err(gone());
+        }
+        // The link is made under a name of its own first where it is to replace a file.
+        let replaces = match linkat(&from, existing, &into, new, AtFlags::empty()) {
+            Ok(()) => false,
+            Err(Errno::EXIST) if leads_to(&into, new, output) && self.may_replace() => {
+                return Ok(());
+            }
+            Err(Errno::EXIST) if self.may_replace() => {
+                self.refuse_replacing(&into, new, &from, existing, &name.target)?;
+                true
+            }
+            Err(Errno::EXIST) => {
+                return Err(FileError::Exists(shown(&name.target).to_string()));
+            }
+            Err(errno) => return Err(system(errno)),
+        };
+        let temporary = temporary_name();
+        let made = if replaces { &*temporary } else { new };
+        if replaces {
+            linkat(&from, existing, &into, made, AtFlags::empty()).map_err(&system)?;
+        }
+        // Somebody may have put another file in the output's place meanwhile.
+        if !leads_to(&into, made, output) {
+            let _ = unlinkat(&into, made, AtFlags::empty());
+            return Err(gone());
+        }
+        if replaces { rename_over(into.as_fd(), made, new).map_err(&system) } else { Ok(()) }
+    }
+
+    fn may_replace(&self) -> bool {
+        self.options.resume || self.options.overwrite
+    }
+
+    /// Refuses to put a link in the place of `new` if that may not be replaced.
+    fn refuse_replacing(
+        &self,
+        into: &OwnedFd,
+        new: &OsStr,
+        from: &OwnedFd,
+        existing: &OsStr,
+        target: &Path,
     ) -> Result<(), FileError> {
         let system = FileError::system("link its output");
-        let status = |path| statat(target, path, AtFlags::SYMLINK_NOFOLLOW);
-        let (there, wanted) = (status(new).map_err(&system)?, status(existing).map_err(&system)?);
-        if same_file(&there, &wanted) {
-            return Ok(());
-        }
+        let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let there = status(into, new).map_err(&system)?;
         // An earlier run may have met this name first and made an output of its own for it.
-        let is_ours = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
-            && is_unchanged(&wanted, &there);
-        if !self.options.overwrite && !is_ours {
-            return Err(FileError::Differs(new.display().to_string()));
+        if !self.options.overwrite {
+            let wanted = status(from, existing).map_err(&system)?;
+            let is_ours = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+                && (there.st_size, there.st_mtime, there.st_mtime_nsec)
+                    == (wanted.st_size, wanted.st_mtime, wanted.st_mtime_nsec);
+            if !is_ours {
+                return Err(FileError::Differs(shown(target).to_string()));
+            }
         }
-        link_over(target.as_fd(), existing, new).map_err(&system)
+        // Where two names are one, it may be an output of this very run.
+        if !has_entry(into, new).map_err(&system)? {
+            return Err(FileError::SameName(shown(target).to_string()));
+        }
+        Ok(())
     }
 
     /// Removes the sources of links, when the links are on the device. What they link to was
     /// verified before its own source was removed.
-    fn remove_further_names(&self, root: &Directory, target: &impl AsFd, linked: &[Further]) {
+    fn remove_further_names(
+        &self,
+        root: &Directory,
+        target: BorrowedFd<'_>,
+        linked: &[Further],
+        first: &mut [First],
+    ) {
         let synced =
             syncfs(target).map_err(FileError::system("sync its output, so its source was kept"));
-        for Further { name, status } in linked {
-            let removed = synced.clone().and_then(|()| {
-                let system = FileError::system("remove the source");
-                let there = statat(&root.source, &name.source, AtFlags::SYMLINK_NOFOLLOW);
-                let there = there.map_err(&system)?;
-                if !same_file(&there, status) || !is_unchanged(status, &there) {
-                    return Err(FileError::ChangedSince);
-                }
-                unlinkat(&root.source, &name.source, AtFlags::empty()).map_err(&system)
-            });
+        for further in linked {
+            let first = &mut first[further.first];
+            let removed =
+                synced.clone().and_then(|()| remove_name(root, target, &further.name, first));
             if let Err(error) = removed {
-                self.record.failed(&name.source, error);
+                self.record.failed(&further.name.source, error);
             }
         }
     }
 }
 
-fn identity(status: &Stat) -> (u64, u64) {
-    (status.st_dev, status.st_ino)
+/// Removes the source of a link, if both are what they were.
+fn remove_name(
+    root: &Directory,
+    target: BorrowedFd<'_>,
+    name: &Name,
+    first: &mut First,
+) -> Result<(), FileError> {
+    let system = FileError::system("remove the source");
+    let (into, new) = open_parent(target, &name.target).map_err(&system)?;
+    if !first.output.is_some_and(|output| leads_to(&into, new, output)) {
+        return Err(FileError::OutputGone(shown(&name.target).to_string()));
+    }
+    let (directory, name) = open_parent(root.source.as_fd(), &name.source).map_err(&system)?;
+    // While it is open its inode can't become another file's.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&directory, name, flags, Mode::empty()).map_err(&system)?;
+    if FileState::of(&fstat(&file).map_err(&system)?) != first.state {
+        return Err(FileError::ChangedSince);
+    }
+    unlinkat(&directory, name, AtFlags::empty()).map_err(&system)?;
+    first.state = FileState::of(&fstat(&file).map_err(&system)?);
+    Ok(())
+}
+
+/// Opens the directory that a path below another ends in, through no symbolic link.
+fn open_parent<'p>(below: BorrowedFd<'_>, path: &'p Path) -> Result<(OwnedFd, &'p OsStr), Errno> {
+    let name = path.file_name().ok_or(Errno::INVAL)?;
+    let parent = open_path(below, path.parent().unwrap_or(Path::new("")), false)?;
+    Ok((parent, name))
+}
+
+fn leads_to(directory: &OwnedFd, name: &OsStr, file: Identity) -> bool {
+    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|there| Identity::of(&there) == file)
+}
+
+/// Whether a directory has an entry of exactly this name, and not only one that its file system
+/// takes for the same.
+fn has_entry(directory: &OwnedFd, name: &OsStr) -> Result<bool, Errno> {
+    for entry in Dir::read_from(directory)? {
+        if entry?.file_name().to_bytes() == name.as_encoded_bytes() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

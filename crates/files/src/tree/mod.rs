@@ -13,6 +13,8 @@ mod finish;
 mod large;
 mod ledger;
 mod links;
+mod names;
+mod plan;
 mod record;
 mod resume;
 mod small;
@@ -28,6 +30,8 @@ use crate::output::Outputs;
 use crate::stream::takes_a_stream;
 use crate::{Failure, FileError, KeyRing, Notice, Options, Report, seats};
 use crate::{StreamSource, StreamTarget, process_stream};
+
+pub(crate) use directory::open_path;
 
 use endpoints::Endpoints;
 use work::TreeWork;
@@ -68,6 +72,9 @@ impl Operation {
 /// A file goes to the file `target`, or into it under such a name if it is a directory.
 /// `target` is `None` exactly for [`Operation::Verify`].
 ///
+/// A source that is a symbolic link is followed, as `cp` does; whether links below it are says
+/// [`Options::follow_symlinks`].
+///
 /// Files that can't be done are listed in the report, and all others are done.
 ///
 /// # Errors
@@ -92,6 +99,9 @@ pub fn process(
     let cipher = keys.primary().cipher();
     if operation == Operation::Decrypt && options.remove_source && !cipher.is_authenticated() {
         return Err(fail(FileError::Refused(NO_PROOF.to_owned())));
+    }
+    if options.follow_symlinks && options.remove_source {
+        return Err(fail(FileError::Refused(NOT_BELOW.to_owned())));
     }
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
@@ -145,6 +155,9 @@ const NO_READING_BACK: &str =
 
 const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong key can go \
     unnoticed: decrypting does not remove them";
+
+const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
+    (--follow-symlinks) does not go with removing sources (--remove-source)";
 
 /// How many tasks wait at most. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;

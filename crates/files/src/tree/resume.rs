@@ -1,7 +1,10 @@
 //! Outputs that are there already.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use evener_core::shown;
+use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
@@ -10,41 +13,124 @@ use super::directory::{Directory, Item, TargetDirectory};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::format::{Ending, Layout, Recipe};
+use crate::identity::{FileState, Identity};
+use crate::prepare::{bytes_to_know, check_key};
+use crate::segment::SegmentError;
 use crate::source::Source;
+
+/// What an existing output is taken for.
+pub(super) enum Existing {
+    /// It is complete.
+    Complete,
+    /// There is none, or one that may be replaced.
+    Undone,
+    /// To tell takes more room beside the files that the worker has begun.
+    Full,
+}
 
 impl TreeWork<'_> {
     /// With `--resume`: whether a file's output is complete. An output never has its final name
-    /// before it is, so one of the right size and time is taken for complete.
+    /// before it is, so one of the right size and time is taken for complete if its header fits
+    /// the key. Its content is not looked at.
+    ///
+    /// `input` and `scratch` are what is left of the worker's buffers; `is_all` says that they
+    /// are whole.
     ///
     /// # Errors
-    /// [`FileError::Differs`] when another file has the output's name and may not be replaced.
-    pub(super) fn is_complete(
+    /// When another file has the output's name and may not be replaced, or the key is not the
+    /// source's.
+    pub(super) fn look_for_output(
         &self,
         directory: &Arc<Directory>,
         item: &Item,
         source: &Source,
-    ) -> Result<bool, FileError> {
+        (input, scratch, is_all): (&mut [u8], &mut [u8], bool),
+        worker: &mut Worker<'_>,
+    ) -> Result<Existing, SegmentError> {
         let Some(target) = TargetDirectory::of(directory).filter(|_| self.options.resume) else {
-            return Ok(false);
+            return Ok(Existing::Undone);
         };
         let there = match statat(&target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(there) => there,
-            Err(Errno::NOENT) => return Ok(false),
-            Err(errno) => return Err(FileError::System { action: "look at its output", errno }),
-        };
-        if self.is_output_of(&there, source) {
-            // Sources are removed only when this very run has verified the output: make it again.
-            if self.options.remove_source {
-                return Ok(false);
+            Err(Errno::NOENT) => return Ok(Existing::Undone),
+            Err(errno) => {
+                return Err(FileError::System { action: "look at its output", errno }.into());
             }
-            self.links.done(source);
-            self.record.skipped(source.length());
-            return Ok(true);
+        };
+        let differs = || FileError::Differs(shown(&item.target).to_string());
+        let refused = if self.is_output_of(&there, source) {
+            match self.check_existing(&target, item, source, &there, input, scratch, worker) {
+                Ok(()) => None,
+                Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
+                    return Ok(Existing::Full);
+                }
+                Err(SegmentError::File(error)) => Some(error),
+                Err(error) => return Err(error),
+            }
+        } else {
+            Some(differs())
+        };
+        if let Some(error) = refused {
+            // A source that the key does not open is no reason to replace its output.
+            let is_of_output = matches!(error, FileError::Differs(_) | FileError::OtherKey(_));
+            return match self.options.overwrite && is_of_output {
+                true => Ok(Existing::Undone),
+                false => Err(error.into()),
+            };
         }
-        if self.options.overwrite {
-            return Ok(false);
+        // Sources are removed only when this very run has verified the output: make it again.
+        if self.options.remove_source {
+            return Ok(Existing::Undone);
         }
-        Err(FileError::Differs(item.target.to_string_lossy().into_owned()))
+        directory.claims.claim(Identity::of(&there), item)?;
+        self.links.done_as(source, &there);
+        self.record.skipped(source.length());
+        Ok(Existing::Complete)
+    }
+
+    /// Checks that the sealed one of source and output was made with the key, as far as the
+    /// format shows it.
+    #[allow(clippy::too_many_arguments, reason = "they are what one look needs")]
+    fn check_existing(
+        &self,
+        target: &TargetDirectory,
+        item: &Item,
+        source: &Source,
+        there: &Stat,
+        input: &mut [u8],
+        scratch: &mut [u8],
+        worker: &mut Worker<'_>,
+    ) -> Result<(), SegmentError> {
+        let seals = self.operation == Operation::Encrypt;
+        let opened =
+            seals.then(|| Source::open(target.as_fd(), &item.target, false)).transpose()?;
+        let sealed = opened.as_ref().unwrap_or(source);
+        if seals && FileState::of(sealed.status()) != FileState::of(there) {
+            return Err(FileError::Differs(shown(&item.target).to_string()).into());
+        }
+        let checked = self.check_header(sealed, input, scratch, worker);
+        checked.map_err(|error| match error {
+            SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) if seals => {
+                FileError::OtherKey(shown(&item.target).to_string()).into()
+            }
+            other => other,
+        })
+    }
+
+    /// Checks that a sealed file's header fits a key; where the header does not show that, its
+    /// first chunk. Files of `openssl enc` show nothing.
+    pub(super) fn check_header(
+        &self,
+        sealed: &Source,
+        input: &mut [u8],
+        scratch: &mut [u8],
+        worker: &mut Worker<'_>,
+    ) -> Result<(), SegmentError> {
+        let length = sealed.length().min(bytes_to_know(self.keys));
+        let beginning = usize::try_from(length).ok().and_then(|length| input.get_mut(..length));
+        let beginning = beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
+        sealed.read_exact_at(beginning, 0)?;
+        check_key(self.keys, beginning, sealed.length(), scratch, worker)
     }
 
     /// Refuses early what publishing would refuse after all the work.
@@ -55,7 +141,7 @@ impl TreeWork<'_> {
     ) -> Result<(), FileError> {
         let exists = statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if exists && !self.outputs.replaces() {
-            return Err(FileError::Exists(item.target.to_string_lossy().into_owned()));
+            return Err(FileError::Exists(shown(&item.target).to_string()));
         }
         Ok(())
     }

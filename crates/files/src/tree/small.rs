@@ -7,9 +7,13 @@ use std::sync::Arc;
 use evener_core::{Cipher, Direction};
 use evener_pipeline::{Queue, Returned, Worker, emptied};
 
+use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
+use super::endpoints::PROTECTED;
 use super::finish::Done;
 use super::large::Large;
+use super::names::refuse_long_name;
+use super::resume::Existing;
 use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::bench::Bench;
@@ -103,20 +107,29 @@ impl TreeWork<'_> {
         bench: &mut Bench,
         worker: &mut Worker<'_>,
     ) -> Result<Begun, SegmentError> {
-        let source =
-            Source::open(directory.source.as_fd(), &item.name, self.options.follow_symlinks)?;
-        if self.links.is_further_name(&source, directory, item, self.writes()) {
+        refuse_long_name(item)?;
+        let source = Source::open(directory.source.as_fd(), &item.name, directory.follows)?;
+        if self.options.protected.contains(source.status()) {
+            self.record.notice(&directory.path_of(&item.name), PROTECTED);
             return Ok(Begun::Finished);
         }
-        if self.is_complete(directory, item, &source)? {
-            return Ok(Begun::Finished);
-        }
-        if self.options.dry_run {
-            self.record.done(source.length(), 0);
+        let writes = self.operation != Operation::Verify;
+        let removes = self.options.remove_source;
+        if self.links.is_further_name(&source, directory, item, writes, removes) {
             return Ok(Begun::Finished);
         }
         let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
         let (input, output, _) = bench.parts();
+        let left = (&mut input[used.0..], &mut output[used.1..], group.is_empty());
+        match self.look_for_output(directory, item, &source, left, worker)? {
+            Existing::Complete => return Ok(Begun::Finished),
+            Existing::Full => return Ok(Begun::Full),
+            Existing::Undone => {}
+        }
+        if self.options.dry_run {
+            self.plan(directory, item, &source, input, output, worker)?;
+            return Ok(Begun::Finished);
+        }
         let length = source.length();
         if length > input.len() as u64 {
             // Beginning it takes the buffers that the others lie in.

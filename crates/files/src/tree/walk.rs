@@ -3,35 +3,43 @@
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evener_core::shown;
 use evener_pipeline::Queue;
 use rustix::fs::{
-    AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat,
-    statat, symlinkat,
+    AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
+    symlinkat,
 };
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item};
+use super::directory::{Directory, Item, Made, find_below, make_below, open_path};
 use super::endpoints::{same_file, target_name};
+use super::names::Claims;
 use super::work::{Task, TreeWork};
 use super::{Operation, finish::Visited};
+use crate::identity::Identity;
 use crate::output::{is_temporary_name, sweep, symlink_over};
 use crate::{FileError, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
 /// A directory on the way down, with the subdirectories that are yet to be entered.
 struct Level {
-    directory: Arc<Directory>,
+    /// `None` while it is closed, since too many are open below it.
+    directory: Option<Arc<Directory>>,
+    path: PathBuf,
     status: Stat,
     subdirectories: Vec<OsString>,
 }
 
 impl TreeWork<'_> {
     /// Walks the tree depth first. Of a directory, first all files are fed, then each
-    /// subdirectory is entered; open at a time are the directories on the way down and those
-    /// whose files wait in the queue.
+    /// subdirectory is entered; open at a time are the last few directories on the way down and
+    /// those whose files wait in the queue.
     pub(super) fn walk(&self, root: &Arc<Directory>, queue: &Queue<Task>) {
+        if let Some(target) = &root.target {
+            self.directories.is_new_target(target.identity);
+        }
         let mut levels: Vec<Level> = Vec::new();
         levels.extend(self.enter(root.clone(), queue));
         while let Some(level) = levels.last_mut() {
@@ -43,22 +51,66 @@ impl TreeWork<'_> {
                 levels.pop();
                 continue;
             };
-            let parent = level.directory.clone();
-            let path = parent.path_of(&name);
-            match self.descend(&parent, &name, &levels) {
-                Ok(directory) => levels.extend(self.enter(directory, queue)),
+            let path = level.path.join(&name);
+            let descended =
+                self.reopened(root, level).and_then(|parent| self.descend(&parent, &name, &levels));
+            match descended {
+                Ok(Some(directory)) => levels.extend(self.enter(directory, queue)),
+                Ok(None) => {}
                 Err(error) => self.record.failed(&path, error),
+            }
+            if let Some(far) = levels.len().checked_sub(OPEN_LEVELS + 1) {
+                levels[far].directory = None;
             }
         }
     }
 
-    /// Opens a subdirectory and makes its counterpart.
+    /// A level's directory, opened again if it was closed.
+    fn reopened(
+        &self,
+        root: &Arc<Directory>,
+        level: &mut Level,
+    ) -> Result<Arc<Directory>, FileError> {
+        if let Some(directory) = &level.directory {
+            return Ok(directory.clone());
+        }
+        let system = FileError::system("open the directory again");
+        let follows = self.options.follow_symlinks;
+        let source = open_path(root.source.as_fd(), &level.path, follows).map_err(&system)?;
+        let is_the_same = fstat(&source).is_ok_and(|now| same_file(&now, &level.status));
+        let open_target = |root: &Made| {
+            let directory = open_path(root.as_fd(), &level.path, false).map_err(&system)?;
+            Made::of(directory, false)
+        };
+        let target = match &root.target {
+            // A plan goes on where there is no counterpart.
+            Some(target) if self.writes() => Some(open_target(target)?),
+            Some(target) => open_target(target).ok(),
+            None => None,
+        };
+        let has_moved = target.as_ref().is_some_and(|it| !self.directories.is_target(it.identity));
+        if !is_the_same || has_moved {
+            let reason = "the directory that it is in was moved or replaced meanwhile";
+            return Err(FileError::Refused(reason.to_owned()));
+        }
+        let directory = Arc::new(Directory {
+            source,
+            target,
+            path: level.path.clone(),
+            follows,
+            claims: Claims::default(),
+        });
+        level.directory = Some(directory.clone());
+        Ok(directory)
+    }
+
+    /// Opens a subdirectory and makes its counterpart; `None` if it is left out.
     fn descend(
         &self,
         parent: &Directory,
         name: &OsStr,
         above: &[Level],
-    ) -> Result<Arc<Directory>, FileError> {
+    ) -> Result<Option<Arc<Directory>>, FileError> {
         let source = open_below(parent.source.as_fd(), name, self.options.follow_symlinks)?;
         let status = fstat(&source).map_err(FileError::system("read its status"))?;
         if above.iter().any(|level| same_file(&level.status, &status)) {
@@ -66,11 +118,41 @@ impl TreeWork<'_> {
                 "is a symbolic link to a directory that contains it".to_owned(),
             ));
         }
+        let path = parent.path_of(name);
+        if self.directories.is_target(Identity::of(&status)) {
+            self.record.notice(&path, "holds the output, skipped");
+            return Ok(None);
+        }
         let target = match &parent.target {
             None => None,
-            Some(parent) => Some(make_below(parent.as_fd(), name)?),
+            Some(parent) => self.counterpart(parent, name, &status)?,
         };
-        Ok(Arc::new(Directory { source, target, path: parent.path_of(name) }))
+        if let Some(target) = &target
+            && !self.directories.is_new_target(target.identity)
+        {
+            return Err(FileError::SameName(shown(&path).to_string()));
+        }
+        let (follows, claims) = (self.options.follow_symlinks, Claims::default());
+        Ok(Some(Arc::new(Directory { source, target, path, follows, claims })))
+    }
+
+    /// Makes (or finds) a directory of the target tree, in which at first its owner can work;
+    /// what it lacks of its own mode comes when everything in it is done.
+    fn counterpart(
+        &self,
+        parent: &Made,
+        name: &OsStr,
+        source: &Stat,
+    ) -> Result<Option<Made>, FileError> {
+        if !self.options.dry_run {
+            let mode = self.metadata.directory_mode(source);
+            return make_below(parent.as_fd(), name, mode, self.metadata.umask).map(Some);
+        }
+        match find_below(parent.as_fd(), name) {
+            Ok(directory) => Made::of(directory, false).map(Some),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(FileError::System { action: "open its output directory", errno }),
+        }
     }
 
     /// Feeds the files of a directory and returns it as a level, or records why it can't be
@@ -86,11 +168,13 @@ impl TreeWork<'_> {
     fn list(&self, directory: &Arc<Directory>, queue: &Queue<Task>) -> Result<Level, FileError> {
         let system = FileError::system("read the directory");
         let status = fstat(&directory.source).map_err(&system)?;
-        self.directories.visited(Visited { path: directory.path.clone(), status });
+        let target = directory.target.as_ref().map(|made| (made.identity, made.mode_before));
+        self.directories.visited(Visited { path: directory.path.clone(), status, target });
         if let Some(target) = &directory.target
+            && self.writes()
             && (self.options.resume || self.options.overwrite)
         {
-            sweep(target.as_fd()).map_err(FileError::system("remove old temporary files"))?;
+            sweep(target.as_fd()).map_err(FileError::system("look for old temporary files"))?;
         }
         let mut subdirectories = Vec::new();
         let mut files = Vec::with_capacity(BATCH);
@@ -119,7 +203,8 @@ impl TreeWork<'_> {
         if !files.is_empty() {
             self.feed_files(directory, files, queue);
         }
-        Ok(Level { directory: directory.clone(), status, subdirectories })
+        let path = directory.path.clone();
+        Ok(Level { directory: Some(directory.clone()), path, status, subdirectories })
     }
 
     fn feed_files(&self, directory: &Arc<Directory>, files: Vec<Item>, queue: &Queue<Task>) {
@@ -177,7 +262,7 @@ impl TreeWork<'_> {
             return Ok(Entry::Done);
         }
         let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
-            let suffix = self.options.suffix.to_string_lossy();
+            let suffix = shown(&self.options.suffix);
             let reason = format!("name does not end in {suffix}, skipped");
             self.record.notice(&directory.path_of(name), reason);
             return Ok(Entry::Done);
@@ -194,30 +279,22 @@ impl TreeWork<'_> {
 
     /// Makes the same symbolic link in the target tree.
     fn copy_symlink(&self, directory: &Directory, name: &CStr) -> Result<(), FileError> {
-        let Some(target) = &directory.target else {
+        if self.operation == Operation::Verify {
             self.directories.count_symlink();
             return Ok(());
-        };
+        }
         self.refuse_key_name(directory, OsStr::from_bytes(name.to_bytes()))?;
         self.refuse_collision(directory, OsStr::from_bytes(name.to_bytes()))?;
         let text = readlinkat(&directory.source, name, Vec::new())
             .map_err(FileError::system("read the link"))?;
-        let mut made = symlinkat(text.as_c_str(), target, name);
-        if made == Err(Errno::EXIST) {
-            let is_same = readlinkat(target, name, Vec::new()).is_ok_and(|there| there == text);
-            if is_same && (self.options.resume || self.options.overwrite) {
-                made = Ok(());
-            } else if self.options.overwrite {
-                made = symlink_over(target.as_fd(), &text, name);
-            }
+        let Some(target) = &directory.target else {
+            self.directories.count_symlink();
+            return Ok(());
+        };
+        if !self.writes() {
+            return self.plan_symlink(target, name, &text);
         }
-        match made {
-            Ok(()) => {}
-            Err(Errno::EXIST) => {
-                return Err(FileError::Exists(name.to_string_lossy().into_owned()));
-            }
-            Err(errno) => return Err(FileError::System { action: "make the link", errno }),
-        }
+        self.make_symlink(directory, target, name, &text)?;
         if let Ok(status) = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW) {
             crate::metadata::set_link_times(target.as_fd(), name, &status);
         }
@@ -227,6 +304,49 @@ impl TreeWork<'_> {
 }
 
 impl TreeWork<'_> {
+    /// Makes a symbolic link to `text`, in the place of what has its name if that may be.
+    fn make_symlink(
+        &self,
+        directory: &Directory,
+        target: &Made,
+        name: &CStr,
+        text: &CStr,
+    ) -> Result<(), FileError> {
+        let shown_name = || shown(OsStr::from_bytes(name.to_bytes())).to_string();
+        match symlinkat(text, target, name) {
+            Err(Errno::EXIST) if self.is_link_to(target, name, text) && self.minds_names() => {
+                Ok(())
+            }
+            Err(Errno::EXIST) if self.options.overwrite => {
+                let system = FileError::system("make the link");
+                directory.claims.publish(target.as_fd(), OsStr::from_bytes(name.to_bytes()), || {
+                    symlink_over(target.as_fd(), text, name).map_err(&system)?;
+                    let made = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
+                    Ok(Identity::of(&made))
+                })
+            }
+            Err(Errno::EXIST) => Err(FileError::Exists(shown_name())),
+            made => made.map_err(FileError::system("make the link")),
+        }
+    }
+
+    /// What [`TreeWork::make_symlink`] would say.
+    fn plan_symlink(&self, target: &Made, name: &CStr, text: &CStr) -> Result<(), FileError> {
+        let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let may_stay =
+            self.options.overwrite || self.options.resume && self.is_link_to(target, name, text);
+        if is_there && !may_stay {
+            let name = OsStr::from_bytes(name.to_bytes());
+            return Err(FileError::Exists(shown(name).to_string()));
+        }
+        self.directories.count_symlink();
+        Ok(())
+    }
+
+    fn is_link_to(&self, target: &Made, name: &CStr, text: &CStr) -> bool {
+        readlinkat(target, name, Vec::new()).is_ok_and(|there| *there == *text)
+    }
+
     /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
     fn refuse_key_name(&self, directory: &Directory, target: &OsStr) -> Result<(), FileError> {
         let sealing = self.operation == Operation::Encrypt;
@@ -249,7 +369,7 @@ impl TreeWork<'_> {
         let is_file = statat(&directory.source, &file, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
         if is_file && self.options.selection.takes_file(&directory.path_of(&file)) {
-            let file = file.display();
+            let file = shown(&file);
             return Err(FileError::Refused(format!("has the name of the output of `{file}`")));
         }
         Ok(())
@@ -262,6 +382,10 @@ enum Entry {
     Directory(OsString),
     Done,
 }
+
+/// How many directories on the way down are open at a time, on both sides: few enough for the
+/// usual limit of 1,024 open files beside all others, however deep the tree is.
+const OPEN_LEVELS: usize = 32;
 
 /// How many names travel in one task: enough that claiming costs little, few enough that the
 /// workers end together.
@@ -286,30 +410,6 @@ fn open_below(
     let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, !follow);
     openat(parent, name, flags, Mode::empty()).map_err(FileError::system("open the directory"))
-}
-
-/// Makes (or finds) a directory of the target tree, at first for its owner alone; its own mode
-/// comes when everything in it is done.
-fn make_below(parent: std::os::fd::BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileError> {
-    match mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) => {}
-        Err(Errno::EXIST) => {
-            let status = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(FileError::system("open its output directory"))?;
-            let mode = crate::metadata::permissions(&status);
-            if FileType::from_raw_mode(status.st_mode) == FileType::Directory
-                && !mode.contains(Mode::RWXU)
-            {
-                // From an earlier run, which has given it its final mode.
-                rustix::fs::chmodat(parent, name, mode | Mode::RWXU, AtFlags::empty())
-                    .map_err(FileError::system("open its output directory"))?;
-            }
-        }
-        Err(errno) => {
-            return Err(FileError::System { action: "make its output directory", errno });
-        }
-    }
-    open_below(parent, name, false)
 }
 
 fn noun(kind: FileType) -> &'static str {

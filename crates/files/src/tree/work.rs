@@ -13,7 +13,7 @@ use super::links::Links;
 use super::record::Record;
 use super::{Endpoints, Operation};
 use crate::bench::Bench;
-use crate::metadata::{Metadata, umask};
+use crate::metadata::Metadata;
 use crate::output::Outputs;
 use crate::{FileError, KeyRing, Options};
 
@@ -53,14 +53,12 @@ impl<'a> TreeWork<'a> {
         outputs: &'a Outputs,
         workers: usize,
     ) -> TreeWork<'a> {
-        // Where the mask is unknown, taking every bit as masked means setting every mode.
-        let umask = umask().unwrap_or(0o777);
         TreeWork {
             operation,
             keys,
             options,
             outputs,
-            metadata: Metadata { owner: options.owner, xattrs: options.xattrs, umask },
+            metadata: Metadata::of(options),
             record: Record::new(&options.control, root),
             links: Links::default(),
             committer: Committer::default(),

@@ -8,10 +8,13 @@
  *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked
  *   EVENER_FAULT_MARK=PATH       made when a call was made to fail
  *   EVENER_FAULT_NO_TMPFILE=1    O_TMPFILE is not supported
+ *   EVENER_FAULT_FOLD_BELOW=PATH names below PATH are the same in capital and small letters,
+ *                                as on file systems that fold them: all become small
  *
  * 32-bit systems are not served: there, the names without 64 have other types.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,6 +57,27 @@ static void path_of(int fd, const char *name, char *path, size_t size)
         snprintf(path + length, size - length, "%s%s", name[0] == '/' ? "" : "/", name);
 }
 
+/* The name that a file system which folds names would take: `name`, or its small letters. */
+static const char *folded(int fd, const char *name, char *small, size_t size)
+{
+    const char *below = getenv("EVENER_FAULT_FOLD_BELOW");
+    if (below == NULL || name == NULL || name[0] == '/' || strlen(name) >= size)
+        return name;
+    char path[8192];
+    path_of(fd, NULL, path, sizeof path);
+    if (strncmp(path, below, strlen(below)) != 0)
+        return name;
+    size_t length = 0;
+    for (; name[length] != 0; length++)
+        small[length] = (char)tolower((unsigned char)name[length]);
+    small[length] = 0;
+    return small;
+}
+
+#define FOLD(fd, path) \
+    char small_##path[4096]; \
+    path = folded(fd, path, small_##path, sizeof small_##path);
+
 enum verdict { GO_ON, FAIL, SHORT };
 
 /* Decides about one call, and sets errno when it is to fail. */
@@ -93,6 +117,14 @@ static enum verdict judge(const char *call, int fd, const char *name)
         return judge(#name, fd, path) != GO_ON ? (type)-1 : REAL(name) arguments; \
     }
 
+/* The same, with a name that may be folded. */
+#define PASS_NAME(type, name, parameters, arguments, fd, path) \
+    type name parameters \
+    { \
+        FOLD(fd, path) \
+        return judge(#name, fd, path) != GO_ON ? (type)-1 : REAL(name) arguments; \
+    }
+
 #define TRANSFER(name, call, pointer, ...) \
     ssize_t name(int fd, pointer buffer, size_t count __VA_OPT__(,) __VA_ARGS__)
 
@@ -123,6 +155,7 @@ static int open_at(int directory, const char *path, int flags, mode_t mode)
         errno = EOPNOTSUPP;
         return -1;
     }
+    FOLD(directory, path)
     if (judge("openat", directory, path) != GO_ON)
         return -1;
     return (int)syscall(SYS_openat, directory, path, flags, mode);
@@ -149,20 +182,41 @@ int openat64(int directory, const char *path, int flags, ...)
     return open_at(directory, path, flags, mode);
 }
 
-PASS(int, linkat, (int from_directory, const char *from, int directory, const char *path, int flags),
-     (from_directory, from, directory, path, flags), directory, path)
-PASS(int, renameat, (int from_directory, const char *from, int directory, const char *path),
-     (from_directory, from, directory, path), directory, path)
-PASS(int, renameat2,
-     (int from_directory, const char *from, int directory, const char *path, unsigned int flags),
-     (from_directory, from, directory, path, flags), directory, path)
-PASS(int, unlinkat, (int directory, const char *path, int flags), (directory, path, flags),
+int linkat(int from_directory, const char *from, int directory, const char *path, int flags)
+{
+    FOLD(from_directory, from)
+    FOLD(directory, path)
+    if (judge("linkat", directory, path) != GO_ON)
+        return -1;
+    return REAL(linkat)(from_directory, from, directory, path, flags);
+}
+
+int renameat(int from_directory, const char *from, int directory, const char *path)
+{
+    FOLD(from_directory, from)
+    FOLD(directory, path)
+    if (judge("renameat", directory, path) != GO_ON)
+        return -1;
+    return REAL(renameat)(from_directory, from, directory, path);
+}
+
+int renameat2(int from_directory, const char *from, int directory, const char *path,
+              unsigned int flags)
+{
+    FOLD(from_directory, from)
+    FOLD(directory, path)
+    if (judge("renameat2", directory, path) != GO_ON)
+        return -1;
+    return REAL(renameat2)(from_directory, from, directory, path, flags);
+}
+
+PASS_NAME(int, unlinkat, (int directory, const char *path, int flags), (directory, path, flags),
      directory, path)
-PASS(int, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode),
+PASS_NAME(int, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode),
      directory, path)
-PASS(int, symlinkat, (const char *text, int directory, const char *path), (text, directory, path),
+PASS_NAME(int, symlinkat, (const char *text, int directory, const char *path), (text, directory, path),
      directory, path)
-PASS(ssize_t, readlinkat, (int directory, const char *path, char *buffer, size_t size),
+PASS_NAME(ssize_t, readlinkat, (int directory, const char *path, char *buffer, size_t size),
      (directory, path, buffer, size), directory, path)
 PASS(int, fsync, (int fd), (fd), fd, NULL)
 PASS(int, fdatasync, (int fd), (fd), fd, NULL)
@@ -186,16 +240,18 @@ int fstat64(int fd, struct stat64 *status)
     return judge("fstat", fd, NULL) != GO_ON ? -1 : REAL(fstat64)(fd, status);
 }
 
-int fstatat64(int directory, const char *restrict path, struct stat64 *restrict status, int flags)
+int fstatat64(int directory, const char *path, struct stat64 *restrict status, int flags)
 {
+    FOLD(directory, path)
     if (judge("fstatat", directory, path) != GO_ON)
         return -1;
     return REAL(fstatat64)(directory, path, status, flags);
 }
 
-int statx(int directory, const char *restrict path, int flags, unsigned int mask,
+int statx(int directory, const char *path, int flags, unsigned int mask,
           struct statx *restrict status)
 {
+    FOLD(directory, path)
     if (judge("fstatat", directory, path) != GO_ON)
         return -1;
     return REAL(statx)(directory, path, flags, mask, status);

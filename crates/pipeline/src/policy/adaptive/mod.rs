@@ -30,7 +30,7 @@ use crate::costs::{Costs, EngineCosts};
 use crate::{Load, SizeClass, Waiting};
 
 use ranking::Share;
-use teams::Teams;
+use teams::{MOST, Teams};
 use trials::Trials;
 use window::Window;
 use yielding::Yielding;
@@ -55,7 +55,7 @@ pub(super) struct Adaptive {
     /// The mean length of jobs of unknown size, as far as some have been done, in bytes.
     usual_bytes: f64,
     /// For each class that was waiting at the last look, which engines took it.
-    taken_by: u64,
+    taken_by: TakenBy,
 }
 
 struct Worker {
@@ -141,7 +141,7 @@ impl Adaptive {
             cpu_workers: setting.cpu_workers.unwrap_or(setting.cores).max(1),
             around: Around::default(),
             usual_bytes: USUAL_BYTES,
-            taken_by: 0,
+            taken_by: [0; SizeClass::COUNT],
         };
         if adaptive.engines.len() > 1 {
             adaptive.recall_teams(&setting.costs);
@@ -247,14 +247,8 @@ impl Adaptive {
 
     /// Whether another engine takes something now that it did not before, or the reverse.
     fn has_changed_its_mind(&mut self, waiting: &Waiting) -> bool {
-        let mut taken_by = 0_u64;
-        for class in waiting.classes() {
-            let group = self.group(class, waiting);
-            for engine in 0..self.engines.len() {
-                let bit = (class.number() * 7 + engine) % 64;
-                taken_by ^= u64::from(self.takes(engine, &group)) << bit;
-            }
-        }
+        let takes = |class, engine| self.takes(engine, &self.group(class, waiting));
+        let taken_by = taken_by(waiting.classes(), self.engines.len(), takes);
         std::mem::replace(&mut self.taken_by, taken_by) != taken_by
     }
 }
@@ -362,6 +356,23 @@ impl Policy for Adaptive {
     }
 }
 
+/// For each class, by its number, which engines take it.
+type TakenBy = [Members; SizeClass::COUNT];
+
+/// Which engines take which of the classes that wait.
+fn taken_by(
+    classes: impl Iterator<Item = SizeClass>,
+    engines: usize,
+    takes: impl Fn(SizeClass, usize) -> bool,
+) -> TakenBy {
+    let mut taken_by = [0; SizeClass::COUNT];
+    for class in classes {
+        let taking = (0..engines.min(MOST)).filter(|&engine| takes(class, engine));
+        taken_by[class.number()] = taking.fold(0, |members, engine| members | 1 << engine);
+    }
+    taken_by
+}
+
 impl Group {
     /// Jobs of a load, of this mean length.
     fn of(load: Load, bytes: f64) -> Group {
@@ -401,3 +412,25 @@ const USUAL_BYTES: f64 = 16_384.0;
 
 /// How often what is known of an engine is renewed.
 const MEASURE_EVERY: Duration = Duration::from_millis(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Were all classes and engines folded into one number, two changes at a time could undo
+    /// each other, and a parked worker that is wanted now would stay parked.
+    #[test]
+    fn no_two_changes_of_mind_cancel() {
+        let classes = || (0..SizeClass::COUNT).map(SizeClass::from_number);
+        let engines = 8;
+        let all: Vec<_> =
+            classes().flat_map(|class| (0..engines).map(move |engine| (class, engine))).collect();
+        let before = taken_by(classes(), engines, |_, _| false);
+        for (number, one) in all.iter().enumerate() {
+            for other in &all[number + 1..] {
+                let takes = |class, engine| (class, engine) == *one || (class, engine) == *other;
+                assert_ne!(taken_by(classes(), engines, takes), before, "{one:?} and {other:?}");
+            }
+        }
+    }
+}

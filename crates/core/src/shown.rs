@@ -1,0 +1,107 @@
+//! Names as people see them.
+
+use std::ffi::OsStr;
+use std::fmt::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+
+/// Shows a name or a path to people, on a terminal or in a log. This is the only way in which
+/// Evener shows one.
+///
+/// Whoever makes a file chooses its name, and a name may hold anything but a slash and a zero
+/// byte: what would steer the terminal (control characters), show the name in another order or
+/// hide part of it (Unicode's format characters), or is not UTF-8. Such a name is shown in
+/// quotes with these escaped, as `"a\u{1b}b"` or `"\xff"`; any other is shown as it is.
+pub fn shown<N: AsRef<OsStr> + ?Sized>(name: &N) -> Shown<'_> {
+    Shown(name.as_ref().as_bytes())
+}
+
+/// Shows text that may quote names, or what a device said, without quotes: what must not reach
+/// a terminal is escaped. Lines stay lines.
+pub fn shown_text(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push('\n'),
+            harmless if is_harmless(harmless) => shown.push(harmless),
+            other => shown.extend(other.escape_unicode()),
+        }
+    }
+    shown
+}
+
+/// What [`shown`] makes of a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'n>(&'n [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Ok(text) = std::str::from_utf8(self.0)
+            // Otherwise a name could look like another in quotes.
+            && !text.starts_with('"')
+            && text.chars().all(is_harmless)
+        {
+            return f.write_str(text);
+        }
+        f.write_char('"')?;
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                match character {
+                    '"' | '\\' => write!(f, "\\{character}")?,
+                    harmless if is_harmless(harmless) => f.write_char(harmless)?,
+                    other => write!(f, "{}", other.escape_unicode())?,
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// Whether a character is seen where it stands and moves nothing else.
+fn is_harmless(character: char) -> bool {
+    !character.is_control() && !is_format_character(character)
+}
+
+/// Unicode's format characters (category Cf: marks of direction, joiners, tags), its line and
+/// paragraph separators, and what is reserved among them.
+#[rustfmt::skip]
+fn is_format_character(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        for (name, expected) in [
+            (&b"a b/\xc3\xbc"[..], "a b/ü"),
+            // Letters with marks of their own, as some systems write them.
+            ("u\u{308}".as_bytes(), "u\u{308}"),
+            (b"it's a \\ \"quote\"", "it's a \\ \"quote\""),
+            (b"\"quoted\"", "\"\\\"quoted\\\"\""),
+            (b"a\x1b[2Jb", "\"a\\u{1b}[2Jb\""),
+            (b"a\nb\\", "\"a\\u{a}b\\\\\""),
+            (b"\xff\xfe.txt", "\"\\xff\\xfe.txt\""),
+            ("\u{9b}31m".as_bytes(), "\"\\u{9b}31m\""),
+            ("a\u{202e}txt.exe".as_bytes(), "\"a\\u{202e}txt.exe\""),
+            ("a\u{200b}".as_bytes(), "\"a\\u{200b}\""),
+        ] {
+            assert_eq!(shown(OsStr::from_bytes(name)).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn text_keeps_its_lines_and_nothing_else() {
+        assert_eq!(shown_text("one\ntwo\r\x1b[2K\u{202e}ü"), "one\ntwo\\u{d}\\u{1b}[2K\\u{202e}ü");
+    }
+}

@@ -1,0 +1,40 @@
+//! What tells whether two looks at a file saw the same file in the same state.
+
+use rustix::fs::Stat;
+
+/// Which file: its filesystem and its number there. It is a file's own only while the file is
+/// there or open: a number is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// Which file, in which state. Whoever writes to a file can set its time back afterwards, but
+/// not its time of change: that one only the kernel sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileState {
+    identity: Identity,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+impl Identity {
+    pub(crate) fn of(status: &Stat) -> Identity {
+        Identity { device: status.st_dev as u64, inode: status.st_ino as u64 }
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+impl FileState {
+    pub(crate) fn of(status: &Stat) -> FileState {
+        FileState {
+            identity: Identity::of(status),
+            size: status.st_size as i64,
+            modified: (status.st_mtime as i64, status.st_mtime_nsec as i64),
+            changed: (status.st_ctime as i64, status.st_ctime_nsec as i64),
+        }
+    }
+}

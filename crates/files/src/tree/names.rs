@@ -1,0 +1,100 @@
+//! The names of outputs: which are taken, and whether they still lead where they should.
+//!
+//! A file system may take two names for one (`A` and `a`, or two ways to write `ü`). An output
+//! then finds the other one in its place, and with `--overwrite` or `--resume` it must not be
+//! taken for something from before the run.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+
+use evener_core::shown;
+use rustix::fs::{AtFlags, fstat, statat};
+
+use super::commit::Finished;
+use super::directory::{Item, TargetDirectory};
+use super::work::TreeWork;
+use crate::FileError;
+use crate::identity::Identity;
+
+/// The outputs of this run in one directory.
+#[derive(Default)]
+pub(super) struct Claims {
+    outputs: Mutex<HashSet<Identity>>,
+}
+
+impl Claims {
+    /// Gives an output its name by `publish`, unless another output of this run has that name.
+    /// One at a time does that in a directory.
+    pub(super) fn publish(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        publish: impl FnOnce() -> Result<Identity, FileError>,
+    ) -> Result<(), FileError> {
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        if there.is_ok_and(|there| outputs.contains(&Identity::of(&there))) {
+            return Err(FileError::SameName(shown(name).to_string()));
+        }
+        outputs.insert(publish()?);
+        Ok(())
+    }
+
+    /// Claims an output of an earlier run.
+    ///
+    /// # Errors
+    /// When another source has it already.
+    pub(super) fn claim(&self, output: Identity, item: &Item) -> Result<(), FileError> {
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        match outputs.insert(output) {
+            true => Ok(()),
+            false => Err(FileError::SameName(shown(&item.target).to_string())),
+        }
+    }
+}
+
+impl TreeWork<'_> {
+    /// Gives an output its name.
+    pub(super) fn publish_output(&self, finished: &Finished) -> Result<(), FileError> {
+        let Finished { directory, output, target, .. } = finished;
+        // Where nothing is replaced and nothing is skipped, no name is ever taken twice.
+        let (true, Some(into)) = (self.minds_names(), &directory.target) else {
+            return output.publish(self.outputs);
+        };
+        directory.claims.publish(into.as_fd(), target, || {
+            output.publish(self.outputs)?;
+            let status = fstat(output.as_fd()).map_err(FileError::system("read its status"))?;
+            Ok(Identity::of(&status))
+        })
+    }
+
+    /// Whether what is there before the run is replaced or taken for its output.
+    pub(super) fn minds_names(&self) -> bool {
+        self.outputs.replaces() || self.options.resume
+    }
+}
+
+/// Checks that an output's name leads to the file that was written.
+pub(super) fn check_published(finished: &Finished) -> Result<(), FileError> {
+    let Some(directory) = TargetDirectory::of(&finished.directory) else { return Ok(()) };
+    let written = fstat(finished.output.as_fd()).map_err(FileError::system("read its status"))?;
+    let there = statat(&directory, &finished.target, AtFlags::SYMLINK_NOFOLLOW);
+    if there.is_ok_and(|there| Identity::of(&there) == Identity::of(&written)) {
+        return Ok(());
+    }
+    Err(FileError::OutputGone(shown(&finished.target).to_string()))
+}
+
+/// Refuses an output whose name no file can have. When nothing is written, its name is empty or
+/// shorter than the source's.
+pub(super) fn refuse_long_name(item: &Item) -> Result<(), FileError> {
+    match item.target.len() {
+        length if length > LONGEST_NAME => Err(FileError::NameTooLong { length }),
+        _ => Ok(()),
+    }
+}
+
+/// The longest name that Linux has for files, in bytes.
+const LONGEST_NAME: usize = 255;

@@ -1,0 +1,135 @@
+//! Outputs that are there already, and plans, which say what a run would.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use common::{bytes, every_key_ring, home, options, tink};
+use evener_core::Key;
+use evener_files::format::{CobblestoneSuite, Recipe};
+use evener_files::{FileError, KeyRing, Operation, Options, Report, process};
+
+fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
+    process(operation, keys, from, Some(to), options).unwrap()
+}
+
+/// Two keys of each format that shows its key.
+fn pairs() -> Vec<[KeyRing; 2]> {
+    let cobblestone = |byte, context: &[u8]| {
+        let key = Key::new(&[byte; 32]).unwrap();
+        KeyRing::new(Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, context).unwrap())
+    };
+    let tink = |byte| KeyRing::new(tink(byte, 4096));
+    vec![
+        [cobblestone(1, b""), cobblestone(2, b"")],
+        [cobblestone(1, b"one"), cobblestone(1, b"two")],
+        [tink(3), tink(4)],
+        [tink(3).with(common::tink(5, 1 << 20)), tink(4)],
+    ]
+}
+
+#[test]
+fn resuming_under_another_key_leaves_no_file_out() {
+    let resuming = Options { resume: true, ..options() };
+    for [first, second] in pairs() {
+        let home = home();
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        for length in [0, 1, 5000, 300_000] {
+            fs::write(plain.join(length.to_string()), bytes(length)).unwrap();
+        }
+        assert!(run(Operation::Encrypt, &first, &plain, &sealed, &options()).is_success());
+        let report = run(Operation::Encrypt, &first, &plain, &sealed, &resuming);
+        assert!(report.is_success() && report.files_skipped == 4, "{:?}", report.failures);
+
+        let report = run(Operation::Encrypt, &second, &plain, &sealed, &resuming);
+        assert_eq!((report.files_skipped, report.failures.len()), (0, 4), "{report:?}");
+        let other = |error: &FileError| matches!(error, FileError::OtherKey(_));
+        assert!(report.failures.iter().all(|failure| other(&failure.error)), "{report:?}");
+        // Nor is a source removed for it.
+        let removing = Options { remove_source: true, ..resuming.clone() };
+        assert_eq!(run(Operation::Encrypt, &second, &plain, &sealed, &removing).failures.len(), 4);
+
+        assert!(run(Operation::Decrypt, &first, &sealed, &back, &options()).is_success());
+        let report = run(Operation::Decrypt, &second, &sealed, &back, &resuming);
+        assert_eq!((report.files_skipped, report.failures.len()), (0, 4), "{report:?}");
+
+        let replacing = Options { overwrite: true, ..resuming.clone() };
+        let report = run(Operation::Encrypt, &second, &plain, &sealed, &replacing);
+        assert!(report.is_success() && report.files == 4, "{:?}", report.failures);
+        assert!(
+            process(Operation::Verify, &second, &sealed, None, &options()).unwrap().is_success()
+        );
+    }
+}
+
+/// What a report says but for times and sums.
+fn told(report: &Report) -> (u64, u64, u64, u64, Vec<String>, Vec<String>) {
+    let failures = report.failures.iter().map(ToString::to_string).collect();
+    let notices = report.notices.iter().map(|notice| notice.reason.clone()).collect();
+    let Report { files, files_skipped, hard_links, symlinks, .. } = report;
+    (*files, *files_skipped, *hard_links, *symlinks, failures, notices)
+}
+
+#[test]
+fn a_plan_says_what_the_run_says() {
+    let keys = every_key_ring().swap_remove(0).1;
+    for (overwrite, resume) in [(false, false), (true, false), (false, true)] {
+        let home = home();
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+        for directory in ["sub", "other", "b.enc"] {
+            fs::create_dir_all(plain.join(directory)).unwrap();
+        }
+        for name in ["a", "b", "sub/a", "sub/b", "other/a", "there"] {
+            fs::write(plain.join(name), bytes(1000)).unwrap();
+        }
+        fs::write(plain.join("n".repeat(253)), bytes(10)).unwrap();
+        fs::hard_link(plain.join("a"), plain.join("other/same")).unwrap();
+        symlink("a", plain.join("link")).unwrap();
+        symlink("a", plain.join("there.enc")).unwrap();
+        fs::create_dir_all(sealed.join("sub")).unwrap();
+        fs::create_dir_all(sealed.join("b.enc")).unwrap();
+        fs::write(sealed.join("sub/a.enc"), b"something else").unwrap();
+        fs::write(sealed.join("other"), b"no directory").unwrap();
+        symlink("b", sealed.join("link")).unwrap();
+        let working = Options { overwrite, resume, ..options() };
+        let planning = Options { dry_run: true, ..working.clone() };
+        let before = common::snapshot(home.path());
+        let planned = run(Operation::Encrypt, &keys, &plain, &sealed, &planning);
+        assert!(common::snapshot(home.path()) == before);
+        let done = run(Operation::Encrypt, &keys, &plain, &sealed, &working);
+        assert_eq!(told(&planned), told(&done));
+        assert!(!done.failures.is_empty());
+
+        // Headers that are not the key's, and files that are none.
+        fs::remove_file(sealed.join("other")).unwrap();
+        fs::write(sealed.join("x.enc"), bytes(1000)).unwrap();
+        fs::write(sealed.join("y.enc"), b"short").unwrap();
+        let planned = run(Operation::Decrypt, &keys, &sealed, &back, &planning);
+        assert!(!back.exists());
+        let done = run(Operation::Decrypt, &keys, &sealed, &back, &working);
+        assert_eq!(told(&planned), told(&done));
+        assert!(done.failures.len() >= 2);
+    }
+}
+
+#[test]
+fn a_file_is_not_its_own_output() {
+    let keys = every_key_ring().swap_remove(0).1;
+    let home = home();
+    let [file, other, link] = ["file", "other", "link"].map(|name| home.path().join(name));
+    fs::write(&file, bytes(1000)).unwrap();
+    fs::hard_link(&file, &other).unwrap();
+    symlink("file", &link).unwrap();
+    for target in [&file, &other, &link] {
+        for (overwrite, dry_run) in [(true, false), (false, false), (true, true)] {
+            let options = Options { overwrite, dry_run, ..options() };
+            let refused = process(Operation::Encrypt, &keys, &file, Some(target), &options);
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("is the source itself"), "{refused}");
+            assert_eq!(fs::read(&file).unwrap(), bytes(1000));
+        }
+    }
+}

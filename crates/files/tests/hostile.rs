@@ -1,0 +1,335 @@
+//! Trees and targets that somebody else can write to, and names that are not what they seem.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::child::{Errand, Flags, serve, shim};
+use common::meddler::meddling;
+use common::{bytes, cobblestone, home, options};
+use evener_files::{FileError, Operation, Options, Protected, Report, process};
+
+#[test]
+fn child() {
+    serve();
+}
+
+fn run(operation: Operation, from: &Path, to: &Path, options: &Options) -> Report {
+    process(operation, &cobblestone(), from, Some(to), options).unwrap()
+}
+
+fn encrypt(from: &Path, to: &Path, options: &Options) -> Report {
+    run(Operation::Encrypt, from, to, options)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn names_that_the_target_takes_for_one_lose_nothing() {
+    for (remove_source, resume) in [(true, false), (false, false), (false, true), (true, true)] {
+        let home = home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        // More than are synced at a time, so that some sources are gone when others come.
+        fs::create_dir_all(plain.join("Sub")).unwrap();
+        fs::create_dir_all(plain.join("sub")).unwrap();
+        let names = (0..70).flat_map(|number| [format!("A{number}"), format!("a{number}")]);
+        let names: Vec<_> = names.chain(["Sub/x".to_owned(), "sub/x".to_owned()]).collect();
+        for name in &names {
+            fs::write(plain.join(name), name).unwrap();
+        }
+        let errand = Errand {
+            operation: Operation::Encrypt,
+            keys: "cobblestone-256",
+            source: &plain,
+            target: &sealed,
+            flags: Flags { overwrite: true, resume, remove_source, ..Flags::default() },
+        };
+        let mut command = errand.command();
+        // No file system here folds names, so the library before the system's calls does.
+        command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_FOLD_BELOW", &sealed);
+        let output = command.output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        let told = errors.lines().filter(|line| line.contains("the two names are one")).count();
+        assert_eq!(told, 71, "{errors}");
+        let back = home.path().join("back");
+        assert!(run(Operation::Decrypt, &sealed, &back, &options()).is_success());
+        for name in &names {
+            let is_there = plain.join(name).exists();
+            let output = fs::read_to_string(back.join(name.to_lowercase())).unwrap();
+            assert!(is_there || output == *name, "{name} is lost");
+        }
+        assert_eq!(
+            names.iter().filter(|name| plain.join(name).exists()).count(),
+            match remove_source {
+                true => 71,
+                false => 142,
+            }
+        );
+    }
+}
+
+#[test]
+fn an_inode_that_is_used_again_is_no_hard_link() {
+    // In a file system that gives numbers out again at once.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let [plain, others, sealed, back] =
+        ["plain", "others", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::create_dir(&others).unwrap();
+    let names: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    for name in &names {
+        fs::write(plain.join(name), format!("old {name}")).unwrap();
+        fs::hard_link(plain.join(name), others.join(name)).unwrap();
+    }
+    let deed = {
+        let [plain, others, sealed] = [&plain, &others, &sealed].map(|path| path.clone());
+        let names = names.clone();
+        let calls = std::sync::atomic::AtomicUsize::new(0);
+        let is_reused = AtomicBool::new(false);
+        move || {
+            if calls.fetch_add(1, Ordering::SeqCst) != 10 {
+                return;
+            }
+            let is_done = |name: &&String| sealed.join(format!("{name}.enc")).exists();
+            let (done, left): (Vec<_>, Vec<_>) = names.iter().partition(is_done);
+            let mut freed = Vec::new();
+            for name in done {
+                freed.push(fs::metadata(plain.join(name)).unwrap().ino());
+                fs::remove_file(others.join(name)).unwrap();
+                fs::remove_file(plain.join(name)).unwrap();
+            }
+            for name in left {
+                let fresh = others.join(format!("new {name}"));
+                fs::write(&fresh, format!("new {name}")).unwrap();
+                fs::hard_link(&fresh, others.join(format!("again {name}"))).unwrap();
+                let reused = freed.contains(&fs::metadata(&fresh).unwrap().ino());
+                is_reused.fetch_or(reused, Ordering::SeqCst);
+                fs::rename(fresh, plain.join(name)).unwrap();
+            }
+            if !is_reused.load(Ordering::SeqCst) {
+                println!("skipped: this file system does not use a number again at once");
+            }
+        }
+    };
+    let report = encrypt(&plain, &sealed, &meddling(deed));
+    assert_eq!(report.hard_links, 0, "{:?}", report.failures);
+    assert!(run(Operation::Decrypt, &sealed, &back, &options()).is_success());
+    for name in names {
+        let Ok(content) = fs::read_to_string(back.join(&name)) else { continue };
+        let expected = fs::read_to_string(plain.join(&name));
+        let expected = expected.unwrap_or_else(|_| format!("old {name}"));
+        assert_eq!(content, expected);
+    }
+}
+
+#[test]
+fn rewriting_a_file_shows_although_its_time_was_set_back() {
+    for length in [100, 2_000_000] {
+        let home = home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        fs::write(plain.join("file"), bytes(length)).unwrap();
+        let path = plain.join("file");
+        let deed = move || {
+            let mut file = File::options().write(true).open(&path).unwrap();
+            let before = file.metadata().unwrap().modified().unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            file.write_all(b"torn").unwrap();
+            file.set_modified(before).unwrap();
+        };
+        let report = encrypt(&plain, &sealed, &meddling(deed));
+        assert_eq!(report.failures.len(), 1);
+        assert_eq!(report.failures[0].error, FileError::Changed);
+        assert_eq!(fs::read_dir(&sealed).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn set_id_bits_need_the_owner() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("sub")).unwrap();
+    for (name, bits) in [("setuid", 0o4755), ("setgid", 0o2755), ("both", 0o6711)] {
+        fs::write(plain.join(name), bytes(100)).unwrap();
+        set_mode(&plain.join(name), bits);
+    }
+    set_mode(&plain.join("sub"), 0o3775);
+    assert!(encrypt(&plain, &sealed, &options()).is_success());
+    let sealed_modes = |sealed: &Path| {
+        ["setuid.enc", "setgid.enc", "both.enc", "sub"].map(|name| mode(&sealed.join(name)))
+    };
+    assert_eq!(sealed_modes(&sealed), [0o755, 0o755, 0o711, 0o1775]);
+    // Whoever keeps the sealed tree sets them himself.
+    set_mode(&sealed.join("setuid.enc"), 0o4755);
+    set_mode(&sealed.join("sub"), 0o6777);
+    set_mode(&sealed, 0o2777);
+    assert!(run(Operation::Decrypt, &sealed, &back, &options()).is_success());
+    assert_eq!(mode(&back.join("setuid")), 0o755);
+    assert_eq!((mode(&back.join("sub")), mode(&back)), (0o777, 0o777));
+}
+
+#[test]
+fn the_mode_of_a_directory_that_was_there_is_never_widened() {
+    for damaged in [true, false] {
+        let home = home();
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+        fs::create_dir_all(plain.join("sub")).unwrap();
+        fs::write(plain.join("sub/file"), bytes(100)).unwrap();
+        assert!(encrypt(&plain, &sealed, &options()).is_success());
+        fs::create_dir_all(back.join("sub")).unwrap();
+        for (path, bits) in [(&sealed, 0o2777), (&back, 0o700)] {
+            set_mode(&path.join("sub"), bits);
+            set_mode(path, bits);
+        }
+        if damaged {
+            fs::write(sealed.join("sub/file.enc"), bytes(172)).unwrap();
+        }
+        let report = run(Operation::Decrypt, &sealed, &back, &options());
+        assert_eq!(report.is_success(), !damaged);
+        assert_eq!((mode(&back), mode(&back.join("sub"))), (0o700, 0o700));
+        assert_eq!(report.notices.len(), 2, "{:?}", report.notices);
+        // Narrower it becomes.
+        set_mode(&sealed.join("sub"), 0o500);
+        set_mode(&back.join("sub"), 0o1770);
+        let options = Options { overwrite: true, ..options() };
+        run(Operation::Decrypt, &sealed, &back, &options);
+        assert_eq!(mode(&back.join("sub")), 0o1500);
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_temporary_file_is_in_nobodys_way() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::create_dir(&sealed).unwrap();
+    fs::write(plain.join("file"), bytes(100)).unwrap();
+    let planted = sealed.join(".evener-0123456789abcdef.part");
+    fs::create_dir(&planted).unwrap();
+    let fifo = sealed.join(".evener-00000000000000ff.part");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+    assert!(planted.is_dir() && fifo.exists());
+}
+
+#[test]
+fn sources_below_followed_links_are_not_removed() {
+    let home = home();
+    let [plain, sealed, outside] =
+        ["plain", "sealed", "outside"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), bytes(100)).unwrap();
+    symlink(&outside, plain.join("link")).unwrap();
+    let both = Options { follow_symlinks: true, remove_source: true, ..options() };
+    let refused = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &both);
+    assert!(matches!(refused.unwrap_err().error, FileError::Refused(_)));
+    assert!(outside.join("file").exists() && !sealed.exists());
+
+    // A single file behind a link is taken, but not removed.
+    symlink("outside/file", home.path().join("alias")).unwrap();
+    let alias = home.path().join("alias");
+    assert!(encrypt(&alias, &sealed, &options()).is_success());
+    let removing = Options { remove_source: true, overwrite: true, ..options() };
+    let refused = process(Operation::Encrypt, &cobblestone(), &alias, Some(&sealed), &removing);
+    assert!(refused.is_err() && alias.exists());
+}
+
+#[test]
+fn protected_files_are_no_sources_under_any_name() {
+    for (remove_source, follow_symlinks) in [(true, false), (false, false), (false, true)] {
+        let home = home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        fs::create_dir_all(plain.join("sub")).unwrap();
+        fs::write(plain.join("my.key"), b"the key").unwrap();
+        fs::write(plain.join("file"), bytes(100)).unwrap();
+        fs::hard_link(plain.join("my.key"), plain.join("sub/other")).unwrap();
+        symlink("my.key", plain.join("link")).unwrap();
+        let mut protected = Protected::default();
+        protected.add(&plain.join("my.key"));
+        let options = Options { remove_source, follow_symlinks, protected, ..options() };
+        let report = encrypt(&plain, &sealed, &options);
+        assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+        assert_eq!(report.notices.len(), if follow_symlinks { 3 } else { 2 });
+        assert_eq!(fs::read(plain.join("my.key")).unwrap(), b"the key");
+        assert!(plain.join("sub/other").exists() && !sealed.join("my.key.enc").exists());
+        let alone = plain.join("my.key");
+        assert!(
+            process(Operation::Encrypt, &cobblestone(), &alone, Some(&sealed), &options).is_err()
+        );
+    }
+}
+
+/// Somebody who may write to both trees swaps directories for links to other places as fast as
+/// he can. Nothing outside is read, written or changed.
+#[test]
+fn swapped_directories_lead_nowhere() {
+    let home = home();
+    let [plain, sealed, outside] =
+        ["plain", "sealed", "outside"].map(|name| home.path().join(name));
+    for name in ["a", "b", "c"] {
+        fs::create_dir_all(plain.join(name)).unwrap();
+        fs::create_dir_all(outside.join(name)).unwrap();
+        fs::write(outside.join(name).join("secret"), b"secret").unwrap();
+        set_mode(&outside.join(name), 0o700);
+        for number in 0..8 {
+            fs::write(plain.join(name).join(number.to_string()), bytes(500)).unwrap();
+        }
+        fs::hard_link(plain.join(name).join("0"), plain.join(name).join("same")).unwrap();
+        symlink("0", plain.join(name).join("link")).unwrap();
+        set_mode(&plain.join(name), 0o777);
+    }
+    let seen = |directory: &Path| {
+        let entries = common::snapshot(directory).into_iter();
+        entries
+            .map(|(path, entry)| (path, entry.mode, entry.modified, entry.content))
+            .collect::<Vec<_>>()
+    };
+    let before = seen(&outside);
+    let (end, rounds) = (Instant::now() + Duration::from_secs(3), AtomicBool::new(true));
+    std::thread::scope(|scope| {
+        for tree in [&plain, &sealed] {
+            let (outside, rounds) = (&outside, &rounds);
+            scope.spawn(move || {
+                while rounds.load(Ordering::Relaxed) {
+                    for name in ["a", "b", "c"] {
+                        let (there, away) = (tree.join(name), tree.with_extension(name));
+                        if fs::rename(&there, &away).is_ok() {
+                            let _ = symlink(outside.join(name), &there);
+                            std::thread::yield_now();
+                            let _ = fs::remove_file(&there);
+                            if fs::rename(&away, &there).is_err() {
+                                let _ = fs::remove_dir_all(&away);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+        let mut done = 0;
+        while Instant::now() < end && done < 300 {
+            let (overwrite, resume) = (done % 2 == 0, done % 3 == 0);
+            let options = Options { overwrite, resume, xattrs: true, ..options() };
+            let _ = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
+            done += 1;
+        }
+        rounds.store(false, Ordering::Relaxed);
+    });
+    assert!(seen(&outside) == before, "something outside was changed");
+    let names: Vec<PathBuf> = common::snapshot(&sealed).into_keys().collect();
+    assert!(!names.iter().any(|name| name.ends_with("secret.enc")), "{names:?}");
+}
