@@ -24,6 +24,7 @@ mod segment;
 mod selection;
 mod source;
 mod stream;
+mod trail;
 mod tree;
 
 pub use control::{Control, Progress};
@@ -31,7 +32,7 @@ pub use error::FileError;
 pub use list::{Listed, Listing, list};
 pub use options::Options;
 pub use random_access::RandomAccess;
-pub use report::{Effort, Failure, Notice, Report, Retirement, WorkerEffort};
+pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, Selection};
 pub use stream::{StreamSource, StreamTarget, process_stream};
