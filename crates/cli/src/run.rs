@@ -61,7 +61,7 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     }
     Ok(if report.interrupted {
         Ending::Interrupted
-    } else if report.failures.is_empty() {
+    } else if report.is_success() {
         Ending::Done
     } else {
         Ending::SomeFailed

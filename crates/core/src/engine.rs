@@ -1,5 +1,6 @@
 //! What performs ciphers.
 
+use std::any::Any;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Records};
 ///
 /// Probing reports facts; a policy elsewhere chooses. One engine serves many threads, each of
 /// which opens sessions of its own.
-pub trait Engine: Send + Sync {
+pub trait Engine: Any + Send + Sync {
     /// What this engine is.
     fn description(&self) -> &Description;
 
@@ -28,6 +29,31 @@ pub trait Engine: Send + Sync {
     /// and fails those with a key with [`EngineError::HoldsKey`].
     fn holds_key(&self) -> bool {
         false
+    }
+
+    /// What has been seen of the engine's work so far; `None` when nobody watches it.
+    fn account(&self) -> Option<Account> {
+        None
+    }
+}
+
+/// What has been seen of an engine's work, by the guard that watches it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Jobs (and records) that the engine did and that were handed on.
+    pub jobs: u64,
+    /// How many of them were computed again by the reference engine, with the same result.
+    pub verified: u64,
+    /// Jobs that the reference engine did instead, after the engine had failed.
+    pub retreated: u64,
+    /// Why the engine was taken out of service.
+    pub fault: Option<EngineError>,
+}
+
+impl Account {
+    /// Jobs whose results nobody has compared.
+    pub fn unverified(&self) -> u64 {
+        self.jobs.saturating_sub(self.verified)
     }
 }
 
@@ -72,6 +98,15 @@ pub trait Session: Send {
     /// another engine can do them.
     fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
         records.through_jobs(self)
+    }
+
+    /// Has what is left to verify verified, now and not when the session closes. The session can
+    /// go on.
+    ///
+    /// # Errors
+    /// The engine was found to compute wrong results: what it did before is in doubt.
+    fn finish(&mut self) -> Result<(), EngineError> {
+        Ok(())
     }
 
     /// Says how many bytes of output this session, and others beside it, are going to write

@@ -35,6 +35,9 @@ pub struct Job<'a> {
     pub output: &'a mut [u8],
     /// What became of it; set by the engine.
     pub outcome: Outcome,
+    /// Whether its result is compared with a trusted engine's; engines that nobody watches
+    /// leave it alone.
+    pub verification: Verification,
 }
 
 impl<'a> Job<'a> {
@@ -48,6 +51,7 @@ impl<'a> Job<'a> {
             input,
             output,
             outcome: Outcome::Pending,
+            verification: Verification::ByChance,
         }
     }
 
@@ -112,6 +116,18 @@ impl fmt::Debug for Job<'_> {
             .field("outcome", &self.outcome)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a job's result is compared with what a trusted engine makes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// The one who watches the engine draws lots.
+    #[default]
+    ByChance,
+    /// It is asked for: nothing else of the job's file may be verified.
+    Wanted,
+    /// The two were equal; set by the one who watches the engine.
+    Passed,
 }
 
 /// What became of a job.

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod batch;
 mod cipher;
 mod engine;
 mod error;
@@ -21,12 +22,13 @@ mod profile;
 mod records;
 mod shown;
 
+pub use batch::emptied;
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
-pub use engine::{Description, Engine, Kind, Offer, Session, SessionRequest};
+pub use engine::{Account, Description, Engine, Kind, Offer, Session, SessionRequest};
 pub use error::EngineError;
 pub use in_place::InPlaceJob;
 pub use iv::Iv;
-pub use job::{Job, Outcome, Rejection};
+pub use job::{Job, Outcome, Rejection, Verification};
 pub use key::Key;
 pub use padding::Padding;
 pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError, Together};

@@ -167,6 +167,30 @@ impl<'a> Records<'a> {
         self.done = self.layout.count.min(self.done + count);
     }
 
+    /// Takes back what was noted of the records from this one on, whose outputs are not
+    /// believed, so that another engine does them.
+    pub fn back_to(&mut self, record: usize) {
+        self.done = self.done.min(record);
+        self.rejected.retain(|&(rejected, _)| rejected < record);
+    }
+
+    /// A record as it is in the buffers: its IV, its input and its output.
+    pub fn record(&self, record: usize) -> Option<(Iv, &[u8], &[u8])> {
+        let layout = &self.layout;
+        let iv_length = self.cipher.iv_length();
+        let part = |buffer: &'_ [u8], stride: usize, length: usize| {
+            let start = record.checked_mul(stride)?;
+            Some(start..start.checked_add(length)?).filter(|range| range.end <= buffer.len())
+        };
+        let (input, output) = (self.input, &*self.output);
+        let iv = part(self.ivs, iv_length, iv_length)?;
+        let from = layout.input_length(self.cipher, self.direction);
+        let from = part(input, layout.input_stride, from)?;
+        let to = layout.output_length(self.cipher, self.direction);
+        let to = part(output, layout.output_stride, to)?;
+        Some((Iv::new(&self.ivs[iv])?, &input[from], &output[to]))
+    }
+
     /// Notes that a record can't be processed; for engines, in rising order.
     pub fn reject(&mut self, record: usize, rejection: Rejection) {
         self.rejected.push((record, rejection));

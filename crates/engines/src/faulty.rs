@@ -4,13 +4,14 @@
 //! fault. The jobs by which a session is tested when it opens count too.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Outcome, Rejection,
+    Cipher, Description, Direction, Engine, EngineError, Iv, Job, Kind, Offer, Outcome, Rejection,
     Session, SessionRequest,
 };
 
@@ -34,6 +35,19 @@ pub enum Fault {
     Panic,
     /// Processing takes so long, and does the job then.
     Hang(Duration),
+    /// Processing takes so long, and a bit of the result is wrong.
+    Late(Duration),
+    /// The result of the job before is returned again.
+    Repeat,
+    /// Two results of a batch are exchanged, or that of a batch of one with the one before.
+    Swap,
+    /// A bit is wrong in the results of messages of more than so many bytes.
+    Long(usize),
+    /// A bit of the IV is wrong, when encrypting and when decrypting, so that the engine
+    /// understands itself and nobody else does.
+    Symmetric,
+    /// A bit of the result is wrong in so many of a million jobs, drawn by lot.
+    Rare(u32),
 }
 
 impl Fault {
@@ -47,6 +61,10 @@ impl Fault {
         Fault::Undone,
         Fault::Panic,
         Fault::Hang(Duration::MAX),
+        Fault::Late(Duration::from_millis(5)),
+        Fault::Repeat,
+        Fault::Swap,
+        Fault::Symmetric,
     ];
 }
 
@@ -61,6 +79,12 @@ impl fmt::Display for Fault {
             Fault::Undone => "undone",
             Fault::Panic => "panic",
             Fault::Hang(_) => "hang",
+            Fault::Late(_) => "late",
+            Fault::Repeat => "repeat",
+            Fault::Swap => "swap",
+            Fault::Long(_) => "long",
+            Fault::Symmetric => "symmetric",
+            Fault::Rare(_) => "rare",
         })
     }
 }
@@ -130,13 +154,16 @@ impl Engine for Faulty {
             return Err(gone());
         }
         let inner = self.inner.open(request)?;
-        Ok(Box::new(FaultySession { inner, state: Arc::clone(&self.state) }))
+        let state = Arc::clone(&self.state);
+        Ok(Box::new(FaultySession { inner, state, before: Vec::new() }))
     }
 }
 
 struct FaultySession {
     inner: Box<dyn Session>,
     state: Arc<State>,
+    /// The result of the job before.
+    before: Vec<u8>,
 }
 
 impl FaultySession {
@@ -161,8 +188,47 @@ impl FaultySession {
             }
             Fault::Wrong => {
                 perform(job)?;
+                spoil(job);
+            }
+            Fault::Late(duration) => {
+                thread::sleep(duration);
+                perform(job)?;
+                spoil(job);
+            }
+            Fault::Long(most) => {
+                perform(job)?;
+                if job.input.len() > most {
+                    self.state.strike();
+                    spoil(job);
+                }
+            }
+            Fault::Rare(_) => {
+                perform(job)?;
+                self.state.strike();
+                spoil(job);
+            }
+            Fault::Symmetric => {
+                let right = job.iv;
+                let mut iv = right.bytes().to_vec();
+                iv.first_mut().into_iter().for_each(|byte| *byte ^= 1);
+                job.iv = Iv::new(&iv).unwrap_or(right);
+                let performed = perform(job);
+                job.iv = right;
+                performed?;
+            }
+            Fault::Repeat | Fault::Swap => {
+                perform(job)?;
                 if let Outcome::Done { written } = job.outcome {
-                    job.output.get_mut(written / 2).into_iter().for_each(|byte| *byte ^= 1);
+                    let own = job.output[..written].to_vec();
+                    let others = self.before.iter().cycle().chain(std::iter::repeat(&0));
+                    job.output[..written].iter_mut().zip(others).for_each(|(to, from)| *to = *from);
+                    // Where they happen to be the same, nothing is wrong.
+                    if job.output[..written] != own {
+                        self.state.strike();
+                    }
+                    if self.state.fault == Fault::Swap {
+                        self.before = own;
+                    }
                 }
             }
             Fault::Hang(duration) => {
@@ -177,10 +243,16 @@ impl FaultySession {
 impl Session for FaultySession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
-            if self.state.jobs.fetch_add(1, Ordering::SeqCst) < self.state.at {
+            let number = self.state.jobs.fetch_add(1, Ordering::SeqCst);
+            if number < self.state.at || self.state.fault.spares(number) {
                 self.inner.process(std::slice::from_mut(job))?;
+                if let Outcome::Done { written } = job.outcome {
+                    self.before = job.output[..written].to_vec();
+                }
             } else {
-                self.state.strike();
+                if !self.state.fault.shows_later() {
+                    self.state.strike();
+                }
                 self.perform(job)?;
             }
         }
@@ -197,6 +269,28 @@ impl State {
     fn wait(&self) {
         let struck = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.strikes.wait_timeout_while(struck, PATIENCE, |struck| !*struck));
+    }
+}
+
+impl Fault {
+    /// Whether only the result tells if a job has the fault.
+    fn shows_later(self) -> bool {
+        matches!(self, Fault::Long(_) | Fault::Repeat | Fault::Swap)
+    }
+
+    /// Whether the lots say that a job is done well.
+    fn spares(self, number: u64) -> bool {
+        let Fault::Rare(millionths) = self else { return false };
+        // Of the process' own randomness, so that runs differ.
+        let lot = RandomState::new().hash_one(number) % 1_000_000;
+        lot >= u64::from(millionths)
+    }
+}
+
+/// Makes a result wrong.
+fn spoil(job: &mut Job<'_>) {
+    if let Outcome::Done { written } = job.outcome {
+        job.output.get_mut(written / 2).into_iter().for_each(|byte| *byte ^= 1);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Evener's engines, one folder each, and the registry that lists them.
 //!
 //! [`find`] and [`probe_all`] are all that callers need: what they return is spoken to through
-//! [`evener_core::Engine`]. Every folder has the same files, as far as the engine needs them:
+//! [`evener_core::Engine`]. Modules come with a [`guard()`] before them, and there is no way to
+//! one without, but for tests (feature `raw`). Every folder has the same files, as far as the engine needs them:
 //!
 //! | file | holds |
 //! |---|---|
@@ -10,6 +11,9 @@
 //! | `session.rs` | the work |
 //! | `sys.rs` | foreign calls, and all `unsafe` |
 
+mod guard;
+#[cfg(any(test, feature = "raw"))]
+pub mod raw;
 mod registry;
 pub mod self_test;
 
@@ -35,5 +39,6 @@ mod kernel;
 #[cfg(target_os = "linux")]
 mod model;
 
+pub use guard::{Watch, guard, watched};
 pub use pkcs11::PinPrompt;
 pub use registry::{Probed, find, find_with, probe_all};

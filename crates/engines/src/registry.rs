@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 
+use crate::guard::{Watch, watched};
 use crate::pkcs11::{self, PinPrompt};
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev, model};
@@ -45,11 +46,17 @@ pub struct Probed {
     pub engine: Result<Arc<dyn Engine>, EngineError>,
 }
 
-/// Finds the engine that `--engine` selects as `NAME` or `NAME:PARAMETERS`.
+/// Finds the engine that `--engine` selects as `NAME` or `NAME:PARAMETERS`; a module comes with
+/// a guard before it, which [watches it as usual](Watch::default).
 ///
 /// # Errors
 /// [`EngineError::Unavailable`] when no engine has that name, or it is not there.
 pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    watched(&find_raw(selector)?, Watch::default())
+}
+
+/// Finds the engine itself.
+pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
     let mut entries = ENTRIES.iter().chain(NAMED);
@@ -61,27 +68,38 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
 }
 
-/// Finds an engine like [`find`], with somebody to ask for a token's PIN where it has none.
+/// Finds an engine like [`find`], watched in a way of the caller's, with somebody to ask for a
+/// token's PIN where it has none.
 ///
 /// # Errors
 /// As [`find`].
-pub fn find_with(selector: &str, prompt: &PinPrompt<'_>) -> Result<Arc<dyn Engine>, EngineError> {
-    match selector.split_once(':') {
+pub fn find_with(
+    selector: &str,
+    prompt: &PinPrompt<'_>,
+    watch: Watch,
+) -> Result<Arc<dyn Engine>, EngineError> {
+    let engine = match selector.split_once(':') {
         Some((pkcs11::NAME, parameters)) => pkcs11::find(parameters, prompt),
-        _ => find(selector),
-    }
+        _ => find_raw(selector),
+    };
+    watched(&engine?, watch)
 }
 
-/// Looks for every engine: one line for each engine found, one for each that is absent.
+/// Looks for every engine: one line for each engine found, one for each that is absent. Modules
+/// are guarded, as by [`find`].
 pub fn probe_all() -> Vec<Probed> {
-    let probe = |entry: &Entry| {
-        let name = entry.name;
-        match (entry.probe)("") {
-            Ok(engines) => {
-                engines.into_iter().map(|engine| Probed { name, engine: Ok(engine) }).collect()
-            }
-            Err(error) => vec![Probed { name, engine: Err(error) }],
-        }
+    let guarded = |(name, engine): (&'static str, Result<Arc<dyn Engine>, EngineError>)| Probed {
+        name,
+        engine: engine.and_then(|engine| watched(&engine, Watch::default())),
+    };
+    probe_all_raw().into_iter().map(guarded).collect()
+}
+
+/// Looks for the engines themselves.
+pub(crate) fn probe_all_raw() -> Vec<(&'static str, Result<Arc<dyn Engine>, EngineError>)> {
+    let probe = |entry: &Entry| match (entry.probe)("") {
+        Ok(engines) => engines.into_iter().map(|engine| (entry.name, Ok(engine))).collect(),
+        Err(error) => vec![(entry.name, Err(error))],
     };
     ENTRIES.iter().flat_map(probe).collect()
 }
@@ -103,8 +121,8 @@ mod tests {
 
     #[test]
     fn every_engine_that_is_there_conforms() {
-        for probed in probe_all() {
-            match probed.engine {
+        for (_, engine) in probe_all_raw() {
+            match engine {
                 Ok(engine) => crate::conformance::run(&*engine).assert_passed(),
                 Err(error) => println!("skipped: {error}"),
             }

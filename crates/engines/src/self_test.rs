@@ -66,6 +66,9 @@ pub fn check(
     if engine.holds_key() {
         return Err(SelfTestError::NoAnswer);
     }
+    // What a guard would make good on another engine is this one's failure.
+    let alone = crate::guard::alone(engine);
+    let engine = alone.as_deref().unwrap_or(engine);
     let known = ANSWERS.iter().find(|(known, _)| *known == cipher);
     let (_, answer) = known.ok_or(SelfTestError::NoAnswer)?;
     let answer: Vec<u8> = answer.iter().flat_map(|word| word.to_be_bytes()).collect();

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use evener_core::{Engine, EngineError, Kind};
-use evener_engines::PinPrompt;
+use evener_core::{Engine, EngineError};
+use evener_engines::{PinPrompt, Watch};
 use evener_files::{
     Failure, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget, process,
     process_stream,
 };
 
 use evener_gate::{Discipline, Scope, Wait};
-use evener_pipeline::{Courtesy, HearOfWait, Patience, PolicyName, Turns, Watch, gated, guard};
+use evener_pipeline::{Courtesy, HearOfWait, Patience, PolicyName, Turns, gated};
 
 use crate::profile;
 use crate::seats::seats;
@@ -63,9 +63,11 @@ impl Evener {
     /// When the reference engine is not there.
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
         // In this order: where nothing is known and nothing speaks for batches, the first begins.
-        let mut engines = vec![evener_engines::find(Evener::REFERENCE_ENGINE)?];
+        let reference = evener_engines::find(Evener::REFERENCE_ENGINE)?;
+        let mut engines = vec![Arc::clone(&reference)];
         engines.extend(evener_engines::find(Evener::SIMD_ENGINE));
-        let options = Options::new(Vec::new());
+        let mut options = Options::new(Vec::new());
+        options.reference = Some(reference);
         Ok(Evener {
             keys,
             engines,
@@ -98,7 +100,7 @@ impl Evener {
         names: &[S],
         prompt: &PinPrompt<'_>,
     ) -> Result<Evener, EngineError> {
-        let find = |name: &S| evener_engines::find_with(name.as_ref(), prompt);
+        let find = |name: &S| evener_engines::find_with(name.as_ref(), prompt, Watch::default());
         self.engines = names.iter().map(find).collect::<Result<_, _>>()?;
         self.are_chosen = true;
         Ok(self)
@@ -127,8 +129,9 @@ impl Evener {
         self
     }
 
-    /// Has one in `every` jobs of every engine but `openssl` computed again on that and
-    /// compared; 0 for none. Otherwise one in 1,000 of the modules' jobs is.
+    /// Has one in `every` jobs of every engine but `openssl`, drawn by lot, computed again on
+    /// that and compared, besides one in every file that an engine does alone; 0 for none at
+    /// all. Otherwise one in 1,000 of the modules' jobs is.
     #[must_use]
     pub fn verify_engine(mut self, every: u64) -> Evener {
         self.verify_every = Some(every);
@@ -312,31 +315,16 @@ impl Evener {
     fn seated(&self, operation: Operation) -> Result<Options, EngineError> {
         self.remember(operation);
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
-        let engines: Vec<_> =
-            self.engines.iter().map(|engine| self.watched(engine)).collect::<Result<_, _>>()?;
+        // As if they had done nothing yet: each operation has its own account.
+        let watch = Watch::of_a_run(self.verify_every);
+        let watched = |engine| evener_engines::watched(engine, watch);
+        let engines: Vec<_> = self.engines.iter().map(watched).collect::<Result<_, _>>()?;
         let (recall, tell) = (self.options.control.recall().clone(), self.on_wait.clone());
         let patience = Patience { recall, tell };
         let engines = gated(&engines, cipher, direction, &self.turns, &patience)?;
         let shared = self.options.policy == PolicyName::Adaptive;
         let (seats, cpu_workers) = seats(&engines, cipher, direction, self.jobs, shared);
         Ok(Options { seats, cpu_workers, ..self.options.clone() })
-    }
-
-    /// Puts a guard before an engine that may fail or compute nonsense: a module, and whatever
-    /// is to be verified.
-    fn watched(&self, engine: &Arc<dyn Engine>) -> Result<Arc<dyn Engine>, EngineError> {
-        let is_module = engine.description().kind == Kind::Module;
-        let is_reference = engine.description().name == Evener::REFERENCE_ENGINE;
-        let usual = Watch::default();
-        let watch = Watch {
-            verify_every: self.verify_every.unwrap_or(usual.verify_every),
-            deadline: usual.deadline.filter(|_| is_module),
-        };
-        if is_module || self.verify_every.is_some() && !is_reference {
-            let reference = evener_engines::find(Evener::REFERENCE_ENGINE)?;
-            return Ok(guard(engine.clone(), reference, watch));
-        }
-        Ok(engine.clone())
     }
 }
 

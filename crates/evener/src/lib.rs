@@ -46,13 +46,14 @@ pub use crate::profile::default_path as default_profile;
 pub use crate::records::{RecordCipher, RecordError};
 
 pub use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Kind, Mode, Offer, Outcome,
-    Padding, RecordLayout, Records, Rejection, Session, SessionRequest, UnknownCipher,
+    Account, Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Kind, Mode, Offer,
+    Outcome, Padding, RecordLayout, Records, Rejection, Session, SessionRequest, UnknownCipher,
+    Verification,
 };
 pub use evener_pipeline::Pool;
 
 pub use evener_files::{
-    Control, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob, Notice,
+    Control, Doubt, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob, Notice,
     Operation, Options, Progress, RandomAccess, Report, Selection, StreamSource, StreamTarget,
     WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list,
 };
@@ -81,5 +82,7 @@ pub mod gate {
 
 /// The engines of this machine.
 pub mod engines {
-    pub use evener_engines::{PinPrompt, Probed, find, find_with, probe_all, self_test};
+    pub use evener_engines::{
+        PinPrompt, Probed, Watch, find, find_with, probe_all, self_test, watched,
+    };
 }

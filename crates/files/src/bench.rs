@@ -1,11 +1,14 @@
 //! What a worker keeps between files: two buffers and the room for its jobs.
 
+use std::sync::Arc;
+
 use evener_core::Job;
 use zeroize::Zeroizing;
 
 use crate::KeyRing;
 use crate::format::Recipe;
 use crate::segment::longest_chunk;
+use crate::trail::{Seen, Trail};
 
 /// How long each of a worker's buffers is to be, in bytes, when the buffers of all `workers`
 /// may take `memory`.
@@ -31,13 +34,23 @@ pub(crate) struct Bench {
     /// What the engine writes.
     pub(crate) output: Zeroizing<Vec<u8>>,
     jobs: Vec<Job<'static>>,
+    /// What became of the verification of the segment that was processed last.
+    pub(crate) seen: Seen,
+    /// The files that would be in doubt.
+    pub(crate) trail: Arc<Trail>,
 }
 
 impl Bench {
     /// Two buffers of `room` bytes each.
     pub(crate) fn new(room: usize) -> Bench {
         let buffer = || Zeroizing::new(vec![0; room]);
-        Bench { input: buffer(), output: buffer(), jobs: Vec::new() }
+        Bench {
+            input: buffer(),
+            output: buffer(),
+            jobs: Vec::new(),
+            seen: Seen::default(),
+            trail: Arc::default(),
+        }
     }
 
     /// Both buffers and an empty job list; give the list back with

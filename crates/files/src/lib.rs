@@ -27,6 +27,7 @@ mod segment;
 mod selection;
 mod source;
 mod stream;
+mod trail;
 mod tree;
 
 pub use control::{Control, Progress};
@@ -36,7 +37,7 @@ pub use naming::Naming;
 pub use options::Options;
 pub use protected::Protected;
 pub use random_access::RandomAccess;
-pub use report::{Effort, Failure, Notice, Report, Retirement, WorkerEffort};
+pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, Selection};
 pub use stream::{StreamSource, StreamTarget, process_stream};

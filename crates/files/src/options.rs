@@ -14,6 +14,9 @@ use crate::{Control, Protected, Selection};
 pub struct Options {
     /// One worker for each entry, on that engine.
     pub seats: Vec<Arc<dyn Engine>>,
+    /// The engine that reads outputs back before their sources are removed: one that is trusted,
+    /// whatever wrote them. Without it no source is removed.
+    pub reference: Option<Arc<dyn Engine>>,
     /// How workers come by tasks.
     pub policy: PolicyName,
     /// How many workers of engines that compute on the calling core may work at a time under
@@ -82,6 +85,7 @@ impl Options {
     pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
         Options {
             seats,
+            reference: None,
             policy: PolicyName::default(),
             cpu_workers: None,
             courtesy: Courtesy::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use evener_core::shown;
+use evener_core::{EngineError, shown};
 use evener_pipeline::{RunStatistics, WorkerStatistics};
 use serde::{Serialize, Serializer};
 
@@ -52,6 +52,19 @@ pub struct Report {
     /// Engines that were taken out of service. Their jobs were done by the others, where
     /// `failures` does not say otherwise.
     pub retired: Vec<Retirement>,
+    /// Files that were done and may be wrong: an engine was found to compute wrong results when
+    /// jobs of theirs had been done by it and not been verified.
+    pub doubtful: Vec<Doubt>,
+}
+
+/// A file that may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Doubt {
+    /// The source's path as the user would write it.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// The engine's name.
+    pub engine: String,
 }
 
 /// An engine that was taken out of service.
@@ -61,7 +74,7 @@ pub struct Retirement {
     pub engine: String,
     /// Why, as one line. Names the engine.
     pub cause: String,
-    /// How many of its workers ended with that.
+    /// How many of its workers ended with that; none where it showed as the last session closed.
     pub workers: usize,
     /// Where it computed wrong results: how many jobs it had done before that were not
     /// verified, so that what was written may be wrong.
@@ -82,6 +95,13 @@ pub struct Effort {
     pub busy_seconds: f64,
     /// CPU time of the worker's thread.
     pub cpu_seconds: f64,
+    /// Of an engine that is watched: how many of its jobs were computed again by the reference
+    /// engine, with the same result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified_jobs: Option<u64>,
+    /// Of an engine that is watched: how many of its jobs nobody has compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unverified_jobs: Option<u64>,
 }
 
 /// What one worker did.
@@ -125,6 +145,7 @@ impl Report {
     /// Whether everything asked for was done, and nothing that was done is in doubt.
     pub fn is_success(&self) -> bool {
         let in_doubt = self.retired.iter().any(|retirement| retirement.doubtful_jobs > 0);
+        let in_doubt = in_doubt || !self.doubtful.is_empty();
         self.failures.is_empty() && !self.interrupted && !in_doubt
     }
 
@@ -147,6 +168,40 @@ impl Report {
 }
 
 impl Report {
+    /// Adds how many jobs of a watched engine were verified, and how many were not.
+    pub(crate) fn add_verification(&mut self, engine: &str, verified: u64, unverified: u64) {
+        let effort = self.engines.entry(engine.to_owned()).or_default();
+        *effort.verified_jobs.get_or_insert(0) += verified;
+        *effort.unverified_jobs.get_or_insert(0) += unverified;
+    }
+
+    /// Adds why an engine is out of service, unless one of its workers has told.
+    pub(crate) fn add_fault(&mut self, engine: &str, fault: &EngineError) {
+        let cause = fault.to_string();
+        if self.retired.iter().any(|known| known.engine == engine && known.cause == cause) {
+            return;
+        }
+        let doubtful_jobs = match fault {
+            EngineError::WrongResult { unverified, .. } => *unverified,
+            _ => 0,
+        };
+        let engine = engine.to_owned();
+        self.retired.push(Retirement { engine, cause, workers: 0, doubtful_jobs });
+    }
+
+    /// Adds the files that an engine has worked at since its last verified job, where that
+    /// engine computes wrong results.
+    pub(crate) fn add_doubts(&mut self, unverified: impl Iterator<Item = (String, PathBuf)>) {
+        for (engine, path) in unverified {
+            let in_doubt =
+                |retired: &Retirement| retired.engine == engine && retired.doubtful_jobs > 0;
+            let is_done = !self.failures.iter().any(|failure| failure.path == path);
+            if is_done && self.retired.iter().any(in_doubt) {
+                self.doubtful.push(Doubt { path, engine });
+            }
+        }
+    }
+
     /// Workers of one engine that end for one reason make one retirement.
     fn add_retirement(&mut self, engine: &str, cause: &str, doubtful_jobs: u64) {
         let same = |known: &&mut Retirement| known.engine == engine && known.cause == cause;
@@ -170,6 +225,8 @@ impl From<&WorkerStatistics> for Effort {
             bytes: worker.bytes,
             busy_seconds: worker.busy.as_secs_f64(),
             cpu_seconds: worker.cpu.as_secs_f64(),
+            verified_jobs: None,
+            unverified_jobs: None,
         }
     }
 }

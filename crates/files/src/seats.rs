@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::thread;
 
-use evener_core::{Cipher, Direction, Engine, Kind};
+use evener_core::{Account, Cipher, Direction, Engine, Kind};
 use evener_pipeline::PolicyName;
 
-use crate::{FileError, Options};
+use crate::{FileError, Options, Report};
 
 /// The seats whose engine offers a cipher and may work under the policy. Every file has a key of
 /// its own, so an engine that works with a key that it holds can't serve.
@@ -55,4 +55,36 @@ pub(crate) fn active(seats: &[Arc<dyn Engine>], options: &Options) -> usize {
         _ => on_cores,
     };
     seats.len() - on_cores + active
+}
+
+/// What has been seen of the watched engines among the seats.
+pub(crate) struct Accounts(Vec<(Arc<dyn Engine>, Account)>);
+
+impl Accounts {
+    /// As they are before an operation.
+    pub(crate) fn open(seats: &[Arc<dyn Engine>]) -> Accounts {
+        let mut watched: Vec<(Arc<dyn Engine>, Account)> = Vec::new();
+        for engine in seats {
+            let is_known = watched.iter().any(|(known, _)| Arc::ptr_eq(known, engine));
+            if let Some(account) = engine.account().filter(|_| !is_known) {
+                watched.push((Arc::clone(engine), account));
+            }
+        }
+        Accounts(watched)
+    }
+
+    /// Puts what has been seen since then into the report, when all sessions are closed: how
+    /// much was verified, and what was found only as the last session closed.
+    pub(crate) fn settle(self, report: &mut Report) {
+        for (engine, before) in self.0 {
+            let Some(after) = engine.account() else { continue };
+            let name = &engine.description().name;
+            let verified = after.verified.saturating_sub(before.verified);
+            let unverified = after.unverified().saturating_sub(before.unverified());
+            report.add_verification(name, verified, unverified);
+            if let Some(fault) = after.fault.filter(|_| before.fault.is_none()) {
+                report.add_fault(name, &fault);
+            }
+        }
+    }
 }

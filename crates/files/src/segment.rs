@@ -2,18 +2,21 @@
 
 use std::ops::Range;
 
-use evener_core::{Direction, EngineError, Iv, Job, Outcome};
+use evener_core::{Direction, EngineError, Iv, Job, Outcome, Verification};
 use evener_pipeline::{Worker, emptied};
 
 use crate::FileError;
 use crate::bench::Bench;
 use crate::format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
+use crate::trail::Seen;
 
 /// A file's chunks, grouped so that each group fits a worker's buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
     layout: Layout,
     chunks_each: u64,
+    /// The chunk whose job is to be verified, whoever does it.
+    verified: Option<u64>,
 }
 
 /// One group of chunks. Both ranges are without gaps.
@@ -42,7 +45,16 @@ impl Segments {
         if chunks_each == 0 && longest > room as u64 {
             return Err(FileError::Memory { needed: longest.saturating_mul(2) });
         }
-        Ok(Segments { layout, chunks_each: chunks_each.max(1) })
+        Ok(Segments { layout, chunks_each: chunks_each.max(1), verified: None })
+    }
+
+    /// Has one chunk, drawn by lot, verified, where its engine is watched.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub(crate) fn verifying_one(mut self) -> Result<Segments, FileError> {
+        self.verified = Some(lot(self.layout.chunks())?);
+        Ok(self)
     }
 
     /// How many there are, at least one.
@@ -132,6 +144,27 @@ pub(crate) fn push_jobs<'a>(
     }
 }
 
+/// Has one of a file's jobs verified, drawn by lot so that no engine can tell which. Without
+/// random numbers it is the first.
+pub(crate) fn verify_one(jobs: &mut [Job<'_>]) {
+    let job = lot(jobs.len() as u64).unwrap_or(0) as usize;
+    if let Some(job) = jobs.get_mut(job) {
+        job.verification = Verification::Wanted;
+    }
+}
+
+/// A random number below `end`.
+fn lot(end: u64) -> Result<u64, FileError> {
+    let mut bytes = [0; 16];
+    if end > 1 {
+        getrandom::fill(&mut bytes).map_err(|error| {
+            FileError::Refused(format!("the system has no randomness: {error}"))
+        })?;
+    }
+    // Of so many more numbers than there are chunks, the rest of a division favours none.
+    Ok((u128::from_ne_bytes(bytes) % u128::from(end.max(1))) as u64)
+}
+
 /// Looks at the outcomes of consecutive chunks' jobs.
 ///
 /// Returns how many bytes of output they make.
@@ -192,9 +225,17 @@ pub(crate) fn process_segment(
     let chunks = segment.chunks.clone().map(|index| segments.layout().chunk(index));
     let (input, output) = (&input[..input_length], &mut output[..output_length]);
     push_jobs(&mut jobs, file, direction, chunks, input, output, before);
+    if let Some(chunk) = segments.verified.filter(|chunk| segment.chunks.contains(chunk)) {
+        // Chunks that chain are one job.
+        let last = jobs.len() - 1;
+        let job = last.min((chunk - segment.chunks.start) as usize);
+        jobs[job].verification = Verification::Wanted;
+    }
     let processed = worker.process(file.cipher(), direction, &mut jobs);
     let written = collect(&jobs, segment.chunks.start);
+    let seen = Seen::of(&jobs);
     *kept = emptied(jobs);
+    bench.seen = seen;
     processed?;
     Ok(written?)
 }

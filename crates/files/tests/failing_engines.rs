@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{assert_same_tree, bytes, cobblestone, options, tink};
 use evener_core::Engine;
 use evener_engines::faulty::{Fault, Faulty};
+use evener_engines::{Watch, guard};
 use evener_files::{KeyRing, Operation, Options, Report, process};
-use evener_pipeline::{Watch, guard};
 
 /// Long enough for an engine that does not hang, on any machine.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -23,7 +23,8 @@ fn openssl() -> Arc<dyn Engine> {
 
 /// A watched engine, and what follows when its fault has shown.
 fn options_with(faulty: &Arc<Faulty>, verify_every: u64) -> Options {
-    let watch = Watch { verify_every, deadline: Some(DEADLINE) };
+    let watch =
+        Watch { verify_every: Some(verify_every), deadline: Some(DEADLINE), retreats: false };
     let engine = guard(Arc::clone(faulty) as Arc<dyn Engine>, openssl(), watch);
     Options::new(vec![engine, faulty.successor()])
 }
@@ -119,19 +120,77 @@ fn a_file_in_segments_survives_an_engine_that_fails_between_them() {
     }
 }
 
+/// A file of one job has that verified, whatever the lots say, and so nothing is in doubt.
 #[test]
-fn results_in_doubt_are_no_success() {
+fn a_file_that_one_engine_does_alone_has_a_verified_job() {
     let home = tempfile::tempdir().unwrap();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
     make_small_files(&plain);
     let keys = cobblestone();
     let opening = known_answers(Operation::Encrypt, &keys);
     let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 15);
-    let report = encrypt(&keys, &plain, &sealed, &options_with(&faulty, 20));
-    assert!(report.failures.is_empty() && !report.is_success());
-    // Verified are the jobs 0 and 20; the doubtful ones lie between.
-    assert_eq!(report.retired[0].doubtful_jobs, 19);
-    println!("{}", report.retired[0].cause);
+    let report = encrypt(&keys, &plain, &sealed, &options_with(&faulty, SELDOM));
+    assert_retired(&report, &faulty, Fault::Wrong);
+    let effort = report.engines[&faulty.description().name];
+    assert_eq!((effort.verified_jobs, effort.unverified_jobs), (Some(15), Some(0)));
+}
+
+/// So rarely that no lot falls on any job.
+const SELDOM: u64 = 1 << 60;
+
+/// Files of several jobs, of which one is verified: whatever is wrong is named.
+#[test]
+fn files_in_doubt_are_named_and_are_no_success() {
+    let keys = cobblestone();
+    let mut named = 0;
+    for round in 0..12 {
+        let home = common::home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        for number in 0..40 {
+            fs::write(plain.join(format!("file-{number}")), bytes(100_000 + number)).unwrap();
+        }
+        fs::write(plain.join("large"), bytes(2_000_000)).unwrap();
+        let opening = known_answers(Operation::Encrypt, &keys);
+        let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 20 + round);
+        let report = encrypt(&keys, &plain, &sealed, &options_with(&faulty, SELDOM));
+        assert!(faulty.has_struck() && report.failures.is_empty(), "{report:?}");
+        let doubtful: Vec<_> = report.doubtful.iter().map(|doubt| doubt.path.clone()).collect();
+        assert_eq!(report.is_success(), report.retired[0].doubtful_jobs == 0);
+        named += doubtful.len();
+        let verified = process(Operation::Verify, &keys, &sealed, None, &options()).unwrap();
+        for failure in &verified.failures {
+            let name = failure.path.file_stem().unwrap();
+            assert!(doubtful.contains(&plain.join(name)), "{failure} is wrong and not named");
+        }
+        // Hardly more than were at work when it began.
+        assert!(doubtful.len() <= 3, "{doubtful:?}");
+    }
+    println!("{named} files in doubt in 12 rounds");
+}
+
+/// An engine that understands itself and nobody else does must not read back what it wrote.
+#[test]
+fn sources_are_compared_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    make_small_files(&plain);
+    let keys = cobblestone();
+    let opening = known_answers(Operation::Encrypt, &keys);
+    let faulty = Faulty::new(openssl(), Fault::Symmetric, opening);
+    let watch = Watch { verify_every: Some(0), deadline: None, retreats: false };
+    let engine = guard(Arc::clone(&faulty) as Arc<dyn Engine>, openssl(), watch);
+    let alone = |reference| Options {
+        remove_source: true,
+        reference,
+        ..Options::new(vec![engine.clone()])
+    };
+    let refused = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &alone(None));
+    assert!(refused.unwrap_err().to_string().contains("no engine to read outputs back"));
+    let report = encrypt(&keys, &plain, &sealed, &alone(Some(openssl())));
+    assert_eq!((report.files, report.failures.len()), (0, FILES));
+    assert_eq!(fs::read_dir(&plain).unwrap().count(), FILES);
+    assert_eq!(fs::read_dir(&sealed).unwrap().count(), 0);
 }
 
 #[test]

@@ -21,5 +21,24 @@ mod sys;
 pub mod threads;
 pub mod tree;
 
+use std::sync::Arc;
+
+use evener_core::{Engine, EngineError};
+use evener_engines::{Probed, Watch};
+
 pub use error::LabError;
 pub use machine::Machine;
+
+/// Finds an engine to measure: a module is tested with known answers, and works alone.
+fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    evener_engines::find_with(name, &|_| None, Watch::of_a_benchmark())
+}
+
+/// Looks for all engines to measure.
+fn probe_all() -> Vec<Probed> {
+    let alone = |Probed { name, engine }: Probed| {
+        let engine = engine.and_then(|it| evener_engines::watched(&it, Watch::of_a_benchmark()));
+        Probed { name, engine }
+    };
+    evener_engines::probe_all().into_iter().map(alone).collect()
+}

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
+    Account, Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Job, Offer, Records,
+    Session, SessionRequest,
 };
 use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scope, Wait};
 
@@ -48,7 +49,7 @@ pub struct Patience {
 /// The engines, in the same order, with a gate before each that is limited for this cipher.
 ///
 /// Opening a session then waits, asleep, for this process' turn, or until it is called away.
-/// Put the gate outside of a [`guard`](crate::guard()), whose deadline would count the wait.
+/// Put the gate outside of a guard, whose deadline would count the wait.
 ///
 /// # Errors
 /// [`EngineError::Unavailable`] when a gate can't be opened, see [`GateError`].
@@ -164,6 +165,7 @@ struct Gated {
     admission: Arc<Admission>,
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Engine for Gated {
     fn description(&self) -> &Description {
         self.engine.description()
@@ -182,6 +184,10 @@ impl Engine for Gated {
     fn holds_key(&self) -> bool {
         self.engine.holds_key()
     }
+
+    fn account(&self) -> Option<Account> {
+        self.engine.account()
+    }
 }
 
 /// The fields are dropped in this order: the session closes before the turn is given on.
@@ -190,9 +196,26 @@ struct GatedSession {
     _pass: Arc<Pass>,
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Session for GatedSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         self.session.process(batch)
+    }
+
+    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
+        self.session.process_in_place(job)
+    }
+
+    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
+        self.session.process_records(records)
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        self.session.finish()
+    }
+
+    fn expect_output(&mut self, bytes: usize) {
+        self.session.expect_output(bytes);
     }
 
     fn cpu_elsewhere(&self) -> Duration {

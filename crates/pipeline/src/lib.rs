@@ -13,12 +13,10 @@
 
 #![deny(unsafe_code)]
 
-mod batch;
 mod clock;
 pub mod costs;
 pub mod desk;
 mod gate;
-mod guard;
 mod load;
 mod parallel;
 pub mod policy;
@@ -33,10 +31,9 @@ mod throttle;
 mod waiting;
 mod worker;
 
-pub use batch::emptied;
+pub use evener_core::emptied;
 pub use evener_gate::Recall;
 pub use gate::{HearOfWait, Patience, Turns, gated};
-pub use guard::{Watch, guard};
 pub use load::{Load, SizeClass};
 pub use parallel::Pool;
 pub use policy::{PolicyName, UnknownPolicy};

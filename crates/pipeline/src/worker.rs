@@ -13,6 +13,8 @@ use crate::throttle::Throttle;
 /// A worker's engine with the sessions that it has opened, and its count of what it did.
 pub struct Worker<'e> {
     engine: &'e dyn Engine,
+    /// Whether somebody watches the engine.
+    is_watched: bool,
     sessions: Vec<OpenSession>,
     /// How many sessions there were before this claim.
     sessions_before: usize,
@@ -42,6 +44,7 @@ impl<'e> Worker<'e> {
         };
         Worker {
             engine,
+            is_watched: engine.account().is_some(),
             sessions: Vec::new(),
             sessions_before: 0,
             processed: None,
@@ -66,6 +69,11 @@ impl<'e> Worker<'e> {
     /// The worker's engine.
     pub fn engine(&self) -> &'e dyn Engine {
         self.engine
+    }
+
+    /// Whether somebody watches the engine, so that jobs can ask to be verified.
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// Processes jobs that bring their own keys, opening a session on first use.

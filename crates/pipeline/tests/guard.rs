@@ -5,17 +5,17 @@ use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Session, SessionRequest,
+    Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Outcome, Padding,
+    RecordLayout, Records, Session, SessionRequest, Verification,
 };
 use evener_engines::faulty::{Fault, Faulty};
-use evener_pipeline::{
-    PolicyName, Queue, Returned, RunOptions, RunStatistics, Watch, Work, Worker, guard, run,
-};
+use evener_engines::{Watch, guard};
+use evener_pipeline::{PolicyName, Queue, Returned, RunOptions, RunStatistics, Work, Worker, run};
 
 /// Long enough for an engine that does not hang, on any machine.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-const WATCH: Watch = Watch { verify_every: 1, deadline: Some(DEADLINE) };
+const WATCH: Watch = Watch { verify_every: Some(1), deadline: Some(DEADLINE), retreats: false };
 
 fn openssl() -> Arc<dyn Engine> {
     evener_engines::find("openssl").unwrap()
@@ -63,7 +63,8 @@ fn encrypt(session: &mut dyn Session, number: u8) -> Result<Vec<u8>, EngineError
 #[test]
 fn a_guarded_engine_conforms() {
     let deadline = Some(Duration::from_secs(600));
-    let engine = guard(openssl(), openssl(), Watch { verify_every: 3, deadline });
+    let engine =
+        guard(openssl(), openssl(), Watch { verify_every: Some(3), deadline, retreats: false });
     evener_engines::conformance::run(&*engine).assert_passed();
 }
 
@@ -152,14 +153,132 @@ fn whatever_fails_whenever_nothing_is_lost() {
 fn wrong_results_between_verified_jobs_are_counted() {
     let opening = known_answers();
     let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 25);
-    let engine = guarded(&faulty, Watch { verify_every: 10, deadline: None });
+    // So rarely that no lot falls on these jobs, but for the session's first.
+    let watch = Watch { verify_every: Some(1 << 60), deadline: None, retreats: false };
+    let engine = guarded(&faulty, watch);
     let mut session = open(&*engine).unwrap();
     for number in 0..30 {
         encrypt(&mut *session, number).unwrap();
     }
-    // Jobs 0, 10, 20 and 30 are verified.
-    let error = encrypt(&mut *session, 30).unwrap_err();
-    assert!(matches!(error, EngineError::WrongResult { unverified: 9, .. }), "{error}");
+    let (key, input, mut output) = (key(), [30; 64], [0; 64]);
+    let mut batch = [Job { verification: Verification::Wanted, ..job(&key, &input, &mut output) }];
+    let error = session.process(&mut batch).unwrap_err();
+    assert!(matches!(error, EngineError::WrongResult { unverified: 29, .. }), "{error}");
+    let account = engine.account().unwrap();
+    assert_eq!((account.jobs, account.verified, account.unverified()), (30, 1, 29));
+    assert_eq!(account.fault, Some(error));
+}
+
+#[test]
+fn a_sessions_last_job_is_verified_when_it_closes() {
+    let opening = known_answers();
+    let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 1);
+    let watch = Watch { verify_every: Some(1 << 60), deadline: None, retreats: false };
+    for closes in [false, true] {
+        let faulty =
+            if closes { faulty.clone() } else { Faulty::new(openssl(), Fault::Wrong, opening + 1) };
+        let engine = guarded(&faulty, watch);
+        let mut session = open(&*engine).unwrap();
+        for number in 0..3 {
+            encrypt(&mut *session, number).unwrap();
+        }
+        assert_eq!(engine.account().unwrap().fault, None);
+        if !closes {
+            assert!(matches!(
+                session.finish(),
+                Err(EngineError::WrongResult { unverified: 2, .. })
+            ));
+        }
+        drop(session);
+        let fault = engine.account().unwrap().fault;
+        assert!(matches!(fault, Some(EngineError::WrongResult { unverified: 2, .. })), "{fault:?}");
+    }
+}
+
+#[test]
+fn every_kind_of_work_is_watched() {
+    let watch = Watch { verify_every: Some(1), deadline: None, retreats: false };
+    for deadline in [None, Some(DEADLINE)] {
+        let opening = known_answers();
+        let faulty = Faulty::new(openssl(), Fault::Wrong, opening);
+        let engine = guarded(&faulty, Watch { deadline, ..watch });
+        let (cipher, direction, key) = (Cipher::Aes128Cbc, Direction::Encrypt, key());
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        let mut session = engine.open(&request).unwrap();
+        let layout = RecordLayout::packed(cipher, direction, Padding::None, 5, 32);
+        let (ivs, input, mut output) = ([1; 80], [2; 160], [0; 160]);
+        let mut records =
+            Records::new(cipher, direction, layout, &ivs, &input, &mut output).unwrap();
+        let error = session.process_records(&mut records).unwrap_err();
+        assert!(matches!(error, EngineError::WrongResult { unverified: 0, .. }), "{error}");
+        assert_eq!(records.done(), 0);
+
+        let engine =
+            guarded(&Faulty::new(openssl(), Fault::Wrong, opening), Watch { deadline, ..watch });
+        let mut session = engine.open(&request).unwrap();
+        let mut data = [3; 64];
+        let mut job = InPlaceJob::new(cipher, direction, Iv::new(&[1; 16]).unwrap(), &mut data);
+        let error = session.process_in_place(&mut job).unwrap_err();
+        assert!(matches!(error, EngineError::WrongResult { unverified: 0, .. }), "{error}");
+        assert_eq!(data, [3; 64]);
+    }
+}
+
+/// A module that fails when nobody else is there to do its jobs.
+#[test]
+fn a_guard_that_retreats_does_the_work_on_the_reference() {
+    let opening = known_answers();
+    let mut sound = open(&*openssl()).unwrap();
+    let right: Vec<_> = (0..10).map(|number| encrypt(&mut *sound, number).unwrap()).collect();
+    for fault in [Fault::Error, Fault::Wrong, Fault::Short, Fault::Panic, Fault::Repeat] {
+        for at in [0, opening, opening + 5] {
+            let faulty = Faulty::new(openssl(), fault, at);
+            let engine = guarded(&faulty, Watch { retreats: true, ..WATCH });
+            let mut session = open(&*engine).unwrap();
+            let done: Vec<_> =
+                (0..10).map(|number| encrypt(&mut *session, number).unwrap()).collect();
+            assert_eq!(done, right, "{fault} at {at}");
+            // Another session is the reference's from its beginning.
+            let jobs = faulty.jobs();
+            assert_eq!(encrypt(&mut *open(&*engine).unwrap(), 3).unwrap(), right[3]);
+            assert_eq!(faulty.jobs(), jobs);
+            let account = engine.account().unwrap();
+            let by_engine = at.saturating_sub(opening);
+            assert_eq!((account.jobs, account.retreated), (by_engine, 11 - by_engine), "{fault}");
+            println!("{}", account.fault.expect("the engine stayed in service"));
+        }
+    }
+}
+
+/// What was handed on before can't be taken back, so it is told, once.
+#[test]
+fn a_guard_that_retreats_tells_of_results_in_doubt() {
+    let opening = known_answers();
+    let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 1);
+    let watch = Watch { verify_every: Some(1 << 60), deadline: None, retreats: true };
+    let engine = guarded(&faulty, watch);
+    let mut session = open(&*engine).unwrap();
+    for number in 0..3 {
+        encrypt(&mut *session, number).unwrap();
+    }
+    let error = session.finish().unwrap_err();
+    assert!(matches!(error, EngineError::WrongResult { unverified: 2, .. }), "{error}");
+    let right = encrypt(&mut *open(&*openssl()).unwrap(), 7).unwrap();
+    assert_eq!(encrypt(&mut *session, 7).unwrap(), right);
+}
+
+/// The job that is asked for is verified whatever the lots say.
+#[test]
+fn a_job_may_ask_to_be_verified() {
+    let watch = Watch { verify_every: Some(1 << 60), deadline: None, retreats: false };
+    let engine = guard(openssl(), openssl(), watch);
+    let mut session = open(&*engine).unwrap();
+    let (key, input, mut output) = (key(), [3; 64], [0; 256]);
+    let mut batch: Vec<_> = output.chunks_mut(64).map(|output| job(&key, &input, output)).collect();
+    batch[2].verification = Verification::Wanted;
+    session.process(&mut batch).unwrap();
+    let passed = batch.iter().map(|job| job.verification == Verification::Passed);
+    assert_eq!(passed.collect::<Vec<_>>(), [true, false, true, false]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ pub(crate) mod sys;
 
 use std::ffi::{CString, c_char};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use facade::engines::{Probed, find, probe_all};
 use facade::{Cipher, Direction, Engine, EngineError, Evener, Kind};
@@ -19,6 +19,25 @@ pub struct EngineList {
 /// An engine. Any number of threads may use it at once.
 pub struct EngineHandle {
     pub(crate) engine: Arc<dyn Engine>,
+    /// Why it is out of service, once it is.
+    fault: OnceLock<CString>,
+}
+
+/// What the guard of an engine has seen of its work.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AccountFacts {
+    /// `sizeof(evener_account)`, set by the caller.
+    pub size: usize,
+    /// Jobs that the engine did and that were handed on.
+    pub jobs: u64,
+    /// How many of them were computed again by the reference engine, with the same result.
+    pub verified: u64,
+    /// Jobs that the reference engine did instead, after the engine had failed.
+    pub retreated: u64,
+    /// Why the engine is out of service, as one line that belongs to the engine; NULL while it
+    /// is not.
+    pub fault: *const c_char,
 }
 
 /// What there is to know of an engine. The texts belong to the list.
@@ -71,7 +90,25 @@ impl EngineList {
 impl EngineHandle {
     /// Finds an engine by its name and parameters; the default one without.
     pub(crate) fn open(selector: Option<&str>) -> Result<EngineHandle, EngineError> {
-        Ok(EngineHandle { engine: find(selector.unwrap_or(Evener::REFERENCE_ENGINE))? })
+        let engine = find(selector.unwrap_or(Evener::REFERENCE_ENGINE))?;
+        Ok(EngineHandle { engine, fault: OnceLock::new() })
+    }
+
+    /// All zero for an engine that needs no guard.
+    pub(crate) fn account(&self) -> AccountFacts {
+        let account = self.engine.account().unwrap_or_default();
+        // It is the first that was met and stays so.
+        let fault = account.fault.map(|fault| {
+            let text = fault.to_string().replace('\0', "\u{FFFD}");
+            self.fault.get_or_init(|| CString::new(text).unwrap_or_default()).as_ptr()
+        });
+        AccountFacts {
+            size: size_of::<AccountFacts>(),
+            jobs: account.jobs,
+            verified: account.verified,
+            retreated: account.retreated,
+            fault: fault.unwrap_or(ptr::null()),
+        }
     }
 
     pub(crate) fn offer(

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use super::{EngineFacts, EngineHandle, EngineList, OfferFacts};
+use super::{AccountFacts, EngineFacts, EngineHandle, EngineList, OfferFacts};
 use crate::boundary::sys::{Versioned, optional_text, text, write_versioned};
 use crate::boundary::{enter, enter_or, given, hand_over};
 use crate::cipher;
@@ -24,6 +24,12 @@ unsafe impl Versioned for EngineFacts {
 unsafe impl Versioned for OfferFacts {
     const FIRST_SIZE: usize = size_of::<OfferFacts>();
     const NAME: &'static str = "evener_offer";
+}
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers and raw pointers.
+unsafe impl Versioned for AccountFacts {
+    const FIRST_SIZE: usize = size_of::<AccountFacts>();
+    const NAME: &'static str = "evener_account";
 }
 
 /// Looks for every engine. Give the list back with `evener_engine_list_free`.
@@ -92,6 +98,18 @@ pub unsafe extern "C" fn evener_engine_offer(
         // SAFETY: the header asks the same of the caller.
         unsafe { write_versioned(offer, &facts) }
     })
+}
+
+/// Tells what has been seen of a module's work. A module has some of its jobs computed again, at
+/// random; when it is found to fail, all of its jobs are done by `openssl` from then on, and this
+/// says so. All is zero for engines that compute on the calling core, which have no guard.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_engine_account(
+    engine: Option<&EngineHandle>,
+    account: *mut AccountFacts,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { write_versioned(account, &given(engine, "engine")?.account()) })
 }
 
 /// Gives an engine back. Its sessions stay open. NULL does nothing.

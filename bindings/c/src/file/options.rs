@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -64,6 +65,13 @@ impl Wishes<'_> {
         let all = FLAGS.iter().fold(0, |all, (flag, _)| all | flag);
         if self.flags & !all != 0 {
             return Err(Trouble::argument(format!("unknown flags {:#x}", self.flags & !all)));
+        }
+        if let Some(suffix) = self.suffix {
+            let suffix = suffix.as_os_str();
+            // What the C string's end cuts off can't be in it.
+            if suffix.is_empty() || suffix.as_bytes().contains(&b'/') {
+                return Err(Trouble::argument("a suffix has at least one character and no slash"));
+            }
         }
         let mut evener = Evener::new(keys)?;
         if !self.engines.is_empty() {

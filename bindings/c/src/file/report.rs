@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
-use facade::Report;
+use facade::{Effort, Report};
 
 use crate::status::{Status, Trouble};
 
@@ -13,6 +13,7 @@ use crate::status::{Status, Trouble};
 pub struct ReportHandle {
     report: Report,
     failures: Vec<(CString, CString)>,
+    doubts: Vec<(CString, CString)>,
     json: OnceLock<CString>,
 }
 
@@ -46,6 +47,12 @@ pub struct Summary {
     pub interrupted: u32,
     /// 1 if everything was done and nothing that was done is in doubt, else 0.
     pub success: u32,
+    /// Files that were done and may be wrong, since an engine computed wrong results.
+    pub doubtful_files: u64,
+    /// Jobs of modules that were computed again by the reference engine, with the same result.
+    pub verified_jobs: u64,
+    /// Jobs of modules whose results nobody has compared.
+    pub unverified_jobs: u64,
 }
 
 /// A file that could not be done. The texts belong to the report.
@@ -67,7 +74,18 @@ impl ReportHandle {
             let path = CString::new(failure.path.as_os_str().as_bytes()).unwrap_or_default();
             (path, text(failure.error.to_string()))
         });
-        ReportHandle { failures: failures.collect(), report, json: OnceLock::new() }
+        let doubts = report.doubtful.iter().map(|doubt| {
+            let path = CString::new(doubt.path.as_os_str().as_bytes()).unwrap_or_default();
+            let cause =
+                format!("engine `{}` did some of it and computed wrong results", doubt.engine);
+            (path, text(cause))
+        });
+        ReportHandle {
+            failures: failures.collect(),
+            doubts: doubts.collect(),
+            report,
+            json: OnceLock::new(),
+        }
     }
 
     pub(crate) fn summary(&self) -> Summary {
@@ -86,16 +104,18 @@ impl ReportHandle {
             seconds: report.seconds,
             interrupted: report.interrupted.into(),
             success: report.is_success().into(),
+            doubtful_files: report.doubtful.len() as u64,
+            verified_jobs: sum(report, |effort| effort.verified_jobs),
+            unverified_jobs: sum(report, |effort| effort.unverified_jobs),
         }
     }
 
     pub(crate) fn failure(&self, index: usize) -> Result<FailureFacts, Trouble> {
-        let count = self.failures.len();
-        let (path, cause) = self.failures.get(index).ok_or_else(|| {
-            Trouble::argument(format!("there is no failure {index}: there are {count}"))
-        })?;
-        let size = size_of::<FailureFacts>();
-        Ok(FailureFacts { size, path: path.as_ptr(), cause: cause.as_ptr() })
+        facts(&self.failures, index, "failure")
+    }
+
+    pub(crate) fn doubt(&self, index: usize) -> Result<FailureFacts, Trouble> {
+        facts(&self.doubts, index, "doubtful file")
     }
 
     pub(crate) fn json(&self) -> &CString {
@@ -113,12 +133,36 @@ impl ReportHandle {
             return Ok(());
         }
         let message = match report.failures.as_slice() {
-            [] => "an engine that did some of the files computed wrong results".to_owned(),
+            [] => match self.doubts.as_slice() {
+                [] => "an engine that did some of the files computed wrong results".to_owned(),
+                [(path, cause), others @ ..] => {
+                    let path = path.to_string_lossy();
+                    format!(
+                        "{path} may be wrong: {} (and {} other files)",
+                        cause.to_string_lossy(),
+                        others.len()
+                    )
+                }
+            },
             [failure] => failure.to_string(),
             [first, others @ ..] => format!("{first} (and {} other files)", others.len()),
         };
         Err(Trouble::new(Status::Incomplete, message))
     }
+}
+
+fn facts(list: &[(CString, CString)], index: usize, what: &str) -> Result<FailureFacts, Trouble> {
+    let count = list.len();
+    let (path, cause) = list.get(index).ok_or_else(|| {
+        Trouble::argument(format!("there is no {what} {index}: there are {count}"))
+    })?;
+    let size = size_of::<FailureFacts>();
+    Ok(FailureFacts { size, path: path.as_ptr(), cause: cause.as_ptr() })
+}
+
+/// Of all engines.
+fn sum(report: &Report, figure: fn(&Effort) -> Option<u64>) -> u64 {
+    report.engines.values().filter_map(figure).sum()
 }
 
 fn text(text: String) -> CString {

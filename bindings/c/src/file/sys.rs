@@ -48,7 +48,7 @@ unsafe impl Versioned for FileOptions {
 
 // SAFETY: `repr(C)` with the size first, and nothing but integers and a float.
 unsafe impl Versioned for Summary {
-    const FIRST_SIZE: usize = size_of::<Summary>();
+    const FIRST_SIZE: usize = std::mem::offset_of!(Summary, doubtful_files);
     const NAME: &'static str = "evener_summary";
 }
 
@@ -271,6 +271,18 @@ pub unsafe extern "C" fn evener_report_failure(
 ) -> Status {
     // SAFETY: the header asks the same of the caller.
     enter(|| unsafe { write_versioned(failure, &given(report, "report")?.failure(index)?) })
+}
+
+/// Tells which file was done and may be wrong, and why, by its number, less than the summary's
+/// `doubtful_files`. The texts are good until the report is given back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_report_doubt(
+    report: Option<&ReportHandle>,
+    index: usize,
+    doubt: *mut FailureFacts,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { write_versioned(doubt, &given(report, "report")?.doubt(index)?) })
 }
 
 /// The whole report, as the program's `--json` prints it: what each engine and worker did too.

@@ -91,6 +91,17 @@ impl SessionHandle {
     }
 }
 
+impl SessionHandle {
+    /// Has what is left to verify verified.
+    pub(crate) fn finish(&self) -> Result<(), Trouble> {
+        let mut session = self.session.try_lock().map_err(|held| match held {
+            TryLockError::WouldBlock => Trouble::new(Status::Busy, BUSY),
+            TryLockError::Poisoned(_) => Trouble::new(Status::Internal, SPOILED),
+        })?;
+        Ok(session.finish()?)
+    }
+}
+
 /// The default engine, for calls that name none. It is looked for once.
 pub(crate) fn default_engine() -> Result<&'static dyn Engine, EngineError> {
     static FOUND: LazyLock<Result<Arc<dyn Engine>, EngineError>> =

@@ -131,6 +131,14 @@ pub unsafe extern "C" fn evener_crypt(
     })
 }
 
+/// Has the last message verified, if a module did it and nobody has compared it yet. Fails when
+/// the module computed wrong results: what the session did before may be wrong, and what it does
+/// from then on is done by `openssl`. A session that is given back does the same and can't tell.
+#[unsafe(no_mangle)]
+pub extern "C" fn evener_session_finish(session: Option<&SessionHandle>) -> Status {
+    enter(|| given(session, "session")?.finish())
+}
+
 /// Wipes a session's keys and gives it back. No thread may be using it. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_session_free(session: Option<Box<SessionHandle>>) {

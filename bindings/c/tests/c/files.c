@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -103,6 +104,18 @@ static void a_tree_comes_back(const char *directory)
     CHECK(summary.failures == 0 && summary.interrupted == 0 && summary.seconds > 0);
     CHECK(strstr(evener_report_json(report), "\"openssl\""));
     evener_report_free(report);
+
+    /* Nothing that is no part of a name, so that no output goes elsewhere. */
+    const char *no_suffixes[] = {"", "/", "/../../elsewhere", "a/b"};
+    for (int index = 0; index < 4; index++) {
+        options.suffix = no_suffixes[index];
+        EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+               evener_encrypt_path(key, in(directory, "tree"), in(directory, "elsewhere"),
+                                   &options, NULL));
+        CHECK(strstr(evener_last_error(), "suffix"));
+    }
+    CHECK(access(in(directory, "elsewhere"), F_OK) != 0);
+    options.suffix = ".sealed";
 
     OK(evener_verify_path(key, in(directory, "sealed"), &options, NULL));
     OK(evener_decrypt_path(key, in(directory, "sealed"), in(directory, "back"), &options, NULL));

@@ -62,9 +62,9 @@ pub(crate) struct EngineOptions {
     /// 256 MiB with the default [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
     memory: Option<usize>,
-    /// Compute one in N jobs of every engine but openssl again on openssl, and take an engine
-    /// whose result differs out of service; 0 for none [default: 1000 for modules, none for
-    /// the processor]
+    /// Compute one in N jobs of every engine but openssl again on openssl, drawn by lot, besides
+    /// one of every file, and take an engine whose result differs out of service; 1 for all, 0
+    /// for none [default: 1000 for modules, none for the processor]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Rejection, Session,
-    SessionRequest,
+    SessionRequest, Verification,
 };
 
 /// Fine, or what is wrong in words.
@@ -234,6 +234,7 @@ impl Buffers {
                 .get_mut(self.offset..self.offset + self.visible)
                 .unwrap_or_default(),
             outcome: message.outcome,
+            verification: Verification::ByChance,
         }
     }
 

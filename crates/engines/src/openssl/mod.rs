@@ -24,8 +24,7 @@ use session::OpensslSession;
 /// Finds the library's own ciphers, or the provider that the parameters name.
 pub(crate) fn probe(parameters: &str) -> Found {
     if parameters.is_empty() {
-        let library = Library::load(NAME).map_err(|error| unavailable(NAME, error.to_string()))?;
-        return Ok(vec![Arc::new(OpensslEngine::new(library, Kind::Cpu, version()))]);
+        return Ok(vec![reference()?]);
     }
     let name = format!("{NAME}:{parameters}");
     let (engine, parameters) = (name.clone(), parameters.to_owned());
@@ -33,6 +32,15 @@ pub(crate) fn probe(parameters: &str) -> Found {
         Ok((library, kind, detail)) => Ok(Arc::new(OpensslEngine::new(library, kind, detail))),
         Err(reason) => Err(unavailable(&engine, reason)),
     })
+}
+
+/// The library's own ciphers, with which those of other engines are compared.
+///
+/// # Errors
+/// When the library has no ciphers.
+pub(crate) fn reference() -> Result<Arc<dyn Engine>, EngineError> {
+    let library = Library::load(NAME).map_err(|error| unavailable(NAME, error.to_string()))?;
+    Ok(Arc::new(OpensslEngine::new(library, Kind::Cpu, version())))
 }
 
 struct OpensslEngine {
@@ -84,7 +92,7 @@ fn unavailable(engine: &str, reason: String) -> EngineError {
 /// prepares a request while the device is busy with the other's.
 const LEAST_MODULE_DEPTH: usize = 2;
 
-const NAME: &str = "openssl";
+pub(crate) const NAME: &str = "openssl";
 
 #[cfg(test)]
 mod tests {

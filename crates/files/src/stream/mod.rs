@@ -30,6 +30,7 @@ use crate::format::{FileCipher, Header};
 use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
+use crate::seats::Accounts;
 use crate::segment::{SegmentError, chunks_in, longest_chunk};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Report, seats};
 
@@ -96,6 +97,8 @@ pub fn process_stream(
     };
     let mut stream = Stream { operation, keys, options, sink: &sink, report: &mut report };
     let result = stream.run(&seats, input.as_fd()).and_then(|()| sink.publish(&outputs, options));
+    let engines: Vec<_> = report.retired.iter().map(|retired| retired.engine.clone()).collect();
+    report.add_doubts(engines.into_iter().map(|engine| (engine, name.clone())));
     match result {
         Ok(()) => {
             options.control.completed_file();
@@ -148,10 +151,12 @@ impl Stream<'_> {
             Pool::new(&file, direction, self.options.memory, seats::active(seats, self.options))?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
         let run_options = self.options.run(file.cipher(), direction, pool.pieces());
+        let accounts = Accounts::open(seats);
         let statistics = evener_pipeline::run(seats, &run_options, &work, |queue| {
             work.feed(&mut reader, queue);
         });
         self.report.add_statistics(statistics);
+        accounts.settle(self.report);
         self.report.bytes = reader.bytes();
         self.report.bytes_written = sequencer.bytes();
         work.into_result()

@@ -124,7 +124,7 @@ impl TreeWork<'_> {
             output.file.set_length(done.length)?;
         }
         if self.options.remove_source {
-            self.compare(&done, &output, bench, worker)?;
+            self.compare(&done, &output, bench)?;
         }
         let (source, status) = (done.source.as_fd(), done.source.status());
         self.metadata.apply(source, status, output.file.as_fd().as_fd(), output.created)?;

@@ -81,6 +81,7 @@ impl TreeWork<'_> {
             }
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
+        let segments = if self.is_watched { segments.verifying_one()? } else { segments };
         let output = match TargetDirectory::of(directory) {
             None => None,
             Some(target) => {
@@ -219,6 +220,15 @@ impl TreeWork<'_> {
             worker,
         )?;
         self.options.control.done_bytes(input_length as u64);
+        // What is read back is verified as a whole.
+        if worker.is_watched() && !self.options.remove_source {
+            if bench.seen.passed {
+                bench.trail.clear();
+            }
+            if bench.seen.open {
+                bench.trail.add(&worker.engine().description().name, || large.path());
+            }
+        }
 
         if direction == Direction::Encrypt && large.cipher.is_chained(direction) {
             let mut chain = large.chain.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,12 +21,13 @@ mod small;
 mod walk;
 mod work;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use evener_core::Direction;
 
 use crate::output::Outputs;
+use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
 use crate::{Failure, FileError, KeyRing, Notice, Options, Report, seats};
 use crate::{StreamSource, StreamTarget, process_stream};
@@ -79,7 +80,8 @@ impl Operation {
 ///
 /// # Errors
 /// When the operation could not begin: the source is not there, the target can't be made or
-/// lies inside the source, no engine can do the cipher, or sources are to be removed of which
+/// lies inside the source, the suffix is no part of a name, no engine can do the cipher, or sources are to be removed without an
+/// [`Options::reference`] to read the outputs back with, or sources are to be removed of which
 /// nothing tells whether they were decrypted with the right key.
 pub fn process(
     operation: Operation,
@@ -96,12 +98,19 @@ pub fn process(
     }
     let started = Instant::now();
     let fail = |error| Failure { path: source.to_owned(), error };
+    let suffix = options.suffix.as_encoded_bytes();
+    if suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0)) {
+        return Err(fail(FileError::Refused(NO_SUFFIX.to_owned())));
+    }
     let cipher = keys.primary().cipher();
     if operation == Operation::Decrypt && options.remove_source && !cipher.is_authenticated() {
         return Err(fail(FileError::Refused(NO_PROOF.to_owned())));
     }
     if options.follow_symlinks && options.remove_source {
         return Err(fail(FileError::Refused(NOT_BELOW.to_owned())));
+    }
+    if options.remove_source && options.reference.is_none() {
+        return Err(fail(FileError::Refused(NO_REFERENCE.to_owned())));
     }
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
@@ -110,7 +119,8 @@ pub fn process(
     let replaces = options.overwrite || options.resume && options.remove_source;
     let outputs = Outputs::new(replaces, &options.control);
     let root = endpoints.root(source);
-    let work = TreeWork::new(operation, keys, root, options, &outputs, seats.len());
+    let accounts = Accounts::open(&seats);
+    let work = TreeWork::new(operation, keys, root, options, &outputs, &seats);
 
     let run_options = options.run(cipher, operation.direction(), QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
@@ -123,12 +133,15 @@ pub fn process(
         dry_run: options.dry_run,
         ..Report::default()
     };
+    let unverified = work.trails.files();
     work.finish_all(&endpoints, &mut report);
     if let (Some(reason), Some(target)) = (outputs.notice(), target) {
         let notice = Notice { path: target.to_owned(), reason: reason.to_owned() };
         report.notices.push(notice);
     }
     report.add_statistics(statistics);
+    accounts.settle(&mut report);
+    report.add_doubts(unverified.into_iter().map(|(engine, path)| (engine, full(root, &path))));
     report.interrupted = options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
@@ -150,6 +163,11 @@ fn to_stream(
     process_stream(operation, keys, source, StreamTarget::File(target.to_owned()), options)
 }
 
+/// A path below the root as the user would write it.
+fn full(root: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) }
+}
+
 const NO_READING_BACK: &str =
     "is no regular file, so the output can't be read back, and the source is not removed";
 
@@ -158,6 +176,10 @@ const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong k
 
 const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
     (--follow-symlinks) does not go with removing sources (--remove-source)";
+
+const NO_SUFFIX: &str = "a suffix has at least one character, and neither a slash nor a zero byte";
+
+const NO_REFERENCE: &str = "there is no engine to read outputs back with, so no source is removed";
 
 /// How many tasks wait at most. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;

@@ -19,8 +19,9 @@ use crate::FileError;
 use crate::bench::Bench;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
-use crate::segment::{SegmentError, Segments, collect, push_jobs};
+use crate::segment::{SegmentError, Segments, collect, push_jobs, verify_one};
 use crate::source::Source;
+use crate::trail::Seen;
 
 /// A file that has been read, and where its bytes lie in the worker's buffers.
 struct Small {
@@ -185,7 +186,8 @@ impl TreeWork<'_> {
     ) -> Result<(), evener_core::EngineError> {
         let Some(cipher) = group.first().map(|small| small.cipher.cipher()) else { return Ok(()) };
         let results = process_group(group, cipher, self.operation.direction(), bench, worker)?;
-        for (small, result) in group.drain(..).zip(results) {
+        self.note_unverified(directory, group, &results, bench, worker);
+        for (small, (result, _)) in group.drain(..).zip(results) {
             let name = small.item.name.clone();
             let finished = result
                 .and_then(|length| self.finish_small(directory, small, length, bench, worker));
@@ -194,6 +196,32 @@ impl TreeWork<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Keeps the names of those files that have jobs after the last verified one.
+    fn note_unverified(
+        &self,
+        directory: &Arc<Directory>,
+        group: &[Small],
+        results: &[(Result<usize, FileError>, Seen)],
+        bench: &Bench,
+        worker: &Worker<'_>,
+    ) {
+        // What is read back is verified as a whole.
+        if !worker.is_watched() || self.options.remove_source {
+            return;
+        }
+        let last = results.iter().rposition(|(_, seen)| seen.passed);
+        if last.is_some() {
+            bench.trail.clear();
+        }
+        let from = last.unwrap_or(0);
+        for (small, (_, seen)) in group.iter().zip(results).skip(from) {
+            if seen.open {
+                let engine = &worker.engine().description().name;
+                bench.trail.add(engine, || directory.path_of(&small.item.name));
+            }
+        }
     }
 
     /// Writes a processed file. `length` is that of the result, without a header.
@@ -230,14 +258,14 @@ impl TreeWork<'_> {
     }
 }
 
-/// Runs all jobs of a group and returns each file's result length.
+/// Runs all jobs of a group and returns each file's result length, and how it was verified.
 fn process_group(
     group: &[Small],
     cipher: Cipher,
     direction: Direction,
     bench: &mut Bench,
     worker: &mut Worker<'_>,
-) -> Result<Vec<Result<usize, FileError>>, evener_core::EngineError> {
+) -> Result<Vec<(Result<usize, FileError>, Seen)>, evener_core::EngineError> {
     let (mut input, mut output, kept) = bench.parts();
     let mut jobs = emptied(std::mem::take(kept));
     let mut ends = Vec::with_capacity(group.len());
@@ -264,12 +292,18 @@ fn process_group(
             &mut this_output[skipped..],
             None,
         );
+        if worker.is_watched() {
+            let first = ends.last().copied().unwrap_or(0);
+            verify_one(&mut jobs[first..]);
+        }
         ends.push(jobs.len());
     }
     let processed = worker.process(cipher, direction, &mut jobs);
     let mut start = 0;
-    let results =
-        ends.iter().map(|&end| collect(&jobs[std::mem::replace(&mut start, end)..end], 0));
+    let results = ends.iter().map(|&end| {
+        let jobs = &jobs[std::mem::replace(&mut start, end)..end];
+        (collect(jobs, 0), Seen::of(jobs))
+    });
     let results = results.collect();
     *kept = emptied(jobs);
     processed.map(|()| results)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use evener_core::EngineError;
+use evener_core::{Engine, EngineError};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::commit::Committer;
@@ -15,6 +15,7 @@ use super::{Endpoints, Operation};
 use crate::bench::Bench;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
+use crate::trail::Trails;
 use crate::{FileError, KeyRing, Options};
 
 /// What workers claim.
@@ -40,6 +41,10 @@ pub(super) struct TreeWork<'a> {
     pub(super) directories: super::finish::Directories,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
+    /// Whether somebody watches one of the engines.
+    pub(super) is_watched: bool,
+    /// The files that would be in doubt.
+    pub(super) trails: Trails,
     /// Why the engine failed that failed last.
     engine_failure: Mutex<Option<EngineError>>,
 }
@@ -51,7 +56,7 @@ impl<'a> TreeWork<'a> {
         root: &'a Path,
         options: &'a Options,
         outputs: &'a Outputs,
-        workers: usize,
+        seats: &[Arc<dyn Engine>],
     ) -> TreeWork<'a> {
         TreeWork {
             operation,
@@ -63,7 +68,9 @@ impl<'a> TreeWork<'a> {
             links: Links::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
-            room: crate::bench::room(options.memory, workers, keys),
+            room: crate::bench::room(options.memory, seats.len(), keys),
+            is_watched: seats.iter().any(|engine| engine.account().is_some()),
+            trails: Trails::default(),
             engine_failure: Mutex::default(),
         }
     }
@@ -104,7 +111,9 @@ impl Work for TreeWork<'_> {
     type Bench = Bench;
 
     fn bench(&self) -> Bench {
-        Bench::new(self.room)
+        let mut bench = Bench::new(self.room);
+        bench.trail = self.trails.begin();
+        bench
     }
 
     fn load(task: &Task) -> Load {

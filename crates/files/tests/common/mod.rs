@@ -26,7 +26,8 @@ pub fn home() -> tempfile::TempDir {
 /// Options with two workers on the openssl engine.
 pub fn options() -> Options {
     let engine: Arc<dyn Engine> = evener_engines::find("openssl").unwrap();
-    Options::new(vec![engine.clone(), engine])
+    let reference = Some(engine.clone());
+    Options { reference, ..Options::new(vec![engine.clone(), engine]) }
 }
 
 pub fn cobblestone() -> KeyRing {

@@ -146,7 +146,7 @@ mod tests {
     fn what_each_kind_of_engine_does_is_counted() {
         let messages = Messages::new(Cipher::Aes128Cbc, 1000);
         assert_eq!(messages.length(), 1008);
-        let seats = [evener_engines::find("openssl").unwrap()].map(|engine| Arc::clone(&engine));
+        let seats = [crate::find("openssl").unwrap()].map(|engine| Arc::clone(&engine));
         let (cipher, direction) = (Cipher::Aes128Cbc, Direction::Encrypt);
         let options = RunOptions::new(PolicyName::Pull, cipher, direction, 4);
         run(&seats, &options, &messages, |queue| {

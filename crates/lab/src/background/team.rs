@@ -47,11 +47,11 @@ impl Team {
             |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
         let mut engines = Vec::new();
         for name in options.engines.iter().chain(&options.module) {
-            engines.push(evener_engines::find(name).map_err(unavailable)?);
+            engines.push(crate::find(name).map_err(unavailable)?);
         }
         if options.engines.is_empty() {
-            engines.insert(0, evener_engines::find(Evener::REFERENCE_ENGINE).map_err(unavailable)?);
-            engines.extend(evener_engines::find(Evener::SIMD_ENGINE));
+            engines.insert(0, crate::find(Evener::REFERENCE_ENGINE).map_err(unavailable)?);
+            engines.extend(crate::find(Evener::SIMD_ENGINE));
         }
         let cipher = options.cipher;
         let depth = |engine: &Arc<dyn Engine>| {

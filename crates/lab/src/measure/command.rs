@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::{find, probe_all};
 use clap::Args;
 use evener_core::{Cipher, Direction, Engine, Profile};
-use evener_engines::{find, probe_all};
 
 use super::{MeasureError, Plan, chart, measure, table};
 use crate::Machine;

@@ -68,7 +68,7 @@ impl Contender {
 fn open(engine: &str, load: &Load) -> Result<Box<dyn Session>, String> {
     let &Load { cipher, direction, ref key, .. } = load;
     let request = SessionRequest { cipher, direction, key: Some(key) };
-    let session = evener_engines::find(engine).and_then(|engine| engine.open(&request));
+    let session = crate::find(engine).and_then(|engine| engine.open(&request));
     session.map_err(|error| error.to_string())
 }
 

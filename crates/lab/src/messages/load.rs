@@ -159,7 +159,7 @@ impl Load {
         let (cipher, direction) = (self.cipher, Direction::Encrypt);
         let key = self.key.clone();
         let request = SessionRequest { cipher, direction, key: Some(&key) };
-        evener_engines::find("openssl")?.open(&request)?.process(&mut self.jobs())?;
+        crate::find("openssl")?.open(&request)?.process(&mut self.jobs())?;
         self.direction = Direction::Decrypt;
         std::mem::swap(&mut self.inputs, &mut self.outputs);
         self.input_lengths = std::mem::take(&mut self.output_lengths);

@@ -57,7 +57,7 @@ pub fn run(
 fn engines(contenders: &[Contender]) -> Vec<String> {
     let engines = [Contender::Lanes, Contender::Openssl].into_iter();
     let found = engines.filter(|engine| contenders.contains(engine)).filter_map(|engine| {
-        let engine = evener_engines::find(engine.name()).ok()?;
+        let engine = crate::find(engine.name()).ok()?;
         let description = engine.description();
         Some(format!("{}: {}", description.name, description.detail))
     });

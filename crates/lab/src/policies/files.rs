@@ -112,7 +112,7 @@ impl Files {
     fn compute_expected(&mut self) -> Result<(), EngineError> {
         let (cipher, direction) = (self.cipher, self.direction);
         let request = SessionRequest { cipher, direction, key: None };
-        let mut session = evener_engines::find("openssl")?.open(&request)?;
+        let mut session = crate::find("openssl")?.open(&request)?;
         session.process(&mut self.jobs())?;
         std::mem::swap(&mut self.output, &mut self.expected);
         Ok(())

@@ -24,9 +24,8 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<PoliciesReport, LabError> {
     pin(&options.pin)?;
-    let find = |name: &String| {
-        evener_engines::find(name).map_err(|error| LabError::Unavailable(error.to_string()))
-    };
+    let find =
+        |name: &String| crate::find(name).map_err(|error| LabError::Unavailable(error.to_string()));
     let team = Team {
         cpu: find(&options.cpu)?,
         module: options.module.as_ref().map(find).transpose()?,

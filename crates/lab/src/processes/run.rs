@@ -110,7 +110,7 @@ fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permi
 fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
     let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
-    let child = sys::fork(|| match evener_engines::find(engine) {
+    let child = sys::fork(|| match crate::find(engine) {
         Ok(found) => {
             let offer = found.offer(options.cipher, Direction::Encrypt);
             let useful = offer.map_or(0, |offer| offer.depth);

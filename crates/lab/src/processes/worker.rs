@@ -29,7 +29,7 @@ impl Work {
     ///
     /// The engine is found anew in each process, because some (PKCS#11) do not survive a fork.
     pub(super) fn run(&self) -> Result<Times, Box<dyn Error>> {
-        let engine = evener_engines::find(&self.engine)?;
+        let engine = crate::find(&self.engine)?;
         let offer = engine
             .offer(self.cipher, Direction::Encrypt)
             .ok_or_else(|| format!("`{}` does not encrypt {}", self.engine, self.cipher))?;

@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn every_engine_of_the_machine_can_be_prepared() {
-        let reference = evener_engines::find("openssl").unwrap();
-        for probed in evener_engines::probe_all() {
+        let reference = crate::find("openssl").unwrap();
+        for probed in crate::probe_all() {
             let engine = match probed.engine {
                 Ok(engine) => engine,
                 Err(error) => {

@@ -126,7 +126,7 @@ fn find(
     };
     let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
     if options.engines.is_empty() {
-        for probed in evener_engines::probe_all() {
+        for probed in crate::probe_all() {
             match probed.engine {
                 Ok(engine) if offers(&*engine) => engines.push(engine),
                 Ok(engine) => {
@@ -139,7 +139,7 @@ fn find(
         return Ok(engines);
     }
     for name in &options.engines {
-        let engine = evener_engines::find(name)?;
+        let engine = crate::find(name)?;
         if !offers(&*engine) {
             return Err(none(&*engine));
         }
@@ -165,7 +165,7 @@ fn contenders(
     program: Option<&Path>,
     machine: &Machine,
 ) -> Result<Vec<Contender>, SpeedError> {
-    let reference = evener_engines::find("openssl").ok();
+    let reference = crate::find("openssl").ok();
     let cpu_has_aes = machine.cpu_features.iter().any(|feature| feature == "aes");
     let openssl_has_aes = masked::openssl_has_aes();
     let mut contenders = Vec::new();

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn it_encrypts_what_the_engine_encrypts() {
         let library = Library::load().unwrap();
-        let engine = evener_engines::find("openssl").unwrap();
+        let engine = crate::find("openssl").unwrap();
         for cipher in [Cipher::Aes256Cbc, Cipher::BfCbc, Cipher::Aes128Ctr, Cipher::Aes128Xts] {
             let direction = Direction::Encrypt;
             if engine.offer(cipher, direction).is_none() {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn every_cipher_can_go_on_and_on_both_ways() {
         let library = Library::load().unwrap();
-        let engine = evener_engines::find("openssl").unwrap();
+        let engine = crate::find("openssl").unwrap();
         for &cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
                 if engine.offer(cipher, direction).is_none() {

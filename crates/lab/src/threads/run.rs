@@ -73,7 +73,7 @@ impl Cast {
         if wanted.contains(&Contender::Evener) {
             let engines: Vec<_> = ["lanes", "openssl"]
                 .into_iter()
-                .filter_map(|name| evener_engines::find(name).ok())
+                .filter_map(|name| crate::find(name).ok())
                 .map(|engine| engine.description().clone())
                 .collect();
             let detail = engines.first().map_or_else(String::new, |engine| {
@@ -192,7 +192,7 @@ fn expected(cipher: Cipher, buffers: &mut Buffers) -> Result<[u64; 2], LabError>
     let unavailable = |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
     let key = key(cipher)?;
     let request = SessionRequest { cipher, direction: Direction::Encrypt, key: Some(&key) };
-    let engine = evener_engines::find("openssl").map_err(unavailable)?;
+    let engine = crate::find("openssl").map_err(unavailable)?;
     let mut session = engine.open(&request).map_err(unavailable)?;
     let Buffers { plaintext, ciphertext } = buffers;
     let mut batch = [Job::new(first_counter(), plaintext, ciphertext)];

@@ -19,7 +19,7 @@ mod share;
 mod sys;
 
 use evener_core::{
-    Cipher, Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, SessionRequest,
+    Cipher, Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, Session, SessionRequest,
 };
 use zeroize::Zeroize;
 
@@ -48,13 +48,26 @@ impl Pool {
         let plan = self.plan(job.input.len(), engine, request);
         let is_sound = job.outcome == Outcome::Pending && job.check(cipher, direction).is_ok();
         let mut session = engine.open(request)?;
-        if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
+        let done = if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
             session.expect_output(plan.bytes);
-            return session.process(std::slice::from_mut(job));
-        }
+            alone(&mut *session, std::slice::from_mut(job)).map(|()| None)
+        } else {
+            let portions = portions(cipher, plan.length, job);
+            share(self, plan, engine, request, &mut *session, portions).map(Some)
+        };
+        let outcome = match done {
+            Ok(None) => return Ok(()),
+            Ok(Some(outcome)) => outcome,
+            // Parts of it are in doubt, and their input is as it was: the engine is out of
+            // service, and what opens now is another, if anything does.
+            Err(EngineError::WrongResult { .. }) => {
+                job.outcome = Outcome::Pending;
+                drop(session);
+                return engine.open(request)?.process(std::slice::from_mut(job));
+            }
+            Err(error) => return Err(error),
+        };
         let written = job.output_length(cipher, direction);
-        let portions = portions(cipher, plan.length, job);
-        let outcome = share(self, plan, engine, request, &mut *session, portions)?;
         if matches!(outcome, Outcome::Rejected(_)) {
             // The portions before the one that was rejected are not the caller's to see.
             job.output[..written].zeroize();
@@ -80,12 +93,14 @@ impl Pool {
         let is_sound = job.outcome == Outcome::Pending && job.check().is_ok();
         let mut session = engine.open(request)?;
         if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
-            return session.process_in_place(job);
+            session.process_in_place(job)?;
+            return session.finish().inspect_err(|_| job.outcome = Outcome::Rejected(IN_DOUBT));
         }
         let portions = portions_in_place(plan.length, job);
         let shared = share(self, plan, engine, request, &mut *session, portions);
         if let Err(error) = shared {
-            job.outcome = Outcome::Rejected(SCATTERED);
+            let is_done = matches!(error, EngineError::WrongResult { .. });
+            job.outcome = Outcome::Rejected(if is_done { IN_DOUBT } else { SCATTERED });
             return Err(error);
         }
         job.done = job.data.len();
@@ -108,12 +123,20 @@ impl Pool {
         let bytes = batch.iter().map(|job| job.input.len()).sum();
         let plan = self.plan(bytes, engine, request);
         let mut session = engine.open(request)?;
-        if plan.threads == 1 {
+        let pending: Vec<_> = batch.iter().map(|job| job.outcome == Outcome::Pending).collect();
+        let done = if plan.threads == 1 {
             session.expect_output(plan.bytes);
-            return session.process(batch);
+            alone(&mut *session, batch)
+        } else {
+            let runs = runs(plan.length, batch);
+            share(self, plan, engine, request, &mut *session, runs).map(|_| ())
+        };
+        let Err(EngineError::WrongResult { .. }) = done else { return done };
+        for (job, _) in batch.iter_mut().zip(pending).filter(|(_, pending)| *pending) {
+            job.outcome = Outcome::Pending;
         }
-        let runs = runs(plan.length, batch);
-        share(self, plan, engine, request, &mut *session, runs).map(|_| ())
+        drop(session);
+        engine.open(request)?.process(batch)
     }
 
     fn plan(&self, bytes: usize, engine: &dyn Engine, request: &SessionRequest<'_>) -> Plan {
@@ -129,6 +152,12 @@ impl Pool {
     }
 }
 
+/// Has one session do a batch, and have it verified as far as it is at all.
+fn alone(session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+    session.process(batch)?;
+    session.finish()
+}
+
 /// How work is divided.
 #[derive(Clone, Copy)]
 struct Plan {
@@ -138,6 +167,8 @@ struct Plan {
     /// Of a portion, in bytes.
     length: usize,
 }
+
+const IN_DOUBT: Rejection = Rejection::Malformed("what replaced the message may be wrong");
 
 const SCATTERED: Rejection =
     Rejection::Malformed("the engine failed when parts of the message had been replaced");

@@ -14,7 +14,7 @@ use super::{Plan, Pool};
 /// A portion that a session failed goes to another thread's, and the thread that had it leaves.
 ///
 /// # Errors
-/// All sessions have failed.
+/// All sessions have failed, or results of one are in doubt.
 pub(super) fn share<P: Portion>(
     pool: &Pool,
     Plan { threads, bytes, .. }: Plan,
@@ -24,10 +24,11 @@ pub(super) fn share<P: Portion>(
     portions: impl Iterator<Item = P> + Send,
 ) -> Result<Outcome, EngineError> {
     let (returned, outcome) = (Vec::new(), Outcome::Done { written: 0 });
-    let pile = Pile(Mutex::new(State { portions, returned, outcome, cause: None }));
+    let pile = Pile(Mutex::new(State { portions, returned, outcome, cause: None, doubt: None }));
     let work_off = |session: &mut dyn Session| {
-        if let Err(cause) = pile.work_off(session, engine) {
-            pile.state().cause = Some(cause);
+        let worked = pile.work_off(session, engine).and_then(|()| session.finish());
+        if let Err(cause) = worked {
+            pile.state().fail(cause);
         }
     };
     // Where a helper can't have a session, the others do its part.
@@ -43,8 +44,9 @@ pub(super) fn share<P: Portion>(
         work_off(session);
     }
     let state = pile.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match state.cause {
-        Some(cause) if !state.returned.is_empty() => Err(cause),
+    match (state.doubt, state.cause) {
+        (Some(doubt), _) => Err(doubt),
+        (None, Some(cause)) if !state.returned.is_empty() => Err(cause),
         _ => Ok(state.outcome),
     }
 }
@@ -59,6 +61,17 @@ struct State<P, I> {
     outcome: Outcome,
     /// Why the last session failed that did.
     cause: Option<EngineError>,
+    /// That a session computed wrong results when others had been handed on.
+    doubt: Option<EngineError>,
+}
+
+impl<P, I> State<P, I> {
+    fn fail(&mut self, cause: EngineError) {
+        if let EngineError::WrongResult { unverified: 1.., .. } = cause {
+            self.doubt = Some(cause.clone());
+        }
+        self.cause = Some(cause);
+    }
 }
 
 impl<P: Portion, I: Iterator<Item = P>> Pile<P, I> {

@@ -37,7 +37,7 @@ fn the_engine_conforms_with_several_requests_under_way() {
     // IV goes on with the last one's, as the real module has it.
     let options = ["--ring", "5", "--lazy", "--busy-every", "100", "--alignment", "16"];
     with_device(name, &options, || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let batch = |cipher| engine.offer(cipher, Direction::Encrypt).unwrap().batch;
         assert_eq!((batch(Cipher::Aes128Cbc), batch(Cipher::Aes128Gcm)), (16, 1));
         conforms(&[Cipher::Aes128Cbc, Cipher::Aes128Ctr]);
@@ -47,9 +47,11 @@ fn the_engine_conforms_with_several_requests_under_way() {
 #[test]
 fn software_is_used_only_when_named() {
     with_device("conformance::software_is_used_only_when_named", &["--software"], || {
-        let Err(error) = evener_engines::find("cryptodev") else { panic!("software was found") };
+        let Err(error) = evener_engines::raw::find("cryptodev") else {
+            panic!("software was found")
+        };
         assert!(error.to_string().contains("cbc-aes-generic (software)"), "{error}");
-        let engine = evener_engines::find("cryptodev:cbc-aes-generic").unwrap();
+        let engine = evener_engines::raw::find("cryptodev:cbc-aes-generic").unwrap();
         assert_eq!(engine.description().kind, Kind::Cpu);
         assert!(engine.offer(Cipher::Aes128Cbc, Direction::Encrypt).is_some());
         assert!(engine.offer(Cipher::Aes128Ctr, Direction::Encrypt).is_none());
@@ -62,7 +64,7 @@ fn software_is_used_only_when_named() {
 /// Puts the engine through the conformance suite with these ciphers, one of each kind: every
 /// ioctl here is several task switches of an emulated CPU.
 fn conforms(ciphers: &'static [Cipher]) {
-    let engine = evener_engines::find("cryptodev").unwrap();
+    let engine = evener_engines::raw::find("cryptodev").unwrap();
     assert_eq!(engine.description().kind, Kind::Module);
     let engine = Restricted { engine, ciphers };
     assert!(ciphers.iter().all(|&cipher| engine.offer(cipher, Direction::Encrypt).is_some()));

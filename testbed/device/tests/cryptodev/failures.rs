@@ -7,7 +7,7 @@ use crate::{JOBS, PROBED_SESSIONS, TRIALS, open, run, with_device};
 #[test]
 fn a_full_session_table_is_told() {
     with_device("failures::a_full_session_table_is_told", &["--sessions", "2"], || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let first = open(&*engine).unwrap();
         let mut second = open(&*engine).unwrap();
         let Err(error) = open(&*engine) else { panic!("there was room for a third session") };
@@ -25,7 +25,7 @@ fn a_full_session_table_is_told() {
 fn a_refused_operation_loses_nothing() {
     let refused = (TRIALS + 2).to_string();
     with_device("failures::a_refused_operation_loses_nothing", &["--invalid-at", &refused], || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let mut session = open(&*engine).unwrap();
         let (result, done) = run(&mut *session);
         assert!(matches!(result, Err(EngineError::Failed { .. })), "{result:?}");
@@ -38,7 +38,7 @@ fn a_refused_operation_loses_nothing() {
 fn a_device_that_vanishes_loses_nothing() {
     let last = (TRIALS + JOBS).to_string();
     with_device("failures::a_device_that_vanishes_loses_nothing", &["--vanish-at", &last], || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let mut session = open(&*engine).unwrap();
         let (result, done) = run(&mut *session);
         let error = result.unwrap_err();
@@ -46,7 +46,7 @@ fn a_device_that_vanishes_loses_nothing() {
         assert_eq!(done, [true, true, true, false]);
         assert!(run(&mut *session).0.is_err());
         assert!(matches!(open(&*engine), Err(EngineError::Unavailable { .. })));
-        assert!(evener_engines::find("cryptodev").is_err());
+        assert!(evener_engines::raw::find("cryptodev").is_err());
     });
 }
 
@@ -55,7 +55,7 @@ fn jobs_under_way_together_are_done_one_by_one_when_one_is_refused() {
     let name = "failures::jobs_under_way_together_are_done_one_by_one_when_one_is_refused";
     let refused = (TRIALS + 1 + 2).to_string();
     with_device(name, &["--ring", "16", "--invalid-at", &refused], || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let mut session = open(&*engine).unwrap();
         assert_eq!(run(&mut *session), (Ok(()), vec![true; JOBS]));
         assert_eq!(run(&mut *session), (Ok(()), vec![true; JOBS]));
@@ -67,7 +67,7 @@ fn a_device_that_vanishes_with_several_requests_under_way_loses_nothing() {
     let name = "failures::a_device_that_vanishes_with_several_requests_under_way_loses_nothing";
     let last = (TRIALS + 1 + JOBS).to_string();
     with_device(name, &["--ring", "16", "--lazy", "--vanish-at", &last], || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let mut session = open(&*engine).unwrap();
         let (result, done) = run(&mut *session);
         assert!(matches!(result, Err(EngineError::Unavailable { .. })), "{result:?}");

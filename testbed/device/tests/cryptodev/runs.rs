@@ -8,7 +8,8 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Offer, Outcome, Session,
     SessionRequest,
 };
-use evener_pipeline::{PolicyName, Queue, Returned, RunOptions, Watch, Work, Worker, guard, run};
+use evener_engines::{Watch, guard};
+use evener_pipeline::{PolicyName, Queue, Returned, RunOptions, Work, Worker, run};
 
 use crate::{TRIALS, with_each_device};
 
@@ -61,8 +62,9 @@ const MESSAGES: usize = 100;
 /// Runs messages on the device and on an engine that waits for the device's failure.
 fn nothing_is_lost(reasons: &[&str]) {
     let openssl = evener_engines::find("openssl").unwrap();
-    let device = evener_engines::find("cryptodev").unwrap();
-    let watch = Watch { verify_every: 1, deadline: Some(Duration::from_secs(2)) };
+    let device = evener_engines::raw::find("cryptodev").unwrap();
+    let watch =
+        Watch { verify_every: Some(1), deadline: Some(Duration::from_secs(2)), retreats: false };
     let alarm = Arc::<Alarm>::default();
     let seats: [Arc<dyn Engine>; 2] = [
         Arc::new(Watched { inner: guard(device, openssl.clone(), watch), alarm: alarm.clone() }),

@@ -7,13 +7,23 @@
  *   EVENER_SHIM_PIN_LOCKED     the user's PIN is locked
  *   EVENER_SHIM_WITHOUT        a mechanism, by its number, that is not listed
  *   EVENER_SHIM_HANGS          asked about its token, it never answers
+ *   EVENER_SHIM_LIE            what is wrong with its results: flip, repeat, swap, truncate,
+ *                              late, long, symmetric, error, hang, die
+ *   EVENER_SHIM_LIE_AFTER      after so many messages; the test with known answers counts
+ *   EVENER_SHIM_LIE_ABOVE      in messages of more than so many bytes, with `long`
+ *
+ * A late answer is wrong too. `symmetric` has a wrong bit in the IV in both directions, and `die`
+ * ends the process.
  *
  * Written against PKCS #11 v2.40 (LP64), without its headers, which few machines have. */
 
+#define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef unsigned long ulong;
@@ -25,7 +35,7 @@ enum {
     OPEN_SESSION = 12, CLOSE_SESSION = 13, CREATE_OBJECT = 20,
     ENCRYPT_INIT = 29, ENCRYPT = 30, DECRYPT_INIT = 33, DECRYPT = 34
 };
-enum { DEVICE_REMOVED = 0x32, SESSION_COUNT = 0xB1, USER_PIN_LOCKED = 0x40000 };
+enum { DEVICE_ERROR = 0x30, DEVICE_REMOVED = 0x32, SESSION_COUNT = 0xB1, USER_PIN_LOCKED = 0x40000 };
 
 struct function_list {
     unsigned char major, minor;
@@ -104,26 +114,138 @@ static ulong create_object(ulong session, void *template, ulong count, ulong *ob
                      : theirs.functions[CREATE_OBJECT](session, template, count, object);
 }
 
-static ulong encrypt_init(ulong session, void *mechanism, ulong key)
+/* The result of the message before, for lies that need one. */
+enum { LONGEST_KEPT = 1 << 16 };
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned char kept[LONGEST_KEPT];
+static ulong kept_length;
+
+static int lies(const char *kind)
 {
-    return removed() ? DEVICE_REMOVED : theirs.functions[ENCRYPT_INIT](session, mechanism, key);
+    const char *lie = getenv("EVENER_SHIM_LIE");
+    return lie && !strcmp(lie, kind) &&
+           atomic_load(&messages) > setting("EVENER_SHIM_LIE_AFTER", 0);
 }
 
-static ulong decrypt_init(ulong session, void *mechanism, ulong key)
+static void sleep_for(long milliseconds)
 {
-    return removed() ? DEVICE_REMOVED : theirs.functions[DECRYPT_INIT](session, mechanism, key);
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Puts the result of the message before in the place of this one's. */
+static void replace(unsigned char *out, ulong length, int is_exchange)
+{
+    static unsigned char own[LONGEST_KEPT];
+    if (length > LONGEST_KEPT)
+        return;
+    pthread_mutex_lock(&kept_lock);
+    memcpy(own, out, length);
+    for (ulong index = 0; index < length; index++)
+        out[index] = kept_length ? kept[index % kept_length] : 0;
+    if (is_exchange) {
+        memcpy(kept, own, length);
+        kept_length = length;
+    }
+    pthread_mutex_unlock(&kept_lock);
+}
+
+static void keep(const unsigned char *out, ulong length)
+{
+    pthread_mutex_lock(&kept_lock);
+    kept_length = length > LONGEST_KEPT ? LONGEST_KEPT : length;
+    memcpy(kept, out, kept_length);
+    pthread_mutex_unlock(&kept_lock);
+}
+
+static ulong crypt(int function, ulong session, void *in, ulong given, unsigned char *out,
+                   ulong *length)
+{
+    if (out)
+        atomic_fetch_add(&messages, 1);
+    if (out && lies("die"))
+        _exit(99);
+    if (out && lies("error"))
+        return DEVICE_ERROR;
+    while (out && lies("hang"))
+        sleep_for(1000);
+    ulong result = theirs.functions[function](session, in, given, out, length);
+    if (result || !out || !*length)
+        return result;
+    if (lies("late"))
+        sleep_for(5);
+    if (lies("flip") || lies("late") ||
+        (lies("long") && given > (ulong)setting("EVENER_SHIM_LIE_ABOVE", 1024)))
+        out[*length / 2] ^= 1;
+    if (lies("truncate"))
+        *length -= 1;
+    if (lies("repeat") || lies("swap"))
+        replace(out, *length, lies("swap"));
+    else
+        keep(out, *length);
+    return result;
+}
+
+/* Those of the standard, as far as they are needed. */
+struct mechanism {
+    ulong kind;
+    void *parameter;
+    ulong length;
+};
+
+struct gcm_parameters {
+    unsigned char *iv;
+    ulong iv_length, iv_bits;
+    unsigned char *aad;
+    ulong aad_length, tag_bits;
+};
+
+static ulong crypt_init(int function, ulong session, struct mechanism *given, ulong key)
+{
+    enum { AES_CBC = 0x1082, AES_GCM = 0x1087, LONGEST = 64 };
+    struct mechanism mechanism = *given;
+    struct gcm_parameters gcm;
+    unsigned char copy[LONGEST];
+    if (removed())
+        return DEVICE_REMOVED;
+    /* The message that follows is not counted yet. */
+    atomic_fetch_add(&messages, 1);
+    int is_wrong = lies("symmetric");
+    atomic_fetch_sub(&messages, 1);
+    if (is_wrong && given->kind == AES_GCM && given->length == sizeof gcm) {
+        memcpy(&gcm, given->parameter, sizeof gcm);
+        if (gcm.iv_length <= LONGEST) {
+            memcpy(copy, gcm.iv, gcm.iv_length);
+            copy[0] ^= 1;
+            gcm.iv = copy;
+            mechanism.parameter = &gcm;
+        }
+    } else if (is_wrong && given->kind == AES_CBC && given->length <= LONGEST) {
+        memcpy(copy, given->parameter, given->length);
+        copy[0] ^= 1;
+        mechanism.parameter = copy;
+    }
+    return theirs.functions[function](session, &mechanism, key);
+}
+
+static ulong encrypt_init(ulong session, struct mechanism *mechanism, ulong key)
+{
+    return crypt_init(ENCRYPT_INIT, session, mechanism, key);
+}
+
+static ulong decrypt_init(ulong session, struct mechanism *mechanism, ulong key)
+{
+    return crypt_init(DECRYPT_INIT, session, mechanism, key);
 }
 
 static ulong encrypt(ulong session, void *in, ulong given, void *out, ulong *length)
 {
-    atomic_fetch_add(&messages, 1);
-    return theirs.functions[ENCRYPT](session, in, given, out, length);
+    return crypt(ENCRYPT, session, in, given, out, length);
 }
 
 static ulong decrypt(ulong session, void *in, ulong given, void *out, ulong *length)
 {
-    atomic_fetch_add(&messages, 1);
-    return theirs.functions[DECRYPT](session, in, given, out, length);
+    return crypt(DECRYPT, session, in, given, out, length);
 }
 
 ulong C_GetFunctionList(struct function_list **list)

@@ -82,7 +82,7 @@ abstract class AesCipher extends CipherSpi {
     }
 
     /** Called before a key and IV are taken. */
-    void refuseReuse(Direction direction, boolean sameKey, byte[] iv)
+    void refuseReuse(Direction direction, byte[] key, byte[] iv)
             throws InvalidAlgorithmParameterException {}
 
     final Direction direction() {
@@ -136,7 +136,7 @@ abstract class AesCipher extends CipherSpi {
         }
         byte[] encoded = bytesOf(key);
         boolean sameKey = MessageDigest.isEqual(encoded, this.key);
-        refuseReuse(direction, sameKey, iv);
+        refuseReuse(direction, encoded, iv);
         if (session == null || !sameKey || direction != this.direction) {
             open(encoded, direction);
         }

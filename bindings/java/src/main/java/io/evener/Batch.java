@@ -8,14 +8,17 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
  * Messages that travel together, because engines with many lanes want many at once. Made once
  * and filled again and again; it stays on the thread that made it.
  *
- * <p>Inputs and outputs are native segments, which whoever calls keeps alive until {@link
- * #process} is done. No output overlaps anything else.
+ * <p>Inputs and outputs are native segments. The batch holds them until {@link #clear}, so that
+ * none is freed by the garbage collector, and {@link #process} refuses those whose arena was
+ * closed meanwhile; no other thread may close one during that call. No output overlaps anything
+ * else.
  */
 public final class Batch implements AutoCloseable {
     private static final MemoryLayout JOB =
@@ -35,16 +38,21 @@ public final class Batch implements AutoCloseable {
                     JAVA_LONG); // written
     private static final long STRIDE = JOB.byteSize();
     private static final long LONGEST_IV = 16;
+    /** Segments of a message. */
+    private static final int HELD = 3;
 
     private final Arena arena = Arena.ofConfined();
     private final MemorySegment jobs;
     private final MemorySegment ivs;
+    /** Of every message its additional data, input and output, so that they stay where they are. */
+    private final MemorySegment[] held;
     private final int capacity;
     private int count;
 
     /** Makes room for so many messages. */
     public Batch(int capacity) {
         this.capacity = capacity;
+        held = new MemorySegment[HELD * capacity];
         jobs = arena.allocate(JOB, capacity);
         ivs = arena.allocate(LONGEST_IV * capacity);
     }
@@ -70,6 +78,12 @@ public final class Batch implements AutoCloseable {
         if (iv.length > LONGEST_IV) {
             throw new IllegalArgumentException("no cipher's IV has " + iv.length + " bytes");
         }
+        refuseClosed(aad);
+        refuseClosed(input);
+        refuseClosed(output);
+        held[HELD * count] = aad;
+        held[HELD * count + 1] = input;
+        held[HELD * count + 2] = output;
         MemorySegment.copy(iv, 0, ivs, JAVA_BYTE, count * LONGEST_IV, iv.length);
         long job = count * STRIDE;
         // Addresses as numbers: segments would be checked once more for each field.
@@ -97,6 +111,7 @@ public final class Batch implements AutoCloseable {
 
     /** Takes all messages out, so that others can be added. */
     public void clear() {
+        Arrays.fill(held, 0, HELD * count, null);
         count = 0;
     }
 
@@ -106,8 +121,12 @@ public final class Batch implements AutoCloseable {
      *
      * @return whether all were done
      * @throws EvenerException if the engine failed
+     * @throws IllegalStateException if the arena of an input or output was closed
      */
     public boolean process(Session session) {
+        for (int index = 0; index < HELD * count; index++) {
+            refuseClosed(held[index]);
+        }
         int status;
         synchronized (session) {
             try {
@@ -134,6 +153,15 @@ public final class Batch implements AutoCloseable {
     /** How many bytes of a message's output are the result. */
     public long written(int index) {
         return jobs.get(JAVA_LONG, checked(index) * STRIDE + 88);
+    }
+
+    private static void refuseClosed(MemorySegment segment) {
+        if (!segment.scope().isAlive()) {
+            throw new IllegalStateException("the arena of an input or output is closed");
+        }
+        if (!segment.isAccessibleBy(Thread.currentThread())) {
+            throw new WrongThreadException("an input or output belongs to another thread");
+        }
     }
 
     private int checked(int index) {

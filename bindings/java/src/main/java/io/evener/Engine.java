@@ -25,6 +25,9 @@ public final class Engine implements AutoCloseable {
     private static final MemoryLayout OFFER =
             MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
+    private static final MemoryLayout ACCOUNT =
+            MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, ADDRESS);
+
     private final Arena arena = Arena.ofShared();
     final MemorySegment object;
 
@@ -97,6 +100,23 @@ public final class Engine implements AutoCloseable {
         }
     }
 
+    /**
+     * What has been seen of a module's work. It has some of its messages computed again, at
+     * random; when it is found to fail, {@code openssl} does all of its work from then on, and
+     * this says so. All is zero for engines that compute on the calling core.
+     */
+    public Account account() {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment account = Native.struct(call, ACCOUNT);
+            Native.check(Native.ENGINE_ACCOUNT, object, account);
+            return new Account(
+                    account.get(JAVA_LONG, 8),
+                    account.get(JAVA_LONG, 16),
+                    account.get(JAVA_LONG, 24),
+                    Optional.ofNullable(Native.text(account.get(ADDRESS, 32))));
+        }
+    }
+
     @Override
     public void close() {
         arena.close();
@@ -112,6 +132,16 @@ public final class Engine implements AutoCloseable {
      */
     public record Info(
             String name, Optional<String> detail, Optional<String> absent, boolean isModule) {}
+
+    /**
+     * What has been seen of an engine's work.
+     *
+     * @param jobs messages that it did and that were handed on
+     * @param verified how many of them were computed again, with the same result
+     * @param retreated messages that {@code openssl} did instead, after it had failed
+     * @param fault why it is out of service, if it is
+     */
+    public record Account(long jobs, long verified, long retreated, Optional<String> fault) {}
 
     /**
      * How an engine likes to be used.

@@ -3,6 +3,7 @@ package io.evener;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.security.InvalidAlgorithmParameterException;
+import java.security.MessageDigest;
 import java.security.spec.AlgorithmParameterSpec;
 import java.util.Arrays;
 import javax.crypto.AEADBadTagException;
@@ -21,6 +22,9 @@ final class GcmCipher extends AesCipher {
     private final Held aad = new Held();
     private final Held message = new Held();
     private boolean hasBegun;
+    /** With what it was last initialised to encrypt, whatever it has decrypted since then. */
+    private byte[] encryptedKey = {};
+    private byte[] encryptedNonce = {};
     /** Whether the nonce has encrypted a message. */
     private boolean isSpent;
 
@@ -50,16 +54,18 @@ final class GcmCipher extends AesCipher {
     }
 
     @Override
-    void refuseReuse(Direction direction, boolean sameKey, byte[] iv)
+    void refuseReuse(Direction direction, byte[] key, byte[] iv)
             throws InvalidAlgorithmParameterException {
-        boolean encryptedBefore = direction() == Direction.ENCRYPT;
-        if (direction == Direction.ENCRYPT
-                && encryptedBefore
-                && sameKey
-                && Arrays.equals(iv, iv())) {
+        if (direction != Direction.ENCRYPT) {
+            return;
+        }
+        if (MessageDigest.isEqual(key, encryptedKey) && Arrays.equals(iv, encryptedNonce)) {
             throw new InvalidAlgorithmParameterException(
                     "the key and nonce were used to encrypt already");
         }
+        Arrays.fill(encryptedKey, (byte) 0);
+        encryptedKey = key.clone();
+        encryptedNonce = iv.clone();
     }
 
     @Override

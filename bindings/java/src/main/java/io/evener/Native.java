@@ -41,6 +41,7 @@ final class Native {
     static final MethodHandle ENGINE_OPEN = call("evener_engine_open", ADDRESS, ADDRESS);
     static final MethodHandle ENGINE_OFFER =
             call("evener_engine_offer", ADDRESS, ADDRESS, JAVA_INT, ADDRESS);
+    static final MethodHandle ENGINE_ACCOUNT = call("evener_engine_account", ADDRESS, ADDRESS);
     static final MethodHandle ENGINE_FREE = free("evener_engine_free");
 
     static final MethodHandle KEY_FROM_BYTES =
@@ -55,6 +56,7 @@ final class Native {
     static final MethodHandle SESSION_CRYPT = sessionCrypt();
     /** For arrays: the garbage collector stands still meanwhile, so only for short work. */
     static final MethodHandle SESSION_CRYPT_ARRAYS = sessionCrypt(Linker.Option.critical(true));
+    static final MethodHandle SESSION_FINISH = call("evener_session_finish", ADDRESS);
     static final MethodHandle SESSION_FREE = free("evener_session_free");
 
     static final MethodHandle POOL_NEW = call("evener_pool_new", JAVA_LONG, ADDRESS);
@@ -107,6 +109,8 @@ final class Native {
     static final MethodHandle REPORT_SUMMARY = call("evener_report_summary", ADDRESS, ADDRESS);
     static final MethodHandle REPORT_FAILURE =
             call("evener_report_failure", ADDRESS, JAVA_LONG, ADDRESS);
+    static final MethodHandle REPORT_DOUBT =
+            call("evener_report_doubt", ADDRESS, JAVA_LONG, ADDRESS);
     static final MethodHandle REPORT_JSON = function("evener_report_json", ADDRESS, ADDRESS);
     static final MethodHandle REPORT_FREE = free("evener_report_free");
 

@@ -8,6 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -22,6 +23,9 @@ import java.util.List;
  * @param isInterrupted whether it was stopped before its end
  * @param isSuccess whether everything was done and nothing that was done is in doubt
  * @param failures files that could not be done
+ * @param doubtful files that were done and may be wrong, since an engine computed wrong results
+ * @param verifiedJobs jobs of modules that were computed again, with the same result
+ * @param unverifiedJobs jobs of modules whose results nobody has compared
  * @param json all of this, and what each engine and worker did
  */
 public record Report(
@@ -33,10 +37,17 @@ public record Report(
         boolean isInterrupted,
         boolean isSuccess,
         List<Failure> failures,
+        List<Failure> doubtful,
+        long verifiedJobs,
+        long unverifiedJobs,
         String json) {
     private static final MemoryLayout SUMMARY =
             MemoryLayout.structLayout(
-                    MemoryLayout.sequenceLayout(10, JAVA_LONG), JAVA_DOUBLE, JAVA_INT, JAVA_INT);
+                    MemoryLayout.sequenceLayout(10, JAVA_LONG),
+                    JAVA_DOUBLE,
+                    JAVA_INT,
+                    JAVA_INT,
+                    MemoryLayout.sequenceLayout(3, JAVA_LONG));
     private static final MemoryLayout FAILURE =
             MemoryLayout.structLayout(JAVA_LONG, ADDRESS, ADDRESS);
 
@@ -52,15 +63,10 @@ public record Report(
         try (Arena call = Arena.ofConfined()) {
             MemorySegment summary = Native.struct(call, SUMMARY);
             Native.check(Native.REPORT_SUMMARY, report, summary);
-            List<Failure> failures = new ArrayList<>();
-            for (long index = 0; index < summary.get(JAVA_LONG, 64); index++) {
-                MemorySegment failure = Native.struct(call, FAILURE);
-                Native.check(Native.REPORT_FAILURE, report, index, failure);
-                failures.add(
-                        new Failure(
-                                Native.text(failure.get(ADDRESS, 8)),
-                                Native.text(failure.get(ADDRESS, 16))));
-            }
+            List<Failure> failures =
+                    list(call, Native.REPORT_FAILURE, report, summary.get(JAVA_LONG, 64));
+            List<Failure> doubtful =
+                    list(call, Native.REPORT_DOUBT, report, summary.get(JAVA_LONG, 96));
             return new Report(
                     summary.get(JAVA_LONG, 8),
                     summary.get(JAVA_LONG, 16),
@@ -69,8 +75,25 @@ public record Report(
                     summary.get(JAVA_DOUBLE, 80),
                     summary.get(JAVA_INT, 88) != 0,
                     summary.get(JAVA_INT, 92) != 0,
-                    List.copyOf(failures),
+                    failures,
+                    doubtful,
+                    summary.get(JAVA_LONG, 104),
+                    summary.get(JAVA_LONG, 112),
                     Native.text((MemorySegment) Native.invoke(Native.REPORT_JSON, report)));
         }
+    }
+
+    private static List<Failure> list(
+            Arena call, MethodHandle function, MemorySegment report, long count) {
+        List<Failure> list = new ArrayList<>();
+        for (long index = 0; index < count; index++) {
+            MemorySegment failure = Native.struct(call, FAILURE);
+            Native.check(function, report, index, failure);
+            list.add(
+                    new Failure(
+                            Native.text(failure.get(ADDRESS, 8)),
+                            Native.text(failure.get(ADDRESS, 16))));
+        }
+        return List.copyOf(list);
     }
 }

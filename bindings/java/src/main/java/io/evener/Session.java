@@ -203,6 +203,17 @@ public final class Session implements AutoCloseable {
         }
     }
 
+    /**
+     * Has the last message verified, if a module did it and nobody has compared it yet. A session
+     * that is closed does the same and can't tell; {@link Engine#account} does.
+     *
+     * @throws EvenerException if the module computed wrong results: what the session did before
+     *     may be wrong, and {@code openssl} does what it does from then on
+     */
+    public synchronized void finish() {
+        Native.check(Native.SESSION_FINISH, object);
+    }
+
     private static MemorySegment copied(Arena arena, MemorySegment segment) {
         return arena.allocate(segment.byteSize()).copyFrom(segment);
     }

@@ -215,6 +215,13 @@ class ProviderTest {
         assertThrows(
                 InvalidAlgorithmParameterException.class,
                 () -> ours.init(Cipher.ENCRYPT_MODE, Messages.key(256), parameters(GCM, 1)));
+        // Nor after something else was decrypted, with this key or another.
+        for (int bits : new int[] {256, 128}) {
+            ours.init(Cipher.DECRYPT_MODE, Messages.key(bits), parameters(GCM, 2));
+            assertThrows(
+                    InvalidAlgorithmParameterException.class,
+                    () -> ours.init(Cipher.ENCRYPT_MODE, Messages.key(256), parameters(GCM, 1)));
+        }
 
         Cipher opening = evener(GCM, Cipher.DECRYPT_MODE, 256);
         assertThrows(AEADBadTagException.class, () -> opening.doFinal(sealed));

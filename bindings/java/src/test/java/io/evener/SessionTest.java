@@ -129,6 +129,34 @@ class SessionTest {
     }
 
     @Test
+    void aBatchHoldsItsSegmentsAndRefusesClosedOnes() {
+        try (Key key = Key.generate("aes-128-cbc");
+                Session session = Session.open("aes-128-cbc", Direction.ENCRYPT, key);
+                Batch batch = new Batch(64)) {
+            for (int index = 0; index < 64; index++) {
+                // Nobody else refers to these.
+                MemorySegment input = Arena.ofAuto().allocate(1 << 20).fill((byte) index);
+                batch.add(new byte[16], input, Arena.ofAuto().allocate(1 << 20));
+                if (index % 16 == 0) {
+                    System.gc();
+                }
+            }
+            assertTrue(batch.process(session));
+            batch.clear();
+
+            Arena closed = Arena.ofConfined();
+            MemorySegment segment = closed.allocate(32);
+            batch.add(new byte[16], segment.asSlice(0, 16), segment.asSlice(16, 16));
+            closed.close();
+            assertThrows(IllegalStateException.class, () -> batch.process(session));
+            assertEquals(Status.PENDING, batch.status(0));
+            assertThrows(
+                    IllegalStateException.class,
+                    () -> batch.add(new byte[16], segment, segment));
+        }
+    }
+
+    @Test
     void aBatchDoesAllButTheForged() {
         try (Arena arena = Arena.ofConfined();
                 Key key = Key.generate("aes-256-gcm");

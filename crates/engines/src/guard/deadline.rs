@@ -12,10 +12,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use evener_core::{Cipher, Direction, Engine, EngineError, Job, Key, Session, SessionRequest};
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Records, Session, SessionRequest,
+};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::parcel::Parcel;
-use crate::clock::thread_cpu_time;
 
 /// A session on a helper thread.
 pub(super) struct HelperSession {
@@ -87,6 +89,7 @@ impl HelperSession {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Session for HelperSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let mut parcel = std::mem::take(&mut self.parcel);
@@ -98,6 +101,22 @@ impl Session for HelperSession {
         self.parcel.unpack(batch);
         result
     }
+
+    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
+        job.through_scratch(self)
+    }
+
+    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
+        records.through_jobs(self)
+    }
+
+    /// The session on the helper is an engine's own, which verifies nothing.
+    fn finish(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// What the engine writes is copied at once.
+    fn expect_output(&mut self, _bytes: usize) {}
 
     fn cpu_elsewhere(&self) -> Duration {
         self.cpu
@@ -153,4 +172,10 @@ fn start(
     };
     thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
     Ok((to_helper, replies))
+}
+
+/// The CPU time that the calling thread has used so far, in user and kernel mode.
+fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }

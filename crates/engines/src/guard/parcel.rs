@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Padding, Session};
+use evener_core::{
+    Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Padding, Session, emptied,
+};
 use zeroize::Zeroizing;
-
-use crate::batch::emptied;
 
 /// Copies of a batch's jobs. Its memory is kept from batch to batch.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Lists of jobs.
 
-use evener_core::Job;
+use crate::Job;
 
 /// An empty list in the same memory, for jobs that borrow something else.
 pub fn emptied<'b>(mut jobs: Vec<Job<'_>>) -> Vec<Job<'b>> {
@@ -11,7 +11,7 @@ pub fn emptied<'b>(mut jobs: Vec<Job<'_>>) -> Vec<Job<'b>> {
 
 #[cfg(test)]
 mod tests {
-    use evener_core::Iv;
+    use crate::Iv;
 
     use super::*;
 
