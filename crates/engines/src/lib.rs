@@ -18,6 +18,8 @@ pub mod conformance;
 mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod lanes;
 mod openssl;
 mod parts;

@@ -57,6 +57,12 @@ pub(crate) fn find(
     }
 }
 
+/// Reads a URI and opens nothing.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn check_uri(parameters: &str) -> Result<(), String> {
+    Uri::parse(parameters).map(drop).map_err(|error| error.to_string())
+}
+
 struct Pkcs11Engine {
     description: Description,
     offer: Offer,
