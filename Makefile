@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed bench-processes install-c
+.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed bench-processes install-c fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -49,6 +49,11 @@ peers:
 	$(CC) -O3 -march=native -Wall -Wextra -fopenmp -o target/peers/ctr_openmp \
 		peers/threads/ctr_openmp.c -lcrypto
 	javac -d target/peers peers/threads/CtrThreads.java
+
+# Every fuzzing target for so many seconds; it takes a nightly toolchain and cargo-fuzz.
+SECONDS ?= 60
+fuzz: needs
+	scripts/fuzz $(SECONDS)
 
 # The module engines' tests, in a virtual machine with a real crypto device.
 testbed: needs

@@ -22,6 +22,8 @@ pub mod conformance;
 mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod lanes;
 mod misfit;
 mod openssl;

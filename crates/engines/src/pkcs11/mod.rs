@@ -72,6 +72,12 @@ fn find_within(
     found.into_iter().next().ok_or_else(|| unavailable(name, "nothing was found".to_owned()))
 }
 
+/// Reads a URI and opens nothing.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn check_uri(parameters: &str) -> Result<(), String> {
+    Uri::parse(parameters).map(drop).map_err(|error| error.to_string())
+}
+
 struct Pkcs11Engine {
     description: Description,
     offer: Offer,

@@ -1,0 +1,11 @@
+//! What fuzzing reaches and nobody else: parsers that are private.
+
+use crate::pkcs11;
+
+/// Reads what follows `pkcs11:` in an engine's name and opens nothing.
+///
+/// # Errors
+/// The message that a person gets.
+pub fn check_pkcs11_uri(text: &str) -> Result<(), String> {
+    pkcs11::check_uri(text)
+}

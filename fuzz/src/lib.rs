@@ -1,0 +1,47 @@
+//! What fuzzing feeds with bytes: one function for each kind of input that Evener takes from
+//! others, and for each kernel that can be compared with the reference engine.
+//!
+//! A function takes any bytes and panics where Evener breaks a promise: it panics itself, two
+//! ways of reading the same file differ, forged bytes come out, or an engine's result is wrong.
+//! The programs in `fuzz_targets` hand them libFuzzer's bytes, and `tests/corpus.rs` those of the
+//! files in `corpus/`, which are real files of each kind and what fuzzing has found.
+
+#![deny(unsafe_code)]
+
+mod age_file;
+mod c_options;
+mod forgery;
+mod gate_file;
+mod keys;
+mod lanes;
+mod memory_file;
+mod readers;
+mod settings;
+
+pub use age_file::age_file;
+pub use c_options::c_options;
+pub use forgery::{cobblestone, tink};
+pub use gate_file::gate_file;
+pub use keys::{key_file, tink_keyset};
+pub use lanes::{lanes_jobs, lanes_records};
+pub use readers::openssl_enc;
+pub use settings::{pkcs11_uri, profile};
+
+/// Something that takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// Every target by its name, which is that of its corpus' folder too.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("age_file", age_file),
+    ("c_options", c_options),
+    ("cobblestone", cobblestone),
+    ("gate_file", gate_file),
+    ("key_file", key_file),
+    ("lanes_jobs", lanes_jobs),
+    ("lanes_records", lanes_records),
+    ("openssl_enc", openssl_enc),
+    ("pkcs11_uri", pkcs11_uri),
+    ("profile", profile),
+    ("tink", tink),
+    ("tink_keyset", tink_keyset),
+];
