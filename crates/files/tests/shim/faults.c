@@ -8,6 +8,7 @@
  *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked
  *   EVENER_FAULT_MARK=PATH       made when a call was made to fail
  *   EVENER_FAULT_NO_TMPFILE=1    O_TMPFILE is not supported
+ *   EVENER_FAULT_NO_LINKS=1      nor are hard links and renaming without replacing
  *
  * 32-bit systems are not served: there, the names without 64 have other types.
  */
@@ -149,13 +150,31 @@ int openat64(int directory, const char *path, int flags, ...)
     return open_at(directory, path, flags, mode);
 }
 
-PASS(int, linkat, (int from_directory, const char *from, int directory, const char *path, int flags),
-     (from_directory, from, directory, path, flags), directory, path)
+int linkat(int from_directory, const char *from, int directory, const char *path, int flags)
+{
+    if (getenv("EVENER_FAULT_NO_LINKS") != NULL) {
+        errno = EPERM;
+        return -1;
+    }
+    if (judge("linkat", directory, path) != GO_ON)
+        return -1;
+    return REAL(linkat)(from_directory, from, directory, path, flags);
+}
+
 PASS(int, renameat, (int from_directory, const char *from, int directory, const char *path),
      (from_directory, from, directory, path), directory, path)
-PASS(int, renameat2,
-     (int from_directory, const char *from, int directory, const char *path, unsigned int flags),
-     (from_directory, from, directory, path, flags), directory, path)
+int renameat2(int from_directory, const char *from, int directory, const char *path,
+              unsigned int flags)
+{
+    if (flags != 0 && getenv("EVENER_FAULT_NO_LINKS") != NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (judge("renameat2", directory, path) != GO_ON)
+        return -1;
+    return REAL(renameat2)(from_directory, from, directory, path, flags);
+}
+
 PASS(int, unlinkat, (int directory, const char *path, int flags), (directory, path, flags),
      directory, path)
 PASS(int, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode),
