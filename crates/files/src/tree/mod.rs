@@ -8,6 +8,7 @@
 mod commit;
 mod compare;
 mod directory;
+mod durable;
 mod endpoints;
 mod finish;
 mod large;
@@ -119,7 +120,7 @@ pub fn process(
         report.notices.push(notice);
     }
     report.add_statistics(statistics);
-    report.interrupted = options.control.is_stopped();
+    report.interrupted |= options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
