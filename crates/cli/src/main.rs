@@ -4,7 +4,7 @@
 //! engines, options, paths) before anything runs; [`run`] carries the plan out, shows progress
 //! and tells what became of it.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod arguments;
 mod commands;
@@ -18,6 +18,8 @@ mod progress;
 mod run;
 mod signals;
 mod summary;
+#[allow(unsafe_code)]
+mod sys;
 mod trouble;
 
 use std::process::ExitCode;
@@ -30,6 +32,7 @@ use trouble::{Ending, Trouble};
 
 fn main() -> ExitCode {
     panics::caught(|| {
+        sys::refuse_closed_stdout();
         limits::raise_open_files();
         let arguments = Arguments::parse();
         let status = match perform(arguments.command) {

@@ -14,6 +14,7 @@ use evener::{
 
 use crate::keys::FreshKey;
 use crate::options::Telling;
+use crate::sys::stdout_was_closed;
 use crate::trouble::Trouble;
 
 /// An operation with all that it needs.
@@ -71,9 +72,10 @@ impl Plan {
     }
 }
 
-impl From<OsString> for Place {
-    fn from(typed: OsString) -> Place {
-        if typed == "-" { Place::Pipe } else { Place::Path(typed.into()) }
+impl Place {
+    /// What was typed, where `pipe` are the names of standard input or output.
+    fn named(typed: OsString, pipe: &[&str]) -> Place {
+        if pipe.iter().any(|name| typed == *name) { Place::Pipe } else { Place::Path(typed.into()) }
     }
 }
 
@@ -85,7 +87,9 @@ impl Ends {
         target: Option<OsString>,
         telling: &Telling,
     ) -> Result<Ends, Trouble> {
-        let (source, target) = (Place::from(source), target.map(Place::from));
+        let source = Place::named(source, &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
+        let outputs = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+        let target = target.map(|target| Place::named(target, &outputs));
         let metadata = match &source {
             Place::Pipe => None,
             Place::Path(path) => Some(fs::metadata(path).map_err(|cause| Trouble::File {
@@ -97,6 +101,9 @@ impl Ends {
         let source_is_tree = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
         let length = metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len());
         if target == Some(Place::Pipe) {
+            if stdout_was_closed() {
+                return Err(Trouble::Output(io::ErrorKind::NotFound.into()));
+            }
             if source_is_tree {
                 return Err(Trouble::usage("a tree goes to a tree, not to a pipe"));
             }

@@ -24,13 +24,15 @@ pub(crate) fn watch<T>(control: &Control, expected: Option<u64>, work: impl FnOn
     }
     let (ended, end) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let draw = || {
             let end = end;
             while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 show(&bar, control, expected);
             }
             bar.finish_and_clear();
-        });
+        };
+        // Where there is no thread to be had, the work goes on without a bar.
+        let _ = thread::Builder::new().spawn_scoped(scope, draw);
         let result = work();
         drop(ended);
         result

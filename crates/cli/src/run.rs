@@ -1,8 +1,11 @@
 //! Carrying out a plan.
 
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use evener::{Failure, FileError, Operation, Report};
+use evener::format::FormatError;
+use evener::{Control, Failure, FileError, Operation, Report};
 
 use crate::keys::WrittenKey;
 use crate::options::Telling;
@@ -40,15 +43,28 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
             complain(&format_args!("warning: {warning}"));
         }
     }
-    signals.stop_gently(&plan.control)?;
-    let written = plan.fresh_key.as_ref().map(|key| key.write()).transpose()?;
+    let written = Arc::new(Mutex::new(None));
+    let working = signals.stop_gently(&plan.control, {
+        let (control, telling, operation) = (plan.control.clone(), telling.clone(), plan.operation);
+        let (written, is_tree) = (written.clone(), plan.ends.source_is_tree);
+        let begun = Instant::now();
+        move || leave_behind(operation, is_tree, begun, &control, &telling, &written)
+    })?;
+    if let Some(key) = &plan.fresh_key {
+        let key = key.write()?;
+        if let (Some(notice), false) = (key.notice(), telling.quiet) {
+            complain(&format_args!("{}: {notice}", shown(key.path())));
+        }
+        *lock(&written) = Some(key);
+    }
     let result = if progress::is_watched(telling) {
         progress::watch(&plan.control, plan.ends.length, || process(&plan))
     } else {
         process(&plan)
     };
+    working.is_over();
     drop(plan.reused_key.take());
-    if let Some(key) = written {
+    if let Some(key) = lock(&written).take() {
         keep_if_used(key, &result, telling);
     }
     let report = result?;
@@ -63,6 +79,8 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
         Ending::Interrupted
     } else if report.is_success() {
         Ending::Done
+    } else if no_key_fits(&report) {
+        Ending::WrongKey
     } else {
         Ending::SomeFailed
     })
@@ -87,6 +105,43 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
     }
 }
 
+/// Tells how far an operation has come that was asked to stop, and can't be waited for. What it
+/// has not finished has no name yet.
+fn leave_behind(
+    operation: Operation,
+    is_tree: bool,
+    begun: Instant,
+    control: &Control,
+    telling: &Telling,
+    written: &Mutex<Option<WrittenKey>>,
+) {
+    let progress = control.progress();
+    let mut report = Report::default();
+    report.operation = operation.name().to_owned();
+    report.interrupted = true;
+    report.files = progress.completed_files;
+    report.bytes = progress.done_bytes;
+    report.directories = u64::from(is_tree);
+    report.seconds = begun.elapsed().as_secs_f64();
+    if let Some(key) = lock(written).take()
+        && report.files == 0
+    {
+        key.remove();
+    }
+    if progress::is_watched(telling) {
+        progress::clear_bar();
+    }
+    summary::tell(operation, &report, telling);
+    if telling.json {
+        // The program ends all the same.
+        let _ = print_json(&report);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Removes a fresh key that nothing was encrypted with: the operation failed, or all was
 /// complete already.
 fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Telling) {
@@ -99,6 +154,16 @@ fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Tel
     } else if telling.verbose {
         complain(&format_args!("the key is wrapped in {}", shown(key.path())));
     }
+}
+
+/// Whether the key is the wrong one for everything that there was to do.
+fn no_key_fits(report: &Report) -> bool {
+    let is_other = |failure: &Failure| failure.error == FileError::Format(FormatError::WrongKey);
+    let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);
+    report.files == 0
+        && report.files_skipped == 0
+        && !is_doubted
+        && report.failures.iter().all(is_other)
 }
 
 /// Whether whoever read the output has gone.

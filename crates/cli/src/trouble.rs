@@ -14,6 +14,8 @@ use evener_lab::processes::ProcessesError;
 use evener_lab::speed::SpeedError;
 use signal_hook::consts::SIGPIPE;
 
+use crate::sys::stdout_was_closed;
+
 /// How a command ended that could begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -21,6 +23,8 @@ pub(crate) enum Ending {
     Done,
     /// Some files could not be done; they were named.
     SomeFailed,
+    /// None could be done, since the key is another one.
+    WrongKey,
     /// A signal stopped it.
     Interrupted,
 }
@@ -30,6 +34,7 @@ impl From<Ending> for ExitCode {
         ExitCode::from(match ending {
             Ending::Done => 0,
             Ending::SomeFailed => 1,
+            Ending::WrongKey => 2,
             Ending::Interrupted => INTERRUPTED,
         })
     }
@@ -64,7 +69,7 @@ pub(crate) enum Trouble {
     Gate(#[from] GateError),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
-    #[error("can't write to standard output: {}", words(.0))]
+    #[error("can't write to standard output: {}", output_words(.0))]
     Output(io::Error),
 }
 
@@ -119,13 +124,18 @@ pub(crate) fn shown(path: &Path) -> String {
     if text.chars().any(char::is_control) { format!("{text:?}") } else { text.into_owned() }
 }
 
+/// Why standard output can't be written to.
+fn output_words(error: &io::Error) -> String {
+    if stdout_was_closed() { "it is closed".to_owned() } else { words(error) }
+}
+
 /// The system's words without the number.
 fn words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 #[cfg(test)]
 mod tests {

@@ -41,9 +41,15 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Two buffers of `room` bytes each.
+    /// Two buffers of `room` bytes each, which are empty where there is no memory for them.
     pub(crate) fn new(room: usize) -> Bench {
-        let buffer = || Zeroizing::new(vec![0; room]);
+        let buffer = || {
+            let mut buffer = Vec::new();
+            if buffer.try_reserve_exact(room).is_ok() {
+                buffer.resize(room, 0);
+            }
+            Zeroizing::new(buffer)
+        };
         Bench {
             input: buffer(),
             output: buffer(),
@@ -51,6 +57,11 @@ impl Bench {
             seen: Seen::default(),
             trail: Arc::default(),
         }
+    }
+
+    /// Whether there was memory for the buffers.
+    pub(crate) fn has_room(&self, room: usize) -> bool {
+        self.input.len() >= room && self.output.len() >= room
     }
 
     /// Both buffers and an empty job list; give the list back with

@@ -91,6 +91,17 @@ pub(crate) fn refuse_special(directory: BorrowedFd<'_>, name: &OsStr) -> Result<
     Err(FileError::Special { name: evener_core::shown(name).to_string(), kind })
 }
 
+/// Whether a path leads to what bytes go into, and not to a name that can be given on.
+pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
+    let there = statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
+    there.is_ok_and(|there| {
+        matches!(
+            FileType::from_raw_mode(there.st_mode),
+            FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice | FileType::Socket
+        )
+    })
+}
+
 /// The file that a path names, which may be a symbolic link to it, or to where it is to be made.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     let mut path = path.to_owned();

@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
-use crate::naming::{Naming, refuse_special, rename_to_free};
+use crate::naming::{Naming, is_device, refuse_special, rename_to_free};
 use crate::{Control, FileError};
 
 /// How outputs come to be on one filesystem.
@@ -218,10 +218,8 @@ impl<D: AsFd> Output<D> {
         let naming = match &self.temporary {
             None => self.publish_nameless(outputs)?,
             Some(temporary) if outputs.replace => self.replace(&temporary.name)?,
-            Some(temporary) => {
-                rename_to_free(self.directory.as_fd(), &temporary.name, &self.name)
-                    .map_err(|errno| self.has_no_name(errno))?
-            }
+            Some(temporary) => rename_to_free(self.directory.as_fd(), &temporary.name, &self.name)
+                .map_err(|errno| self.has_no_name(errno))?,
         };
         if naming == Naming::Checked {
             outputs.checked.store(true, Ordering::Relaxed);
@@ -285,11 +283,7 @@ impl<D: AsFd> Drop for Output<D> {
     }
 }
 
-fn link_nameless(
-    file: &OwnedFd,
-    directory: BorrowedFd<'_>,
-    name: &OsStr,
-) -> Result<(), Errno> {
+fn link_nameless(file: &OwnedFd, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
     retry_on_intr(|| linkat(CWD, &*itself, directory, name, AtFlags::SYMLINK_FOLLOW))
 }
@@ -316,7 +310,12 @@ pub(crate) fn symlink_over(
 }
 
 fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> Result<(), Errno> {
-    renameat(directory, temporary, directory, to).inspect_err(|_| {
+    let renamed = if is_device(directory, to) {
+        Err(Errno::EXIST)
+    } else {
+        renameat(directory, temporary, directory, to)
+    };
+    renamed.inspect_err(|_| {
         // If this fails, `sweep` takes the file next time.
         let _ = unlinkat(directory, temporary, AtFlags::empty());
     })

@@ -147,3 +147,30 @@ fn removing_the_source() {
     fail_everything(Operation::Encrypt, "cobblestone-256", MOVING, true);
     fail_everything(Operation::Decrypt, "cobblestone-256", MOVING, true);
 }
+
+#[test]
+fn where_syncfs_does_not_report_failures_each_file_is_synced() {
+    // The kernel then shows the program an old version of itself.
+    if std::process::Command::new("setarch").args(["--uname-2.6", "true"]).status().is_err() {
+        println!("skipped: there is no setarch");
+        return;
+    }
+    let scene = Scene::new(Operation::Encrypt, "cobblestone-256", DURABLE, fill_small);
+    let child = scene.command();
+    let mut command = std::process::Command::new("setarch");
+    command.arg("--uname-2.6").arg(child.get_program()).args(child.get_args());
+    command.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command
+        .env("LD_PRELOAD", shim())
+        .env("EVENER_FAULT_BELOW", scene.source().parent().unwrap())
+        .env("EVENER_FAULT_CALL", "fdatasync")
+        .env("EVENER_FAULT_NTH", "2")
+        .env("EVENER_FAULT_DO", EIO.action)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("can't sync its output: Input/output error"), "{errors}");
+    scene.assert_whole("after a failed fdatasync");
+    scene.assert_no_leftovers("after a failed fdatasync");
+}

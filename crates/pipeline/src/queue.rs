@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use evener_core::EngineError;
+
 use crate::Load;
 use crate::desk::{Call, Desk, Turn};
 use crate::policy::{Performed, Policy};
@@ -61,6 +63,11 @@ impl<T> Queue<'_, T> {
     /// Whether the run was ended early.
     pub fn is_stopped(&self) -> bool {
         self.hall.lock().is_stopped()
+    }
+
+    /// Why the worker failed that failed last.
+    pub fn failure(&self) -> Option<EngineError> {
+        self.hall.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts the workers that the policy wants from the beginning.
@@ -191,6 +198,8 @@ pub(crate) struct Hall<T> {
     is_over: AtomicBool,
     /// Where each worker waits.
     seats: Vec<Seat>,
+    /// Why the worker failed that failed last. Written before that worker leaves.
+    failure: Mutex<Option<EngineError>>,
 }
 
 #[derive(Default)]
@@ -216,6 +225,7 @@ impl<T> Hall<T> {
             feed_waits: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             seats: (0..workers).map(|_| Seat::default()).collect(),
+            failure: Mutex::default(),
         }
     }
 
@@ -240,6 +250,11 @@ impl<T> Hall<T> {
 
     pub(crate) fn into_desk(self) -> Desk<T> {
         self.desk.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker is about to leave because of this.
+    pub(crate) fn has_failed(&self, cause: &EngineError) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.clone());
     }
 
     /// Waits until a worker is called, or for at most so long.

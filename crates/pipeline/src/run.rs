@@ -4,6 +4,7 @@ mod shift;
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
@@ -225,10 +226,14 @@ impl<'run, W: Work> Run<'run, W> {
             let queue = Queue { hall: &self.hall, start: &start };
             queue.open();
             if self.has_dispatcher {
-                scope.spawn(move || {
+                let dispatch = move || {
                     let start = |worker| crew.start(worker);
                     Queue { hall: &crew.run.hall, start: &start }.dispatch();
-                });
+                };
+                if let Err(error) = thread::Builder::new().spawn_scoped(scope, dispatch) {
+                    // Nobody would get a task: not even the first worker.
+                    (0..self.seats.len()).for_each(|worker| crew.give_up(worker, &error));
+                }
             }
             let feeding = Feeding(&queue);
             feed(feeding.0);
@@ -295,9 +300,28 @@ impl<W: Work> Clone for Crew<'_, '_, W> {
 impl<W: Work> Copy for Crew<'_, '_, W> {}
 
 impl<'scope, W: Work> Crew<'scope, '_, W> {
-    /// Starts a worker's thread.
+    /// Starts a worker's thread. Where the system has none to give, the run goes on without.
     fn start(self, worker: usize) {
-        self.scope.spawn(move || self.serve(worker, None));
+        let serve = move || self.serve(worker, None);
+        if let Err(error) = thread::Builder::new().spawn_scoped(self.scope, serve) {
+            self.give_up(worker, &error);
+        }
+    }
+
+    /// Has a worker leave that never had a thread.
+    fn give_up(self, number: usize, error: &io::Error) {
+        let engine = self.run.seats[number].description().name.clone();
+        let error = error.to_string();
+        let words = error.split(" (os error").next().unwrap_or_default();
+        let reason = format!("no thread can be had for it: {words}");
+        let cause = EngineError::Unavailable { engine: engine.clone(), reason };
+        let mut statistics =
+            WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };
+        statistics.retire(&cause);
+        self.run.hall.has_failed(&cause);
+        lock(&self.run.ended).push(Ended { statistics, failure: Some(cause) });
+        let start = |worker| self.start(worker);
+        Queue { hall: &self.run.hall, start: &start }.leave(number, &mut VecDeque::new());
     }
 
     /// Is a worker, until the run is over for it. `callers_cpu` is the CPU time that the thread
@@ -308,6 +332,7 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let mut tasks = VecDeque::new();
         let served = catch_unwind(AssertUnwindSafe(|| {
             let ended = self.run.work_as(number, callers_cpu, &mut tasks, &queue);
+            ended.failure.iter().for_each(|cause| self.run.hall.has_failed(cause));
             lock(&self.run.ended).push(ended);
         }));
         queue.leave(number, &mut tasks);

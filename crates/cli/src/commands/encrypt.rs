@@ -70,7 +70,7 @@ impl Encrypt {
             ));
         }
         let fresh_key = sealing.fresh.filter(|_| !self.writing.dry_run);
-        let evener = self.engines.evener(sealing.ring, &self.telling)?;
+        let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);

@@ -44,7 +44,7 @@ impl Verify {
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
         let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
-        let evener = self.engines.evener(ring, &self.telling)?;
+        let evener = self.engines.evener(ring, &self.telling, signals)?;
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let choosing = self.choosing;

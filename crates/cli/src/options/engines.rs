@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::{Telling, values};
 use crate::progress::clear_bar;
+use crate::signals::Signals;
 use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
@@ -71,7 +72,12 @@ pub(crate) struct EngineOptions {
 
 impl EngineOptions {
     /// Finds the engines. A wait for a turn at one is told unless all is to be quiet.
-    pub(crate) fn evener(&self, keys: KeyRing, telling: &Telling) -> Result<Evener, Trouble> {
+    pub(crate) fn evener(
+        &self,
+        keys: KeyRing,
+        telling: &Telling,
+        signals: &Signals,
+    ) -> Result<Evener, Trouble> {
         let mut evener =
             Evener::new(keys)?.gate(self.gate).policy(self.policy).courtesy(Courtesy {
                 in_background: self.background,
@@ -79,7 +85,7 @@ impl EngineOptions {
                 ..Courtesy::default()
             });
         if !self.engines.is_empty() {
-            evener = evener.engines_with(&self.engines, &ask_for_pin)?;
+            evener = evener.engines_with(&self.engines, &|token| ask_for_pin(signals, token))?;
         }
         if let Some(profile) = self.profile.clone().or_else(evener::default_profile) {
             evener = evener.profile(profile);
@@ -120,8 +126,9 @@ fn tell_of_wait(wait: &Wait) {
 }
 
 /// Asks for a token's PIN on the terminal, if there is one.
-fn ask_for_pin(token: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let typed = rpassword::prompt_password(format!("PIN of {token}: ")).ok()?;
+fn ask_for_pin(signals: &Signals, token: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let prompt = format!("PIN of {token}: ");
+    let typed = signals.ask(|| rpassword::prompt_password(prompt)).ok()?;
     Some(Zeroizing::new(typed.into_bytes()))
 }
 

@@ -71,7 +71,9 @@ impl<'a> StreamWork<'a> {
         let geometry = self.file.geometry();
         let (mut first, mut before) = (0, None);
         for number in 0.. {
-            let Some(mut buffers) = self.pool.take(|| queue.is_stopped()) else { return Ok(()) };
+            let Some(mut buffers) = self.pool.take(|| queue.is_stopped()) else {
+                return queue.failure().map_or(Ok(()), |cause| Err(cause.into()));
+            };
             let room = piece_length(geometry, self.direction, first, self.pool.chunks());
             let (input_length, last) = reader.next_piece(&mut buffers.input[..room])?;
             let chunks = cut(geometry, self.direction, first, input_length as u64, last)?;
@@ -82,7 +84,8 @@ impl<'a> StreamWork<'a> {
             };
             let piece = Piece { number, buffers, chunks, input_length, before };
             before = block;
-            if queue.push(piece).is_err() {
+            if let Err(piece) = queue.push(piece) {
+                self.abandon(piece, queue.failure().as_ref());
                 return Ok(());
             }
             if last {

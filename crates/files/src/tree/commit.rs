@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, fstat, statat, syncfs, unlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, TargetDirectory};
+use super::durable;
 use super::endpoints::{Endpoints, same_file};
 use super::names::check_published;
 use super::work::TreeWork;
@@ -40,6 +41,8 @@ pub(super) struct Finished {
 pub(super) struct Committer {
     waiting: Mutex<Vec<Finished>>,
     syncing: Mutex<()>,
+    /// The first directory seen of each filesystem.
+    witnesses: Mutex<Vec<(u64, TargetDirectory)>>,
 }
 
 impl TreeWork<'_> {
@@ -73,6 +76,10 @@ impl TreeWork<'_> {
     /// Brings the target's directories to the device, at the end of a durable operation.
     pub(super) fn sync_target(&self, endpoints: &Endpoints) {
         let (Endpoints::Tree { root: directory } | Endpoints::File { directory, .. }) = endpoints;
+        // Whoever stops an operation does not wait for that: no source went without it.
+        if self.is_stopped() {
+            return;
+        }
         if let (true, Some(target)) = (self.is_durable() && self.writes(), &directory.target)
             && let Err(errno) = syncfs(target)
         {
@@ -86,13 +93,26 @@ impl TreeWork<'_> {
     }
 
     fn commit_batch(&self, mut batch: Vec<Finished>) {
+        if self.is_stopped() {
+            // None of them has a name yet; syncing them could take long.
+            for finished in batch {
+                let path = finished.directory.path_of(&finished.name);
+                self.record.failed(&path, FileError::Interrupted);
+            }
+            return;
+        }
         // Usually one: a target tree may have other filesystems mounted in it.
-        let on_each = match one_on_each_filesystem(&batch) {
+        let on_each = match self.one_on_each_filesystem(&batch) {
             Ok(on_each) => on_each,
             Err(errno) => return self.fail_all(batch, "read its output's status", errno),
         };
-        let sync = || on_each.iter().try_for_each(|output| syncfs(output.as_fd()));
-        if let Err(errno) = sync() {
+        let synced = on_each.iter().try_for_each(|(device, witness)| {
+            let files = batch.iter().map(|finished| finished.output.as_fd());
+            let these =
+                files.filter(|file| fstat(file).map_or(true, |file| file.st_dev == *device));
+            durable::sync(witness, these)
+        });
+        if let Err(errno) = synced {
             self.fail_all(batch, "sync its output", errno);
             return;
         }
@@ -107,7 +127,10 @@ impl TreeWork<'_> {
         if !self.options.remove_source && on_each.len() < 2 {
             return;
         }
-        if let Err(errno) = sync() {
+        if self.is_stopped() {
+            return;
+        }
+        if let Err(errno) = on_each.iter().try_for_each(|(_, witness)| syncfs(witness)) {
             self.fail_all(batch, "sync its output, so its source was kept", errno);
             return;
         }
@@ -127,6 +150,29 @@ impl TreeWork<'_> {
         }
     }
 
+    /// The filesystems that a batch lies on, each with a directory of it that was opened before
+    /// anything was written there.
+    fn one_on_each_filesystem(
+        &self,
+        batch: &[Finished],
+    ) -> Result<Vec<(u64, TargetDirectory)>, Errno> {
+        let mut known = self.committer.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<(u64, TargetDirectory)> = Vec::new();
+        for finished in batch {
+            let device = fstat(finished.output.as_fd())?.st_dev;
+            if found.iter().any(|(other, _)| *other == device) {
+                continue;
+            }
+            if !known.iter().any(|(other, _)| *other == device)
+                && let Some(directory) = TargetDirectory::of(&finished.directory)
+            {
+                known.push((device, directory));
+            }
+            found.extend(known.iter().find(|(other, _)| *other == device).cloned());
+        }
+        Ok(found)
+    }
+
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
         self.publish_output(finished)?;
         if !self.options.remove_source {
@@ -142,20 +188,6 @@ impl TreeWork<'_> {
             self.record.failed(&path, FileError::System { action, errno });
         }
     }
-}
-
-/// One output of each filesystem that a batch lies on.
-fn one_on_each_filesystem(batch: &[Finished]) -> Result<Vec<Arc<Output<TargetDirectory>>>, Errno> {
-    let mut devices = Vec::new();
-    let mut outputs = Vec::new();
-    for finished in batch {
-        let device = fstat(finished.output.as_fd())?.st_dev;
-        if !devices.contains(&device) {
-            devices.push(device);
-            outputs.push(finished.output.clone());
-        }
-    }
-    Ok(outputs)
 }
 
 /// Removes a source whose output is verified, named and on the device, if its name still is

@@ -8,6 +8,7 @@
 mod commit;
 mod compare;
 mod directory;
+mod durable;
 mod endpoints;
 mod finish;
 mod large;
@@ -142,7 +143,7 @@ pub fn process(
     report.add_statistics(statistics);
     accounts.settle(&mut report);
     report.add_doubts(unverified.into_iter().map(|(engine, path)| (engine, full(root, &path))));
-    report.interrupted = options.control.is_stopped();
+    report.interrupted |= options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }

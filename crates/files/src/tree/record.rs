@@ -1,7 +1,7 @@
 //! What happened, gathered from all workers.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Control, Failure, FileError, Notice, Report};
@@ -14,6 +14,7 @@ pub(super) struct Record<'a> {
     bytes: AtomicU64,
     bytes_written: AtomicU64,
     files_skipped: AtomicU64,
+    interrupted: AtomicBool,
     lists: Mutex<Lists>,
 }
 
@@ -33,6 +34,7 @@ impl<'a> Record<'a> {
             bytes: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             files_skipped: AtomicU64::new(0),
+            interrupted: AtomicBool::new(false),
             lists: Mutex::default(),
         }
     }
@@ -56,7 +58,9 @@ impl<'a> Record<'a> {
     /// leaves undone is no failure of the file.
     pub(super) fn failed(&self, path: &Path, error: FileError) {
         self.control.done_files(1);
-        if error != FileError::Interrupted {
+        if error == FileError::Interrupted {
+            self.interrupted.store(true, Ordering::Relaxed);
+        } else {
             let path = self.full(path);
             self.lists().failures.push(Failure { path, error });
         }
@@ -73,6 +77,7 @@ impl<'a> Record<'a> {
         report.files = self.files.into_inner();
         report.bytes = self.bytes.into_inner();
         report.bytes_written = self.bytes_written.into_inner();
+        report.interrupted = self.interrupted.into_inner();
         report.files_skipped = self.files_skipped.into_inner();
         let mut lists = self.lists.into_inner().unwrap_or_else(PoisonError::into_inner);
         lists.failures.sort_by(|a, b| a.path.cmp(&b.path));

@@ -1,7 +1,7 @@
 //! The work of an operation on files: its tasks and what each worker does with them.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
@@ -45,8 +45,6 @@ pub(super) struct TreeWork<'a> {
     pub(super) is_watched: bool,
     /// The files that would be in doubt.
     pub(super) trails: Trails,
-    /// Why the engine failed that failed last.
-    engine_failure: Mutex<Option<EngineError>>,
 }
 
 impl<'a> TreeWork<'a> {
@@ -71,7 +69,6 @@ impl<'a> TreeWork<'a> {
             room: crate::bench::room(options.memory, seats.len(), keys),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
-            engine_failure: Mutex::default(),
         }
     }
 
@@ -91,7 +88,7 @@ impl<'a> TreeWork<'a> {
     /// the operation was stopped, or because the last engine has failed.
     pub(super) fn push(&self, queue: &Queue<Task>, task: Task) {
         if let Err(task) = queue.push(task) {
-            let cause = self.engine_failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let cause = queue.failure();
             self.abandon(task, cause.as_ref().filter(|_| !self.is_stopped()));
         }
     }
@@ -136,17 +133,18 @@ impl Work for TreeWork<'_> {
             self.abandon(task, None);
             return Ok(());
         }
-        let performed = match task {
+        if !bench.has_room(self.room) {
+            let engine = worker.engine().description().name.clone();
+            let reason = format!("there is no memory for its {} bytes of buffers", 2 * self.room);
+            return Err(Returned { task, cause: EngineError::Unavailable { engine, reason } });
+        }
+        match task {
             Task::Files { directory, files } => {
                 self.perform_files(directory, files, bench, worker, queue)
             }
             Task::Large(large) => self.help_with(large, bench, worker, queue),
             Task::Segment(large, index) => self.perform_segment(large, index, bench, worker),
-        };
-        performed.inspect_err(|returned| {
-            let mut failure = self.engine_failure.lock().unwrap_or_else(PoisonError::into_inner);
-            *failure = Some(returned.cause.clone());
-        })
+        }
     }
 
     fn abandon(&self, task: Task, cause: Option<&EngineError>) {

@@ -84,6 +84,9 @@ pub fn serve() {
         Flags { overwrite: flag(0), resume: flag(1), remove_source: flag(2), durable: flag(3) };
     let status = match process(operation, &keys, &source, Some(&target), &flags.options()) {
         Ok(report) => {
+            for notice in &report.notices {
+                eprintln!("{}: {}", notice.path.display(), notice.reason);
+            }
             for failure in &report.failures {
                 eprintln!("{}: {}", failure.path.display(), failure.error);
             }

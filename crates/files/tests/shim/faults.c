@@ -10,6 +10,7 @@
  *   EVENER_FAULT_NO_TMPFILE=1    O_TMPFILE is not supported
  *   EVENER_FAULT_FOLD_BELOW=PATH names below PATH are the same in capital and small letters,
  *                                as on file systems that fold them: all become small
+ *   EVENER_FAULT_NO_LINKS=1      nor are hard links and renaming without replacing
  *
  * 32-bit systems are not served: there, the names without 64 have other types.
  */
@@ -186,6 +187,10 @@ int linkat(int from_directory, const char *from, int directory, const char *path
 {
     FOLD(from_directory, from)
     FOLD(directory, path)
+    if (getenv("EVENER_FAULT_NO_LINKS") != NULL) {
+        errno = EPERM;
+        return -1;
+    }
     if (judge("linkat", directory, path) != GO_ON)
         return -1;
     return REAL(linkat)(from_directory, from, directory, path, flags);
@@ -205,6 +210,10 @@ int renameat2(int from_directory, const char *from, int directory, const char *p
 {
     FOLD(from_directory, from)
     FOLD(directory, path)
+    if (flags != 0 && getenv("EVENER_FAULT_NO_LINKS") != NULL) {
+        errno = EINVAL;
+        return -1;
+    }
     if (judge("renameat2", directory, path) != GO_ON)
         return -1;
     return REAL(renameat2)(from_directory, from, directory, path, flags);

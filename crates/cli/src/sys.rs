@@ -1,0 +1,39 @@
+//! What was so before Rust's runtime began, which opens closed standard descriptors as /dev/null.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::{Errno, fcntl_getfd};
+use rustix::stdio::{dup2_stdout, stdout};
+
+/// Whether the program was started with its standard output closed (`>&-`).
+pub(crate) fn stdout_was_closed() -> bool {
+    WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// Has everything that is written to a standard output that was closed fail, instead of going
+/// to the /dev/null that took its place.
+pub(crate) fn refuse_closed_stdout() {
+    if stdout_was_closed()
+        && let Ok(full) = File::options().write(true).open("/dev/full")
+    {
+        // Where that can't be had, what is written is lost as it was.
+        let _ = dup2_stdout(full);
+    }
+}
+
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look() {
+    if fcntl_getfd(stdout()) == Err(Errno::BADF) {
+        WAS_CLOSED.store(true, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the section is an array of pointers to functions that the C library calls one after
+// another before `main`, with arguments that a function of the C calling convention may ignore;
+// the item is one such pointer. `look` makes one system call and stores to an atomic: it needs
+// nothing of the runtime, does not allocate and can't unwind.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;

@@ -1,0 +1,233 @@
+//! Signals at every moment, and what the system does not grant.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Bench, has};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Runs a command that would not end, sends it one signal after a while, and checks that this
+/// has ended it.
+fn end_by_one_signal(bench: &Bench, arguments: &[&str], after: Duration) {
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut command = bench.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(after);
+        assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it ended by itself");
+        send(&child, signal);
+        let sent = Instant::now();
+        let status = child.wait().unwrap();
+        println!("{arguments:?}: {signal:?} acted in {:?}", sent.elapsed());
+        assert_eq!(status.code(), Some(130), "{arguments:?}");
+    }
+}
+
+const SOON: Duration = Duration::from_millis(300);
+
+/// An hour, on any machine.
+const FOR_EVER: &str = "4000000000";
+
+#[test]
+fn one_signal_ends_whatever_the_program_is_at() {
+    let bench = Bench::new();
+    bench.secret("passphrase", "open sesame");
+    let openssl = |operation: &'static str, from: &'static str, to: &'static str| {
+        let passphrase = ["--passphrase-file", "passphrase", "--iterations", FOR_EVER];
+        let mut arguments = vec![operation, "--format", "openssl"];
+        arguments.extend(passphrase);
+        arguments.extend([from, to]);
+        arguments
+    };
+    // Deriving keys, in the workers and for a pipe.
+    end_by_one_signal(&bench, &openssl("encrypt", "tree", "sealed"), SOON);
+    end_by_one_signal(&bench, &openssl("encrypt", "tree/one", "-"), SOON);
+    // Reading, when nobody writes, and opening and writing, when nobody reads.
+    for name in ["in", "out"] {
+        assert!(Command::new("mkfifo").arg(bench.path(name)).status().unwrap().success());
+    }
+    let _held = File::options().read(true).write(true).open(bench.path("in")).unwrap();
+    end_by_one_signal(&bench, &["encrypt", "-k", "my.key", "tree/one", "out"], SOON);
+    File::create(bench.path("large")).unwrap().set_len(1 << 30).unwrap();
+    end_by_one_signal(&bench, &["encrypt", "-k", "my.key", "large", "-"], SOON);
+    assert!(!bench.path("sealed/one.enc").exists());
+}
+
+#[test]
+fn a_file_that_claims_to_be_huge_fails_at_once() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
+    // As much as the filesystem takes.
+    let file = File::options().write(true).open(bench.path("two.enc")).unwrap();
+    let length =
+        (30..=50).rev().map(|bits| 1_u64 << bits).find(|&length| file.set_len(length).is_ok());
+    println!("{length:?} bytes");
+    for policy in ["pull", "adaptive"] {
+        let arguments = ["decrypt", "-k", "my.key", "--policy", policy, "two.enc", "out"];
+        let ended = bench.expect(1, &arguments);
+        assert!(ended.messages.contains("two.enc: "), "{}", ended.messages);
+        assert!(!bench.path("out").exists());
+    }
+}
+
+#[test]
+fn interrupted_at_random_no_file_is_half_there() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("plain")).unwrap();
+    let sizes =
+        |number: usize| if number < 8 { 3_000_000 + number * 400_000 } else { number * 500 };
+    for number in 0..60 {
+        let content = vec![number as u8; sizes(number)];
+        fs::write(bench.path(&format!("plain/{number}")), content).unwrap();
+    }
+    let begun = Instant::now();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "plain", "sealed"]);
+    let whole = begun.elapsed();
+    let policies = ["pull", "adaptive", "round-robin", "polling", "cpu-only"];
+    let mut interrupted = 0;
+    for round in 0..20 {
+        let (operation, from, to) =
+            if round % 2 == 0 { ("encrypt", "plain", "out") } else { ("decrypt", "sealed", "out") };
+        let like = if round % 2 == 0 { "sealed" } else { "plain" };
+        let _ = fs::remove_dir_all(bench.path("out"));
+        let policy = policies[round / 2 % policies.len()];
+        let arguments = [operation, "-k", "my.key", "-j", "3", "--policy", policy, from, to];
+        let mut command = bench.command(&arguments);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        sleep(whole.mul_f64((round as f64 * 0.618_034).fract()));
+        send(&child, if round % 3 == 0 { Signal::TERM } else { Signal::INT });
+        let status = child.wait().unwrap().code();
+        let mut messages = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+        assert!(matches!(status, Some(0 | 130)), "{arguments:?}: {messages}");
+        interrupted += usize::from(status == Some(130));
+        let names = if bench.path("out").exists() { bench.names("out") } else { Vec::new() };
+        for name in &names {
+            let length = |tree: &str| fs::metadata(bench.path(tree).join(name)).unwrap().len();
+            assert_eq!(length("out"), length(like), "{arguments:?}: {name} is half there");
+        }
+        if !messages.is_empty() {
+            let counted = format!("crypted {} file", names.len());
+            assert!(messages.contains(&counted), "{arguments:?}: {messages} {names:?}");
+        }
+    }
+    assert!(interrupted > 0);
+}
+
+#[test]
+fn a_signal_at_the_prompt_leaves_the_terminal_with_its_echo() {
+    if !has("python3") {
+        println!("skipped: there is no python3 to make a terminal");
+        return;
+    }
+    let bench = Bench::new();
+    let program = r#"
+import os, pty, select, signal, sys, termios, time
+for name in ["SIGTERM", "SIGINT"]:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], [sys.argv[1], "keygen", "--passphrase", "-o", "wrapped.key"])
+    shown = b""
+    while b"assphrase" not in shown:
+        shown += os.read(terminal, 1000)
+    echo = lambda: bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+    end = time.time() + 60
+    while echo() and time.time() < end:
+        time.sleep(0.01)
+    assert not echo(), "what is typed is shown"
+    time.sleep(0.1)
+    os.kill(pid, getattr(signal, name))
+    status = os.waitpid(pid, 0)[1]
+    assert os.waitstatus_to_exitcode(status) == 130, status
+    assert echo(), "the terminal was left without echo after " + name
+"#;
+    let mut command = Command::new("python3");
+    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!bench.path("wrapped.key").exists());
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "one.enc"]);
+    for line in [
+        "decrypt -k my.key one.enc -",
+        "decrypt -k my.key one.enc /dev/stdout",
+        "verify -q --json -k my.key one.enc",
+        "keygen",
+        "list one.enc",
+        "engines",
+        "completions bash",
+    ] {
+        let ended = bench.shell(&format!("$evener {line} >&-"));
+        assert_eq!(ended.status, Some(1), "{line}: {}", ended.messages);
+        let told = "can't write to standard output: it is closed";
+        assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
+        assert!(!ended.messages.contains("crypted 1 file"), "{line}: {}", ended.messages);
+    }
+    let ended = bench.shell("$evener decrypt -k my.key one.enc one >&-");
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    // Somebody's wish, and no mistake.
+    assert_eq!(bench.shell("$evener keygen >/dev/null").status, Some(0));
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_an_error_of_that_file() {
+    let bench = Bench::new();
+    let ended = bench.shell("ulimit -f 100; $evener encrypt -k my.key tree sealed");
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    let told = "tree/deep/two: can't write its output: File too large";
+    assert!(ended.messages.contains(told), "{}", ended.messages);
+    assert_eq!(bench.names("sealed/deep"), Vec::<String>::new());
+    assert_eq!(bench.names("sealed"), ["deep", "one.enc"]);
+}
+
+#[test]
+fn threads_and_memory_that_cant_be_had_are_errors() {
+    let bench = Bench::new();
+    if !has("prlimit") || !has("setpriv") || !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be another user, with prlimit and setpriv");
+        return;
+    }
+    // The limit of processes does not bind root.
+    let owner = Command::new("chown").arg("61234").arg(bench.path("my.key")).status();
+    assert!(owner.unwrap().success());
+    fs::set_permissions(bench.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = bench.path("evener");
+    fs::hard_link(env!("CARGO_BIN_EXE_evener"), &program)
+        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_evener"), &program).map(drop))
+        .unwrap();
+    let threads = ["--nproc=1", "--nproc=2", "--nproc=3"];
+    let memory = ["--as=50000000", "--as=70000000", "--as=100000000", "--as=200000000"];
+    for limit in threads.into_iter().chain(memory) {
+        for policy in ["adaptive", "pull", "polling"] {
+            let _ = fs::remove_dir_all(bench.path("sealed"));
+            let mut command = Command::new("prlimit");
+            command.args([limit, "setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]);
+            command.args(["./evener", "encrypt", "-j", "4", "--policy", policy, "-k", "my.key"]);
+            command.args(["tree", "sealed"]).current_dir(bench.path(".")).env("HOME", ".");
+            let output = command.output().unwrap();
+            let messages = String::from_utf8_lossy(&output.stderr);
+            println!("{limit} {policy}: {}: {messages}", output.status);
+            assert_eq!(output.status.signal(), None, "{limit}: {messages}");
+            assert!(!messages.contains("internal error"), "{limit}: {messages}");
+            assert!(!messages.is_empty(), "{limit}");
+            if output.status.code() == Some(0) {
+                assert!(messages.contains("encrypted 2 files"), "{limit}: {messages}");
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Outputs whose name is taken by something that is no file, and filesystems that can't do what
+//! names are usually given with.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use common::child::{Errand, Flags, serve, shim};
+use common::scene::{Scene, fill_small};
+use common::{bytes, cobblestone, home, options};
+use evener_files::{Failure, Operation, Options, Report, keys, process};
+
+#[test]
+fn child() {
+    if let Some(path) = std::env::var_os(KEY) {
+        match keys::create(Path::new(&path), b"a key") {
+            Ok(naming) => eprintln!("{}", naming.notice().unwrap_or("as it should be")),
+            Err(error) => eprintln!("{error}"),
+        }
+        return;
+    }
+    serve();
+}
+
+const KEY: &str = "EVENER_TEST_KEY_TO_MAKE";
+
+/// A sealed file, what is in it, and a directory for outputs.
+struct Bench {
+    home: tempfile::TempDir,
+    content: Vec<u8>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let bench = Bench { home: home(), content: bytes(200_000) };
+        fs::write(bench.at("plain"), &bench.content).unwrap();
+        let target = bench.at("sealed");
+        process(Operation::Encrypt, &cobblestone(), &bench.at("plain"), Some(&target), &options())
+            .unwrap();
+        bench
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn decrypt(&self, target: &Path, options: &Options) -> Result<Report, Failure> {
+        process(Operation::Decrypt, &cobblestone(), &self.at("sealed"), Some(target), options)
+    }
+
+    fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.at(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+}
+
+fn overwriting() -> Options {
+    Options { overwrite: true, ..options() }
+}
+
+#[test]
+fn devices_and_fifos_are_written_into() {
+    let bench = Bench::new();
+    let fifo = bench.fifo("fifo");
+    for options in [options(), overwriting()] {
+        let report = bench.decrypt(Path::new("/dev/null"), &options).unwrap();
+        assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+
+        let read = thread::scope(|scope| {
+            let reader = scope.spawn(|| fs::read(&fifo).unwrap());
+            let report = bench.decrypt(&fifo, &options).unwrap();
+            assert!(report.is_success(), "{:?}", report.failures);
+            reader.join().unwrap()
+        });
+        assert!(read == bench.content);
+        assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
+    }
+    let moving = Options { remove_source: true, ..options() };
+    let refused = bench.decrypt(Path::new("/dev/null"), &moving).unwrap_err();
+    assert!(refused.to_string().contains("can't be read back"), "{refused}");
+    assert!(bench.at("sealed").exists());
+}
+
+#[test]
+fn what_a_link_points_to_is_replaced_and_the_link_stays() {
+    let bench = Bench::new();
+    let (real, link) = (bench.at("real"), bench.at("link"));
+    fs::write(&real, "old").unwrap();
+    symlink("real", &link).unwrap();
+    let report = bench.decrypt(&link, &options()).unwrap();
+    assert!(report.failures[0].error.to_string().contains("`real` exists"), "{report:?}");
+    assert_eq!(fs::read(&real).unwrap(), b"old");
+    assert!(bench.decrypt(&link, &overwriting()).unwrap().is_success());
+    assert!(fs::read(&real).unwrap() == bench.content);
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("real"));
+
+    symlink("loop", bench.at("loop")).unwrap();
+    let refused = bench.decrypt(&bench.at("loop"), &overwriting()).unwrap_err();
+    assert!(refused.to_string().contains("Too many levels of symbolic links"), "{refused}");
+    symlink("no/where", bench.at("dangling")).unwrap();
+    assert!(bench.decrypt(&bench.at("dangling"), &overwriting()).is_err());
+}
+
+#[test]
+fn in_a_tree_whatever_is_no_file_stays() {
+    let bench = Bench::new();
+    let (plain, sealed) = (bench.at("tree"), bench.at("sealed-tree"));
+    fs::create_dir_all(&plain).unwrap();
+    fs::create_dir_all(&sealed).unwrap();
+    for name in ["fifo", "file", "link"] {
+        fs::write(plain.join(name), name).unwrap();
+    }
+    // Longer than a buffer.
+    fs::write(plain.join("long"), bytes(2_000_000)).unwrap();
+    fs::write(bench.at("precious"), "precious").unwrap();
+    bench.fifo("sealed-tree/fifo.enc");
+    fs::write(sealed.join("file.enc"), "old").unwrap();
+    for name in ["link.enc", "long.enc"] {
+        symlink("../precious", sealed.join(name)).unwrap();
+    }
+    for tmpfile in [true, false] {
+        let flags = Flags { overwrite: true, ..Flags::default() };
+        let operation = Operation::Encrypt;
+        let errand = Errand { operation, keys: "tink", source: &plain, target: &sealed, flags };
+        let mut command = errand.command();
+        if !tmpfile {
+            command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NO_TMPFILE", "1");
+        }
+        let output = command.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("`fifo.enc` is a FIFO, which is not replaced"), "{errors}");
+        assert!(errors.contains("`link.enc` is a symbolic link, which is not"), "{errors}");
+        assert!(errors.contains("`long.enc` is a symbolic link, which is not"), "{errors}");
+        assert!(fs::symlink_metadata(sealed.join("fifo.enc")).unwrap().file_type().is_fifo());
+        assert!(fs::symlink_metadata(sealed.join("link.enc")).unwrap().is_symlink());
+        assert_eq!(fs::read(bench.at("precious")).unwrap(), b"precious");
+        assert!(fs::metadata(sealed.join("file.enc")).unwrap().len() > 3);
+        assert_eq!(fs::read_dir(&sealed).unwrap().count(), 4);
+    }
+}
+
+/// Has a command meet a filesystem without hard links and without renaming to a free name.
+fn without_links(command: &mut Command, tmpfile: bool) -> &mut Command {
+    command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NO_LINKS", "1");
+    if !tmpfile {
+        command.env("EVENER_FAULT_NO_TMPFILE", "1");
+    }
+    command
+}
+
+#[test]
+fn without_links_outputs_get_their_names_all_the_same() {
+    for operation in [Operation::Encrypt, Operation::Decrypt] {
+        for tmpfile in [true, false] {
+            for (overwrite, remove_source) in [(false, false), (true, false), (false, true)] {
+                let flags = Flags { overwrite, remove_source, ..Flags::default() };
+                let what = format!("{operation:?}, tmpfile {tmpfile}, {flags:?}");
+                let fill = |root: &Path, age| {
+                    fill_small(root, age);
+                    // Further names can't be made there, which is told of each.
+                    fs::remove_file(root.join("sub/same")).unwrap();
+                };
+                let scene = Scene::new(operation, "cobblestone-256", flags, fill);
+                scene.reset();
+                let output = without_links(&mut scene.command(), tmpfile).output().unwrap();
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(0), "{what}: {errors}");
+                let told = errors.matches("checked just before it was given").count();
+                assert_eq!(told, usize::from(!overwrite), "{what}: {errors}");
+                scene.assert_whole(&what);
+                scene.assert_no_leftovers(&what);
+                assert_eq!(scene.count_new(&what), 5, "{what}");
+                if !overwrite && !remove_source {
+                    let again = without_links(&mut scene.command(), tmpfile).output().unwrap();
+                    let errors = String::from_utf8_lossy(&again.stderr);
+                    assert_eq!(again.status.code(), Some(1), "{what}: {errors}");
+                    assert_eq!(errors.matches("exists; --overwrite").count(), 6, "{errors}");
+                }
+                scene.assert_resumes(&what);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_links_keys_can_be_made_and_are_not_replaced() {
+    let home = home();
+    let path = home.path().join("key");
+    let make = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "child", "--nocapture", "--quiet"]).env(KEY, &path);
+        let output = without_links(&mut command, true).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = make();
+    assert!(told.contains("checked just before it was given"), "{told}");
+    assert_eq!(fs::read(&path).unwrap(), b"a key");
+    fs::write(&path, "precious").unwrap();
+    let told = make();
+    assert!(told.contains("not overwriting"), "{told}");
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+}
