@@ -106,7 +106,7 @@ mod tests {
         for probed in probe_all() {
             match probed.engine {
                 Ok(engine) => crate::conformance::run(&*engine).assert_passed(),
-                Err(error) => println!("skipped: {error}"),
+                Err(error) => evener_skipped::skipped!("{error}"),
             }
         }
     }

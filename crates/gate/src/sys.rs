@@ -197,12 +197,12 @@ mod tests {
     #[test]
     fn turns_are_shortened_and_restored() {
         let Some(before) = Turns::of_this_thread() else {
-            println!("skipped: the kernel does not say how long turns are");
+            evener_skipped::skipped!("the kernel does not say how long turns are");
             return;
         };
         let (length, nice) = (before.0.runtime, before.0.nice);
         let Some(before) = before.shorten() else {
-            println!("skipped: turns may not be shortened");
+            evener_skipped::skipped!("turns may not be shortened");
             return;
         };
         assert_eq!(Turns::of_this_thread().unwrap().0.runtime, SHORTEST_TURN);
