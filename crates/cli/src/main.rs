@@ -30,6 +30,7 @@ use trouble::{Ending, Trouble};
 fn main() -> ExitCode {
     panics::caught(|| {
         limits::raise_open_files();
+        evener::gate::explain_bus_errors();
         let arguments = Arguments::parse();
         match perform(arguments.command) {
             Ok(ending) => ending.into(),
