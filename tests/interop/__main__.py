@@ -28,12 +28,20 @@ def main() -> int:
                     print(f"ok       {name}: {done}")
                 except Skipped as why:
                     print(f"skipped: {name}: {why}")
+                    record(f"{name}: {why}")
                     failed |= os.environ.get("CI", "") not in ("", "false", "0")
                 except Exception:
                     traceback.print_exc()
                     print(f"FAILED   {name}")
                     failed = True
     return 1 if failed else 0
+
+
+def record(skip: str) -> None:
+    """Adds a skip to the list that `make test` prints at its end."""
+    if path := os.environ.get("EVENER_SKIPPED_LIST"):
+        with open(path, "a") as skipped:
+            print(skip, file=skipped)
 
 
 if __name__ == "__main__":

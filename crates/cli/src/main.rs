@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     panics::caught(|| {
         sys::refuse_closed_stdout();
         limits::raise_open_files();
+        evener::gate::explain_bus_errors();
         let arguments = Arguments::parse();
         let status = match perform(arguments.command) {
             Ok(ending) => ending.into(),

@@ -93,6 +93,33 @@ fn a_group_and_a_lease_make_a_gate_of_their_own() {
     assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(2));
 }
 
+#[test]
+fn a_gate_that_is_cut_short_ends_a_process_with_a_message() {
+    if !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("a group's gate: only root may give a file to any group");
+        return;
+    }
+    const GROUP: &str = "54321";
+    let bench = Bench::new();
+    let arguments = ["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1"];
+    let arguments = [&arguments[..], &["--gate-group", GROUP, "-", "sealed"]].concat();
+    let mut process =
+        bench.command(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = process.stdin.take().unwrap();
+    input.write_all(&vec![7; 4 << 20]).unwrap();
+    let files = ["/run", "/dev/shm"].map(|parent| format!("{parent}/evener-group-{GROUP}"));
+    let directory = files.iter().find(|path| std::path::Path::new(path).is_dir()).unwrap();
+    let gate = std::path::Path::new(directory).join("openssl.gate");
+    std::fs::File::options().write(true).open(&gate).unwrap().set_len(0).unwrap();
+    // It looks at the gate again when it is done.
+    drop(input);
+    let ended = process.wait_with_output().unwrap();
+    std::fs::remove_dir_all(directory).unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.contains("cut the file of a gate short"), "{told}");
+}
+
 fn encrypting_a_pipe(bench: &Bench, target: &str) -> Child {
     bench
         .command(&["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1", "-", target])

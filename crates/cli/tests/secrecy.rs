@@ -41,7 +41,9 @@ fn a_process_with_keys_leaves_no_core_dump() {
 #[test]
 fn an_ordinary_user_encrypts_and_decrypts() {
     if !rustix::process::geteuid().is_root() || !has("setpriv") {
-        println!("skipped: becoming an ordinary user: this is not root, or there is no setpriv");
+        evener_skipped::skipped!(
+            "becoming an ordinary user: this is not root, or there is no setpriv"
+        );
         return;
     }
     let bench = Bench::new();
@@ -50,7 +52,7 @@ fn an_ordinary_user_encrypts_and_decrypts() {
     let user = "setpriv --reuid=65534 --regid=65534 --clear-groups";
     for (number, namespace) in ["", "unshare --user --map-root-user"].into_iter().enumerate() {
         if bench.shell(&format!("{user} {namespace} true")).status != Some(0) {
-            println!("skipped: user namespaces: they can't be made here");
+            evener_skipped::skipped!("user namespaces: they can't be made here");
             continue;
         }
         let line = format!(
@@ -67,6 +69,7 @@ fn an_ordinary_user_encrypts_and_decrypts() {
 
     // Its memory is not its user's to look at.
     let mut command = Command::new("setpriv");
+    command.env("HOME", bench.path(".")).env("XDG_CACHE_HOME", bench.path("."));
     command.args(user.split(' ').skip(1)).args(["./evener", "encrypt", "-k", "my.key", "-", "x"]);
     let mut process = command.current_dir(bench.path(".")).stdin(Stdio::piped()).spawn().unwrap();
     let memory = PathBuf::from(format!("/proc/{}/mem", process.id()));

@@ -16,7 +16,7 @@ fn transcripts() {
             cases.register_bin("openssl", path);
         }
         None => {
-            println!("skipped: tests/cmd/openssl.md: there is no program `openssl`");
+            evener_skipped::lacking!("tests/cmd/openssl.md: there is no program `openssl`");
             cases.skip("tests/cmd/openssl.md");
         }
     }

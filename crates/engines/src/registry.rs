@@ -124,7 +124,7 @@ mod tests {
         for (_, engine) in probe_all_raw() {
             match engine {
                 Ok(engine) => crate::conformance::run(&*engine).assert_passed(),
-                Err(error) => println!("skipped: {error}"),
+                Err(error) => evener_skipped::skipped!("{error}"),
             }
         }
     }

@@ -12,8 +12,8 @@ fn messages_longer_than_2_gib_are_done() {
     for probed in evener_engines::probe_all() {
         match probed.engine {
             Ok(engine) if is_fit(&*engine) => check(&*engine),
-            Ok(_) => println!("skipped: {}: no GCM and CTR on the CPU", probed.name),
-            Err(error) => println!("skipped: {error}"),
+            Ok(_) => evener_skipped::skipped!("{}: no GCM and CTR on the CPU", probed.name),
+            Err(error) => evener_skipped::skipped!("{error}"),
         }
     }
 }

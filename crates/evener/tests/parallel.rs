@@ -55,7 +55,7 @@ fn check(cipher: Cipher, threads: usize, iv: Iv, length: usize, shift: usize) {
             let parallel = match parallel {
                 Ok(parallel) => parallel,
                 Err(error) => {
-                    println!("skipped: {error}");
+                    evener_skipped::skipped!("{error}");
                     continue;
                 }
             };

@@ -78,7 +78,7 @@ fn what_shows_no_size_is_not_taken_for_empty() {
     let sealed = home.path().join("sealed");
     let source = Path::new("/proc/version");
     if fs::metadata(source).map_or(true, |status| status.len() > 0) {
-        println!("skipped: there is no /proc/version");
+        evener_skipped::skipped!("there is no /proc/version");
         return;
     }
     let report = encrypt(source, &sealed, &options());
@@ -154,7 +154,7 @@ fn a_full_disk_stops_nothing_but_what_does_not_fit() {
         .arg(&small)
         .output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no filesystem can be mounted here");
+        evener_skipped::skipped!("no filesystem can be mounted here");
         return;
     }
     let mounted = Mounted(small.clone());
@@ -269,7 +269,7 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
     let _socket = std::os::unix::net::UnixListener::bind(plain.join("socket")).unwrap();
     match make(&["mknod", "null", "c", "1", "3"]) {
         true => expected.insert(1, "device skipped"),
-        false => println!("skipped: devices: this user may not make them"),
+        false => evener_skipped::skipped!("devices: this user may not make them"),
     }
     for follow_symlinks in [false, true] {
         let options = Options { follow_symlinks, overwrite: true, ..options() };
@@ -324,13 +324,13 @@ fn owners_and_attributes_are_kept_when_asked_for() {
         && set("sub/file", "user.empty", b"").is_ok()
         && set("sub/file", "user.large", &large).is_ok();
     if !xattrs {
-        println!("skipped: attributes: this filesystem has none");
+        evener_skipped::skipped!("attributes: this filesystem has none");
     }
     let owner = std::os::unix::fs::chown(plain.join("setuid"), Some(1234), Some(2345)).is_ok();
     if owner {
         fs::set_permissions(plain.join("setuid"), fs::Permissions::from_mode(0o6755)).unwrap();
     } else {
-        println!("skipped: owners: this user may not give files away");
+        evener_skipped::skipped!("owners: this user may not give files away");
     }
     let options = Options { owner, xattrs, ..options() };
     assert!(encrypt(&plain, &sealed, &options).is_success());

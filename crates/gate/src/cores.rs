@@ -80,7 +80,7 @@ mod tests {
         let allowed = sched_getaffinity(None).unwrap();
         let cores = cores(&allowed);
         if cores.len() < 2 {
-            println!("skipped: this process may run on one core only");
+            evener_skipped::skipped!("this process may run on one core only");
             return;
         }
         let table = table(2);

@@ -49,3 +49,4 @@ pub use gate::{Gate, Permit, reset};
 pub use options::{Discipline, GateOptions, Scope, UnknownDiscipline};
 pub use patience::{Recall, Wait};
 pub use snapshot::{Condition, Presence, Snapshot, list_gates, snapshot};
+pub use sys::explain_bus_errors;

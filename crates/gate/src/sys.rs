@@ -124,6 +124,33 @@ impl Memory for Mapping {
     }
 }
 
+/// Has this process end with a message and status 1 if the file of a gate is cut short under it:
+/// every member of a group can do that to a gate of [`Scope::Group`](crate::Scope::Group), and the
+/// signal that then comes (`SIGBUS`) would end it without a word. For programs: it holds for the
+/// whole process, whatever memory the signal is about.
+pub fn explain_bus_errors() {
+    // SAFETY: all-zero bytes are a valid `sigaction`: no flags, an empty mask, no restorer.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_bus_error as *const () as libc::sighandler_t;
+    action.sa_flags = libc::SA_ONSTACK;
+    // SAFETY: `action` is initialised, and its handler is of the type that goes without
+    // `SA_SIGINFO` and calls only what a signal handler may call. Nothing is written back.
+    unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) };
+}
+
+extern "C" fn on_bus_error(_signal: libc::c_int) {
+    // SAFETY: both are async-signal-safe (signal-safety(7)); the message is a constant of its
+    // length, and `_exit` does not return to the instruction that failed.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, CUT_SHORT.as_ptr().cast(), CUT_SHORT.len());
+        libc::_exit(1)
+    }
+}
+
+const CUT_SHORT: &str = "evener: memory that is shared with other processes is gone: somebody has \
+     cut the file of a gate short (with --gate-group, any member of the group can), or memory has \
+     failed; no final name has half a file\n";
+
 /// How long a thread's turns on a core are, as it has asked the kernel.
 pub(crate) struct Turns(SchedulingAttributes);
 
@@ -197,12 +224,12 @@ mod tests {
     #[test]
     fn turns_are_shortened_and_restored() {
         let Some(before) = Turns::of_this_thread() else {
-            println!("skipped: the kernel does not say how long turns are");
+            evener_skipped::skipped!("the kernel does not say how long turns are");
             return;
         };
         let (length, nice) = (before.0.runtime, before.0.nice);
         let Some(before) = before.shorten() else {
-            println!("skipped: turns may not be shortened");
+            evener_skipped::skipped!("turns may not be shortened");
             return;
         };
         assert_eq!(Turns::of_this_thread().unwrap().0.runtime, SHORTEST_TURN);

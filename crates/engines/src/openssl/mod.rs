@@ -107,7 +107,7 @@ mod tests {
             if engine.offer(cipher, Direction::Encrypt).is_none() {
                 let may_be_absent = cipher == Cipher::BfCbc && cfg!(feature = "system-openssl");
                 assert!(may_be_absent, "{cipher} is not offered");
-                println!("skipped: {cipher}: the system's OpenSSL has no legacy provider");
+                evener_skipped::skipped!("{cipher}: the system's OpenSSL has no legacy provider");
                 continue;
             }
             let bytes: Vec<u8> = (0..64).collect();

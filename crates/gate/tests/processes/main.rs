@@ -296,7 +296,9 @@ fn resets_at_once_leave_one_gate(directory: &Path) {
 
 fn another_users_directory_is_refused(directory: &Path) {
     if !rustix::process::geteuid().is_root() {
-        println!("  skipped: only root can give a file to another user");
+        evener_skipped::skipped!(
+            "another user's directory: only root can give a file to another user"
+        );
         return;
     }
     let gate = open(directory, 1);

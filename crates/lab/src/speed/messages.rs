@@ -154,7 +154,7 @@ mod tests {
             let engine = match probed.engine {
                 Ok(engine) => engine,
                 Err(error) => {
-                    println!("skipped: {error}");
+                    evener_skipped::skipped!("{error}");
                     continue;
                 }
             };

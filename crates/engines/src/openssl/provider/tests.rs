@@ -35,13 +35,15 @@ fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
     let output = match compiler.output() {
         Ok(output) => output,
         Err(_) => {
-            println!("skipped: there is no C compiler for the provider");
+            evener_skipped::lacking!("there is no C compiler for the provider");
             return None;
         }
     };
     let complaint = String::from_utf8_lossy(&output.stderr);
     if complaint.contains("core_dispatch.h: No such file") || complaint.contains("find -lcrypto") {
-        println!("skipped: the system's OpenSSL 3 is not there to build a provider (libssl-dev)");
+        evener_skipped::lacking!(
+            "the system's OpenSSL 3 is not there to build a provider (libssl-dev)"
+        );
         return None;
     }
     assert!(output.status.success(), "{complaint}");
@@ -133,7 +135,7 @@ fn the_legacy_provider_does_blowfish_and_nothing_else() {
         Ok(mut engines) => engines.remove(0),
         Err(error) if cfg!(feature = "vendored-openssl") => panic!("{error}"),
         Err(error) => {
-            println!("skipped: {error}");
+            evener_skipped::skipped!("{error}");
             return;
         }
     };

@@ -22,7 +22,7 @@ pub(super) const PIN: &str = "648219";
 /// `test` is the test's own name below this folder; `settings` go to [`Home::shim`].
 pub(super) fn with_token(test: &str, settings: &[(&str, &str)], body: fn(&Home)) {
     let Some(module) = MODULES.iter().map(Path::new).find(|path| path.exists()) else {
-        println!("skipped: SoftHSM2 is not installed (Debian: softhsm2)");
+        evener_skipped::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
         return;
     };
     if let Some(directory) = env::var_os(HOME) {
@@ -61,7 +61,7 @@ impl Home {
             .args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-ldl", "-o"])
             .arg(&shim);
         let Ok(output) = compiler.output() else {
-            println!("skipped: there is no C compiler for the module with limits");
+            evener_skipped::lacking!("there is no C compiler for the module with limits");
             return None;
         };
         assert!(output.status.success(), "{}", text(&output));

@@ -219,7 +219,7 @@ fn age_program() -> Option<&'static str> {
     match found {
         Ok(status) if status.success() => Some("age"),
         _ => {
-            println!("skipped: the program `age` is not installed");
+            evener_skipped::lacking!("the program `age` is not installed");
             None
         }
     }
