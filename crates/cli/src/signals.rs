@@ -201,7 +201,7 @@ const STATUS: i32 = INTERRUPTED as i32;
 const NOT_DONE: i32 = 1;
 
 /// How long work that was asked to stop may take before it is left behind.
-const GRACE: Duration = Duration::from_millis(150);
+const GRACE: Duration = Duration::from_millis(100);
 
 /// How often to look for that.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);

@@ -45,7 +45,7 @@ fn one_signal_ends_whatever_the_program_is_at() {
     bench.secret("passphrase", "open sesame");
     let openssl = |operation: &'static str, from: &'static str, to: &'static str| {
         let passphrase = ["--passphrase-file", "passphrase", "--iterations", FOR_EVER];
-        let mut arguments = vec![operation, "--format", "openssl"];
+        let mut arguments = vec![operation, "--format", "openssl", "--cipher", "aes-256-cbc"];
         arguments.extend(passphrase);
         arguments.extend([from, to]);
         arguments

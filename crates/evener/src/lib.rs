@@ -55,7 +55,7 @@ pub use evener_pipeline::Pool;
 pub use evener_files::{
     Control, Doubt, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob, Notice,
     Operation, Options, Progress, RandomAccess, Report, Selection, StreamSource, StreamTarget,
-    WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list,
+    WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy};

@@ -1,6 +1,7 @@
 //! Giving a complete file its name, on filesystems of every kind.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
@@ -104,12 +105,22 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
 
 /// The file that a path names, which may be a symbolic link to it, or to where it is to be made.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
+    let failed = |errno| FileError::System { action: "follow its symbolic links", errno };
+    if path.is_symlink() {
+        // The kernel refuses to follow links that strangers have put into a common directory.
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)));
+            }
+            _ => {}
+        }
+    }
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let Ok(text) = std::fs::read_link(&path) else { return Ok(path) };
         path = path.parent().unwrap_or(Path::new("")).join(text);
     }
-    Err(FileError::System { action: "follow its symbolic links", errno: Errno::LOOP })
+    Err(failed(Errno::LOOP))
 }
 
 /// As many as the kernel follows.

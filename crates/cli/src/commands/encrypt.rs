@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Args;
-use evener::{Mode, Operation};
+use evener::{Mode, Operation, takes_a_stream};
 
 use crate::keys::{KeyPlace, Keyholder, sealing};
 use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
@@ -88,6 +88,9 @@ fn key_place(ends: &Ends, choosing: &Choosing) -> Option<KeyPlace> {
     let Some(Place::Path(target)) = &ends.target else { return None };
     if ends.source_is_tree {
         return Some(KeyPlace::in_tree(target));
+    }
+    if takes_a_stream(target) {
+        return None;
     }
     match &ends.source {
         // A file goes into a directory under its own name.

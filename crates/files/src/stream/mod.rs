@@ -38,7 +38,7 @@ use pool::Pool;
 use reader::Reader;
 use sequencer::Sequencer;
 use sink::Sink;
-pub(crate) use sink::takes_a_stream;
+pub use sink::takes_a_stream;
 use work::StreamWork;
 
 /// Where a stream comes from.

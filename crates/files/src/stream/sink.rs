@@ -78,7 +78,7 @@ impl Sink {
 
 /// Whether what a path names takes bytes one after another and is no file to be made: a device, a
 /// FIFO, or a descriptor of the process (/dev/stdout, /dev/fd/3).
-pub(crate) fn takes_a_stream(path: &Path) -> bool {
+pub fn takes_a_stream(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else { return false };
     let kind = metadata.file_type();
     !kind.is_dir() && (!kind.is_file() || is_descriptor(path))

@@ -88,8 +88,7 @@ impl<'a> TreeWork<'a> {
     /// the operation was stopped, or because the last engine has failed.
     pub(super) fn push(&self, queue: &Queue<Task>, task: Task) {
         if let Err(task) = queue.push(task) {
-            let cause = queue.failure();
-            self.abandon(task, cause.as_ref().filter(|_| !self.is_stopped()));
+            self.abandon(task, queue.failure().as_ref());
         }
     }
 
@@ -148,6 +147,8 @@ impl Work for TreeWork<'_> {
     }
 
     fn abandon(&self, task: Task, cause: Option<&EngineError>) {
+        // Whoever stops an operation does not ask for the engines that it waited for.
+        let cause = cause.filter(|_| !self.is_stopped());
         let error = || cause.map_or(FileError::Interrupted, |cause| cause.clone().into());
         match task {
             Task::Files { directory, files } => {
