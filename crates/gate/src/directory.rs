@@ -1,4 +1,4 @@
-//! The directory in shared memory where the gates of one user or group are.
+//! The directory where the gates of one user or group are.
 
 use std::fs;
 use std::io;

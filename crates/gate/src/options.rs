@@ -28,7 +28,7 @@ pub struct GateOptions {
     /// How many processes can wait: 2 to [`GateOptions::MAX_PLACES`], rounded up to a power of
     /// two. In the discipline `lists`, in all lists together.
     pub places: usize,
-    /// Where shared memory is, instead of `/dev/shm`; for tests and unusual systems.
+    /// The directory to meet in, instead of the usual ones; for tests and unusual systems.
     pub directory: Option<PathBuf>,
 }
 

@@ -30,7 +30,7 @@ pub struct Turns {
     /// How long a process may be stopped before its place is given on; `None` for any time.
     /// The same for all processes.
     pub lease: Option<Duration>,
-    /// Where shared memory is, instead of `/dev/shm`; for tests and unusual systems.
+    /// The directory to meet in, instead of the usual ones; for tests and unusual systems.
     pub directory: Option<PathBuf>,
 }
 
