@@ -32,8 +32,7 @@ struct Message {
 }
 
 fn compare_jobs(script: &mut Unstructured<'_>) -> Result<()> {
-    let Some(lanes) = LANES.as_ref() else { return Ok(()) };
-    let (cipher, direction) = what(script)?;
+    let Some(&(ref lanes, cipher, direction)) = what(script)? else { return Ok(()) };
     let session_key = key_of(cipher, SESSION_SEED);
     let count = 1 + usize::from(script.arbitrary::<u8>()?) % 70;
     let messages: Vec<_> = (0..count).map(|_| message(script, cipher, direction)).collect();
@@ -60,7 +59,8 @@ fn compare_jobs(script: &mut Unstructured<'_>) -> Result<()> {
     let expected = run(&**REFERENCE, &mut expected_outputs);
     let outcomes = run(&**lanes, &mut outputs);
     for (index, message) in messages.iter().enumerate() {
-        let place = format!("{direction} {cipher}, message {index} of {count}");
+        let kernel = &lanes.description().name;
+        let place = format!("{kernel}: {direction} {cipher}, message {index} of {count}");
         assert_eq!(outcomes[index], expected[index], "{place}");
         let (output, wanted) = (&outputs[index], &expected_outputs[index]);
         match outcomes[index] {
@@ -116,8 +116,7 @@ fn message(script: &mut Unstructured<'_>, cipher: Cipher, direction: Direction) 
 }
 
 fn compare_records(script: &mut Unstructured<'_>) -> Result<()> {
-    let Some(lanes) = LANES.as_ref() else { return Ok(()) };
-    let (cipher, direction) = what(script)?;
+    let Some(&(ref lanes, cipher, direction)) = what(script)? else { return Ok(()) };
     let key = key_of(cipher, SESSION_SEED);
     let [count, length, longer, gaps, seed] = script.arbitrary::<[u8; 5]>()?;
     let pads = seed & 1 == 1 && matches!(cipher.mode(), Mode::Ecb | Mode::Cbc);
@@ -156,7 +155,7 @@ fn compare_records(script: &mut Unstructured<'_>) -> Result<()> {
     };
     let (expected_rejections, expected) = run(&**REFERENCE);
     let (rejected, output) = run(&**lanes);
-    let place = format!("{direction} {cipher}, {layout:?}");
+    let place = format!("{}: {direction} {cipher}, {layout:?}", lanes.description().name);
     assert_eq!(rejected, expected_rejections, "{place}");
     let room = layout.output_length(cipher, direction);
     let written = if direction == Direction::Decrypt { length } else { room };
@@ -176,10 +175,11 @@ fn compare_records(script: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the engine does, as a byte says.
-fn what(script: &mut Unstructured<'_>) -> Result<(Cipher, Direction)> {
+/// A kernel, and something that it does, as a byte says; `None` where the processor has no AES
+/// instructions.
+fn what(script: &mut Unstructured<'_>) -> Result<Option<&'static Offered>> {
     let choice = usize::from(script.arbitrary::<u8>()?);
-    Ok(OFFERS[choice % OFFERS.len()])
+    Ok(OFFERS.get(choice % OFFERS.len().max(1)))
 }
 
 fn key_of(cipher: Cipher, seed: u8) -> Key {
@@ -216,16 +216,23 @@ fn bytes(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// `None` where the processor has no AES instructions.
-static LANES: LazyLock<Option<Arc<dyn Engine>>> =
-    LazyLock::new(|| evener_engines::find("lanes").ok());
+/// A kernel as an engine, and something that it does.
+type Offered = (Arc<dyn Engine>, Cipher, Direction);
 
-static OFFERS: LazyLock<Vec<(Cipher, Direction)>> = LazyLock::new(|| {
-    let both = |&cipher| [(cipher, Direction::Encrypt), (cipher, Direction::Decrypt)];
-    let offered = |&(cipher, direction): &(Cipher, Direction)| {
-        LANES.as_ref().is_some_and(|engine| engine.offer(cipher, direction).is_some())
-    };
-    Cipher::ALL.iter().flat_map(both).filter(offered).collect()
+/// Everything that each kernel does which this processor can run.
+static OFFERS: LazyLock<Vec<Offered>> = LazyLock::new(|| {
+    let mut offers = Vec::new();
+    for kernel in evener_lanes::available() {
+        let engine = evener_engines::find(&format!("lanes:{}", kernel.name())).expect("a kernel");
+        for &cipher in Cipher::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                if engine.offer(cipher, direction).is_some() {
+                    offers.push((Arc::clone(&engine), cipher, direction));
+                }
+            }
+        }
+    }
+    offers
 });
 
 const SESSION_SEED: u8 = 201;

@@ -8,6 +8,10 @@ use evener_pipeline::costs::Costs;
 pub fn pkcs11_uri(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = check_pkcs11_uri(text);
+    // As a name it may be repeated.
+    if text.contains(PIN) {
+        return;
+    }
     let separator = if text.contains('?') { '&' } else { '?' };
     let with_pin = format!("{text}{separator}pin-value={PIN}");
     let refusal = check_pkcs11_uri(&with_pin).expect_err("a PIN in the URI");

@@ -97,6 +97,7 @@ impl Gate {
         let queue = who.process() as usize % layout.queues;
         let mut file = self.file(None)?;
         let mut patience = Eager::new(patience);
+        let mut resets = 0;
         loop {
             patience.comes_to(&file);
             match file.table.enter(queue, me, &mut patience) {
@@ -110,7 +111,12 @@ impl Gate {
                     return Err(GateError::Full { engine, places: layout.places });
                 }
                 Err(Refusal::Damaged) => return Err(self.damaged()),
-                Err(Refusal::Retired) => file = self.file(Some(&file))?,
+                // Who marks the file that is there as reset has not reset it.
+                Err(Refusal::Retired) if resets == MOST_RESETS => return Err(self.damaged()),
+                Err(Refusal::Retired) => {
+                    resets += 1;
+                    file = self.file(Some(&file))?;
+                }
             }
         }
     }
@@ -159,6 +165,9 @@ impl Gate {
         path.map_or_else(|error| error, |path| GateError::Damaged { path, reason })
     }
 }
+
+/// How many times a gate may be reset while one thread comes to it.
+const MOST_RESETS: usize = 1000;
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

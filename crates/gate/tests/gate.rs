@@ -194,6 +194,19 @@ fn a_damaged_file_that_nobody_uses_is_replaced() {
 }
 
 #[test]
+fn a_file_that_says_it_was_reset_and_is_still_there_is_an_error() {
+    let directory = Scratch::new("retired");
+    let gate = Gate::open(options(&directory, 1)).unwrap();
+    let mut words = fs::read(directory.gate()).unwrap();
+    words[9 * 8] = 1;
+    fs::write(directory.gate(), words).unwrap();
+    let error = gate.enter().unwrap_err();
+    assert!(error.to_string().contains("evener gate reset"), "{error}");
+    evener_gate::reset("module", Scope::User, Some(&directory.0)).unwrap();
+    drop(gate.enter().unwrap());
+}
+
+#[test]
 fn settings_may_change_when_nobody_uses_the_gate() {
     let directory = Scratch::new("settings");
     let lease = Some(Duration::MAX);

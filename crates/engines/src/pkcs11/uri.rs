@@ -58,8 +58,9 @@ pub(super) enum UriError {
          name that as pin-source=file:PATH"
     )]
     PinValue,
-    #[error("`{0}` is not NAME=VALUE")]
-    NoValue(String),
+    // It may be a PIN, or end in one.
+    #[error("attribute number {0} {1} the `?` of the URI is not NAME=VALUE")]
+    NoValue(usize, &'static str),
     #[error("the attribute `{0}` is given twice")]
     Duplicate(String),
     #[error("there is no attribute `{0}` {1} the `?` of a PKCS #11 URI")]
@@ -90,10 +91,10 @@ impl Uri {
     pub(super) fn parse(text: &str) -> Result<Uri, UriError> {
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
         let mut uri = Uri::default();
-        for (name, value) in attributes(path, ';')? {
+        for (name, value) in attributes(path, ';', "before")? {
             uri.set_path_attribute(name, value)?;
         }
-        let query = attributes(query, '&')?;
+        let query = attributes(query, '&', "behind")?;
         if query.iter().any(|(name, _)| *name == "pin-value") {
             return Err(UriError::PinValue);
         }
@@ -163,11 +164,15 @@ impl Uri {
     }
 }
 
-fn attributes(text: &str, separator: char) -> Result<Vec<(&str, &str)>, UriError> {
+fn attributes<'t>(
+    text: &'t str,
+    separator: char,
+    place: &'static str,
+) -> Result<Vec<(&'t str, &'t str)>, UriError> {
     let mut attributes: Vec<(&str, &str)> = Vec::new();
     for part in text.split(separator).filter(|_| !text.is_empty()) {
-        let (name, value) =
-            part.split_once('=').ok_or_else(|| UriError::NoValue(part.to_owned()))?;
+        let number = attributes.len() + 1;
+        let (name, value) = part.split_once('=').ok_or(UriError::NoValue(number, place))?;
         if attributes.iter().any(|(known, _)| *known == name) {
             return Err(UriError::Duplicate(name.to_owned()));
         }
@@ -276,8 +281,8 @@ mod tests {
     #[test]
     fn malformed_uris_are_refused() {
         let refused = |text: &str| Uri::parse(text).unwrap_err();
-        assert_eq!(refused("token"), UriError::NoValue("token".into()));
-        assert_eq!(refused("token=a;"), UriError::NoValue(String::new()));
+        assert_eq!(refused("token"), UriError::NoValue(1, "before"));
+        assert_eq!(refused("token=a;"), UriError::NoValue(2, "before"));
         assert_eq!(refused("token=a;token=b"), UriError::Duplicate("token".into()));
         assert_eq!(refused("tokn=a"), UriError::Unknown("tokn".into(), "before"));
         assert_eq!(refused("module-path=/a"), UriError::Unknown("module-path".into(), "before"));
@@ -306,6 +311,10 @@ mod tests {
             let error = Uri::parse(text).unwrap_err();
             assert_eq!(error, UriError::PinValue);
             assert!(!error.to_string().contains("1234"));
+        }
+        for text in ["?1234", "token=a;1234", "?pin-value:1234"] {
+            let error = Uri::parse(text).unwrap_err();
+            assert!(!error.to_string().contains("1234"), "{error}");
         }
         let error = Uri::parse("?pin-value=12&pin-value=1234").unwrap_err();
         assert!(!error.to_string().contains("12"), "{error}");
