@@ -336,6 +336,33 @@ typedef struct evener_offer {
 } evener_offer;
 
 /**
+ * What the guard of an engine has seen of its work.
+ */
+typedef struct evener_account {
+    /**
+     * `sizeof(evener_account)`, set by the caller.
+     */
+    size_t size;
+    /**
+     * Jobs that the engine did and that were handed on.
+     */
+    uint64_t jobs;
+    /**
+     * How many of them were computed again by the reference engine, with the same result.
+     */
+    uint64_t verified;
+    /**
+     * Jobs that the reference engine did instead, after the engine had failed.
+     */
+    uint64_t retreated;
+    /**
+     * Why the engine is out of service, as one line that belongs to the engine; NULL while it
+     * is not.
+     */
+    const char *fault;
+} evener_account;
+
+/**
  * How far an operation has come. Every number only grows, and is exact at the end.
  */
 typedef struct evener_progress {
@@ -479,6 +506,18 @@ typedef struct evener_summary {
      * 1 if everything was done and nothing that was done is in doubt, else 0.
      */
     uint32_t success;
+    /**
+     * Files that were done and may be wrong, since an engine computed wrong results.
+     */
+    uint64_t doubtful_files;
+    /**
+     * Jobs of modules that were computed again by the reference engine, with the same result.
+     */
+    uint64_t verified_jobs;
+    /**
+     * Jobs of modules whose results nobody has compared.
+     */
+    uint64_t unverified_jobs;
 } evener_summary;
 
 /**
@@ -643,6 +682,14 @@ evener_status evener_engine_offer(const struct evener_engine *engine,
                                   struct evener_offer *offer);
 
 /**
+ * Tells what has been seen of a module's work. A module has some of its jobs computed again, at
+ * random; when it is found to fail, all of its jobs are done by `openssl` from then on, and this
+ * says so. All is zero for engines that compute on the calling core, which have no guard.
+ */
+evener_status evener_engine_account(const struct evener_engine *engine,
+                                    struct evener_account *account);
+
+/**
  * Gives an engine back. Its sessions stay open. NULL does nothing.
  */
 void evener_engine_free(struct evener_engine *engine);
@@ -768,6 +815,14 @@ evener_status evener_report_summary(const struct evener_report *report,
 evener_status evener_report_failure(const struct evener_report *report,
                                     size_t index,
                                     struct evener_failure *failure);
+
+/**
+ * Tells which file was done and may be wrong, and why, by its number, less than the summary's
+ * `doubtful_files`. The texts are good until the report is given back.
+ */
+evener_status evener_report_doubt(const struct evener_report *report,
+                                  size_t index,
+                                  struct evener_failure *doubt);
 
 /**
  * The whole report, as the program's `--json` prints it: what each engine and worker did too.
@@ -905,6 +960,13 @@ evener_status evener_crypt(const char *cipher,
                            uint32_t direction,
                            const struct evener_key *key,
                            struct evener_job *job);
+
+/**
+ * Has the last message verified, if a module did it and nobody has compared it yet. Fails when
+ * the module computed wrong results: what the session did before may be wrong, and what it does
+ * from then on is done by `openssl`. A session that is given back does the same and can't tell.
+ */
+evener_status evener_session_finish(const struct evener_session *session);
 
 /**
  * Wipes a session's keys and gives it back. No thread may be using it. NULL does nothing.
