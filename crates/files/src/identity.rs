@@ -1,6 +1,11 @@
 //! What tells whether two looks at a file saw the same file in the same state.
 
-use rustix::fs::Stat;
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, Stat, fstat, statat};
+use rustix::io::Errno;
+
+use crate::FileError;
 
 /// Which file: its filesystem and its number there. It is a file's own only while the file is
 /// there or open: a number is used again.
@@ -24,6 +29,26 @@ pub(crate) struct FileState {
 impl Identity {
     pub(crate) fn of(status: &Stat) -> Identity {
         Identity { device: status.st_dev as u64, inode: status.st_ino as u64 }
+    }
+
+    /// That of an open file.
+    pub(crate) fn of_open(file: impl AsFd) -> Result<Identity, FileError> {
+        fstat(file)
+            .map(|status| Identity::of(&status))
+            .map_err(FileError::system("read its output's status"))
+    }
+
+    /// That of the file which a name in a directory leads to, through no symbolic link; `None`
+    /// when there is none.
+    pub(crate) fn of_name<N: rustix::path::Arg>(
+        directory: impl AsFd,
+        name: N,
+    ) -> Result<Option<Identity>, FileError> {
+        match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => Ok(Some(Identity::of(&status))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(FileError::System { action: "look at its output", errno }),
+        }
     }
 }
 

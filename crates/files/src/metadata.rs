@@ -118,15 +118,22 @@ fn umask() -> Option<u32> {
     u32::from_str_radix(line.trim(), 8).ok()
 }
 
-/// Gives a symbolic link itself the times of another. Where that can't be done it is no loss.
-pub(crate) fn set_link_times(directory: BorrowedFd<'_>, name: &CStr, status: &Stat) {
+/// Gives a symbolic link itself the times of another. Where the file system has none for links
+/// it is no loss.
+pub(crate) fn set_link_times(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    status: &Stat,
+) -> Result<(), FileError> {
     // By a descriptor, since the name may lead to something else by now.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(link) = openat(directory, name, flags, Mode::empty()) else { return };
-    let is_link = |there: Stat| FileType::from_raw_mode(there.st_mode) == FileType::Symlink;
-    if fstat(&link).is_ok_and(is_link) {
+    let system = FileError::system("set the link's times");
+    let link = openat(directory, name, flags, Mode::empty()).map_err(&system)?;
+    let there = fstat(&link).map_err(&system)?;
+    if FileType::from_raw_mode(there.st_mode) == FileType::Symlink {
         let _ = utimensat(&link, c"", &times(status), AtFlags::EMPTY_PATH);
     }
+    Ok(())
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]

@@ -13,6 +13,7 @@ use super::endpoints::{Endpoints, same_file};
 use super::names::check_published;
 use super::work::TreeWork;
 use crate::FileError;
+use crate::identity::Identity;
 use crate::output::Output;
 use crate::source::Source;
 
@@ -138,11 +139,12 @@ impl TreeWork<'_> {
             return;
         }
         for finished in batch {
-            match remove_source(&finished) {
-                Ok(()) => {
-                    self.links.done(&finished.source, finished.output.as_fd());
-                    self.links.removed(&finished.source);
-                }
+            let removed = remove_source(&finished).and_then(|output| {
+                self.links.removed(&finished.source)?;
+                Ok(output)
+            });
+            match removed {
+                Ok(output) => self.links.done(&finished.source, output),
                 Err(error) => {
                     self.record.failed(&finished.directory.path_of(&finished.name), error);
                 }
@@ -174,9 +176,11 @@ impl TreeWork<'_> {
     }
 
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
+        let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
+        let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose()?;
         self.publish_output(finished)?;
-        if !self.options.remove_source {
-            self.links.done(&finished.source, finished.output.as_fd());
+        if let Some(output) = identity {
+            self.links.done(&finished.source, output);
         }
         self.record.done(finished.source.length(), finished.length);
         Ok(())
@@ -191,9 +195,10 @@ impl TreeWork<'_> {
 }
 
 /// Removes a source whose output is verified, named and on the device, if its name still is
-/// the file that was read, and the output's name the file that was written.
-fn remove_source(finished: &Finished) -> Result<(), FileError> {
-    check_published(finished)?;
+/// the file that was read, and the output's name the file that was written. Returns which file
+/// that is.
+fn remove_source(finished: &Finished) -> Result<Identity, FileError> {
+    let output = check_published(finished)?;
     finished.source.check_unchanged().map_err(|error| match error {
         FileError::Changed => FileError::ChangedSince,
         other => other,
@@ -205,7 +210,8 @@ fn remove_source(finished: &Finished) -> Result<(), FileError> {
         return Err(FileError::ChangedSince);
     }
     unlinkat(directory, &finished.name, AtFlags::empty())
-        .map_err(FileError::system("remove the source"))
+        .map_err(FileError::system("remove the source"))?;
+    Ok(output)
 }
 
 /// How many outputs are synced together. Each keeps two files open, and at worst two directories.

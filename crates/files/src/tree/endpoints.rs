@@ -159,12 +159,14 @@ fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), 
 
 /// Refuses an output in the place of its own source, under whatever name.
 fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
-    let there = statat(target, name, AtFlags::empty());
-    if there.is_ok_and(|there| same_file(&there, source)) {
-        let name = shown(name);
-        return Err(FileError::Refused(format!("the output `{name}` is the source itself")));
+    match statat(target, name, AtFlags::empty()) {
+        Ok(there) if same_file(&there, source) => {
+            let name = shown(name);
+            Err(FileError::Refused(format!("the output `{name}` is the source itself")))
+        }
+        Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(()),
+        Err(errno) => Err(FileError::System { action: "look at its output", errno }),
     }
-    Ok(())
 }
 
 /// The directory of a file's path and the file's name.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::shown;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, linkat, openat, statat, syncfs, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, fstat, linkat, openat, statat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -100,36 +100,28 @@ impl Links {
     }
 
     /// Notes that a file is done, so that its further names can be linked to its output.
-    pub(super) fn done(&self, source: &Source, output: BorrowedFd<'_>) {
-        if source.status().st_nlink > 1
-            && let Ok(output) = fstat(output)
-        {
-            self.done_as(source, &output);
-        }
-    }
-
-    /// The same, of an output that has this status.
-    pub(super) fn done_as(&self, source: &Source, output: &Stat) {
+    pub(super) fn done(&self, source: &Source, output: Identity) {
         let mut met = self.lock();
         let known = met.by_state.get(&FileState::of(source.status())).copied();
         if let Some(first) = known.and_then(|number| met.first.get_mut(number)) {
-            first.output = Some(Identity::of(output));
+            first.output = Some(output);
         }
     }
 
     /// Notes that a name of this file was removed, which has changed its state.
-    pub(super) fn removed(&self, source: &Source) {
+    pub(super) fn removed(&self, source: &Source) -> Result<(), FileError> {
         if source.status().st_nlink < 2 {
-            return;
+            return Ok(());
         }
-        let Ok(now) = fstat(source) else { return };
         let mut met = self.lock();
         met.has_removed = true;
+        let now = fstat(source).map_err(FileError::system("read its status"))?;
         let known = met.by_state.get(&FileState::of(source.status())).copied();
         if let Some(number) = known {
             met.by_state.insert(FileState::of(&now), number);
             met.first[number].state = FileState::of(&now);
         }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Met> {
@@ -197,13 +189,13 @@ impl TreeWork<'_> {
         let (from, existing) = open_parent(target, &first.name.target).map_err(&system)?;
         let (into, new) = open_parent(target, &name.target).map_err(&system)?;
         let gone = || FileError::OutputGone(shown(&first.name.target).to_string());
-        if !leads_to(&from, existing, output) {
+        if !leads_to(&from, existing, output)? {
             return Err(gone());
         }
         // The link is made under a name of its own first where it is to replace a file.
         let replaces = match linkat(&from, existing, &into, new, AtFlags::empty()) {
             Ok(()) => false,
-            Err(Errno::EXIST) if leads_to(&into, new, output) && self.may_replace() => {
+            Err(Errno::EXIST) if self.may_replace() && leads_to(&into, new, output)? => {
                 return Ok(());
             }
             Err(Errno::EXIST) if self.may_replace() => {
@@ -221,7 +213,7 @@ impl TreeWork<'_> {
             linkat(&from, existing, &into, made, AtFlags::empty()).map_err(&system)?;
         }
         // Somebody may have put another file in the output's place meanwhile.
-        if !leads_to(&into, made, output) {
+        if !leads_to(&into, made, output)? {
             let _ = unlinkat(&into, made, AtFlags::empty());
             return Err(gone());
         }
@@ -292,7 +284,7 @@ fn remove_name(
 ) -> Result<(), FileError> {
     let system = FileError::system("remove the source");
     let (into, new) = open_parent(target, &name.target).map_err(&system)?;
-    if !first.output.is_some_and(|output| leads_to(&into, new, output)) {
+    if first.output.is_none() || Identity::of_name(&into, new)? != first.output {
         return Err(FileError::OutputGone(shown(&name.target).to_string()));
     }
     let (directory, name) = open_parent(root.source.as_fd(), &name.source).map_err(&system)?;
@@ -314,9 +306,8 @@ fn open_parent<'p>(below: BorrowedFd<'_>, path: &'p Path) -> Result<(OwnedFd, &'
     Ok((parent, name))
 }
 
-fn leads_to(directory: &OwnedFd, name: &OsStr, file: Identity) -> bool {
-    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|there| Identity::of(&there) == file)
+fn leads_to(directory: &OwnedFd, name: &OsStr, file: Identity) -> Result<bool, FileError> {
+    Ok(Identity::of_name(directory, name)? == Some(file))
 }
 
 /// Whether a directory has an entry of exactly this name, and not only one that its file system

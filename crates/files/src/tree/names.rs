@@ -10,10 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
 use evener_core::shown;
-use rustix::fs::{AtFlags, fstat, statat};
 
 use super::commit::Finished;
-use super::directory::{Item, TargetDirectory};
+use super::directory::Item;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::Identity;
@@ -34,8 +33,8 @@ impl Claims {
         publish: impl FnOnce() -> Result<Identity, FileError>,
     ) -> Result<(), FileError> {
         let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        if there.is_ok_and(|there| outputs.contains(&Identity::of(&there))) {
+        let there = Identity::of_name(directory, name)?;
+        if there.is_some_and(|there| outputs.contains(&there)) {
             return Err(FileError::SameName(shown(name).to_string()));
         }
         outputs.insert(publish()?);
@@ -64,9 +63,9 @@ impl TreeWork<'_> {
             return output.publish(self.outputs);
         };
         directory.claims.publish(into.as_fd(), target, || {
+            let identity = Identity::of_open(output.as_fd())?;
             output.publish(self.outputs)?;
-            let status = fstat(output.as_fd()).map_err(FileError::system("read its status"))?;
-            Ok(Identity::of(&status))
+            Ok(identity)
         })
     }
 
@@ -76,13 +75,12 @@ impl TreeWork<'_> {
     }
 }
 
-/// Checks that an output's name leads to the file that was written.
-pub(super) fn check_published(finished: &Finished) -> Result<(), FileError> {
-    let Some(directory) = TargetDirectory::of(&finished.directory) else { return Ok(()) };
-    let written = fstat(finished.output.as_fd()).map_err(FileError::system("read its status"))?;
-    let there = statat(&directory, &finished.target, AtFlags::SYMLINK_NOFOLLOW);
-    if there.is_ok_and(|there| Identity::of(&there) == Identity::of(&written)) {
-        return Ok(());
+/// Checks that an output's name leads to the file that was written; returns which that is.
+pub(super) fn check_published(finished: &Finished) -> Result<Identity, FileError> {
+    let written = Identity::of_open(finished.output.as_fd())?;
+    let there = Identity::of_name(finished.output.directory(), &finished.target)?;
+    if there == Some(written) {
+        return Ok(written);
     }
     Err(FileError::OutputGone(shown(&finished.target).to_string()))
 }

@@ -83,7 +83,7 @@ impl TreeWork<'_> {
             return Ok(Existing::Undone);
         }
         directory.claims.claim(Identity::of(&there), item)?;
-        self.links.done_as(source, &there);
+        self.links.done(source, Identity::of(&there));
         self.record.skipped(source.length());
         Ok(Existing::Complete)
     }

@@ -296,7 +296,7 @@ impl TreeWork<'_> {
         }
         self.make_symlink(directory, target, name, &text)?;
         if let Ok(status) = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW) {
-            crate::metadata::set_link_times(target.as_fd(), name, &status);
+            crate::metadata::set_link_times(target.as_fd(), name, &status)?;
         }
         self.directories.count_symlink();
         Ok(())
