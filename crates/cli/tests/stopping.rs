@@ -36,8 +36,8 @@ fn end_by_one_signal(bench: &Bench, arguments: &[&str], after: Duration) {
 
 const SOON: Duration = Duration::from_millis(300);
 
-/// An hour, on any machine.
-const FOR_EVER: &str = "4000000000";
+/// Many minutes, on any machine.
+const FOR_EVER: &str = "2000000000";
 
 #[test]
 fn one_signal_ends_whatever_the_program_is_at() {
@@ -110,7 +110,7 @@ fn interrupted_at_random_no_file_is_half_there() {
         let status = child.wait().unwrap().code();
         let mut messages = String::new();
         child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
-        assert!(matches!(status, Some(0 | 130)), "{arguments:?}: {messages}");
+        assert!(matches!(status, Some(0 | 130) | None), "{arguments:?}: {messages}");
         interrupted += usize::from(status == Some(130));
         let names = if bench.path("out").exists() { bench.names("out") } else { Vec::new() };
         for name in &names {

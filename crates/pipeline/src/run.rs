@@ -224,16 +224,20 @@ impl<'run, W: Work> Run<'run, W> {
             let crew = Crew { run: &self, scope, panicked: &panicked };
             let start = |worker| crew.start(worker);
             let queue = Queue { hall: &self.hall, start: &start };
-            queue.open();
+            let mut is_open = true;
             if self.has_dispatcher {
                 let dispatch = move || {
                     let start = |worker| crew.start(worker);
                     Queue { hall: &crew.run.hall, start: &start }.dispatch();
                 };
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, dispatch) {
-                    // Nobody would get a task: not even the first worker.
+                    // Nobody would get a task, so nobody is to begin and wait for one.
                     (0..self.seats.len()).for_each(|worker| crew.give_up(worker, &error));
+                    is_open = false;
                 }
+            }
+            if is_open {
+                queue.open();
             }
             let feeding = Feeding(&queue);
             feed(feeding.0);
