@@ -13,7 +13,7 @@ use evener::{
 
 use crate::keys::FreshKey;
 use crate::options::Telling;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, shown};
 
 /// An operation with all that it needs.
 pub(crate) struct Plan {
@@ -189,6 +189,6 @@ fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
     if !there.starts_with(root) {
         return Ok(());
     }
-    let error = FileError::Refused(format!("lies inside the source `{}`", source.display()));
+    let error = FileError::Refused(format!("lies inside the source `{}`", shown(source)));
     Err(Failure { path: target.to_owned(), error }.into())
 }

@@ -41,6 +41,10 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     }
     signals.stop_gently(&plan.control)?;
     let written = plan.fresh_key.as_ref().map(|key| key.write()).transpose()?;
+    if written.as_ref().is_some_and(WrittenKey::made_directory) {
+        let evener = plan.evener.options(|options| options.target_is_new = true);
+        plan = Plan { evener, ..plan };
+    }
     let result = if progress::is_watched(telling) {
         progress::watch(&plan.control, plan.ends.length, || process(&plan))
     } else {

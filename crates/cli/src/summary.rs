@@ -50,8 +50,10 @@ fn line(operation: Operation, report: &Report) -> String {
         report.seconds,
         size(rate),
     );
-    let further =
-        [(report.files_skipped, " complete already"), (report.failures.len() as u64, " failed")];
+    let further = [
+        (report.files_skipped, " complete already, not verified"),
+        (report.failures.len() as u64, " failed"),
+    ];
     for (number, what) in further {
         if number > 0 {
             line.push_str(&format!("; {number}{what}"));
@@ -141,7 +143,7 @@ mod tests {
         report.directories = 1;
         assert_eq!(
             line(Operation::Decrypt, &report),
-            "interrupted; decrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s; 3 complete already; \
+            "interrupted; decrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s; 3 complete already, not verified; \
              --resume goes on from here"
         );
     }

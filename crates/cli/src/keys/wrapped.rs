@@ -13,7 +13,7 @@ use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::plan::directory_of;
-use crate::trouble::{Trouble, shown};
+use crate::trouble::{Trouble, complain, shown};
 
 /// A directory and what the names of its wrapped keys begin with.
 pub(crate) struct KeyPlace {
@@ -127,18 +127,21 @@ fn hold(path: &Path) -> Result<File, Trouble> {
 }
 
 /// The keys that open a file or a tree: those beside the file, else those of the tree that it
-/// is or lies in.
+/// is or that the file lies in. Keys further up are not looked for: whoever may write there need
+/// not be who made SRC.
 pub(super) fn find(
     source: &Path,
     wanted: Option<KeyFormat>,
     keyholder: &Keyholder<'_>,
 ) -> Result<Vec<KeyMaterial>, Trouble> {
     let failed = |cause| Trouble::File { action: "open", path: source.to_owned(), cause };
-    let beside = (!source.is_dir()).then(|| KeyPlace::beside(source));
-    let source = fs::canonicalize(source).map_err(failed)?;
-    let above = source.ancestors().map(KeyPlace::in_tree);
+    let metadata = fs::metadata(source).map_err(failed)?;
+    let (beside, tree) = match metadata.is_dir() {
+        true => (None, source),
+        false => (Some(KeyPlace::beside(source)), directory_of(source)),
+    };
     let mut refusal = None;
-    for place in beside.into_iter().chain(above) {
+    for place in beside.into_iter().chain([KeyPlace::in_tree(tree)]) {
         let opened = open_all(place.existing(), keyholder)?;
         let fitting: Vec<_> = opened
             .keys
@@ -154,9 +157,9 @@ pub(super) fn find(
     Err(refusal.map_or_else(
         || {
             Trouble::Usage(format!(
-                "no wrapped key ({WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}) beside or above {}; \
-                 give the key with --key",
-                shown(&source)
+                "no wrapped key ({WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}) in {}; of a part of a \
+                 tree, give the tree's key with --key",
+                shown(tree)
             ))
         },
         Trouble::Key,
@@ -175,6 +178,7 @@ struct Opened {
 
 fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
     let mut opened = Opened::default();
+    let mut tried = 0;
     for path in paths {
         match keys::load(&path, keyholder) {
             Ok(material) => opened.keys.push((path, material)),
@@ -183,12 +187,25 @@ fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Tr
                 opened.passed_over.get_or_insert(error);
             }
             Err(error) => {
+                tried += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
                 opened.refusal.get_or_insert(error);
+                if tried == MOST_PASSPHRASES {
+                    complain(&format_args!(
+                        "the passphrase opens none of {tried} keys, the last of which is {}; any \
+                         others were not tried (name one with --key)",
+                        shown(&path)
+                    ));
+                    break;
+                }
             }
         }
     }
     Ok(opened)
 }
+
+/// How many keys that a passphrase does not open are tried. Each takes a second or more, and
+/// anybody who can write beside the files can put more there.
+const MOST_PASSPHRASES: usize = 3;
 
 impl FreshKey {
     /// Writes the key to disk, synced, under the first name that is free, and makes the
@@ -229,6 +246,11 @@ impl WrittenKey {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its directory was made for it.
+    pub(crate) fn made_directory(&self) -> bool {
+        self.made_directory
     }
 
     /// Whether it is the only one in its place.
