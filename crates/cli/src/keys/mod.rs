@@ -70,12 +70,18 @@ pub(crate) fn sealing(
             (material, Some(wrapped))
         }
     };
-    let (fresh, reused) = match wrapped {
-        None => (None, None),
-        Some(Wrapped::Fresh(key)) => (Some(key), None),
-        Some(Wrapped::Reused(file)) => (None, Some(file)),
-    };
-    Ok(Sealing { ring: ring(&material, context)?, fresh, reused })
+    let mut sealing = Sealing { ring: ring(&material, context)?, fresh: None, reused: None };
+    match wrapped {
+        None => {}
+        Some(Wrapped::Fresh(key)) => sealing.fresh = Some(key),
+        Some(Wrapped::Reused(file, others)) => {
+            sealing.reused = Some(file);
+            for other in others {
+                sealing.ring = sealing.ring.joined_by(ring(&other, context)?);
+            }
+        }
+    }
+    Ok(sealing)
 }
 
 /// Finds the keys that decrypt `source`.

@@ -30,7 +30,8 @@ pub(crate) struct FreshKey {
 /// What encrypts, and where its wrapped key is.
 pub(super) enum Wrapped {
     /// It lies there already. While this file is open, the run that wrote it does not remove it.
-    Reused(File),
+    /// The other keys that lie there and open what is there already.
+    Reused(File, Vec<KeyMaterial>),
     /// It is yet to be written.
     Fresh(FreshKey),
 }
@@ -95,9 +96,11 @@ pub(super) fn reuse_or_make(
 ) -> Result<(KeyMaterial, Wrapped), Trouble> {
     let existing = if keyholder.opens_something() { place.existing() } else { Vec::new() };
     let Opened { keys, refusal, .. } = open_all(existing, keyholder)?;
-    if let Some((path, material)) = keys.into_iter().next() {
+    let mut keys = keys.into_iter();
+    if let Some((path, material)) = keys.next() {
         check_format(&material, wanted, &path)?;
-        return Ok((material, Wrapped::Reused(hold(&path)?)));
+        let others = keys.map(|(_, other)| other).collect();
+        return Ok((material, Wrapped::Reused(hold(&path)?, others)));
     }
     match (wrapping, refusal) {
         // Whoever gives a wrong identity or passphrase does not want one tree under two.
