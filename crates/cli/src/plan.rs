@@ -15,7 +15,7 @@ use evener::{
 use crate::keys::FreshKey;
 use crate::options::Telling;
 use crate::sys::stdout_was_closed;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, shown};
 
 /// An operation with all that it needs.
 pub(crate) struct Plan {
@@ -208,6 +208,6 @@ fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
     if !there.starts_with(root) {
         return Ok(());
     }
-    let error = FileError::Refused(format!("lies inside the source `{}`", source.display()));
+    let error = FileError::Refused(format!("lies inside the source `{}`", shown(source)));
     Err(Failure { path: target.to_owned(), error }.into())
 }

@@ -55,6 +55,10 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
         if let (Some(notice), false) = (key.notice(), telling.quiet) {
             complain(&format_args!("{}: {notice}", shown(key.path())));
         }
+        if key.made_directory() {
+            let evener = plan.evener.options(|options| options.target_is_new = true);
+            plan = Plan { evener, ..plan };
+        }
         *lock(&written) = Some(key);
     }
     let result = if progress::is_watched(telling) {

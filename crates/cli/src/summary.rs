@@ -60,7 +60,7 @@ fn line(operation: Operation, report: &Report) -> String {
         size(rate),
     );
     let further = [
-        (report.files_skipped, " complete already"),
+        (report.files_skipped, " complete already, not verified"),
         (report.failures.len() as u64, " failed"),
         (report.doubtful.len() as u64, " in doubt"),
     ];
@@ -164,7 +164,7 @@ mod tests {
         report.directories = 1;
         assert_eq!(
             line(Operation::Decrypt, &report),
-            "interrupted; decrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s; 3 complete already; \
+            "interrupted; decrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s; 3 complete already, not verified; \
              --resume goes on from here"
         );
     }

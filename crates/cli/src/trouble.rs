@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
-use evener::{EngineError, Failure, FileError, MalformedGlob};
+use evener::{EngineError, Failure, FileError, MalformedGlob, shown_text};
 use evener_lab::LabError;
 use evener_lab::measure::MeasureError;
 use evener_lab::processes::ProcessesError;
@@ -111,17 +111,16 @@ pub(crate) fn end_by_broken_pipe() {
     let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
 }
 
-/// Says something on standard error. Where that is closed, nobody wants to know.
+/// Says something on standard error, and lets nothing in it steer the terminal: what a device
+/// says of itself may be part of it. Where standard error is closed, nobody wants to know.
 pub(crate) fn complain(text: &dyn std::fmt::Display) {
     use io::Write;
-    let _ = writeln!(io::stderr().lock(), "evener: {text}");
+    let _ = writeln!(io::stderr().lock(), "evener: {}", shown_text(&text.to_string()));
 }
 
-/// A path for people: with control characters, which could make a terminal show something
-/// else, it is quoted.
-pub(crate) fn shown(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    if text.chars().any(char::is_control) { format!("{text:?}") } else { text.into_owned() }
+/// A path for people.
+pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
+    evener::shown(path)
 }
 
 /// Why standard output can't be written to.
@@ -136,14 +135,3 @@ fn words(error: &io::Error) -> String {
 }
 
 pub(crate) const INTERRUPTED: u8 = 130;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_steer_the_terminal() {
-        assert_eq!(shown(Path::new("a b/ü")), "a b/ü");
-        assert_eq!(shown(Path::new("a\x1b[2Jb")), "\"a\\u{1b}[2Jb\"");
-    }
-}

@@ -19,9 +19,11 @@ fn a_tree_carries_its_wrapped_key() {
     bench.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
     bench.assert_same_tree("tree", "restored");
 
-    // A file or folder of the tree finds the key above it.
-    bench.expect(0, &["verify", "-i", "identity", "sealed/deep"]);
-    let two = bench.expect(0, &["decrypt", "-i", "identity", "sealed/deep/two.enc", "-"]);
+    // A part of the tree takes the tree's key by its name.
+    let key = ["-k", "sealed/evener-key.age"];
+    bench.expect(0, &["verify", key[0], key[1], "-i", "identity", "sealed/deep"]);
+    let file = "sealed/deep/two.enc";
+    let two = bench.expect(0, &["decrypt", key[0], key[1], "-i", "identity", file, "-"]);
     assert_eq!(two.output, fs::read(bench.path("tree/deep/two")).unwrap());
 }
 

@@ -324,7 +324,11 @@ impl Evener {
         let engines = gated(&engines, cipher, direction, &self.turns, &patience)?;
         let shared = self.options.policy == PolicyName::Adaptive;
         let (seats, cpu_workers) = seats(&engines, cipher, direction, self.jobs, shared);
-        Ok(Options { seats, cpu_workers, ..self.options.clone() })
+        let mut options = Options { seats, cpu_workers, ..self.options.clone() };
+        if let Some(profile) = &self.profile {
+            options.protected.add(profile);
+        }
+        Ok(options)
     }
 }
 

@@ -35,6 +35,9 @@ pub struct Options {
     /// Skip files whose output is complete: it has the size that is expected, the source's time
     /// and, in formats that show it, the right key. Its content is not verified.
     pub resume: bool,
+    /// Whether the key was made for this very run, so that complete outputs are of other keys,
+    /// and [`Options::resume`] can't look at their headers.
+    pub key_is_fresh: bool,
     /// Replace outputs that exist. Otherwise they are errors.
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
@@ -94,6 +97,7 @@ impl Options {
             suffix: Options::DEFAULT_SUFFIX.into(),
             selection: Selection::default(),
             resume: false,
+            key_is_fresh: false,
             overwrite: false,
             remove_source: false,
             durable: false,

@@ -19,8 +19,8 @@ use crate::trouble::{Ending, Trouble};
 /// names end in the suffix `.enc` are decrypted. No file gets its name, and no byte goes to a
 /// pipe, before it was authenticated.
 ///
-/// --identity and --passphrase open the wrapped keys that lie beside or above SRC
-/// (evener-key.age); with --key they open that.
+/// --identity and --passphrase open the wrapped keys that lie in SRC or, for a file, beside it
+/// (evener-key.age); with --key they open that. A key further up is used only if --key names it.
 #[derive(Args)]
 pub(crate) struct Decrypt {
     #[command(flatten)]
@@ -51,15 +51,18 @@ impl Decrypt {
         let operation = Operation::Decrypt;
         let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
         self.writing.check(&ends)?;
+        let key_files: Vec<_> = self.keys.files().cloned().collect();
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
         let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
         let evener = self.engines.evener(ring, &self.telling, signals)?;
-        let warnings = warnings(operation, &evener, ends.source_is_tree);
+        let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        warnings.extend(self.writing.warning(evener.key_ring(), false));
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
         Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
+            key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)
         })

@@ -18,7 +18,7 @@ use crate::trouble::{Ending, Trouble};
 ///
 /// SRC and DST are files, trees, or `-` for standard input or output. A tree goes to a tree: the
 /// same names with the suffix `.enc`; mode and time are kept, links and empty directories are
-/// recreated, sockets and devices are left out.
+/// recreated, sockets, devices and the key are left out. SRC itself may be a symbolic link.
 ///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
 /// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
@@ -59,6 +59,7 @@ impl Encrypt {
         let operation = Operation::Encrypt;
         let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
         self.writing.check(&ends)?;
+        let key_files: Vec<_> = self.keys.files().cloned().collect();
         let SealingKeys { key, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, key.is_some())?;
         let sealing = sealing(&self.keys, key_place(&ends, &self.choosing), &keyholder)?;
@@ -69,13 +70,17 @@ impl Encrypt {
                  one key stream give each other away; use a passphrase",
             ));
         }
+        let key_is_fresh = sealing.fresh.is_some();
         let fresh_key = sealing.fresh.filter(|_| !self.writing.dry_run);
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
-        let warnings = warnings(operation, &evener, ends.source_is_tree);
+        let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
         let plan = Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
+            options.key_is_fresh = key_is_fresh;
+            key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)
         })?;

@@ -41,6 +41,7 @@ impl Verify {
     fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
         let ends = Ends::find(operation, self.source, None, &self.telling)?;
+        let key_files: Vec<_> = self.keys.files().cloned().collect();
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
         let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
@@ -50,6 +51,7 @@ impl Verify {
         let choosing = self.choosing;
         Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
+            key_files.iter().for_each(|path| options.protected.add(path));
             choosing.apply(options)
         })
     }

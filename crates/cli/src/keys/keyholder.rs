@@ -121,7 +121,7 @@ impl Unlock for Keyholder<'_> {
     }
 
     fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
-        let path = shown(path);
+        let path = shown(path).to_string();
         if self.source.is_none() && self.asks_unbidden {
             // Where there is no terminal, the error about the file says more.
             return Ok(self.ask(&format!("Passphrase for {path}: ")).ok());

@@ -74,12 +74,19 @@ pub(crate) fn sealing(
             (material, Some(wrapped), said)
         }
     };
-    let (fresh, reused) = match wrapped {
-        None => (None, None),
-        Some(Wrapped::Fresh(key)) => (Some(key), None),
-        Some(Wrapped::Reused(file)) => (None, Some(file)),
-    };
-    Ok(Sealing { ring: ring(&material, context)?, fresh, reused, said })
+    let ring_of = ring(&material, context)?;
+    let mut sealing = Sealing { ring: ring_of, fresh: None, reused: None, said };
+    match wrapped {
+        None => {}
+        Some(Wrapped::Fresh(key)) => sealing.fresh = Some(key),
+        Some(Wrapped::Reused(file, others)) => {
+            sealing.reused = Some(file);
+            for other in others {
+                sealing.ring = sealing.ring.joined_by(ring(&other, context)?);
+            }
+        }
+    }
+    Ok(sealing)
 }
 
 /// Finds the keys that decrypt `source`.

@@ -14,7 +14,7 @@ use super::pins::Pins;
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::plan::directory_of;
-use crate::trouble::{Trouble, shown};
+use crate::trouble::{Trouble, complain, shown};
 
 /// A directory and what the names of its wrapped keys begin with.
 pub(crate) struct KeyPlace {
@@ -31,7 +31,8 @@ pub(crate) struct FreshKey {
 /// What encrypts, and where its wrapped key is.
 pub(super) enum Wrapped {
     /// It lies there already. While this file is open, the run that wrote it does not remove it.
-    Reused(File),
+    /// The other keys that lie there and open what is there already.
+    Reused(File, Vec<KeyMaterial>),
     /// It is yet to be written.
     Fresh(FreshKey),
 }
@@ -102,7 +103,7 @@ pub(super) fn reuse_or_make(
     if let Some((path, material, proof)) = found.own {
         check_format(&material, wanted, &path)?;
         let said = format!("encrypts with the key in {}, {proof}", shown(&path));
-        return Ok((material, Wrapped::Reused(hold(&path)?), Some(said)));
+        return Ok((material, Wrapped::Reused(hold(&path)?, found.others), Some(said)));
     }
     match (wrapping, found.refusal, found.stranger) {
         // Whoever gives a wrong identity or passphrase does not want one tree under two.
@@ -132,6 +133,8 @@ pub(super) fn reuse_or_make(
 struct Found {
     /// One that is this user's, and how that is known.
     own: Option<(PathBuf, KeyMaterial, &'static str)>,
+    /// Further ones that are, and open.
+    others: Vec<KeyMaterial>,
     /// Why the first that should have opened did not.
     refusal: Option<KeyError>,
     /// The first that may be anybody's.
@@ -156,16 +159,19 @@ fn find_own(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Found, Tro
         }
     }
     // Passphrases last: to try one takes a second.
+    let mut tried = 0;
     for (path, file, proof) in pinned.into_iter().chain(with_passphrase) {
+        if tried == MOST_PASSPHRASES {
+            break;
+        }
         match file.open(keyholder) {
-            Ok(material) => {
-                found.own = Some((path, material, proof));
-                break;
-            }
+            Ok(material) if found.own.is_none() => found.own = Some((path, material, proof)),
+            Ok(material) => found.others.push(material),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             // Wrapped in the other way, for recipients or with a passphrase.
             Err(KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. }) => {}
             Err(error) => {
+                tried += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
                 found.refusal.get_or_insert(error);
             }
         }
@@ -186,18 +192,21 @@ fn hold(path: &Path) -> Result<File, Trouble> {
 }
 
 /// The keys that open a file or a tree: those beside the file, else those of the tree that it
-/// is or lies in.
+/// is or that the file lies in. Keys further up are not looked for: whoever may write there need
+/// not be who made SRC.
 pub(super) fn find(
     source: &Path,
     wanted: Option<KeyFormat>,
     keyholder: &Keyholder<'_>,
 ) -> Result<Vec<KeyMaterial>, Trouble> {
     let failed = |cause| Trouble::File { action: "open", path: source.to_owned(), cause };
-    let beside = (!source.is_dir()).then(|| KeyPlace::beside(source));
-    let source = fs::canonicalize(source).map_err(failed)?;
-    let above = source.ancestors().map(KeyPlace::in_tree);
+    let metadata = fs::metadata(source).map_err(failed)?;
+    let (beside, tree) = match metadata.is_dir() {
+        true => (None, source),
+        false => (Some(KeyPlace::beside(source)), directory_of(source)),
+    };
     let mut refusal = None;
-    for place in beside.into_iter().chain(above) {
+    for place in beside.into_iter().chain([KeyPlace::in_tree(tree)]) {
         let opened = open_all(place.existing(), keyholder)?;
         let fitting: Vec<_> = opened
             .keys
@@ -213,9 +222,9 @@ pub(super) fn find(
     Err(refusal.map_or_else(
         || {
             Trouble::Usage(format!(
-                "no wrapped key ({WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}) beside or above {}; \
-                 give the key with --key",
-                shown(&source)
+                "no wrapped key ({WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}) in {}; of a part of a \
+                 tree, give the tree's key with --key",
+                shown(tree)
             ))
         },
         Trouble::Key,
@@ -234,6 +243,7 @@ struct Opened {
 
 fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
     let mut opened = Opened::default();
+    let mut tried = 0;
     for path in paths {
         match keys::load(&path, keyholder) {
             Ok(material) => opened.keys.push((path, material)),
@@ -242,12 +252,25 @@ fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Tr
                 opened.passed_over.get_or_insert(error);
             }
             Err(error) => {
+                tried += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
                 opened.refusal.get_or_insert(error);
+                if tried == MOST_PASSPHRASES {
+                    complain(&format_args!(
+                        "the passphrase opens none of {tried} keys, the last of which is {}; any \
+                         others were not tried (name one with --key)",
+                        shown(&path)
+                    ));
+                    break;
+                }
             }
         }
     }
     Ok(opened)
 }
+
+/// How many keys that a passphrase does not open are tried. Each takes a second or more, and
+/// anybody who can write beside the files can put more there.
+const MOST_PASSPHRASES: usize = 3;
 
 impl FreshKey {
     /// Writes the key to disk, synced, under the first name that is free, and makes the
@@ -297,6 +320,11 @@ impl WrittenKey {
     /// What the user should know of how it was made.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         self.notice
+    }
+
+    /// Whether its directory was made for it.
+    pub(crate) fn made_directory(&self) -> bool {
+        self.made_directory
     }
 
     /// Whether it is the only one in its place.

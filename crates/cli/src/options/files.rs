@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use evener::{Options, Selection};
+use evener::{KeyRing, Options, Selection};
 
 use super::values;
 use crate::plan::Ends;
@@ -20,7 +20,8 @@ pub(crate) struct Choosing {
     /// Take only files that this matches; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     include: Vec<String>,
-    /// Take what symbolic links point to; otherwise the links are recreated
+    /// Take what symbolic links below SRC point to; otherwise the links are recreated (SRC itself
+    /// is followed). Does not go with --remove-source
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
     /// What encrypting appends to names and decrypting strips
@@ -46,7 +47,7 @@ impl Choosing {
 #[derive(Args, Debug)]
 pub(crate) struct Writing {
     /// Go on with an operation that was interrupted: skip files whose output is complete (its
-    /// size and time are right)
+    /// size and time are right and its header fits the key; its content is not verified)
     #[arg(long, help_heading = "Outputs")]
     resume: bool,
     /// Replace outputs that exist; otherwise they are errors
@@ -67,7 +68,8 @@ pub(crate) struct Writing {
     /// Leave holes where a decrypted file has whole pages of zeros
     #[arg(long, help_heading = "Outputs")]
     sparse: bool,
-    /// Write nothing and tell how much would be done
+    /// Write nothing and tell what would be done, and what could not be: all is checked but the
+    /// content of files and the room on the disk
     #[arg(long, short = 'n', help_heading = "Outputs")]
     pub(crate) dry_run: bool,
 }
@@ -82,6 +84,18 @@ impl Writing {
         options.xattrs = self.xattrs;
         options.sparse = self.sparse;
         options.dry_run = self.dry_run;
+    }
+
+    /// What `--resume` can't tell of these keys, if it was given.
+    pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
+        let reason = if !ring.primary().cipher().is_authenticated() {
+            "nothing in files of `openssl enc` shows with which key they were made"
+        } else if key_is_fresh {
+            "this run has a key of its own, and can't open the keys of earlier ones"
+        } else {
+            return None;
+        };
+        self.resume.then(|| format!("--resume goes by size and time alone: {reason}"))
     }
 
     /// Refuses what means nothing where one end is a pipe.

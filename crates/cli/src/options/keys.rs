@@ -53,7 +53,31 @@ pub(crate) struct OpeningKeys {
     pub(crate) context: Option<String>,
 }
 
+impl SealingKeys {
+    /// The files that hold keys, or that open or make them.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let Recipients { recipient_files, .. } = &self.recipients;
+        let own = self.key.iter().chain(recipient_files);
+        own.chain(secret_files(&self.identities, &self.passphrase, &self.openssl))
+    }
+}
+
+/// The files among these options.
+fn secret_files<'o>(
+    identities: &'o Identities,
+    passphrase: &'o PassphraseOptions,
+    openssl: &'o OpensslOptions,
+) -> impl Iterator<Item = &'o PathBuf> {
+    let openssl = openssl.key_hex_file.iter().chain(&openssl.iv_hex_file);
+    identities.identity_files.iter().chain(&passphrase.passphrase_file).chain(openssl)
+}
+
 impl OpeningKeys {
+    /// The files that hold keys, or that open them.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.keys.iter().chain(secret_files(&self.identities, &self.passphrase, &self.openssl))
+    }
+
     /// Whether nothing was given that a key could be made of.
     pub(crate) fn is_empty(&self) -> bool {
         let PassphraseOptions { passphrase, passphrase_file, passphrase_fd } = &self.passphrase;

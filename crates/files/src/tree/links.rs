@@ -213,9 +213,10 @@ impl TreeWork<'_> {
             linkat(&from, existing, &into, made, AtFlags::empty()).map_err(&system)?;
         }
         // Somebody may have put another file in the output's place meanwhile.
-        if !leads_to(&into, made, output)? {
+        let is_ours = leads_to(&into, made, output);
+        if is_ours != Ok(true) {
             let _ = unlinkat(&into, made, AtFlags::empty());
-            return Err(gone());
+            return Err(is_ours.err().unwrap_or_else(gone));
         }
         if replaces { rename_over(into.as_fd(), made, new).map_err(&system) } else { Ok(()) }
     }

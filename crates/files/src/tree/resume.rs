@@ -102,6 +102,9 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         let seals = self.operation == Operation::Encrypt;
+        if seals && self.options.key_is_fresh {
+            return Ok(());
+        }
         let opened =
             seals.then(|| Source::open(target.as_fd(), &item.target, false)).transpose()?;
         let sealed = opened.as_ref().unwrap_or(source);

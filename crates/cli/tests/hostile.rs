@@ -1,0 +1,143 @@
+//! Names, keys and trees that somebody else has planted.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use common::{Bench, RECIPIENT};
+
+#[test]
+fn no_name_steers_the_terminal() {
+    let bench = Bench::new();
+    let names: [&[u8]; 5] =
+        [b"a\x1b[2Jb", b"new\nline", b"\xff\xfe", "c\u{202e}txt.exe".as_bytes(), b"\xc2\x9b31m"];
+    fs::create_dir(bench.path("odd")).unwrap();
+    for name in names {
+        fs::write(bench.path("odd").join(OsStr::from_bytes(name)), "content").unwrap();
+        let link = [name, b"-link"].concat();
+        symlink("nowhere", bench.path("odd").join(OsStr::from_bytes(&link))).unwrap();
+    }
+    bench.expect(0, &["encrypt", "-k", "my.key", "odd", "sealed"]);
+    let mut said = Vec::new();
+    // Outputs that exist, those that differ, a wrong name, and damage.
+    said.push(bench.expect(1, &["encrypt", "-k", "my.key", "odd", "sealed"]));
+    for name in names {
+        let sealed = [name, b".enc"].concat();
+        fs::write(bench.path("sealed").join(OsStr::from_bytes(&sealed)), "damaged").unwrap();
+    }
+    said.push(bench.expect(1, &["encrypt", "--resume", "-k", "my.key", "odd", "sealed"]));
+    said.push(bench.expect(1, &["verify", "-k", "my.key", "sealed"]));
+    said.push(bench.expect(0, &["verify", "-k", "my.key", "odd"]));
+    let list = bench.expect(0, &["list", "sealed"]);
+    assert!(list.output.windows(7).any(|text| text == b"\\u{1b}["), "{list:?}");
+    said.push(list);
+    for ended in said {
+        for text in [&ended.messages, &String::from_utf8(ended.output).unwrap()] {
+            let steers =
+                |c: char| c.is_control() && c != '\n' || c == '\u{202e}' || c == '\u{fffd}';
+            assert!(!text.contains(steers), "{text:?}");
+            // A line for each file: a name can't begin one of its own.
+            assert!(!text.lines().any(|line| line.starts_with("line")), "{text:?}");
+        }
+    }
+}
+
+/// Names reach people through `shown` alone.
+#[test]
+fn no_source_shows_a_name_in_another_way() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = Vec::new();
+    for name in ["core", "files", "evener", "cli", "pipeline"] {
+        look_through(&crates.join(name).join("src"), &mut found);
+    }
+    assert!(found.is_empty(), "use `evener_core::shown`:\n{}", found.join("\n"));
+}
+
+fn look_through(directory: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.ends_with("tests") || path.ends_with("tests.rs") {
+            continue;
+        }
+        if path.is_dir() {
+            look_through(&path, found);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            let is_other = [".display()", "to_string_lossy", "from_utf8_lossy"]
+                .iter()
+                .any(|way| line.contains(way));
+            if is_other && !line.contains("serializer") {
+                found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_key_is_no_source() {
+    let bench = Bench::new();
+    bench.expect(0, &["keygen", "-o", "tree/own.key"]);
+    fs::hard_link(bench.path("tree/own.key"), bench.path("tree/deep/alias")).unwrap();
+    fs::copy(bench.path("identity"), bench.path("tree/identity")).unwrap();
+    let ended = bench.expect(
+        0,
+        &[
+            "encrypt",
+            "--remove-source",
+            "-k",
+            "tree/own.key",
+            "-i",
+            "tree/identity",
+            "tree",
+            "sealed",
+        ],
+    );
+    assert_eq!(ended.messages.matches("left alone").count(), 3, "{}", ended.messages);
+    assert_eq!(bench.names("tree"), ["deep", "identity", "own.key"]);
+    assert_eq!(bench.names("tree/deep"), ["alias"]);
+    bench.expect(0, &["decrypt", "-k", "tree/own.key", "sealed", "back"]);
+    assert_eq!(bench.names("back"), ["deep", "one"]);
+}
+
+#[test]
+fn links_are_not_followed_to_remove_what_they_lead_to() {
+    let bench = Bench::new();
+    symlink(bench.path("my.key"), bench.path("tree/link")).unwrap();
+    let both = ["--follow-symlinks", "--remove-source"];
+    let refused = bench.expect(2, &["encrypt", both[0], both[1], "-k", "my.key", "tree", "sealed"]);
+    assert!(refused.messages.contains("does not go with"), "{}", refused.messages);
+    assert_eq!(bench.names("tree"), ["deep", "link", "one"]);
+}
+
+#[test]
+fn keys_are_sought_no_further_up_than_src() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
+    bench.expect(0, &["verify", "-i", "identity", "sealed/one.enc"]);
+    let above = bench.expect(2, &["verify", "-i", "identity", "sealed/deep"]);
+    assert!(above.messages.contains("give the tree's key with --key"), "{}", above.messages);
+    let named = ["verify", "-i", "identity", "-k", "sealed/evener-key.age", "sealed/deep"];
+    bench.expect(0, &named);
+}
+
+#[test]
+fn planted_keys_cost_little() {
+    let bench = Bench::new();
+    bench.secret("right", "open sesame");
+    bench.secret("wrong", "something else");
+    bench.expect(0, &["encrypt", "--passphrase-file", "wrong", "tree", "sealed"]);
+    for number in 2..40 {
+        let planted = bench.path(&format!("sealed/evener-key-{number}.age"));
+        fs::copy(bench.path("sealed/evener-key.age"), planted).unwrap();
+    }
+    let refused = bench.expect(2, &["verify", "--passphrase-file", "right", "sealed"]);
+    assert!(refused.messages.contains("opens none of 3 keys"), "{}", refused.messages);
+}
