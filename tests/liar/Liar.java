@@ -1,3 +1,5 @@
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import io.evener.Batch;
 import io.evener.Direction;
 import io.evener.Engine;
@@ -101,7 +103,10 @@ public final class Liar {
             for (Direction direction : Direction.values()) {
                 try (Session sound = Session.open("aes-128-cbc", direction, key)) {
                     for (int index = 0; index < 3; index++) {
-                        in.fill((byte) (index + 1));
+                        // Of no part is the result right in the place of another.
+                        for (long at = 0; at < LONG / Long.BYTES; at++) {
+                            in.setAtIndex(JAVA_LONG, at, at * 0x9E3779B97F4A7C15L + index);
+                        }
                         sound.crypt(IV, in, right);
                         boolean done = may(() -> cipher.crypt(direction, IV, in, out));
                         if (done && right.mismatch(out) >= 0) {

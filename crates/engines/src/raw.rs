@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 
-use crate::registry;
+use crate::{Probed, registry};
 
 /// Finds an engine as [`find`](crate::find) does, without a guard.
 ///
@@ -14,7 +14,7 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     registry::find_raw(selector)
 }
 
-/// Looks for every engine: its name in the registry, and the engine or why it is absent.
-pub fn probe_all() -> Vec<(&'static str, Result<Arc<dyn Engine>, EngineError>)> {
+/// Looks for every engine: one line for each engine found, one for each that is absent.
+pub fn probe_all() -> Vec<Probed> {
     registry::probe_all_raw()
 }

@@ -88,18 +88,23 @@ pub fn find_with(
 /// Looks for every engine: one line for each engine found, one for each that is absent. Modules
 /// are guarded, as by [`find`].
 pub fn probe_all() -> Vec<Probed> {
-    let guarded = |(name, engine): (&'static str, Result<Arc<dyn Engine>, EngineError>)| Probed {
+    let guarded = |Probed { name, engine }| Probed {
         name,
-        engine: engine.and_then(|engine| watched(&engine, Watch::default())),
+        engine: engine.and_then(|engine: Arc<dyn Engine>| watched(&engine, Watch::default())),
     };
     probe_all_raw().into_iter().map(guarded).collect()
 }
 
 /// Looks for the engines themselves.
-pub(crate) fn probe_all_raw() -> Vec<(&'static str, Result<Arc<dyn Engine>, EngineError>)> {
-    let probe = |entry: &Entry| match (entry.probe)("") {
-        Ok(engines) => engines.into_iter().map(|engine| (entry.name, Ok(engine))).collect(),
-        Err(error) => vec![(entry.name, Err(error))],
+pub(crate) fn probe_all_raw() -> Vec<Probed> {
+    let probe = |entry: &Entry| {
+        let name = entry.name;
+        match (entry.probe)("") {
+            Ok(engines) => {
+                engines.into_iter().map(|engine| Probed { name, engine: Ok(engine) }).collect()
+            }
+            Err(error) => vec![Probed { name, engine: Err(error) }],
+        }
     };
     ENTRIES.iter().flat_map(probe).collect()
 }
@@ -121,8 +126,8 @@ mod tests {
 
     #[test]
     fn every_engine_that_is_there_conforms() {
-        for (_, engine) in probe_all_raw() {
-            match engine {
+        for probed in probe_all_raw() {
+            match probed.engine {
                 Ok(engine) => crate::conformance::run(&*engine).assert_passed(),
                 Err(error) => evener_skipped::skipped!("{error}"),
             }

@@ -37,11 +37,13 @@ fn decrypt(keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report 
     process(Operation::Decrypt, keys, from, Some(to), options).unwrap()
 }
 
-/// 128 files of one job each. None is empty, with which even a result in the wrong place is right.
+/// 128 files of one job each. Their first bytes differ, so that no result is right in the place of
+/// another.
 fn make_small_files(root: &Path) {
     fs::create_dir(root).unwrap();
     for number in 0..FILES {
-        fs::write(root.join(format!("file-{number}")), bytes(1 + number * 50)).unwrap();
+        let content = [&[number as u8][..], &bytes(number * 50)].concat();
+        fs::write(root.join(format!("file-{number}")), content).unwrap();
     }
 }
 

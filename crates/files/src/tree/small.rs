@@ -35,6 +35,9 @@ struct Small {
     header: usize,
 }
 
+/// The length of a file's result, and how it was verified.
+type Processed = (Result<usize, FileError>, Seen);
+
 /// What beginning a file came to.
 enum Begun {
     Small(Box<Small>),
@@ -203,7 +206,7 @@ impl TreeWork<'_> {
         &self,
         directory: &Arc<Directory>,
         group: &[Small],
-        results: &[(Result<usize, FileError>, Seen)],
+        results: &[Processed],
         bench: &Bench,
         worker: &Worker<'_>,
     ) {
@@ -265,7 +268,7 @@ fn process_group(
     direction: Direction,
     bench: &mut Bench,
     worker: &mut Worker<'_>,
-) -> Result<Vec<(Result<usize, FileError>, Seen)>, evener_core::EngineError> {
+) -> Result<Vec<Processed>, evener_core::EngineError> {
     let (mut input, mut output, kept) = bench.parts();
     let mut jobs = emptied(std::mem::take(kept));
     let mut ends = Vec::with_capacity(group.len());
