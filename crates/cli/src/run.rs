@@ -66,7 +66,7 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     } else {
         process(&plan)
     };
-    working.is_over();
+    working.finish();
     drop(plan.reused_key.take());
     if let Some(key) = lock(&written).take() {
         keep_if_used(key, &result, telling);

@@ -129,10 +129,11 @@ impl Signals {
 impl Working<'_> {
     /// The work has ended, and what became of it can be told. Does not return where the program
     /// is being ended.
-    pub(crate) fn is_over(self) {
-        let is_mine = self.ending.claim();
-        while !is_mine {
-            thread::park();
+    pub(crate) fn finish(self) {
+        if !self.ending.claim() {
+            loop {
+                thread::park();
+            }
         }
         self.signals.end_at_once(true);
     }
