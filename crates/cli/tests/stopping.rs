@@ -128,7 +128,7 @@ fn interrupted_at_random_no_file_is_half_there() {
 #[test]
 fn a_signal_at_the_prompt_leaves_the_terminal_with_its_echo() {
     if !has("python3") {
-        println!("skipped: there is no python3 to make a terminal");
+        evener_skipped::skipped!("there is no python3 to make a terminal");
         return;
     }
     let bench = Bench::new();
@@ -199,7 +199,7 @@ fn a_file_beyond_the_limit_is_an_error_of_that_file() {
 fn threads_and_memory_that_cant_be_had_are_errors() {
     let bench = Bench::new();
     if !has("prlimit") || !has("setpriv") || !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can be another user, with prlimit and setpriv");
+        evener_skipped::skipped!("only root can be another user, with prlimit and setpriv");
         return;
     }
     // The limit of processes does not bind root.

@@ -15,8 +15,8 @@ use crate::trail::Seen;
 pub(crate) struct Segments {
     layout: Layout,
     chunks_each: u64,
-    /// The chunk whose job is to be verified, whoever does it.
-    verified: Option<u64>,
+    /// The chunks whose jobs are to be verified, whoever does them.
+    verified: Option<[u64; 2]>,
 }
 
 /// One group of chunks. Both ranges are without gaps.
@@ -48,12 +48,14 @@ impl Segments {
         Ok(Segments { layout, chunks_each: chunks_each.max(1), verified: None })
     }
 
-    /// Has one chunk, drawn by lot, verified, where its engine is watched.
+    /// Has two chunks verified, where their engine is watched: the last, which is shorter than
+    /// the others, and one of those, drawn by lot. An engine may be wrong at one length only.
     ///
     /// # Errors
     /// When the system has no random numbers.
-    pub(crate) fn verifying_one(mut self) -> Result<Segments, FileError> {
-        self.verified = Some(lot(self.layout.chunks())?);
+    pub(crate) fn verifying_some(mut self) -> Result<Segments, FileError> {
+        let last = self.layout.chunks().saturating_sub(1);
+        self.verified = Some([lot(last)?, last]);
         Ok(self)
     }
 
@@ -144,11 +146,13 @@ pub(crate) fn push_jobs<'a>(
     }
 }
 
-/// Has one of a file's jobs verified, drawn by lot so that no engine can tell which. Without
-/// random numbers it is the first.
-pub(crate) fn verify_one(jobs: &mut [Job<'_>]) {
-    let job = lot(jobs.len() as u64).unwrap_or(0) as usize;
-    if let Some(job) = jobs.get_mut(job) {
+/// Has two of a file's jobs verified, as [`Segments::verifying_some`] has: no engine can tell
+/// which. Without random numbers they are the first and the last.
+pub(crate) fn verify_some(jobs: &mut [Job<'_>]) {
+    let Some((last, others)) = jobs.split_last_mut() else { return };
+    last.verification = Verification::Wanted;
+    let drawn = lot(others.len() as u64).unwrap_or(0) as usize;
+    if let Some(job) = others.get_mut(drawn) {
         job.verification = Verification::Wanted;
     }
 }
@@ -225,7 +229,8 @@ pub(crate) fn process_segment(
     let chunks = segment.chunks.clone().map(|index| segments.layout().chunk(index));
     let (input, output) = (&input[..input_length], &mut output[..output_length]);
     push_jobs(&mut jobs, file, direction, chunks, input, output, before);
-    if let Some(chunk) = segments.verified.filter(|chunk| segment.chunks.contains(chunk)) {
+    let verified = segments.verified.iter().flatten();
+    for chunk in verified.filter(|chunk| segment.chunks.contains(chunk)) {
         // Chunks that chain are one job.
         let last = jobs.len() - 1;
         let job = last.min((chunk - segment.chunks.start) as usize);

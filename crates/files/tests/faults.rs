@@ -152,7 +152,7 @@ fn removing_the_source() {
 fn where_syncfs_does_not_report_failures_each_file_is_synced() {
     // The kernel then shows the program an old version of itself.
     if std::process::Command::new("setarch").args(["--uname-2.6", "true"]).status().is_err() {
-        println!("skipped: there is no setarch");
+        evener_skipped::skipped!("there is no setarch");
         return;
     }
     let scene = Scene::new(Operation::Encrypt, "cobblestone-256", DURABLE, fill_small);

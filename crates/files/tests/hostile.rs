@@ -120,7 +120,7 @@ fn an_inode_that_is_used_again_is_no_hard_link() {
                 fs::rename(fresh, plain.join(name)).unwrap();
             }
             if !is_reused.load(Ordering::SeqCst) {
-                println!("skipped: this file system does not use a number again at once");
+                evener_skipped::skipped!("this file system does not use a number again at once");
             }
         }
     };

@@ -130,8 +130,9 @@ impl<T> Queue<'_, T> {
         drop(self.answer(desk));
     }
 
-    /// Hands tasks to workers that wait, until the run is over.
-    pub(crate) fn dispatch(&self) {
+    /// Hands tasks to workers that wait, until the run is over. Between two looks the dispatcher
+    /// sleeps for `rest`, or spins where there is none.
+    pub(crate) fn dispatch(&self, rest: Option<Duration>) {
         while !self.hall.is_over.load(Ordering::Acquire) {
             for worker in 0..self.hall.seats.len() {
                 // Looking does not take the lock from those who need it.
@@ -144,7 +145,10 @@ impl<T> Queue<'_, T> {
                 }
                 drop(self.answer(desk));
             }
-            std::hint::spin_loop();
+            match rest {
+                Some(rest) => std::thread::sleep(rest),
+                None => std::hint::spin_loop(),
+            }
         }
     }
 

@@ -225,10 +225,13 @@ impl<'run, W: Work> Run<'run, W> {
             let start = |worker| crew.start(worker);
             let queue = Queue { hall: &self.hall, start: &start };
             let mut is_open = true;
+            // A dispatcher that spun would use up the CPU time that the workers are to share.
+            let is_courteous = self.options.courtesy != Courtesy::default();
+            let rest = is_courteous.then_some(DISPATCHER_REST);
             if self.has_dispatcher {
                 let dispatch = move || {
                     let start = |worker| crew.start(worker);
-                    Queue { hall: &crew.run.hall, start: &start }.dispatch();
+                    Queue { hall: &crew.run.hall, start: &start }.dispatch(rest);
                 };
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, dispatch) {
                     // Nobody would get a task, so nobody is to begin and wait for one.
@@ -360,6 +363,9 @@ impl<T> Drop for Feeding<'_, '_, T> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// How long a dispatcher sleeps between two looks, where the run leaves cores to others.
+const DISPATCHER_REST: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests;

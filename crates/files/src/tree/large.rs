@@ -81,7 +81,7 @@ impl TreeWork<'_> {
             }
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
-        let segments = if self.is_watched { segments.verifying_one()? } else { segments };
+        let segments = if self.is_watched { segments.verifying_some()? } else { segments };
         let output = match TargetDirectory::of(directory) {
             None => None,
             Some(target) => {

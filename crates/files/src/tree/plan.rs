@@ -4,13 +4,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_pipeline::Worker;
-use rustix::fs::{Access, AtFlags, FileType, accessat, statat};
+use rustix::fs::{Access, AtFlags, accessat};
 
 use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::format::Layout;
+use crate::naming::refuse_special;
 use crate::segment::{SegmentError, Segments};
 use crate::source::Source;
 
@@ -46,12 +47,7 @@ impl TreeWork<'_> {
 
     /// Checks that an output could be made in a directory that is there.
     fn check_place(&self, target: &TargetDirectory, item: &Item) -> Result<(), FileError> {
-        let is_directory = statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory);
-        if is_directory {
-            let errno = rustix::io::Errno::ISDIR;
-            return Err(FileError::System { action: "give its output a name", errno });
-        }
+        refuse_special(target.as_fd(), &item.target)?;
         let access = Access::WRITE_OK | Access::EXEC_OK;
         accessat(target.as_fd(), c".", access, AtFlags::EACCESS)
             .map_err(FileError::system("create its output"))

@@ -19,7 +19,7 @@ use crate::FileError;
 use crate::bench::Bench;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
-use crate::segment::{SegmentError, Segments, collect, push_jobs, verify_one};
+use crate::segment::{SegmentError, Segments, collect, push_jobs, verify_some};
 use crate::source::Source;
 use crate::trail::Seen;
 
@@ -297,7 +297,7 @@ fn process_group(
         );
         if worker.is_watched() {
             let first = ends.last().copied().unwrap_or(0);
-            verify_one(&mut jobs[first..]);
+            verify_some(&mut jobs[first..]);
         }
         ends.push(jobs.len());
     }

@@ -119,11 +119,11 @@ fn when_every_engine_fails_the_tasks_are_abandoned_and_the_feed_ends() {
 
 #[test]
 fn courtesy_loses_nothing() {
-    for policy in [PolicyName::Pull, PolicyName::Adaptive] {
+    for policy in [PolicyName::Pull, PolicyName::Polling, PolicyName::Adaptive] {
         let record = Record::default();
         let mut options = RunOptions { policy, ..pull(8) };
         options.courtesy =
-            Courtesy { in_background: true, most_cpu: Some(50), ..Courtesy::default() };
+            Courtesy { in_background: true, most_cpu: Some(20), ..Courtesy::default() };
         let seats = [copier("a", usize::MAX), copier("b", 5)];
         run(&seats, &options, &record, feed_all);
         assert_eq!(record.performed.into_inner().unwrap().len(), 100, "{policy}");

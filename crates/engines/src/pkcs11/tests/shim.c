@@ -158,7 +158,7 @@ static void keep(const unsigned char *out, ulong length)
     pthread_mutex_unlock(&kept_lock);
 }
 
-static ulong crypt(int function, ulong session, void *in, ulong given, unsigned char *out,
+static ulong transform(int function, ulong session, void *in, ulong given, unsigned char *out,
                    ulong *length)
 {
     if (out)
@@ -240,12 +240,12 @@ static ulong decrypt_init(ulong session, struct mechanism *mechanism, ulong key)
 
 static ulong encrypt(ulong session, void *in, ulong given, void *out, ulong *length)
 {
-    return crypt(ENCRYPT, session, in, given, out, length);
+    return transform(ENCRYPT, session, in, given, out, length);
 }
 
 static ulong decrypt(ulong session, void *in, ulong given, void *out, ulong *length)
 {
-    return crypt(DECRYPT, session, in, given, out, length);
+    return transform(DECRYPT, session, in, given, out, length);
 }
 
 ulong C_GetFunctionList(struct function_list **list)
