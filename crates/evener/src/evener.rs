@@ -130,7 +130,7 @@ impl Evener {
     }
 
     /// Has one in `every` jobs of every engine but `openssl`, drawn by lot, computed again on
-    /// that and compared, besides one in every file that an engine does alone; 0 for none at
+    /// that and compared, besides two in every file that an engine does alone; 0 for none at
     /// all. Otherwise one in 1,000 of the modules' jobs is.
     #[must_use]
     pub fn verify_engine(mut self, every: u64) -> Evener {

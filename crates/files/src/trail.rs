@@ -2,7 +2,7 @@
 //!
 //! An engine that somebody watches has some of its jobs verified. The files whose jobs a worker
 //! has had done since the last verified one keep their names in its trail; a job that passes
-//! clears it. Since one job of every file is verified, that is hardly ever more than one file.
+//! clears it. Since two jobs of every file are verified, that is hardly ever more than one file.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

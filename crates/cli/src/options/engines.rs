@@ -64,7 +64,7 @@ pub(crate) struct EngineOptions {
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
     memory: Option<usize>,
     /// Compute one in N jobs of every engine but openssl again on openssl, drawn by lot, besides
-    /// one of every file, and take an engine whose result differs out of service; 1 for all, 0
+    /// two of every file, and take an engine whose result differs out of service; 1 for all, 0
     /// for none [default: 1000 for modules, none for the processor]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
