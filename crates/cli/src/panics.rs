@@ -9,8 +9,15 @@ use crate::trouble::complain;
 /// status of work that was not all done.
 pub(crate) fn caught(program: impl FnOnce() -> ExitCode) -> ExitCode {
     panic::set_hook(Box::new(|panic| {
+        if panic.location().is_some_and(|place| place.file().ends_with(THREAD_START)) {
+            complain(&"there is no memory for another thread");
+            return;
+        }
         let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
         complain(&format_args!("internal error{place}; this is a bug, please report it"));
     }));
     panic::catch_unwind(AssertUnwindSafe(program)).unwrap_or_else(|_| ExitCode::from(1))
 }
+
+/// Where the standard library panics when a thread that has begun gets no stack for its signals.
+const THREAD_START: &str = "/sys/pal/unix/stack_overflow.rs";
