@@ -80,7 +80,7 @@ fn software_that_takes_over_is_refused_unless_any_driver_will_do() {
     let name = "failures::software_that_takes_over_is_refused_unless_any_driver_will_do";
     let first_after_two = (PROBED_SESSIONS + 2 + 1).to_string();
     with_device(name, &["--software-from", &first_after_two], || {
-        let engine = evener_engines::find("cryptodev").unwrap();
+        let engine = evener_engines::raw::find("cryptodev").unwrap();
         let mut session = open(&*engine).unwrap();
         assert_eq!(run(&mut *session), (Ok(()), vec![true; JOBS]));
         let mut second = open(&*engine).unwrap();
@@ -91,8 +91,8 @@ fn software_that_takes_over_is_refused_unless_any_driver_will_do() {
         assert!(words.contains("gave the session to cbc-aes-generic (software)"), "{words}");
         // The sessions that the device has go on.
         assert_eq!(run(&mut *second), (Ok(()), vec![true; JOBS]));
-        assert!(evener_engines::find("cryptodev").is_err());
-        let engine = evener_engines::find("cryptodev:any").unwrap();
+        assert!(evener_engines::raw::find("cryptodev").is_err());
+        let engine = evener_engines::raw::find("cryptodev:any").unwrap();
         let mut session = open(&*engine).unwrap();
         assert_eq!(run(&mut *session), (Ok(()), vec![true; JOBS]));
     });
