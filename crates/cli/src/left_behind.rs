@@ -10,6 +10,8 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::Dir;
+
 use crate::trouble::complain;
 
 /// Says so if a thread that was left behind keeps the process from ending.
@@ -30,9 +32,11 @@ pub(crate) fn tell() {
 
 /// How many of the threads that work with modules can't be ended.
 fn stuck_threads() -> usize {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
-    let states =
-        tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    // The standard library's directories panic where closing one fails.
+    let opened = fs::File::open(TASKS).and_then(|tasks| Ok(Dir::read_from(tasks)?));
+    let Ok(tasks) = opened else { return 0 };
+    let names = tasks.flatten().map(|task| task.file_name().to_string_lossy().into_owned());
+    let states = names.filter_map(|name| fs::read_to_string(format!("{TASKS}/{name}/stat")).ok());
     states.filter(|state| is_stuck(state)).count()
 }
 
@@ -43,6 +47,8 @@ fn is_stuck(stat: &str) -> bool {
     let name = start.split_once('(').map_or("", |(_, name)| name);
     NAMES.contains(&name) && rest.trim_start().starts_with('D')
 }
+
+const TASKS: &str = "/proc/self/task";
 
 /// The threads on which modules are looked for and work.
 const NAMES: [&str; 2] = ["evener-probe", "evener-module"];
