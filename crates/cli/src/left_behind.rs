@@ -35,8 +35,10 @@ fn stuck_threads() -> usize {
     // The standard library's directories panic where closing one fails.
     let opened = fs::File::open(TASKS).and_then(|tasks| Ok(Dir::read_from(tasks)?));
     let Ok(tasks) = opened else { return 0 };
-    let names = tasks.flatten().map(|task| task.file_name().to_string_lossy().into_owned());
-    let states = names.filter_map(|name| fs::read_to_string(format!("{TASKS}/{name}/stat")).ok());
+    let states = tasks.flatten().filter_map(|task| {
+        let name = task.file_name().to_str().ok()?;
+        fs::read_to_string(format!("{TASKS}/{name}/stat")).ok()
+    });
     states.filter(|state| is_stuck(state)).count()
 }
 
