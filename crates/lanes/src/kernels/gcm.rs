@@ -345,7 +345,7 @@ impl Message {
         powers: &mut Powers,
     ) -> V {
         let width = V::BLOCKS * BLOCK;
-        // SAFETY: all accesses are to bytes that are left.
+        // SAFETY: all accesses are to bytes of the message.
         unsafe {
             powers.reach::<V>(MAX_POWER);
             let zero = V::splat(&[0; BLOCK]);
@@ -360,29 +360,50 @@ impl Message {
                 self.aad_done += count;
             }
             let mut counters = V::counters(self.first.0, self.first.1).add_to_counters(1);
+            // Text that is done, and hashed between the rounds of the next pads.
+            let mut unhashed: *const u8 = std::ptr::null();
             while self.length - self.done > LONGEST_REST {
+                let (input, output) = (self.input.add(self.done), self.output.add(self.done));
                 let mut pads = [counters; STEPS];
+                let key: V = keys.load(0, 0);
                 for step in 0..STEPS {
-                    pads[step] = counters.swap_bytes();
+                    pads[step] = counters.swap_bytes().xor(key);
                     counters = counters.add_to_counters(V::BLOCKS as u64);
                 }
-                encrypt::<V, STEPS, ROUNDS>(keys, &mut pads);
                 let mut sum = Sum::of(zero);
-                for step in 0..STEPS {
-                    let offset = self.done + step * width;
-                    V::ask_to_read(self.input.wrapping_add(offset + AHEAD));
-                    V::ask_to_write(self.output.wrapping_add(offset + AHEAD));
-                    let data = V::load(self.input.add(offset));
-                    let result = data.xor(pads[step]);
-                    result.store(self.output.add(offset));
-                    let mut text = if ENCRYPT { result } else { data }.swap_bytes();
-                    if step == 0 {
-                        text = text.xor(carry);
+                for round in 1..ROUNDS {
+                    let key: V = keys.load(round, 0);
+                    for step in 0..STEPS {
+                        pads[step] = pads[step].encrypt_round(key);
                     }
-                    sum.add(Sum::product(text, powers.load((STEPS - step) * V::BLOCKS)));
+                    // The first register, which waits for the hash so far, comes last.
+                    if V::HAS_MANY_REGISTERS && round <= STEPS && !unhashed.is_null() {
+                        let step = STEPS - round;
+                        let text = V::load(unhashed.add(step * width)).swap_bytes();
+                        let text = if step == 0 { text.xor(carry) } else { text };
+                        sum.add(Sum::product(text, powers.load((STEPS - step) * V::BLOCKS)));
+                    }
                 }
-                carry = alone(sum).reduced();
+                let key: V = keys.load(ROUNDS, 0);
+                for step in 0..STEPS {
+                    let offset = step * width;
+                    V::ask_to_read(input.wrapping_add(offset + AHEAD));
+                    V::ask_to_write(output.wrapping_add(offset + AHEAD));
+                    let data = V::load(input.add(offset));
+                    pads[step].encrypt_last(key.xor(data)).store(output.add(offset));
+                }
+                if V::HAS_MANY_REGISTERS && !unhashed.is_null() {
+                    carry = alone(sum).reduced();
+                }
+                unhashed = if ENCRYPT { output } else { input };
                 self.done += STEPS * width;
+                if !V::HAS_MANY_REGISTERS {
+                    carry = hash_of_steps(powers, carry, unhashed);
+                    unhashed = std::ptr::null();
+                }
+            }
+            if !unhashed.is_null() {
+                carry = hash_of_steps(powers, carry, unhashed);
             }
             carry
         }
@@ -443,6 +464,24 @@ impl Message {
             }
             sum
         }
+    }
+}
+
+/// The hash so far, in the first lane, after [`STEPS`] registers of text.
+///
+/// # Safety
+/// The CPU has the instructions of `V`; the text is there; the highest power has been reached.
+#[inline(always)]
+unsafe fn hash_of_steps<V: Carryless>(powers: &Powers, carry: V, text: *const u8) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sum = Sum::of(V::splat(&[0; BLOCK]));
+        for step in 0..STEPS {
+            let block = V::load(text.add(step * V::BLOCKS * BLOCK)).swap_bytes();
+            let block = if step == 0 { block.xor(carry) } else { block };
+            sum.add(Sum::product(block, powers.load((STEPS - step) * V::BLOCKS)));
+        }
+        alone(sum).reduced()
     }
 }
 

@@ -239,6 +239,8 @@ fn transpose([a, b, c, d]: [VaesAvx2; 4]) -> [VaesAvx2; 4] {
 // SAFETY of every block below: a value proves the instructions.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Carryless for VaesAvx2 {
+    const HAS_MANY_REGISTERS: bool = false;
+
     #[inline(always)]
     fn multiply_low(self, other: Self) -> Self {
         unsafe { Self(_mm256_clmulepi64_epi128::<0x00>(self.0, other.0)) }

@@ -211,6 +211,8 @@ impl Vector for VaesAvx512 {
 // SAFETY of every block below: a value proves the instructions.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Carryless for VaesAvx512 {
+    const HAS_MANY_REGISTERS: bool = true;
+
     #[inline(always)]
     fn multiply_low(self, other: Self) -> Self {
         unsafe { Self(_mm512_clmulepi64_epi128::<0x00>(self.0, other.0)) }

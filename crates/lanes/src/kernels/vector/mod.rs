@@ -137,6 +137,10 @@ pub(super) trait Vector: Copy {
 /// As for [`Vector`].
 #[cfg(target_arch = "x86_64")]
 pub(super) trait Carryless: Vector {
+    /// Whether there are registers for the pads of one part of a message and the hash of
+    /// another at once: 32 do, and with 16 the one waits for the other's in memory.
+    const HAS_MANY_REGISTERS: bool;
+
     /// The product of the low halves of each lane.
     fn multiply_low(self, other: Self) -> Self;
 
