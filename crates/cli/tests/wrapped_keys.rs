@@ -125,6 +125,52 @@ fn a_key_that_was_made_elsewhere_is_left_alone() {
 }
 
 #[test]
+fn a_key_of_another_place_or_for_others_is_left_alone() {
+    let bench = Bench::new();
+    let shared = ["encrypt", "-r", RECIPIENT, "-r", STRANGER];
+    bench.expect(0, &[&shared[..], &["tree", "shared"]].concat());
+    // Who can open the key of one place copies it to another, to read what is added there.
+    fs::create_dir(bench.path("private")).unwrap();
+    let replay =
+        || fs::copy(bench.path("shared/evener-key.age"), bench.path("private/evener-key.age"));
+    replay().unwrap();
+    let refused = bench.expect(2, &["encrypt", "-i", "identity", "tree", "private"]);
+    assert!(refused.messages.contains("you made it for another place"), "{refused:?}");
+    assert!(refused.messages.contains("shared/evener-key.age"), "{refused:?}");
+    let own = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", "private"];
+    let made = bench.expect(0, &own);
+    assert!(made.messages.contains("private/evener-key.age alone: you made it for"), "{made:?}");
+    let copied = ["-k", "private/evener-key.age", "-i", "identity"];
+    bench.expect(2, &[&["verify"], &copied[..], &["private"]].concat());
+    bench.expect(0, &["verify", "-i", "identity", "private"]);
+    // Nor from one file to another in the same directory.
+    bench.expect(0, &[&shared[..], &["tree/one", "one.enc"]].concat());
+    let beside = [bench.path("one.enc.evener-key.age"), bench.path("two.enc.evener-key.age")];
+    fs::copy(&beside[0], &beside[1]).unwrap();
+    bench.expect(2, &["encrypt", "-i", "identity", "tree/one", "two.enc"]);
+
+    // In its own place it is for those that it was made for, in any order, by any name.
+    fs::write(bench.path("tree/three"), "later").unwrap();
+    std::os::unix::fs::symlink("shared", bench.path("link")).unwrap();
+    let same = ["-r", STRANGER, "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "link"];
+    let reused = bench.expect(0, &[&["encrypt"], &same[..]].concat());
+    assert!(reused.messages.contains("evener-key.age, which you made before"), "{reused:?}");
+    fs::write(bench.path("tree/four"), "later still").unwrap();
+    let fewer = ["-r", RECIPIENT, "-i", "identity", "--resume", "tree", "shared"];
+    let made = bench.expect(0, &[&["encrypt"], &fewer[..]].concat());
+    assert!(made.messages.contains("did not make it for the recipients"), "{made:?}");
+    assert!(bench.path("shared/evener-key-2.age").exists());
+
+    // A tree that was moved gets a fresh key.
+    fs::rename(bench.path("shared"), bench.path("moved")).unwrap();
+    fs::write(bench.path("tree/five"), "last").unwrap();
+    let moved = ["-r", RECIPIENT, "-i", "identity", "--resume", "tree", "moved"];
+    let made = bench.expect(0, &[&["encrypt"], &moved[..]].concat());
+    assert!(made.messages.contains("you made it for another place"), "{made:?}");
+    bench.expect(0, &["verify", "-i", "identity", "moved"]);
+}
+
+#[test]
 fn a_key_that_nothing_was_encrypted_with_is_not_left_behind() {
     let bench = Bench::new();
     bench.expect(0, &["encrypt", "-r", RECIPIENT, "--dry-run", "tree", "sealed"]);

@@ -23,9 +23,10 @@ use crate::trouble::{Ending, Trouble};
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
 /// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
 /// DST.evener-key.age for a file. A key that lies there is used again if the passphrase opens it,
-/// or if --identity opens it and you made it on this machine ($XDG_STATE_HOME/evener/keys has a
-/// note of each key that you make). Any other key there could be put there by whoever can write
-/// there, and is left alone.
+/// or if --identity opens it and you made it on this machine, for this very place and for the
+/// recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a note of each
+/// key that you make). Any other key there could be put there by whoever can write there, and is
+/// left alone; so is that of a tree that was moved.
 ///
 /// --recipient keeps files from everybody but the recipients. It does not show who encrypted
 /// them: recipients are not secret, so anybody can put files and keys of their own there.

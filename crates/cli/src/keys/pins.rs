@@ -1,16 +1,19 @@
-//! Which wrapped keys this user has made on this machine.
+//! Which wrapped keys this user has made on this machine, where, and for whom.
 //!
-//! A key that is wrapped for recipients could be anybody's: recipients are not secret. So each
-//! run that makes one pins it: it leaves an empty file in the user's own state directory whose
-//! name is the wrapped key's fingerprint. Where the pin can't be made or is lost, nothing worse
-//! happens than that a later run makes a fresh key.
+//! A key that is wrapped for recipients could be anybody's: recipients are not secret. And one of
+//! the user's own could have been copied from another place, whose readers would then read what
+//! is added here. So each run that makes one pins it: it leaves a file in the user's own state
+//! directory whose name is the wrapped key's fingerprint, and which says where the key belongs and
+//! for whom it was made. Where the pin can't be made or is lost, nothing worse happens than that a
+//! later run makes a fresh key.
 
-use std::fs::DirBuilder;
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use evener::keys::Fingerprint;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -18,6 +21,15 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 /// The directory of the pins: `XDG_STATE_HOME/evener/keys`, or the same below `.local/state` in
 /// the home directory. `None` where there is neither.
 pub(super) struct Pins(Option<PathBuf>);
+
+/// What is known of a wrapped key that this user made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pin {
+    /// For whom it was made: one word.
+    pub(super) audience: String,
+    /// The place that it was made for.
+    pub(super) place: PathBuf,
+}
 
 impl Pins {
     pub(super) fn of_user() -> Pins {
@@ -29,15 +41,23 @@ impl Pins {
         Pins(state.map(|state| state.join("evener").join("keys")))
     }
 
-    /// Whether a wrapped key is pinned. Only what this user alone can write to counts.
-    pub(super) fn has(&self, fingerprint: Fingerprint) -> bool {
-        let Ok(directory) = self.open() else { return false };
-        rustix::fs::statat(&directory, fingerprint.to_string(), AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| is_own(&stat, FileType::RegularFile))
+    /// The pin of a wrapped key. Only what this user alone can write to counts.
+    pub(super) fn find(&self, fingerprint: Fingerprint) -> Option<Pin> {
+        let directory = self.open().ok()?;
+        // A pipe there would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, Mode::empty());
+        let file = file.ok()?;
+        if !is_own(&rustix::fs::fstat(&file).ok()?, FileType::RegularFile) {
+            return None;
+        }
+        let mut text = Vec::new();
+        File::from(file).take(LONGEST).read_to_end(&mut text).ok()?;
+        Pin::parse(&text)
     }
 
-    /// Pins a wrapped key. The pin holds the key's path, for people.
-    pub(super) fn add(&self, fingerprint: Fingerprint, path: &Path) -> io::Result<()> {
+    /// Pins a wrapped key.
+    pub(super) fn add(&self, fingerprint: Fingerprint, pin: &Pin) -> io::Result<()> {
         if let Some(directory) = &self.0 {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
@@ -45,9 +65,7 @@ impl Pins {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, mode)?;
-        let mut file = std::fs::File::from(file);
-        let path = std::path::absolute(path)?;
-        file.write_all(path.as_os_str().as_bytes()).and_then(|()| file.write_all(b"\n"))
+        File::from(file).write_all(&pin.to_text())
     }
 
     pub(super) fn remove(&self, fingerprint: Fingerprint) {
@@ -69,12 +87,31 @@ impl Pins {
     }
 }
 
+impl Pin {
+    /// `AUDIENCE PLACE` and a newline; the place may hold anything.
+    fn to_text(&self) -> Vec<u8> {
+        [self.audience.as_bytes(), b" ", self.place.as_os_str().as_bytes(), b"\n"].concat()
+    }
+
+    /// `None` for what was cut short.
+    fn parse(text: &[u8]) -> Option<Pin> {
+        let text = text.strip_suffix(b"\n")?;
+        let space = text.iter().position(|&byte| byte == b' ')?;
+        let audience = std::str::from_utf8(&text[..space]).ok()?.to_owned();
+        let place = PathBuf::from(OsStr::from_bytes(&text[space + 1..]));
+        place.is_absolute().then_some(Pin { audience, place })
+    }
+}
+
 /// Whether this user alone can write to it.
 fn is_own(stat: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == kind
         && stat.st_uid == rustix::process::geteuid().as_raw()
         && !Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
 }
+
+/// More than the longest path takes.
+const LONGEST: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
@@ -89,28 +126,35 @@ mod tests {
         let directory = home.path().join("evener/keys");
         let pins = Pins(Some(directory.clone()));
         let (one, other) = (Fingerprint::of(b"one"), Fingerprint::of(b"other"));
-        assert!(!pins.has(one));
-        pins.add(one, Path::new("/a/key")).unwrap();
-        assert!(pins.has(one) && !pins.has(other));
-        assert_eq!(fs::read(directory.join(one.to_string())).unwrap(), b"/a/key\n");
+        let pin_of_one = Pin { audience: "us".to_owned(), place: "/a b\n/key".into() };
+        let has = |fingerprint| pins.find(fingerprint).is_some();
+        assert!(!has(one));
+        pins.add(one, &pin_of_one).unwrap();
+        assert!(pins.find(one) == Some(pin_of_one.clone()) && !has(other));
 
         for mode in [0o720, 0o702, 0o777] {
             fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
-            assert!(!pins.has(one), "{mode:o}");
-            assert!(pins.add(other, Path::new("/a/key")).is_err());
+            assert!(!has(one), "{mode:o}");
+            assert!(pins.add(other, &pin_of_one).is_err());
         }
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
         let pin = directory.join(one.to_string());
         fs::set_permissions(&pin, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(!pins.has(one));
+        assert!(!has(one));
         symlink(&pin, directory.join(other.to_string())).unwrap();
-        assert!(!pins.has(other));
+        assert!(!has(other));
+        fs::set_permissions(&pin, fs::Permissions::from_mode(0o600)).unwrap();
+        // As an earlier version wrote it, and cut short.
+        for text in ["/a/key\n", "us /a", "us a\n", "us\n", ""] {
+            fs::write(&pin, text).unwrap();
+            assert!(!has(one), "{text:?}");
+        }
         pins.remove(one);
         assert!(!pin.exists());
 
         let linked = Pins(Some(home.path().join("link")));
         symlink(&directory, home.path().join("link")).unwrap();
         assert!(linked.open().is_err());
-        assert!(!Pins(None).has(one) && Pins(None).add(one, Path::new("x")).is_err());
+        assert!(Pins(None).find(one).is_none() && Pins(None).add(one, &pin_of_one).is_err());
     }
 }

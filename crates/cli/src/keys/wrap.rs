@@ -1,7 +1,7 @@
 //! Wrapping fresh keys with age.
 
 use evener::keys::age::{self, Recipient};
-use evener::keys::{KeyMaterial, Passphrase};
+use evener::keys::{Fingerprint, KeyMaterial, Passphrase};
 
 use super::Keyholder;
 use crate::options::Recipients;
@@ -35,6 +35,16 @@ pub(crate) fn wrapping(
 }
 
 impl Wrapping {
+    /// Tells those who are to open the key from any others, in one word: the same recipients in
+    /// any order are the same word.
+    pub(crate) fn audience(&self) -> String {
+        let Wrapping::Recipients(recipients) = self else { return "passphrase".to_owned() };
+        let mut names: Vec<_> = recipients.iter().map(Recipient::to_string).collect();
+        names.sort_unstable();
+        names.dedup();
+        Fingerprint::of(names.join("\n").as_bytes()).to_string()
+    }
+
     /// The key's text as an age file.
     pub(crate) fn wrap(
         &self,
@@ -55,4 +65,20 @@ impl Wrapping {
 /// The passphrase where an option has said that there is one.
 pub(super) fn required(passphrase: Option<Passphrase>) -> Result<Passphrase, Trouble> {
     passphrase.ok_or_else(|| Trouble::usage("no passphrase: give --passphrase"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_audience_is_a_set_of_recipients() {
+        let [one, other] = [(); 2].map(|()| age::Identity::generate().recipient());
+        let audience = |recipients: &[&Recipient]| {
+            Wrapping::Recipients(recipients.iter().copied().cloned().collect()).audience()
+        };
+        assert_eq!(audience(&[&one, &other]), audience(&[&other, &one, &other]));
+        assert_ne!(audience(&[&one, &other]), audience(&[&one]));
+        assert_ne!(audience(&[&one]), Wrapping::Passphrase.audience());
+    }
 }

@@ -2,6 +2,7 @@
 //! so on in a tree, `NAME.evener-key.age` beside a single file.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
-use super::pins::Pins;
+use super::pins::{Pin, Pins};
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::plan::directory_of;
@@ -26,6 +27,7 @@ pub(crate) struct KeyPlace {
 pub(crate) struct FreshKey {
     place: KeyPlace,
     contents: Vec<u8>,
+    audience: String,
 }
 
 /// What encrypts, and where its wrapped key is.
@@ -79,6 +81,12 @@ impl KeyPlace {
             && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
     }
 
+    /// What tells this place from any other: an absolute path without symbolic links, of what the
+    /// names of its keys begin with. The directory has to be there.
+    fn canonical(&self) -> io::Result<PathBuf> {
+        Ok(fs::canonicalize(&self.directory)?.join(&self.stem))
+    }
+
     fn path(&self, number: u32) -> PathBuf {
         let mut name = self.stem.clone();
         if number > 1 {
@@ -90,40 +98,44 @@ impl KeyPlace {
 }
 
 /// The key for what is to be added to a place: one that lies there, can be opened and is known
-/// to be this user's, else a fresh one that `wrapping` wraps. Says what was done if that needs
-/// saying.
+/// to be made by this user for this place and for those that `wrapping` names, else a fresh one
+/// that `wrapping` wraps. Says what was done if that needs saying.
 pub(super) fn reuse_or_make(
     place: KeyPlace,
     wrapping: Option<Wrapping>,
     wanted: Option<KeyFormat>,
     keyholder: &Keyholder<'_>,
 ) -> Result<(KeyMaterial, Wrapped, Option<String>), Trouble> {
-    let existing = if keyholder.opens_something() { place.existing() } else { Vec::new() };
-    let found = find_own(existing, keyholder)?;
+    let audience = wrapping.as_ref().map(Wrapping::audience);
+    let found = match keyholder.opens_something() {
+        true => find_own(&place, audience.as_deref(), keyholder)?,
+        false => Found::default(),
+    };
     if let Some((path, material, proof)) = found.own {
         check_format(&material, wanted, &path)?;
         let said = format!("encrypts with the key in {}, {proof}", shown(&path));
         return Ok((material, Wrapped::Reused(hold(&path)?, found.others), Some(said)));
     }
-    match (wrapping, found.refusal, found.stranger) {
+    match (wrapping, found.refusal, found.left_alone) {
         // Whoever gives a wrong identity or passphrase does not want one tree under two.
         (_, Some(refusal), _) => Err(refusal.into()),
         (None, None, None) => Err(Trouble::Usage(format!(
             "{} has no wrapped key that --identity could open; give --recipient for a fresh one",
             shown(&place.directory)
         ))),
-        (None, None, Some(path)) => Err(Trouble::Usage(format!(
-            "{0} may be somebody else's: {NO_PROOF}; give --recipient for a fresh key, or, if \
-             you are sure whose it is, --key {0}",
+        (None, None, Some((path, why))) => Err(Trouble::Usage(format!(
+            "{0} is not used: {why}; give --recipient for a fresh key, or, if you are sure who \
+             can open it, --key {0}",
             shown(&path)
         ))),
-        (Some(wrapping), None, stranger) => {
+        (Some(wrapping), None, left_alone) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
-            let said = stranger.map(|path| {
-                format!("makes a fresh key and leaves {} alone: {NO_PROOF}", shown(&path))
+            let said = left_alone.map(|(path, why)| {
+                format!("makes a fresh key and leaves {} alone: {why}", shown(&path))
             });
-            Ok((material, Wrapped::Fresh(FreshKey { place, contents }), said))
+            let audience = wrapping.audience();
+            Ok((material, Wrapped::Fresh(FreshKey { place, contents, audience }), said))
         }
     }
 }
@@ -137,25 +149,82 @@ struct Found {
     others: Vec<KeyMaterial>,
     /// Why the first that should have opened did not.
     refusal: Option<KeyError>,
-    /// The first that may be anybody's.
-    stranger: Option<PathBuf>,
+    /// The first that others may be able to open, and why.
+    left_alone: Option<(PathBuf, Doubt)>,
+}
+
+/// Why a key is not encrypted with.
+enum Doubt {
+    /// It may be anybody's.
+    Unknown,
+    /// It is this user's, and was made for another place.
+    Elsewhere(PathBuf),
+    /// It is this user's and of this place, and was not made for those that were named.
+    OtherAudience,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Unknown => f.write_str(
+                "it may be somebody else's: nothing shows that you made it on this machine, and \
+                 whoever can write there could have put it there to read what you encrypt",
+            ),
+            Doubt::Elsewhere(place) => write!(
+                f,
+                "you made it for another place ({}), and whoever can open it there could have \
+                 put it here to read what you encrypt",
+                shown(place)
+            ),
+            Doubt::OtherAudience => {
+                f.write_str("you did not make it for the recipients or the passphrase given now")
+            }
+        }
+    }
 }
 
 /// Looks for a key that is this user's. Whoever can write to the place can put keys of their own
-/// there, wrapped for the same recipients, and would read what is encrypted with them. So a key
-/// has to be one that this user made here, which is pinned, or open with the passphrase.
-fn find_own(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Found, Trouble> {
+/// there, wrapped for the same recipients, and would read what is encrypted with them; and so
+/// would the recipients of another key of this user's that they copy there. So a key has to be
+/// one that this user made for this place and this audience, as its pin says, or open with the
+/// passphrase.
+fn find_own(
+    place: &KeyPlace,
+    audience: Option<&str>,
+    keyholder: &Keyholder<'_>,
+) -> Result<Found, Trouble> {
     let pins = Pins::of_user();
+    let here = place.canonical().ok();
     let mut found = Found::default();
     let mut with_passphrase = Vec::new();
     let mut pinned = Vec::new();
-    for path in paths {
-        match KeyFile::read(&path) {
-            Ok(file) if pins.has(file.fingerprint()) => pinned.push((path, file, PINNED)),
-            Ok(file) if file.has_passphrase() => with_passphrase.push((path, file, OPENED)),
-            _ => {
-                found.stranger.get_or_insert(path);
+    let mut of_others = Vec::new();
+    for path in place.existing() {
+        let file = KeyFile::read(&path);
+        let pin = file.as_ref().ok().and_then(|file| pins.find(file.fingerprint()));
+        let doubt = match pin {
+            None => Some(Doubt::Unknown),
+            Some(mut pin) if Some(&pin.place) != here.as_ref() => {
+                pin.place.as_mut_os_string().push(WRAPPED_KEY_SUFFIX);
+                Some(Doubt::Elsewhere(pin.place))
             }
+            Some(pin) if audience.is_some_and(|audience| audience != pin.audience) => {
+                Some(Doubt::OtherAudience)
+            }
+            Some(_) => None,
+        };
+        match (file, doubt) {
+            (Ok(file), None) => pinned.push((path, file, PINNED)),
+            (Ok(file), Some(_)) if file.has_passphrase() => {
+                with_passphrase.push((path, file, OPENED));
+            }
+            (file, Some(doubt)) => {
+                if let (Ok(file), Doubt::OtherAudience) = (file, &doubt) {
+                    of_others.push(file);
+                }
+                found.left_alone.get_or_insert((path, doubt));
+            }
+            (Err(_), None) => {}
         }
     }
     // Passphrases last: to try one takes a second.
@@ -176,6 +245,8 @@ fn find_own(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Found, Tro
             }
         }
     }
+    // What they encrypted is here, and may be complete already.
+    found.others.extend(of_others.iter().filter_map(|file| file.open(keyholder).ok()));
     Ok(found)
 }
 
@@ -285,7 +356,10 @@ impl FreshKey {
                     let (is_first, notice) = (number == 1, naming.notice());
                     let fingerprint = Fingerprint::of(&self.contents);
                     // Without a pin a later run makes another key, and says why.
-                    let _ = Pins::of_user().add(fingerprint, &path);
+                    let _ = self.place.canonical().and_then(|place| {
+                        let audience = self.audience.clone();
+                        Pins::of_user().add(fingerprint, &Pin { audience, place })
+                    });
                     return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notice });
                 }
                 Err(KeyError::Exists { .. }) => number += 1,
@@ -350,5 +424,3 @@ impl WrittenKey {
 
 const PINNED: &str = "which you made before";
 const OPENED: &str = "which the passphrase opens";
-const NO_PROOF: &str = "nothing shows that you made it on this machine, and whoever can write there could have \
-     put it there to read what you encrypt";
