@@ -21,7 +21,8 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         complain(&format_args!("{}; it was taken out of service", retired.cause));
         if retired.doubtful_jobs > 0 {
             let jobs = count(retired.doubtful_jobs, "job");
-            complain(&format_args!("{jobs} of it were not verified: do this again without it"));
+            let advice = advice(operation);
+            complain(&format_args!("{jobs} of it were not verified: {advice}"));
         }
     }
     for doubt in &report.doubtful {
@@ -38,6 +39,16 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     }
     if telling.verbose && !telling.quiet {
         let _ = table(report, &mut io::stderr().lock());
+    }
+}
+
+/// What to do about files that may be wrong. They have their names and their sizes.
+fn advice(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Verify => "do this again without it",
+        _ => {
+            "do this again without it and with --overwrite (--resume would leave them as they are)"
+        }
     }
 }
 
@@ -134,6 +145,13 @@ pub(crate) fn size(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_wrong_is_to_be_replaced() {
+        assert!(advice(Operation::Encrypt).contains("--overwrite"));
+        assert!(advice(Operation::Decrypt).contains("--overwrite"));
+        assert!(!advice(Operation::Verify).contains("--overwrite"));
+    }
 
     #[test]
     fn sizes_are_rounded_for_people() {
