@@ -14,7 +14,7 @@ use evener::{
 
 use crate::keys::FreshKey;
 use crate::options::Telling;
-use crate::sys::stdout_was_closed;
+use crate::sys::{stdin_was_closed, stdout_was_closed};
 use crate::trouble::{Trouble, shown};
 
 /// An operation with all that it needs.
@@ -91,6 +91,9 @@ impl Ends {
         let outputs = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
         let target = target.map(|target| Place::named(target, &outputs));
         let metadata = match &source {
+            Place::Pipe if stdin_was_closed() => {
+                return Err(Trouble::usage("can't read standard input: it is closed"));
+            }
             Place::Pipe => None,
             Place::Path(path) => Some(fs::metadata(path).map_err(|cause| Trouble::File {
                 action: "open",

@@ -1,6 +1,6 @@
 //! Ctrl-C and its like.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use evener::Control;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGABRT, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arriving;
 use signal_hook::low_level;
@@ -25,6 +25,10 @@ use crate::trouble::{INTERRUPTED, Trouble};
 pub(crate) struct Signals {
     /// For each of [`SIGNALS`], whether it ends the program at once.
     at_once: [Arc<AtomicBool>; 2],
+    /// Those of [`OTHERS`] that the program was not started to ignore (`nohup`).
+    others: Vec<i32>,
+    /// Whether they end the program as the system would, at once.
+    others_at_once: Arc<AtomicBool>,
 }
 
 /// Work that the first signal stops.
@@ -53,7 +57,13 @@ impl Signals {
         // Rust aborts when there is no memory left, after it has said so: an error as others.
         let always = Arc::new(AtomicBool::new(true));
         flag::register_conditional_shutdown(SIGABRT, NOT_DONE, always).map_err(Trouble::Signals)?;
-        Ok(Signals { at_once })
+        let others: Vec<_> = OTHERS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
+        let others_at_once = Arc::new(AtomicBool::new(true));
+        for &signal in &others {
+            flag::register_conditional_default(signal, others_at_once.clone())
+                .map_err(Trouble::Signals)?;
+        }
+        Ok(Signals { at_once, others, others_at_once })
     }
 
     /// From now on the first signal asks `control` to stop. Where the work does not end soon,
@@ -93,12 +103,16 @@ impl Signals {
     /// Asks the user something on the terminal. A signal meanwhile puts the terminal right, which
     /// may not show what is typed, and ends the program.
     pub(crate) fn ask<T>(&self, question: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let mut arriving = Arriving::new(SIGNALS)?;
+        let mut arriving = Arriving::new(SIGNALS.iter().chain(&self.others))?;
         let handle = arriving.handle();
         let before = Terminal::remember();
         let put_right = move || {
-            if arriving.forever().next().is_some() {
+            if let Some(signal) = arriving.forever().next() {
                 before.iter().for_each(Terminal::put_right);
+                if OTHERS.contains(&signal) {
+                    // Returns only when the signal can't be raised.
+                    let _ = low_level::emulate_default_handler(signal);
+                }
                 low_level::exit(STATUS);
             }
         };
@@ -106,6 +120,7 @@ impl Signals {
             return question();
         };
         self.end_at_once(false);
+        self.others_at_once.store(false, Ordering::SeqCst);
         let answer = question();
         if let Err(error) = &answer
             && error.kind() == io::ErrorKind::Interrupted
@@ -116,6 +131,7 @@ impl Signals {
             return answer;
         }
         self.end_at_once(true);
+        self.others_at_once.store(true, Ordering::SeqCst);
         handle.close();
         let _ = watch.join();
         answer
@@ -192,8 +208,21 @@ impl Terminal {
     }
 }
 
-/// SIGHUP is not among them: who starts the program with `nohup` wants it to be ignored.
+/// Whether the program was started with this signal ignored. Where that can't be known, it is
+/// left as it is.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// What stops work gently.
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// What ends the program as the system would: no work is told. Who starts the program with
+/// `nohup` wants SIGHUP to be ignored.
+const OTHERS: [i32; 2] = [SIGHUP, SIGQUIT];
 
 /// What shells report for a program that was interrupted.
 const STATUS: i32 = INTERRUPTED as i32;

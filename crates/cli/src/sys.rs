@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{Errno, fcntl_getfd};
-use rustix::stdio::{dup2_stdout, stdout};
+use rustix::stdio::{dup2_stdout, stdin, stdout};
 
 /// Whether the program was started with its standard output closed (`>&-`).
 pub(crate) fn stdout_was_closed() -> bool {
@@ -28,12 +28,23 @@ extern "C" fn look() {
     if fcntl_getfd(stdout()) == Err(Errno::BADF) {
         WAS_CLOSED.store(true, Ordering::Relaxed);
     }
+    if fcntl_getfd(stdin()) == Err(Errno::BADF) {
+        STDIN_WAS_CLOSED.store(true, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: the section is an array of pointers to functions that the C library calls one after
 // another before `main`, with arguments that a function of the C calling convention may ignore;
-// the item is one such pointer. `look` makes one system call and stores to an atomic: it needs
-// nothing of the runtime, does not allocate and can't unwind.
+// the item is one such pointer. `look` makes two system calls and stores to atomics: it
+// needs nothing of the runtime, does not allocate and can't unwind.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
+
+/// Whether the program was started with its standard input closed (`<&-`), which is no end of
+/// input.
+pub(crate) fn stdin_was_closed() -> bool {
+    STDIN_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+static STDIN_WAS_CLOSED: AtomicBool = AtomicBool::new(false);

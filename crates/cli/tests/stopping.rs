@@ -134,7 +134,7 @@ fn a_signal_at_the_prompt_leaves_the_terminal_with_its_echo() {
     let bench = Bench::new();
     let program = r#"
 import os, pty, select, signal, sys, termios, time
-for name in ["SIGTERM", "SIGINT"]:
+for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(sys.argv[1], [sys.argv[1], "keygen", "--passphrase", "-o", "wrapped.key"])
@@ -149,7 +149,9 @@ for name in ["SIGTERM", "SIGINT"]:
     time.sleep(0.1)
     os.kill(pid, getattr(signal, name))
     status = os.waitpid(pid, 0)[1]
-    assert os.waitstatus_to_exitcode(status) == 130, status
+    ends_by_it = name in ["SIGHUP", "SIGQUIT"]
+    expected = -getattr(signal, name) if ends_by_it else 130
+    assert os.waitstatus_to_exitcode(status) == expected, (name, status)
     assert echo(), "the terminal was left without echo after " + name
 "#;
     let mut command = Command::new("python3");
@@ -157,6 +159,30 @@ for name in ["SIGTERM", "SIGINT"]:
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!bench.path("wrapped.key").exists());
+}
+
+#[test]
+fn who_hangs_up_ends_the_program_unless_it_is_to_go_on() {
+    let bench = Bench::new();
+    // A reader that never comes.
+    assert!(Command::new("mkfifo").arg(bench.path("out")).status().unwrap().success());
+    for (before, ends) in [("", true), ("trap '' HUP QUIT;", false)] {
+        for signal in [Signal::HUP, Signal::QUIT] {
+            let line = format!("ulimit -c 0; {before} exec $evener encrypt -k my.key tree/one out");
+            let mut command = Command::new("sh");
+            command.args(["-c", &line]).env("evener", env!("CARGO_BIN_EXE_evener"));
+            let mut child = command.current_dir(bench.path(".")).spawn().unwrap();
+            sleep(SOON);
+            send(&child, signal);
+            sleep(SOON);
+            if !ends {
+                assert!(child.try_wait().unwrap().is_none(), "{signal:?}");
+                child.kill().unwrap();
+            }
+            let ended_by = if ends { signal } else { Signal::KILL };
+            assert_eq!(child.wait().unwrap().signal(), Some(ended_by.as_raw()));
+        }
+    }
 }
 
 #[test]
@@ -182,6 +208,22 @@ fn a_closed_standard_output_is_an_error() {
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
     // Somebody's wish, and no mistake.
     assert_eq!(bench.shell("$evener keygen >/dev/null").status, Some(0));
+}
+
+#[test]
+fn a_closed_standard_input_is_an_error() {
+    let bench = Bench::new();
+    for line in
+        ["encrypt -k my.key - out", "encrypt -k my.key /dev/stdin out", "verify -k my.key -"]
+    {
+        let ended = bench.shell(&format!("$evener {line} <&-"));
+        assert_eq!(ended.status, Some(2), "{line}: {}", ended.messages);
+        assert_eq!(ended.messages, "evener: can't read standard input: it is closed\n");
+    }
+    assert!(!bench.path("out").exists());
+    // Nobody needs it, and an empty one is a file.
+    assert_eq!(bench.shell("$evener encrypt -k my.key tree sealed <&-").status, Some(0));
+    assert_eq!(bench.shell("$evener encrypt -k my.key - out </dev/null").status, Some(0));
 }
 
 #[test]
