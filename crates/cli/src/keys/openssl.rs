@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use evener::format::{OpensslSecret, Recipe};
-use evener::keys::KeyError;
+use evener::keys::check_private;
 use evener::{Iv, Key};
 use zeroize::Zeroizing;
 
@@ -89,9 +88,8 @@ fn hexadecimal(path: &Path, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>, Trou
     let failed = |cause: io::Error| Trouble::File { action: "read", path: path.to_owned(), cause };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    let mode = metadata.mode() & 0o7777;
-    if secrecy == Secrecy::Secret && metadata.is_file() && mode & 0o077 != 0 {
-        return Err(KeyError::OpenToOthers { path: path.to_owned(), mode }.into());
+    if secrecy == Secrecy::Secret && metadata.is_file() {
+        check_private(&metadata, path)?;
     }
     // With room for all that is read: growing would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_TEXT + 1));

@@ -88,7 +88,7 @@ impl Identity {
         let text = if is_encrypted(&contents.bytes) {
             unwrap(&contents.bytes, path, unlock)?
         } else {
-            contents.check_mode(path)?;
+            contents.check_private(path)?;
             contents.bytes
         };
         let wrong = |reason| KeyError::Identity { path: path.to_owned(), reason };

@@ -37,6 +37,20 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
+    /// A file with a secret that somebody else may have made.
+    #[error(
+        "refusing the secret in {path:?}: it belongs to user {owner}, who may have put it there, \
+         and this program runs as user {user}; make a copy of your own, or run `chown {user}` on \
+         it if you know it"
+    )]
+    OfOthers {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// The user of this process.
+        user: u32,
+    },
     /// No key file is this long.
     #[error("{path:?} has {length} bytes, too many for a key file; check the name")]
     TooLong {
@@ -84,7 +98,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// The passphrase is not the file's.
-    #[error("the passphrase does not open {path:?}; try again")]
+    #[error("the passphrase does not open {path:?}; give the one that it was encrypted with")]
     WrongPassphrase {
         /// The file.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! Files with a secret: read with care, and made so that they are never half there.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -17,7 +17,7 @@ use crate::naming::rename_to_free;
 /// A small file's bytes, and who else may use it.
 pub(super) struct Contents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
-    mode: u32,
+    metadata: Metadata,
 }
 
 /// Reads a regular file of at most [`LONGEST`] bytes. `action` is for the error message, such
@@ -46,17 +46,32 @@ pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyErr
         return Err(KeyError::Grew { path: path.to_owned() });
     }
     bytes.truncate(filled);
-    Ok(Contents { bytes, mode: metadata.mode() & 0o7777 })
+    Ok(Contents { bytes, metadata })
 }
 
 impl Contents {
-    /// Refuses a file that its group or others may read, write or execute.
-    pub(super) fn check_mode(&self, path: &Path) -> Result<(), KeyError> {
-        if self.mode & 0o077 != 0 {
-            return Err(KeyError::OpenToOthers { path: path.to_owned(), mode: self.mode });
-        }
-        Ok(())
+    /// Refuses a file that is not private.
+    pub(super) fn check_private(&self, path: &Path) -> Result<(), KeyError> {
+        check_private(&self.metadata, path)
     }
+}
+
+/// Refuses a file with a secret that others may use or have made: its group or others may read,
+/// write or execute it, or it belongs neither to this process's user nor to root. `metadata` is
+/// that of the open file.
+///
+/// # Errors
+/// [`KeyError::OpenToOthers`] and [`KeyError::OfOthers`].
+pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::OpenToOthers { path: path.to_owned(), mode });
+    }
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if ![0, user].contains(&owner) {
+        return Err(KeyError::OfOthers { path: path.to_owned(), owner, user });
+    }
+    Ok(())
 }
 
 /// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted.
@@ -140,8 +155,8 @@ mod tests {
         create(&path, b"secret").unwrap();
         let contents = read(&path, "read").unwrap();
         assert_eq!(*contents.bytes, b"secret");
-        assert_eq!(contents.mode, 0o600);
-        contents.check_mode(&path).unwrap();
+        assert_eq!(contents.metadata.mode() & 0o7777, 0o600);
+        contents.check_private(&path).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
@@ -182,7 +197,7 @@ mod tests {
         ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let contents = read(&path, "read").unwrap();
-            match contents.check_mode(&path) {
+            match contents.check_private(&path) {
                 Ok(()) => assert!(fine, "{mode:o}"),
                 Err(error) => {
                     assert!(!fine, "{mode:o}");
@@ -192,6 +207,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_refused() {
+        let directory = directory();
+        let path = directory.path().join("key");
+        create(&path, b"secret").unwrap();
+        if std::os::unix::fs::chown(&path, Some(4321), None).is_err() {
+            evener_skipped::lacking!("only root can give a file to another user");
+            return;
+        }
+        let message = read(&path, "read").unwrap().check_private(&path).unwrap_err().to_string();
+        assert!(message.contains("belongs to user 4321") && message.contains("chown"), "{message}");
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        read(&path, "read").unwrap().check_private(&path).unwrap();
     }
 
     #[test]

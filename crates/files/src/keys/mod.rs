@@ -33,7 +33,7 @@ use crate::KeyRing;
 use crate::format::{FormatError, Recipe};
 
 pub use error::{KeyError, MalformedKey};
-pub use key_file::create;
+pub use key_file::{check_private, create};
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
 pub use passphrase::Passphrase;
 pub use process::{Protection, protect_process};
@@ -89,7 +89,7 @@ impl KeyFile {
             let text = age::unwrap(&self.contents.bytes, &self.path, unlock)?;
             return KeyMaterial::parse(&text).map_err(malformed);
         }
-        self.contents.check_mode(&self.path)?;
+        self.contents.check_private(&self.path)?;
         KeyMaterial::parse(&self.contents.bytes).map_err(malformed)
     }
 }

@@ -5,12 +5,11 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::RawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::KeyError;
+use super::{KeyError, check_private};
 
 /// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, which
 /// are zeroised on drop and never printed.
@@ -47,7 +46,7 @@ impl Passphrase {
     /// part of the passphrase, as for `openssl -pass file:`.
     ///
     /// # Errors
-    /// [`KeyError::Io`], [`KeyError::OpenToOthers`], and those of [`Passphrase::new`].
+    /// [`KeyError::Io`], those of [`check_private`], and those of [`Passphrase::new`].
     pub fn from_file(path: &Path) -> Result<Passphrase, KeyError> {
         let failed = |cause| KeyError::Io {
             action: "read the passphrase file",
@@ -56,9 +55,8 @@ impl Passphrase {
         };
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        let mode = metadata.mode() & 0o7777;
-        if metadata.is_file() && mode & 0o077 != 0 {
-            return Err(KeyError::OpenToOthers { path: path.to_owned(), mode });
+        if metadata.is_file() {
+            check_private(&metadata, path)?;
         }
         let line = read_line(file).map_err(failed)?;
         Passphrase::new(&line, &format!("{path:?}"))
