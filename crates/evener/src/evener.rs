@@ -297,7 +297,7 @@ impl Evener {
             let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
             let read = profile::load(path, &engines, &self.options.knowledge);
             let broken = read.err().filter(|error| error.kind() != io::ErrorKind::NotFound);
-            broken.map(|error| format!("learnt costs could not be read and are replaced: {error}"))
+            broken.map(|error| error.to_string())
         });
     }
 
@@ -305,9 +305,10 @@ impl Evener {
     fn learnt(&self, operation: Operation, mut report: Report) -> Report {
         let Some(path) = self.profile_in_use(operation) else { return report };
         let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
-        let _ = profile::save(path, &engines, &self.options.knowledge);
-        if let Some(Some(reason)) = self.read.get() {
-            report.notices.push(Notice { path: path.to_owned(), reason: reason.clone() });
+        let saved = profile::save(path, &engines, &self.options.knowledge);
+        if let Some(Some(broken)) = self.read.get() {
+            let reason = profile::notice(broken, &saved);
+            report.notices.push(Notice { path: path.to_owned(), reason });
         }
         report
     }

@@ -4,8 +4,8 @@
 //! It holds names of engines, sizes and times, and nothing of keys or data. A single profile, as
 //! `evener engines --measure` writes it, is read too.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use evener_core::{Cipher, Direction, Engine, EngineProfile, Includes, Profile, Together};
@@ -55,12 +55,15 @@ pub(crate) fn load(path: &Path, engines: &[&dyn Engine], into: &Knowledge) -> io
 }
 
 /// Writes what is known of `engines` into a file, beside what it says of others. The file is
-/// replaced as a whole; of two programs that do so at once the later one's figures stay.
+/// replaced as a whole; of two programs that do so at once the later one's figures stay. Returns
+/// whether there was anything to write.
 ///
 /// # Errors
-/// When the file can't be written.
-pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io::Result<()> {
-    // What can't be read is replaced.
+/// When the file can't be written, or what has its name can't be a file of learnt costs; that
+/// stays as it is.
+pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io::Result<bool> {
+    check(path)?;
+    // What else can't be read is replaced.
     let mut profiles = read(path).map(|document| document.profiles).unwrap_or_default();
     for (cipher, direction, costs) in from.all() {
         let learnt: Vec<_> = costs
@@ -112,13 +115,24 @@ pub(crate) fn save(path: &Path, engines: &[&dyn Engine], from: &Knowledge) -> io
         }
     }
     if profiles.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
-    write(path, &Document { version: VERSION, profiles })
+    write(path, &Document { version: VERSION, profiles })?;
+    Ok(true)
+}
+
+/// Tells of a file that could not be read, and what became of it in the end.
+pub(crate) fn notice(broken: &str, saved: &io::Result<bool>) -> String {
+    match saved {
+        Ok(true) => format!("learnt costs could not be read and were replaced: {broken}"),
+        _ => format!("learnt costs could not be read and are not used: {broken}"),
+    }
 }
 
 fn read(path: &Path) -> io::Result<Document> {
-    let text = fs::read_to_string(path)?;
+    check(path)?;
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
     let document = serde_json::from_str::<Document>(&text)
         .map_err(|error| error.to_string())
         .and_then(|document| {
@@ -134,6 +148,17 @@ fn read(path: &Path) -> io::Result<Document> {
     let sound = |profile: &Profile| profile.to_json().parse::<Profile>().ok();
     let profiles = document.profiles.iter().filter_map(sound).collect();
     Ok(Document { profiles, ..document })
+}
+
+/// Refuses what is no regular file (a device or a pipe may have no end) or too long. Whatever
+/// else is wrong is found when the file is read.
+fn check(path: &Path) -> io::Result<()> {
+    let why = match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => "it is not a regular file",
+        Ok(metadata) if metadata.len() > LONGEST => "it is longer than 1 MiB",
+        _ => return Ok(()),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 fn write(path: &Path, document: &Document) -> io::Result<()> {
@@ -170,6 +195,9 @@ fn direction(name: &str) -> Option<Direction> {
 }
 
 const VERSION: u32 = 1;
+
+/// The longest file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -254,6 +282,28 @@ mod tests {
             load(&path, &engines, &Knowledge::default()).unwrap();
         }
         assert!(save(Path::new("/proc/no/such/place"), &engines, &learnt()).is_err());
+    }
+
+    #[test]
+    fn what_can_be_no_such_file_is_neither_read_nor_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let openssl = evener_engines::find("openssl").unwrap();
+        let engines = [&*openssl];
+        let [long, pipe, device] = ["long", "pipe", "device"].map(|name| place.path().join(name));
+        File::create(&long).unwrap().set_len(LONGEST + 1).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for path in [long.as_path(), &pipe, &device, place.path()] {
+            let before = fs::symlink_metadata(path).unwrap().file_type();
+            let broken = load(path, &engines, &Knowledge::default()).unwrap_err().to_string();
+            let saved = save(path, &engines, &learnt());
+            assert!(saved.is_err(), "{path:?}");
+            assert_eq!(fs::symlink_metadata(path).unwrap().file_type(), before, "{path:?}");
+            assert!(notice(&broken, &saved).contains("are not used: it is"), "{broken}");
+        }
+        assert_eq!(fs::metadata(&long).unwrap().len(), LONGEST + 1);
+        assert!(notice("EOF", &Ok(true)).contains("were replaced"));
     }
 
     #[test]
