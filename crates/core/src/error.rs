@@ -57,7 +57,7 @@ pub enum EngineError {
     WrongResult {
         /// The engine's name.
         engine: String,
-        /// Jobs handed on since the last that was verified.
+        /// Jobs handed on before that were not verified.
         unverified: u64,
     },
     /// The engine failed while working.

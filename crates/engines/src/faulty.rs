@@ -48,6 +48,9 @@ pub enum Fault {
     Symmetric,
     /// A bit of the result is wrong in so many of a million jobs, drawn by lot.
     Rare(u32),
+    /// A bit of the result is wrong in these jobs and no others, counted from the first that may
+    /// have the fault, which is number 0.
+    Among(&'static [u64]),
 }
 
 impl Fault {
@@ -85,6 +88,7 @@ impl fmt::Display for Fault {
             Fault::Long(_) => "long",
             Fault::Symmetric => "symmetric",
             Fault::Rare(_) => "rare",
+            Fault::Among(_) => "among",
         })
     }
 }
@@ -202,7 +206,7 @@ impl FaultySession {
                     spoil(job);
                 }
             }
-            Fault::Rare(_) => {
+            Fault::Rare(_) | Fault::Among(_) => {
                 perform(job)?;
                 self.state.strike();
                 spoil(job);
@@ -244,7 +248,7 @@ impl Session for FaultySession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         for job in batch.iter_mut().filter(|job| job.outcome == Outcome::Pending) {
             let number = self.state.jobs.fetch_add(1, Ordering::SeqCst);
-            if number < self.state.at || self.state.fault.spares(number) {
+            if number < self.state.at || self.state.fault.spares(number, self.state.at) {
                 self.inner.process(std::slice::from_mut(job))?;
                 if let Outcome::Done { written } = job.outcome {
                     self.before = job.output[..written].to_vec();
@@ -278,9 +282,14 @@ impl Fault {
         matches!(self, Fault::Long(_) | Fault::Repeat | Fault::Swap)
     }
 
-    /// Whether the lots say that a job is done well.
-    fn spares(self, number: u64) -> bool {
-        let Fault::Rare(millionths) = self else { return false };
+    /// Whether the lots, or the list, say that a job is done well. `at` is the first that may
+    /// have the fault.
+    fn spares(self, number: u64, at: u64) -> bool {
+        let millionths = match self {
+            Fault::Among(wrong) => return !wrong.contains(&(number - at)),
+            Fault::Rare(millionths) => millionths,
+            _ => return false,
+        };
         // Of the process' own randomness, so that runs differ.
         let lot = RandomState::new().hash_one(number) % 1_000_000;
         lot >= u64::from(millionths)

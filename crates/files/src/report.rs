@@ -1,6 +1,6 @@
 //! What an operation did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use evener_core::{EngineError, shown};
@@ -52,9 +52,12 @@ pub struct Report {
     /// Engines that were taken out of service. Their jobs were done by the others, where
     /// `failures` does not say otherwise.
     pub retired: Vec<Retirement>,
-    /// Files that were done and may be wrong: an engine was found to compute wrong results when
-    /// jobs of theirs had been done by it and not been verified.
+    /// Files that were done and may be wrong: an engine was found to compute wrong results, and
+    /// jobs of theirs were done by it, before or after, and not verified.
     pub doubtful: Vec<Doubt>,
+    /// How many more such files there are at most, beyond those whose names were kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub doubtful_unnamed: u64,
 }
 
 /// A file that may be wrong.
@@ -76,7 +79,7 @@ pub struct Retirement {
     pub cause: String,
     /// How many of its workers ended with that; none where it showed as the last session closed.
     pub workers: usize,
-    /// Where it computed wrong results: how many jobs it had done before that were not
+    /// Where it computed wrong results: how many jobs it did in this operation that were not
     /// verified, so that what was written may be wrong.
     #[serde(skip_serializing_if = "is_zero")]
     pub doubtful_jobs: u64,
@@ -145,7 +148,7 @@ impl Report {
     /// Whether everything asked for was done, and nothing that was done is in doubt.
     pub fn is_success(&self) -> bool {
         let in_doubt = self.retired.iter().any(|retirement| retirement.doubtful_jobs > 0);
-        let in_doubt = in_doubt || !self.doubtful.is_empty();
+        let in_doubt = in_doubt || !self.doubtful.is_empty() || self.doubtful_unnamed > 0;
         self.failures.is_empty() && !self.interrupted && !in_doubt
     }
 
@@ -175,31 +178,47 @@ impl Report {
         *effort.unverified_jobs.get_or_insert(0) += unverified;
     }
 
-    /// Adds why an engine is out of service, unless one of its workers has told.
-    pub(crate) fn add_fault(&mut self, engine: &str, fault: &EngineError) {
+    /// Adds why an engine is out of service, unless one of its workers has told, and how many
+    /// jobs it did in all that were not verified.
+    pub(crate) fn add_fault(&mut self, engine: &str, fault: &EngineError, unverified: u64) {
         let cause = fault.to_string();
-        if self.retired.iter().any(|known| known.engine == engine && known.cause == cause) {
+        let is_wrong = matches!(fault, EngineError::WrongResult { .. });
+        let doubtful_jobs = if is_wrong { unverified } else { 0 };
+        let same = |known: &&mut Retirement| known.engine == engine && known.cause == cause;
+        if let Some(known) = self.retired.iter_mut().find(same) {
+            known.doubtful_jobs = doubtful_jobs;
             return;
         }
-        let doubtful_jobs = match fault {
-            EngineError::WrongResult { unverified, .. } => *unverified,
-            _ => 0,
-        };
         let engine = engine.to_owned();
         self.retired.push(Retirement { engine, cause, workers: 0, doubtful_jobs });
     }
 
-    /// Adds the files that an engine has worked at since its last verified job, where that
-    /// engine computes wrong results.
+    /// Adds the files with unverified jobs of an engine that computes wrong results.
     pub(crate) fn add_doubts(&mut self, unverified: impl Iterator<Item = (String, PathBuf)>) {
-        for (engine, path) in unverified {
-            let in_doubt =
-                |retired: &Retirement| retired.engine == engine && retired.doubtful_jobs > 0;
-            let is_done = !self.failures.iter().any(|failure| failure.path == path);
-            if is_done && self.retired.iter().any(in_doubt) {
-                self.doubtful.push(Doubt { path, engine });
-            }
+        let failed: HashSet<&Path> = self.failures.iter().map(|failure| &*failure.path).collect();
+        let doubts = unverified
+            .filter(|(engine, path)| self.is_in_doubt(engine) && !failed.contains(&**path))
+            .map(|(engine, path)| Doubt { path, engine });
+        let doubts: Vec<_> = doubts.collect();
+        self.doubtful.extend(doubts);
+    }
+
+    /// Adds how many further files there are of each engine, where that computes wrong results,
+    /// and says so of the root of them all.
+    pub(crate) fn add_unnamed_doubts(&mut self, root: &Path, unnamed: Vec<(String, u64)>) {
+        let in_doubt = unnamed.iter().filter(|(engine, _)| self.is_in_doubt(engine));
+        let files = in_doubt.map(|(_, files)| files).sum::<u64>();
+        self.doubtful_unnamed += files;
+        if files > 0 {
+            let reason = format!(
+                "may be wrong in {files} more files that can't be named; verify the whole output"
+            );
+            self.notices.push(Notice { path: root.to_owned(), reason });
         }
+    }
+
+    fn is_in_doubt(&self, engine: &str) -> bool {
+        self.retired.iter().any(|retired| retired.engine == engine && retired.doubtful_jobs > 0)
     }
 
     /// Workers of one engine that end for one reason make one retirement.

@@ -1,106 +1,155 @@
 //! Which files are in doubt when an engine turns out to compute wrong results.
 //!
-//! An engine that somebody watches has some of its jobs verified. The files whose jobs a worker
-//! has had done since the last verified one keep their names in its trail; a job that passes
-//! clears it. Since two jobs of every file are verified, that is hardly ever more than one file.
+//! An engine that somebody watches has some of its jobs verified. A good sample says nothing
+//! about the jobs beside it, since an engine may be wrong now and then; so every file that has a
+//! job which was not verified keeps its name in a trail until the run has ended.
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Job, Verification};
 
-/// What became of a batch's verification.
+/// Whether all jobs of a batch were verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Whether a job passed.
-    pub(crate) passed: bool,
-    /// Whether a job came after the last that passed.
+    /// Whether a job was not.
     pub(crate) open: bool,
 }
 
 impl Seen {
     pub(crate) fn of(jobs: &[Job<'_>]) -> Seen {
-        let passed = jobs.iter().rposition(|job| job.verification == Verification::Passed);
-        Seen { passed: passed.is_some(), open: passed.is_none_or(|at| at + 1 < jobs.len()) }
+        Seen { open: jobs.iter().any(|job| job.verification != Verification::Passed) }
     }
 }
 
-/// One worker's files since its last verified job.
+/// One worker's files with jobs that were not verified.
 #[derive(Debug, Default)]
-pub(crate) struct Trail(Mutex<Files>);
+pub(crate) struct Trail {
+    files: Mutex<Files>,
+    /// How many names all workers of the run keep.
+    kept: Arc<AtomicU64>,
+}
 
 #[derive(Debug, Default)]
 struct Files {
     engine: String,
-    paths: Vec<PathBuf>,
+    /// Directories are shared, since most files have that of the one before.
+    names: Vec<(Arc<Path>, Box<OsStr>)>,
+    /// The file after the last that was kept, if any was left out.
+    beyond: Option<PathBuf>,
+    /// How many were left out.
+    unnamed: u64,
 }
 
 impl Trail {
-    /// A job was verified.
-    pub(crate) fn clear(&self) {
-        self.lock().paths.clear();
-    }
-
     /// A job of a file was done by an engine and not verified.
     pub(crate) fn add(&self, engine: &str, path: impl FnOnce() -> PathBuf) {
-        let mut files = self.lock();
-        if files.paths.len() < MOST {
-            files.engine.replace_range(.., engine);
-            let path = path();
-            if files.paths.last() != Some(&path) {
-                files.paths.push(path);
-            }
+        let files = &mut *self.files();
+        let path = path();
+        let name = path.file_name().unwrap_or_default();
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let last = files.names.last();
+        let is_last = last.is_some_and(|(its, last)| **its == *directory && **last == *name);
+        if files.beyond.as_ref().map_or(is_last, |beyond| *beyond == path) {
+            return;
+        }
+        files.engine.replace_range(.., engine);
+        if self.kept.fetch_add(1, Ordering::Relaxed) < MOST {
+            let shared = last.map(|(its, _)| its).filter(|its| ***its == *directory).cloned();
+            let directory = shared.unwrap_or_else(|| directory.into());
+            files.names.push((directory, OsString::from(name).into_boxed_os_str()));
+        } else {
+            files.beyond = Some(path);
+            files.unnamed += 1;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Files> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What was not verified, of all workers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unverified {
+    /// Engines and files, each file once for each engine.
+    pub(crate) files: Vec<(String, PathBuf)>,
+    /// Engines, and how many further files each has that nobody kept the names of.
+    pub(crate) unnamed: Vec<(String, u64)>,
 }
 
 /// The trails of all workers.
 #[derive(Debug, Default)]
-pub(crate) struct Trails(Mutex<Vec<Arc<Trail>>>);
+pub(crate) struct Trails {
+    trails: Mutex<Vec<Arc<Trail>>>,
+    kept: Arc<AtomicU64>,
+}
 
 impl Trails {
     /// A new worker's.
     pub(crate) fn begin(&self) -> Arc<Trail> {
-        let trail = Arc::<Trail>::default();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&trail));
+        let trail = Arc::new(Trail { kept: Arc::clone(&self.kept), ..Trail::default() });
+        self.trails.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&trail));
         trail
     }
 
-    /// The engines and files of all trails, each file once for each engine.
-    pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
-        let trails = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Vec::new();
+    /// Everything in the trails.
+    pub(crate) fn files(&self) -> Unverified {
+        let trails = self.trails.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Unverified::default();
         for trail in trails.iter() {
-            let files = trail.lock();
-            all.extend(files.paths.iter().map(|path| (files.engine.clone(), path.clone())));
+            let files = trail.files();
+            let paths = files.names.iter().map(|(directory, name)| directory.join(&**name));
+            all.files.extend(paths.map(|path| (files.engine.clone(), path)));
+            if files.unnamed > 0 {
+                all.unnamed.push((files.engine.clone(), files.unnamed));
+            }
         }
-        all.sort();
-        all.dedup();
+        all.files.sort();
+        all.files.dedup();
         all
     }
 }
 
-/// How many names a worker keeps. Only where next to nothing is verified are there more.
-const MOST: usize = 1 << 16;
+/// How many names a run keeps: some megabytes.
+const MOST: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_trail_holds_the_files_since_the_last_verified_job() {
+    fn a_trail_holds_every_file_with_an_unverified_job() {
         let trails = Trails::default();
         let (one, two) = (trails.begin(), trails.begin());
         one.add("a", || "first".into());
-        one.clear();
-        one.add("a", || "second".into());
-        one.add("a", || "second".into());
-        two.add("b", || "second".into());
-        let named = |engine: &str| (engine.to_owned(), PathBuf::from("second"));
-        assert_eq!(trails.files(), [named("a"), named("b")]);
+        one.add("a", || "below/second".into());
+        one.add("a", || "below/second".into());
+        two.add("b", || "below/second".into());
+        two.add("b", || "".into());
+        let named = |engine: &str, path: &str| (engine.to_owned(), PathBuf::from(path));
+        let files = [
+            named("a", "below/second"),
+            named("a", "first"),
+            named("b", ""),
+            named("b", "below/second"),
+        ];
+        assert_eq!(trails.files(), Unverified { files: files.into(), unnamed: Vec::new() });
+    }
+
+    #[test]
+    fn files_beyond_the_bound_are_counted() {
+        let trails = Trails::default();
+        let trail = trails.begin();
+        for number in 0..MOST + 3 {
+            for _segment in 0..2 {
+                trail.add("a", || format!("below/{number}").into());
+            }
+        }
+        let unverified = trails.files();
+        assert_eq!(unverified.files.len() as u64, MOST);
+        assert_eq!(unverified.unnamed, [("a".to_owned(), 3)]);
     }
 }

@@ -24,7 +24,7 @@ pub struct WorkerStatistics {
     /// Why the worker was taken out of service, when its engine failed.
     pub retired: Option<String>,
     /// When its engine was found to compute wrong results: how many jobs all of that engine's
-    /// workers together had handed on without verifying them, or a later one.
+    /// workers together had handed on without verifying them.
     pub doubtful: u64,
 }
 

@@ -13,7 +13,8 @@ pub(super) struct Service {
     cause: Mutex<Option<EngineError>>,
     /// Whether a session has ever been opened and passed its test.
     has_served: AtomicBool,
-    /// Jobs done since their session last had one verified.
+    /// Jobs that were handed on and not compared. No good sample clears them: an engine may be
+    /// wrong now and then.
     unverified: AtomicU64,
     /// Jobs that were handed on.
     jobs: AtomicU64,
@@ -44,17 +45,25 @@ impl Service {
 
     /// Fine, or why the engine is out of service.
     pub(super) fn check(&self) -> Result<(), EngineError> {
-        if !self.ended.load(Ordering::Acquire) {
+        if !self.ended.load(Ordering::SeqCst) {
             return Ok(());
         }
         self.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// Takes the engine out of service. Returns the cause, which is the first that was met.
-    pub(super) fn end(&self, cause: EngineError) -> EngineError {
-        let first = self.lock().get_or_insert(cause).clone();
-        self.ended.store(true, Ordering::Release);
-        first
+    /// Takes the engine out of service. Returns the cause: the first that was met, or the first
+    /// wrong result, which says more of what was done before.
+    pub(super) fn end(&self, mut cause: EngineError) -> EngineError {
+        let mut known = self.lock();
+        // Before the jobs in doubt are counted: whoever counts more sees it.
+        self.ended.store(true, Ordering::SeqCst);
+        if let EngineError::WrongResult { unverified, .. } = &mut cause {
+            *unverified = self.unverified();
+        }
+        match &*known {
+            Some(known) if is_wrong(known) || !is_wrong(&cause) => known.clone(),
+            _ => known.insert(cause).clone(),
+        }
     }
 
     /// A session has passed its test.
@@ -66,13 +75,22 @@ impl Service {
         self.has_served.load(Ordering::Acquire)
     }
 
-    /// A session handed jobs on, some of them compared. `before` and `now` are how many it had
-    /// and has done since the last one that was verified.
-    pub(super) fn handed_on(&self, jobs: u64, verified: u64, before: u64, now: u64) {
+    /// A session hands jobs on, some of them compared, unless the engine is out of service.
+    pub(super) fn hand_on(&self, jobs: u64, verified: u64) -> Result<(), EngineError> {
+        self.unverified.fetch_add(jobs - verified, Ordering::SeqCst);
+        if let Err(cause) = self.check() {
+            self.unverified.fetch_sub(jobs - verified, Ordering::SeqCst);
+            return Err(cause);
+        }
         self.jobs.fetch_add(jobs, Ordering::AcqRel);
         self.verified.fetch_add(verified, Ordering::AcqRel);
-        self.unverified.fetch_add(now, Ordering::AcqRel);
-        self.unverified.fetch_sub(before, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// A job that was handed on was compared later.
+    pub(super) fn verified_later(&self) {
+        self.verified.fetch_add(1, Ordering::AcqRel);
+        self.unverified.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The reference did jobs instead.
@@ -82,7 +100,7 @@ impl Service {
 
     /// How many jobs have been handed on that may be wrong, once a wrong one is found.
     pub(super) fn unverified(&self) -> u64 {
-        self.unverified.load(Ordering::Acquire)
+        self.unverified.load(Ordering::SeqCst)
     }
 
     pub(super) fn account(&self) -> Account {
@@ -97,4 +115,8 @@ impl Service {
     fn lock(&self) -> MutexGuard<'_, Option<EngineError>> {
         self.cause.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_wrong(cause: &EngineError) -> bool {
+    matches!(cause, EngineError::WrongResult { .. })
 }

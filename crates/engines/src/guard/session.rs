@@ -25,8 +25,6 @@ pub(super) struct GuardedSession {
     retreats: bool,
     sampling: Sampling,
     last: LastJob,
-    /// Jobs done since the last one that was verified, which the service counts too.
-    unverified: u64,
     service: Arc<Service>,
     /// Which jobs of the batch were pending when it came.
     pending: Vec<bool>,
@@ -39,15 +37,12 @@ pub(super) struct GuardedSession {
 struct Examined {
     jobs: u64,
     verified: u64,
-    /// Jobs done since the last one that was verified.
-    unverified: u64,
 }
 
 impl Examined {
     fn count(&mut self, is_verified: bool) {
         self.jobs += 1;
         self.verified += u64::from(is_verified);
-        self.unverified = if is_verified { 0 } else { self.unverified + 1 };
     }
 }
 
@@ -69,7 +64,6 @@ impl GuardedSession {
             retreats: watch.retreats,
             sampling: Sampling::new(watch.verify_every.unwrap_or(Watch::USUAL)),
             last: LastJob::default(),
-            unverified: 0,
             service,
             pending: Vec::new(),
             output: Zeroizing::default(),
@@ -104,12 +98,12 @@ impl GuardedSession {
 
     fn hand_on(&mut self, examined: Examined) -> Result<(), EngineError> {
         // Another worker may have found in the meantime that the engine can't be trusted.
-        self.service.check()?;
-        let Examined { jobs, verified, unverified } = examined;
-        let before = self.unverified;
-        self.unverified = if verified > 0 { unverified } else { before + unverified };
-        self.service.handed_on(jobs, verified, before, self.unverified);
-        Ok(())
+        let handed_on = self.service.hand_on(examined.jobs, examined.verified);
+        if handed_on.is_err() {
+            // It may be a job of this batch, which somebody else does.
+            self.last.forget();
+        }
+        handed_on
     }
 
     /// Looks at every outcome, and computes those jobs again that are drawn or asked for.
@@ -121,7 +115,10 @@ impl GuardedSession {
                 _ if !self.pending[at] => {}
                 Outcome::Pending => return Err(Fault::Undone),
                 // Nobody else will try a rejected message, so a second opinion is due.
-                Outcome::Rejected(_) => _ = self.verify(job)?,
+                Outcome::Rejected(_) => {
+                    let is_verified = self.verify(job)?;
+                    examined.count(is_verified);
+                }
                 Outcome::Done { written } => {
                     self.check_length(job, written)?;
                     let is_drawn = self.sampling.draw();
@@ -160,7 +157,8 @@ impl GuardedSession {
         let mut last = None;
         for record in done..layout.count {
             if let Some(&(_, rejection)) = refused.next_if(|&&(number, _)| number == record) {
-                self.verify_record(records, record, Outcome::Rejected(rejection))?;
+                let outcome = Outcome::Rejected(rejection);
+                examined.count(self.verify_record(records, record, outcome)?);
                 continue;
             }
             let is_verified = self.sampling.draw() && {
@@ -169,14 +167,15 @@ impl GuardedSession {
             };
             examined.count(is_verified);
             last = Some(record).filter(|_| !is_verified);
-        }
-        if let Some((iv, input, output)) = last.and_then(|record| records.record(record)) {
-            if self.can_verify() {
-                let result = output.get(..result_length(records)).unwrap_or_default();
-                self.last.keep_parts((iv, None, layout.padding), &[], input, result);
+            if is_verified {
+                self.last.forget();
             }
-        } else if examined.verified > 0 {
-            self.last.forget();
+        }
+        if let Some((iv, input, output)) = last.and_then(|record| records.record(record))
+            && self.can_verify()
+        {
+            let result = output.get(..result_length(records)).unwrap_or_default();
+            self.last.keep_parts((iv, None, layout.padding), &[], input, result);
         }
         Ok(examined)
     }
@@ -315,8 +314,7 @@ impl Session for GuardedSession {
         self.last = last;
         match judged {
             Some(Ok(true)) => {
-                let before = std::mem::take(&mut self.unverified);
-                self.service.handed_on(0, 1, before, 0);
+                self.service.verified_later();
                 Ok(())
             }
             Some(Err(fault)) => {

@@ -221,13 +221,8 @@ impl TreeWork<'_> {
         )?;
         self.options.control.done_bytes(input_length as u64);
         // What is read back is verified as a whole.
-        if worker.is_watched() && !self.options.remove_source {
-            if bench.seen.passed {
-                bench.trail.clear();
-            }
-            if bench.seen.open {
-                bench.trail.add(&worker.engine().description().name, || large.path());
-            }
+        if worker.is_watched() && !self.options.remove_source && bench.seen.open {
+            bench.trail.add(&worker.engine().description().name, || large.path());
         }
 
         if direction == Direction::Encrypt && large.cipher.is_chained(direction) {

@@ -80,8 +80,8 @@ impl Operation {
 /// Files that can't be done are listed in the report, and all others are done.
 ///
 /// # Errors
-/// When the operation could not begin: the source is not there, the target can't be made or
-/// lies inside the source, the suffix is no part of a name, no engine can do the cipher, or sources are to be removed without an
+/// When the operation could not begin: the source is not there, the target can't be made,
+/// lies inside the source tree or contains it, the suffix is no part of a name, no engine can do the cipher, or sources are to be removed without an
 /// [`Options::reference`] to read the outputs back with, or sources are to be removed of which
 /// nothing tells whether they were decrypted with the right key.
 pub fn process(
@@ -142,7 +142,9 @@ pub fn process(
     }
     report.add_statistics(statistics);
     accounts.settle(&mut report);
-    report.add_doubts(unverified.into_iter().map(|(engine, path)| (engine, full(root, &path))));
+    let files = unverified.files.into_iter().map(|(engine, path)| (engine, full(root, &path)));
+    report.add_doubts(files);
+    report.add_unnamed_doubts(root, unverified.unnamed);
     report.interrupted |= options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)

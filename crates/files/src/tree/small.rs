@@ -201,7 +201,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Keeps the names of those files that have jobs after the last verified one.
+    /// Keeps the names of those files that have jobs which were not verified.
     fn note_unverified(
         &self,
         directory: &Arc<Directory>,
@@ -214,12 +214,7 @@ impl TreeWork<'_> {
         if !worker.is_watched() || self.options.remove_source {
             return;
         }
-        let last = results.iter().rposition(|(_, seen)| seen.passed);
-        if last.is_some() {
-            bench.trail.clear();
-        }
-        let from = last.unwrap_or(0);
-        for (small, (_, seen)) in group.iter().zip(results).skip(from) {
+        for (small, (_, seen)) in group.iter().zip(results) {
             if seen.open {
                 let engine = &worker.engine().description().name;
                 bench.trail.add(engine, || directory.path_of(&small.item.name));
