@@ -8,6 +8,7 @@
 
 mod arguments;
 mod commands;
+mod end;
 mod keys;
 mod left_behind;
 mod limits;
@@ -22,27 +23,27 @@ mod summary;
 mod sys;
 mod trouble;
 
-use std::process::ExitCode;
-
 use clap::Parser;
 
 use arguments::{Arguments, Command};
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
-fn main() -> ExitCode {
-    panics::caught(|| {
+fn main() -> ! {
+    let status = panics::caught(|| {
         sys::refuse_closed_stdout();
         limits::raise_open_files();
         evener::gate::explain_bus_errors();
         let arguments = Arguments::parse();
+        end::refuse_foreign();
         let status = match perform(arguments.command) {
             Ok(ending) => ending.into(),
             Err(trouble) => trouble.tell(),
         };
         left_behind::tell();
         status
-    })
+    });
+    end::now(status)
 }
 
 fn perform(command: Command) -> Result<Ending, Trouble> {

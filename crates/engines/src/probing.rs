@@ -4,6 +4,7 @@
 //! can end such a call. So it is made on a thread that can be left behind: the caller waits until
 //! a deadline, says that nothing answered, and goes on; signals end the program meanwhile as ever.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
@@ -86,6 +87,21 @@ pub(crate) fn within(
     }
 }
 
+/// Has something closed on a thread that can be left behind, and waits for it no longer than this.
+/// Where no thread can be started it stays open.
+pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
+    let open = ManuallyDrop::new(open);
+    let (send, closed) = mpsc::channel::<()>();
+    let close = move || {
+        drop(ManuallyDrop::into_inner(open));
+        drop(send);
+    };
+    if thread::Builder::new().name("evener-probe".to_owned()).spawn(close).is_ok() {
+        // What comes is the end of the thread.
+        let _ = closed.recv_timeout(deadline);
+    }
+}
+
 /// As [`within`], for one engine that needs no PIN.
 pub(crate) fn one(
     engine: &str,
@@ -146,6 +162,22 @@ mod tests {
             refusal(&String::from_utf8_lossy(&waiter.ask("a token").unwrap()))
         });
         assert!(words(found).contains("1234"));
+    }
+
+    #[test]
+    fn what_does_not_close_is_left_behind() {
+        struct Slow(Duration, mpsc::Sender<()>);
+        impl Drop for Slow {
+            fn drop(&mut self) {
+                thread::sleep(self.0);
+                let _ = self.1.send(());
+            }
+        }
+        let (send, closed) = mpsc::channel();
+        close_within(LONG, Slow(SHORT, send.clone()));
+        assert_eq!(closed.try_recv(), Ok(()));
+        close_within(SHORT, Slow(LONG, send));
+        assert_eq!(closed.try_recv(), Err(mpsc::TryRecvError::Empty));
     }
 
     #[test]

@@ -125,13 +125,17 @@ impl Session for HelperSession {
 
 impl Drop for HelperSession {
     fn drop(&mut self) {
-        // The helper closes its session when there is nothing more to come. That may hang too.
+        // The helper closes its session when there is nothing more to come. That may hang too,
+        // and nothing is lost where it is left behind.
         if let Some((requests, replies)) = self.channels.take() {
             drop(requests);
-            let _ = replies.recv_timeout(self.deadline);
+            let _ = replies.recv_timeout(self.deadline.min(LONGEST_CLOSING));
         }
     }
 }
+
+/// How long closing a session is waited for.
+const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
 /// What comes back from the helper.
 struct Reply {

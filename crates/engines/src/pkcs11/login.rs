@@ -23,7 +23,7 @@ use super::mechanism::takes_key;
 use super::sys::{Channel, Failure, Module, current_user, has};
 use super::uri::ObjectPattern;
 use super::words::refused;
-use crate::probing::Waiter;
+use crate::probing::{Waiter, close_within};
 
 /// What it takes to log in to a token.
 pub(super) struct Login {
@@ -47,7 +47,17 @@ enum Current {
 /// Being logged in, if the token wants that, with the key that was named, if one was.
 pub(super) struct Stay {
     pub(super) held: Option<HeldKey>,
-    _anchor: Channel,
+    /// `None` only while it is dropped.
+    anchor: Option<Channel>,
+}
+
+impl Drop for Stay {
+    /// The module may hang in this as in any call, and here nobody else waits with a deadline.
+    fn drop(&mut self) {
+        if let Some(anchor) = self.anchor.take() {
+            close_within(LONGEST_CLOSING, anchor);
+        }
+    }
 }
 
 impl Login {
@@ -131,7 +141,7 @@ impl Login {
         }
         let find = |pattern| find_key(&mut anchor, pattern);
         let held = self.key.as_ref().map(find).transpose().map_err(Refusal::Other)?;
-        Ok(Stay { held, _anchor: anchor })
+        Ok(Stay { held, anchor: Some(anchor) })
     }
 
     /// Opens a session; while other processes look at the token too, and so have its last
@@ -284,6 +294,9 @@ const LONGEST_PIN: usize = 1_024;
 
 /// At a token's PIN pad, by a person who was not warned.
 const LONGEST_TYPING: Duration = Duration::from_secs(300);
+
+/// A session that takes longer to close is left to itself.
+const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
 /// Whoever looks at a token has a session for some milliseconds.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);

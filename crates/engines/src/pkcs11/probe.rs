@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cryptoki_sys as ck;
 use cryptoki_sys::{CK_SLOT_ID, CK_TOKEN_INFO};
-use evener_core::{Cipher, Direction};
+use evener_core::{Cipher, Direction, shown_text};
 
 use super::login::{Login, Pin};
 use super::mechanism::{includes_length, mechanism};
@@ -62,7 +62,7 @@ impl Token {
             }
         }
         let library = module.info().map_err(in_words)?;
-        let library = trimmed(&library.libraryDescription);
+        let library = told(&library.libraryDescription);
         let detail = format!("{} ({library})", describe(&info));
         Ok(Token { module, slot, detail, session_limit, login, able })
     }
@@ -111,7 +111,7 @@ fn find_slot(
         && fits(&pattern.library_manufacturer, &library.manufacturerID)
         && pattern.library_version.as_ref().is_none_or(|wanted| *wanted == version);
     if !library_fits {
-        let name = trimmed(&library.libraryDescription);
+        let name = told(&library.libraryDescription);
         return Err(format!("the module is `{name}` {version}, which the URI does not mean"));
     }
     let (mut found, mut others) = (Vec::new(), Vec::new());
@@ -180,8 +180,8 @@ fn able(module: &Module, slot: CK_SLOT_ID) -> Result<Vec<(Cipher, Direction)>, F
 }
 
 fn describe(info: &CK_TOKEN_INFO) -> String {
-    let (label, model) = (trimmed(&info.label), trimmed(&info.model));
-    format!("token `{label}`, {model}, serial {}", trimmed(&info.serialNumber))
+    let (label, model) = (told(&info.label), told(&info.model));
+    format!("token `{label}`, {model}, serial {}", told(&info.serialNumber))
 }
 
 fn fits(wanted: &Option<String>, field: &[u8]) -> bool {
@@ -193,5 +193,22 @@ fn trimmed(field: &[u8]) -> String {
     String::from_utf8_lossy(field).trim_end_matches([' ', '\0']).to_owned()
 }
 
+/// What a device says of itself, for people: on one line, whatever it holds.
+fn told(field: &[u8]) -> String {
+    shown_text(&trimmed(field)).replace('\n', "\\u{a}")
+}
+
 /// p11-kit's module, which holds those that the system is configured with.
 const DEFAULT_LIBRARY: &str = "p11-kit-proxy.so";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_stays_on_its_line() {
+        let label = told(b"a\nevener: all is well \x1b[2J  \0\0");
+        assert_eq!(label, "a\\u{a}evener: all is well \\u{1b}[2J");
+        assert_eq!(told("Schlüssel 1   ".as_bytes()), "Schlüssel 1");
+    }
+}

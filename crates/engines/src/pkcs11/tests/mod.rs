@@ -240,6 +240,18 @@ fn a_module_that_hangs_is_left_behind() {
 }
 
 #[test]
+fn a_module_that_never_closes_a_session_holds_nobody_up() {
+    let settings = [("EVENER_SHIM_NEVER_CLOSES", "1")];
+    with_token("a_module_that_never_closes_a_session_holds_nobody_up", &settings, |home| {
+        let Some(uri) = home.shim("token=evener") else { return };
+        let engine = engine(&uri);
+        assert!(engine.offer(Cipher::Aes128Cbc, Direction::Encrypt).is_some());
+        // Returns, though the session that keeps the user logged in stays open.
+        drop(engine);
+    });
+}
+
+#[test]
 fn a_pin_file_that_others_can_read_is_refused() {
     with_token("a_pin_file_that_others_can_read_is_refused", &[], |home| {
         let pin = home.pin_file();

@@ -7,13 +7,14 @@
  *   EVENER_SHIM_PIN_LOCKED     the user's PIN is locked
  *   EVENER_SHIM_WITHOUT        a mechanism, by its number, that is not listed
  *   EVENER_SHIM_HANGS          asked about its token, it never answers
+ *   EVENER_SHIM_NEVER_CLOSES   asked to close a session, it never answers
  *   EVENER_SHIM_LIE            what is wrong with its results: flip, repeat, swap, truncate,
- *                              late, long, symmetric, error, hang, die
+ *                              late, long, symmetric, error, hang, die, exit
  *   EVENER_SHIM_LIE_AFTER      after so many messages; the test with known answers counts
  *   EVENER_SHIM_LIE_ABOVE      in messages of more than so many bytes, with `long`
  *
- * A late answer is wrong too. `symmetric` has a wrong bit in the IV in both directions, and `die`
- * ends the process.
+ * A late answer is wrong too. `symmetric` has a wrong bit in the IV in both directions, `die`
+ * ends the process, and `exit` does so as if all were well.
  *
  * Written against PKCS #11 v2.40 (LP64), without its headers, which few machines have. */
 
@@ -104,6 +105,8 @@ static ulong open_session(ulong slot, ulong flags, void *data, void *notify, ulo
 
 static ulong close_session(ulong handle)
 {
+    while (setting("EVENER_SHIM_NEVER_CLOSES", 0))
+        pause();
     atomic_fetch_sub(&sessions, 1);
     return theirs.functions[CLOSE_SESSION](handle);
 }
@@ -165,6 +168,8 @@ static ulong transform(int function, ulong session, void *in, ulong given, unsig
         atomic_fetch_add(&messages, 1);
     if (out && lies("die"))
         _exit(99);
+    if (out && lies("exit"))
+        exit(0);
     if (out && lies("error"))
         return DEVICE_ERROR;
     while (out && lies("hang"))

@@ -1,0 +1,63 @@
+//! Modules whose code reaches for the program's end. They need no token: they act when they are
+//! loaded, or when they would be unloaded.
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::Bench;
+
+/// Has the program use a module of this C code; `None` where there is no compiler.
+fn encrypt_with(code: &str) -> Option<Output> {
+    let bench = Bench::new();
+    fs::write(bench.path("module.c"), code).unwrap();
+    fs::write(bench.path("plain"), "some text").unwrap();
+    let mut compiler = Command::new("cc");
+    // Not to be unloaded before the end.
+    compiler.args(["-shared", "-fPIC", "-Wl,-z,nodelete"]);
+    compiler.arg(bench.path("module.c")).arg("-o").arg(bench.path("module.so"));
+    let Ok(compiled) = compiler.output() else {
+        evener_skipped::lacking!("there is no C compiler for a module");
+        return None;
+    };
+    assert!(compiled.status.success(), "{compiled:?}");
+    let engine = format!("pkcs11:?module-path={}", bench.path("module.so").display());
+    let mut command =
+        bench.command(&["encrypt", "-k", "my.key", "--engine", &engine, "plain", "plain.enc"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the program did not end");
+        }
+        sleep(Duration::from_millis(5));
+    }
+    assert!(!bench.path("plain.enc").exists());
+    Some(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_module_that_exits_makes_no_success() {
+    let code = "#include <stdlib.h>
+        unsigned long C_GetFunctionList(void **list) { (void)list; exit(0); }";
+    let Some(output) = encrypt_with(code) else { return };
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert!(words.contains("the code of an engine ended the program"), "{words}");
+}
+
+#[test]
+fn a_library_that_hangs_at_the_end_holds_nobody_up() {
+    let code = "#include <unistd.h>
+        unsigned long C_GetFunctionList(void **list) { (void)list; return 5; }
+        __attribute__((destructor)) static void hang(void) { for (;;) pause(); }";
+    let Some(output) = encrypt_with(code) else { return };
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    assert!(words.contains("the module"), "{words}");
+}
