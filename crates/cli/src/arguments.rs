@@ -45,7 +45,7 @@ below 256 MiB whatever the size of the files. Opening or making a key that is wr
 passphrase takes 256 MiB on its own for about a second, before the files are begun.
 
 Exit status: 0 all done; 1 some files could not be done (each is named on standard error, the \
-others are done); 2 wrong usage or key; 130 interrupted.";
+others are done), or none of a tree's files was to be decrypted or verified; 2 wrong usage or key; 130 interrupted.";
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,15 @@
 //! Carrying out a plan.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use evener::format::FormatError;
-use evener::{Control, Failure, FileError, Operation, Report};
+use evener::{
+    Control, Failure, FileError, Operation, Report, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX,
+};
 
 use crate::keys::WrittenKey;
 use crate::options::Telling;
@@ -71,7 +75,8 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     if let Some(key) = lock(&written).take() {
         keep_if_used(key, &result, telling);
     }
-    let report = result?;
+    let mut report = result?;
+    report.failures.extend(nothing_done(&plan, &report));
     if reader_left(&plan, &report) {
         end_by_broken_pipe();
     }
@@ -168,6 +173,49 @@ fn no_key_fits(report: &Report) -> bool {
         && report.files_skipped == 0
         && !is_doubted
         && report.failures.iter().all(is_other)
+}
+
+/// An error where a tree has files and none was decrypted or verified, as after a mistake in
+/// `--suffix` or `--include`: to whom it matters, that is no success.
+fn nothing_done(plan: &Plan, report: &Report) -> Option<Failure> {
+    let Place::Path(source) = &plan.ends.source else { return None };
+    let done = match plan.operation {
+        Operation::Encrypt => return None,
+        Operation::Decrypt => "decrypted",
+        Operation::Verify => "verified",
+    };
+    let is_told = report.interrupted || !report.failures.is_empty();
+    if is_told || report.files > 0 || report.files_skipped > 0 || !plan.ends.source_is_tree {
+        return None;
+    }
+    let reason = format!(
+        "nothing was {done}: it has files, but none whose name ends in the suffix (--suffix) and \
+         that was to be taken (--include, --exclude)"
+    );
+    let error = FileError::Refused(reason);
+    has_files(source).then(|| Failure { path: source.clone(), error })
+}
+
+/// Whether a tree has files besides its wrapped keys.
+fn has_files(root: &Path) -> bool {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        // What can't be read was named as a failure.
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            let name = name.as_encoded_bytes();
+            let is_key = directory == root
+                && name.starts_with(WRAPPED_KEY_PREFIX.as_bytes())
+                && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes());
+            if kind.is_dir() {
+                directories.push(entry.path());
+            } else if kind.is_file() && !is_key {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Whether whoever read the output has gone.

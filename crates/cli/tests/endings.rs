@@ -118,6 +118,32 @@ fn one_broken_file_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_tree_of_which_nothing_was_taken_is_no_success() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let keys = ["-i", "identity"];
+    for arguments in [
+        &["verify", "--suffix", ".sealed", "sealed"][..],
+        &["verify", "--include", "*.html.enc", "sealed"],
+        &["decrypt", "--exclude", "*.enc", "sealed", "restored"],
+    ] {
+        let ended = bench.expect(1, &[arguments, &keys, &["--json"]].concat());
+        let told = format!(
+            "sealed: nothing was {}",
+            if arguments[0] == "verify" { "verified" } else { "decrypted" }
+        );
+        assert!(ended.messages.contains(&told), "{arguments:?}: {}", ended.messages);
+        assert_eq!(ended.document()["failures"][0]["path"], "sealed");
+    }
+    fs::create_dir_all(bench.path("empty/deep")).unwrap();
+    let ended = bench.expect(0, &["verify", "-k", "my.key", "empty"]);
+    assert!(ended.messages.contains("verified 0 files"), "{}", ended.messages);
+    // With nothing but the key.
+    fs::copy(bench.path("sealed/evener-key.age"), bench.path("empty/evener-key.age")).unwrap();
+    bench.expect(0, &["verify", "-i", "identity", "empty"]);
+}
+
+#[test]
 fn json_is_one_document_whatever_happens() {
     let bench = Bench::new();
     bench.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
