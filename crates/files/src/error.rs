@@ -31,7 +31,7 @@ pub enum FileError {
         rejection: Rejection,
     },
     /// The source was written to while it was read.
-    #[error("changed while it was read; nothing was written for it")]
+    #[error("changed while it was read, so it was not done; do it again")]
     Changed,
     /// The source was written to after its output was made, so it was not removed.
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
@@ -45,6 +45,14 @@ pub enum FileError {
         /// The output's name.
         name: String,
         /// What it is, such as "a device".
+        kind: &'static str,
+    },
+    /// Something that is no symbolic link has the name of one that was to be made.
+    #[error("the output `{name}` is {kind}, which is not replaced by a link; remove it first")]
+    NoLink {
+        /// The output's name.
+        name: String,
+        /// What it is, such as "a file".
         kind: &'static str,
     },
     /// With `--resume`: the output is there, but is not what the source gives.
@@ -90,7 +98,7 @@ pub enum FileError {
         needed: u64,
     },
     /// Fewer or more bytes came out than belong to the file.
-    #[error("{written} bytes came out instead of {expected}; nothing was written for it")]
+    #[error("{written} bytes came out instead of {expected}, so it was not done")]
     Incomplete {
         /// How long the output should be, in bytes.
         expected: u64,

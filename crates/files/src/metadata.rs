@@ -9,6 +9,7 @@ use rustix::fs::{
     fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, openat, utimensat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::{FileError, Options};
 
@@ -52,27 +53,34 @@ impl Metadata {
         futimens(output, &times(status)).map_err(FileError::system("set its times"))
     }
 
-    /// The same for a directory that was there before the run, with the mode `before`. Nobody
-    /// gets more access to it than he had. Returns whether the source's mode gives more.
-    pub(crate) fn apply_to_existing(
+    /// The same for a directory that was there before the run, if it looks as an interrupted run
+    /// leaves one and nobody gets more access to it than he has. Any other stays as it is.
+    /// Returns whether it now has the mode and owner of the source.
+    pub(crate) fn apply_to_unfinished(
         &self,
         source: BorrowedFd<'_>,
         status: &Stat,
         output: BorrowedFd<'_>,
-        before: Mode,
     ) -> Result<bool, FileError> {
-        self.give_owner(status, output)?;
+        let there = fstat(output).map_err(FileError::system("read its output's status"))?;
+        let (before, wanted) = (permissions(&there), self.wanted_mode(status));
+        let has_owner =
+            !self.owner || (there.st_uid, there.st_gid) == (status.st_uid, status.st_gid);
+        // Below a directory with this bit, new ones have it as well.
+        let is_as_made = before & !Mode::SGID == self.directory_mode(status)
+            && Uid::from_raw(there.st_uid) == geteuid();
+        let access = Mode::from_raw_mode(0o777);
+        if !is_as_made || !has_owner || !before.contains(wanted & access) {
+            return Ok(has_owner && before == wanted);
+        }
         if self.xattrs {
             copy_xattrs(source, output, |name| !name.starts_with(ACCESS_LISTS))?;
         }
-        let access = Mode::from_raw_mode(0o777);
-        let wanted = permissions(status) & access;
-        let mode = before & (wanted | !access);
-        if mode != before {
-            fchmod(output, mode).map_err(FileError::system("set its mode"))?;
+        if before != wanted {
+            fchmod(output, wanted).map_err(FileError::system("set its mode"))?;
         }
         futimens(output, &times(status)).map_err(FileError::system("set its times"))?;
-        Ok(!before.contains(wanted))
+        Ok(true)
     }
 
     fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<(), FileError> {

@@ -6,10 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, linkat, openat, renameat,
-    renameat_with, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, linkat, lstat, openat,
+    renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::geteuid;
 
 use crate::FileError;
 
@@ -80,16 +81,31 @@ pub(crate) fn rename_to_free(
 /// Refuses a name that anything but a regular file has: devices, FIFOs and symbolic links are
 /// not replaced by files.
 pub(crate) fn refuse_special(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), FileError> {
-    let Ok(there) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
-    let kind = match FileType::from_raw_mode(there.st_mode) {
+    match kind_of_name(directory, name) {
+        None | Some(FileType::RegularFile) => Ok(()),
+        Some(kind) => Err(FileError::Special {
+            name: evener_core::shown(name).to_string(),
+            kind: noun_of(kind),
+        }),
+    }
+}
+
+/// What has a name, itself and not what it may lead to; `None` where nothing can be seen.
+pub(crate) fn kind_of_name(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileType> {
+    let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(there.st_mode))
+}
+
+/// A kind of file in words, as in "the output is a device".
+pub(crate) fn noun_of(kind: FileType) -> &'static str {
+    match kind {
         FileType::Symlink => "a symbolic link",
         FileType::Fifo => "a FIFO",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Socket => "a socket",
         FileType::Directory => "a directory",
-        _ => return Ok(()),
-    };
-    Err(FileError::Special { name: evener_core::shown(name).to_string(), kind })
+        _ => "a file",
+    }
 }
 
 /// Whether a path leads to what bytes go into, and not to a name that can be given on.
@@ -103,24 +119,56 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
     })
 }
 
-/// The file that a path names, which may be a symbolic link to it, or to where it is to be made.
+/// What a path names, which may be a symbolic link to it, or to where it is to be made.
+///
+/// # Errors
+/// [`FileError::Refused`] when a stranger has put a link on the way into a common directory, such
+/// as /tmp, whether or not the kernel is set to refuse that.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     let failed = |errno| FileError::System { action: "follow its symbolic links", errno };
-    if path.is_symlink() {
-        // The kernel refuses to follow links that strangers have put into a common directory.
-        match std::fs::metadata(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)));
-            }
-            _ => {}
+    let mut at = without_slash(path);
+    let mut links = 0;
+    while let Ok(text) = std::fs::read_link(&at) {
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(failed(Errno::LOOP));
         }
+        refuse_stranger(&at)?;
+        at = without_slash(&at.parent().unwrap_or(Path::new("")).join(text));
     }
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Ok(text) = std::fs::read_link(&path) else { return Ok(path) };
-        path = path.parent().unwrap_or(Path::new("")).join(text);
+    // The kernel may refuse links on the way that are not the path's last part.
+    match std::fs::metadata(path) {
+        Err(error) if links > 0 && error.kind() != ErrorKind::NotFound => {
+            Err(failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+        }
+        _ => Ok(at),
     }
-    Err(failed(Errno::LOOP))
+}
+
+/// Refuses a link that is neither the user's own, nor the system's, nor that of its directory's
+/// owner, where everybody can make links: the rule of Linux's `protected_symlinks`.
+fn refuse_stranger(link: &Path) -> Result<(), FileError> {
+    let failed = FileError::system("read the status of its symbolic links");
+    let itself = lstat(link).map_err(&failed)?;
+    let parent = link.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = stat(parent.unwrap_or(Path::new("."))).map_err(&failed)?;
+    let common = Mode::SVTX | Mode::WOTH;
+    let is_common = Mode::from_raw_mode(directory.st_mode).contains(common);
+    let trusted = [geteuid().as_raw(), 0, directory.st_uid];
+    if !is_common || trusted.contains(&itself.st_uid) {
+        return Ok(());
+    }
+    let link = evener_core::shown(link);
+    let reason = format!(
+        "leads through the symbolic link `{link}`, which another user has put into a directory \
+         where everybody can; name the target itself"
+    );
+    Err(FileError::Refused(reason))
+}
+
+/// A path that names a link itself, which it would not with a slash at its end.
+fn without_slash(path: &Path) -> PathBuf {
+    path.components().as_path().to_owned()
 }
 
 /// As many as the kernel follows.

@@ -50,7 +50,7 @@ pub struct Options {
     /// Files that are never taken as sources.
     pub protected: Protected,
     /// Whether the caller has just made the target directory, which then gets the source's mode.
-    /// Of other directories that are there before, the mode is never widened.
+    /// Other directories that are there before keep their mode, owner and times.
     pub target_is_new: bool,
     /// Keep owner and group (needs privilege).
     pub owner: bool,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use evener_core::{Direction, Iv};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fstat, openat, statx};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
@@ -32,6 +32,10 @@ impl Source {
         flags.set(OFlags::NOFOLLOW, !follow);
         let file = retry_on_intr(|| openat(directory, name, flags, Mode::empty()))
             .map_err(FileError::system("open it"))?;
+        // What the kernel remembers of a file that lies behind FUSE or a network can be old, and
+        // would look like a change when it is asked again.
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+        let _ = statx(&file, c"", flags, StatxFlags::BASIC_STATS);
         let status = fstat(&file).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(FileError::Refused("is not a regular file".to_owned()));

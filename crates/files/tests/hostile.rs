@@ -182,32 +182,165 @@ fn set_id_bits_need_the_owner() {
 }
 
 #[test]
-fn the_mode_of_a_directory_that_was_there_is_never_widened() {
-    for damaged in [true, false] {
-        let home = home();
-        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
-        fs::create_dir_all(plain.join("sub")).unwrap();
-        fs::write(plain.join("sub/file"), bytes(100)).unwrap();
-        assert!(encrypt(&plain, &sealed, &options()).is_success());
-        fs::create_dir_all(back.join("sub")).unwrap();
-        for (path, bits) in [(&sealed, 0o2777), (&back, 0o700)] {
-            set_mode(&path.join("sub"), bits);
-            set_mode(path, bits);
-        }
-        if damaged {
-            fs::write(sealed.join("sub/file.enc"), bytes(172)).unwrap();
-        }
-        let report = run(Operation::Decrypt, &sealed, &back, &options());
-        assert_eq!(report.is_success(), !damaged);
-        assert_eq!((mode(&back), mode(&back.join("sub"))), (0o700, 0o700));
-        assert_eq!(report.notices.len(), 2, "{:?}", report.notices);
-        // Narrower it becomes.
-        set_mode(&sealed.join("sub"), 0o500);
-        set_mode(&back.join("sub"), 0o1770);
-        let options = Options { overwrite: true, ..options() };
-        run(Operation::Decrypt, &sealed, &back, &options);
-        assert_eq!(mode(&back.join("sub")), 0o1500);
+fn a_directory_that_was_there_keeps_its_mode_and_times() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("sub")).unwrap();
+    fs::create_dir_all(plain.join("empty")).unwrap();
+    fs::create_dir_all(plain.join("new")).unwrap();
+    fs::write(plain.join("sub/file"), bytes(100)).unwrap();
+    for (name, bits) in [("sub", 0o750), ("empty", 0o755), ("new", 0o500), ("", 0o700)] {
+        set_mode(&plain.join(name), bits);
     }
+    for (name, bits) in [("", 0o1777), ("sub", 0o700), ("empty", 0o2700)] {
+        fs::create_dir_all(sealed.join(name)).unwrap();
+        set_mode(&sealed.join(name), bits);
+    }
+    let modes = || ["", "sub", "empty", "new"].map(|name| mode(&sealed.join(name)));
+    let modified = || fs::metadata(sealed.join("empty")).unwrap().modified().unwrap();
+    let before = modified();
+    for overwrite in [false, true] {
+        let report = encrypt(&plain, &sealed, &Options { overwrite, ..options() });
+        assert_eq!(report.is_success(), overwrite || report.files == 0 || modes()[3] == 0o500);
+        assert!(report.notices.is_empty(), "{:?}", report.notices);
+        assert_eq!(modes(), [0o1777, 0o700, 0o2700, 0o500]);
+        assert_eq!(modified(), before);
+    }
+    // Whether an interrupted run has made those can't be told.
+    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_eq!(report.notices.len(), 3, "{:?}", report.notices);
+    assert!(report.notices[0].reason.contains("there before with another mode"));
+    assert_eq!((modes(), modified()), ([0o1777, 0o700, 0o2700, 0o500], before));
+}
+
+#[test]
+fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("sub")).unwrap();
+    set_mode(&plain.join("sub"), 0o1550);
+    fs::create_dir_all(sealed.join("sub")).unwrap();
+    // As it is made, before its files are done.
+    set_mode(&sealed.join("sub"), 0o750);
+    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    assert!(report.is_success() && report.notices.is_empty(), "{report:?}");
+    assert_eq!(mode(&sealed.join("sub")), 0o1550);
+    let modified = |tree: &Path| fs::metadata(tree.join("sub")).unwrap().modified().unwrap();
+    assert_eq!(modified(&sealed), modified(&plain));
+
+    // With owners all are made for the user alone, and nobody else gets access to one that may
+    // have been there.
+    set_mode(&plain.join("sub"), 0o755);
+    set_mode(&sealed.join("sub"), 0o700);
+    let report = encrypt(&plain, &sealed, &Options { resume: true, owner: true, ..options() });
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_eq!((mode(&sealed.join("sub")), report.notices.len()), (0o700, 1));
+}
+
+#[test]
+fn a_target_around_the_source_is_refused() {
+    let home = home();
+    let at = |name: &str| home.path().join(name);
+    fs::create_dir_all(at("n/d/d/e")).unwrap();
+    fs::create_dir_all(at("n/d/e")).unwrap();
+    fs::write(at("n/d/d/e/x"), "x").unwrap();
+    fs::write(at("n/d/e/x.enc"), "KEEP").unwrap();
+    symlink("n/d", at("source")).unwrap();
+    symlink("n", at("target")).unwrap();
+    set_mode(&at("n"), 0o711);
+    for dry_run in [true, false] {
+        let options = Options { overwrite: true, dry_run, ..options() };
+        for source in ["n/d", "source"] {
+            for target in ["n", "target", "", "n/d/.."] {
+                let (source, target) = (at(source), at(target));
+                let keys = cobblestone();
+                let refused = process(Operation::Encrypt, &keys, &source, Some(&target), &options);
+                let refused = refused.unwrap_err();
+                assert!(refused.error.to_string().starts_with("contains the source"), "{refused}");
+                assert_eq!(refused.path, target);
+            }
+        }
+    }
+    assert_eq!(fs::read(at("n/d/e/x.enc")).unwrap(), b"KEEP");
+    // A single file may go into its own directory.
+    assert!(encrypt(&at("n/d/d/e/x"), &at("n/d/d/e"), &options()).is_success());
+}
+
+/// Below links that are followed, the two trees can meet in the midst of the walk.
+#[test]
+fn no_directory_is_of_the_source_and_the_target() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("a")).unwrap();
+    fs::create_dir_all(sealed.join("link")).unwrap();
+    fs::write(plain.join("a/x"), "x").unwrap();
+    fs::write(sealed.join("link/x.enc"), "KEEP").unwrap();
+    fs::write(sealed.join("x"), "x").unwrap();
+    symlink(&sealed, plain.join("link")).unwrap();
+    let following = Options { follow_symlinks: true, overwrite: true, ..options() };
+    let report = encrypt(&plain, &sealed, &following);
+    let errors: Vec<_> = report.failures.iter().map(|f| f.error.to_string()).collect();
+    assert!(errors.len() == 1 && errors[0].starts_with("holds outputs"), "{errors:?}");
+    assert_eq!(fs::read(sealed.join("link/x.enc")).unwrap(), b"KEEP");
+
+    // And here it is a source before an output would go to it.
+    fs::remove_file(plain.join("link")).unwrap();
+    fs::create_dir(plain.join("sub")).unwrap();
+    fs::create_dir_all(sealed.join("sub/sub")).unwrap();
+    symlink(sealed.join("sub/sub"), plain.join("sub/up")).unwrap();
+    symlink("sub", sealed.join("sub/up")).unwrap();
+    let report = encrypt(&plain, &sealed, &following);
+    assert!(!report.is_success(), "{report:?}");
+    assert_eq!(fs::read(sealed.join("link/x.enc")).unwrap(), b"KEEP");
+}
+
+#[test]
+fn links_of_strangers_in_common_directories_are_not_followed() {
+    let home = home();
+    let [common, plain, file, mine] =
+        ["common", "plain", "file", "mine"].map(|name| home.path().join(name));
+    for directory in [&common, &plain, &mine] {
+        fs::create_dir(directory).unwrap();
+    }
+    set_mode(&common, 0o1777);
+    fs::write(&file, bytes(100)).unwrap();
+    fs::write(plain.join("file"), bytes(100)).unwrap();
+    fs::write(mine.join("file"), "mine").unwrap();
+    let planted = ["to-file", "to-tree", "to-nothing", "to-device"];
+    let texts = ["../mine/file", "../mine", "../mine/new", "/dev/null"];
+    for (name, text) in planted.iter().zip(texts) {
+        symlink(text, common.join(name)).unwrap();
+    }
+    let overwriting = Options { overwrite: true, ..options() };
+    let run = |source: &Path, name: &str| {
+        let target = common.join(name);
+        process(Operation::Encrypt, &cobblestone(), source, Some(&target), &overwriting)
+    };
+    let give = |owner| {
+        planted
+            .iter()
+            .all(|name| std::os::unix::fs::lchown(common.join(name), Some(owner), None).is_ok())
+    };
+    if !give(12_345) {
+        evener_skipped::skipped!("only root can make links of other users");
+        return;
+    }
+    for (source, names) in [(&file, &planted[..]), (&plain, &["to-tree", "to-tree/", "to-nothing"])]
+    {
+        for name in names {
+            let refused = run(source, name).unwrap_err().to_string();
+            assert!(refused.contains("another user has put"), "{name}: {refused}");
+        }
+    }
+    assert_eq!(fs::read(mine.join("file")).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(&mine).unwrap().count(), 1);
+    // Where not everybody can make links, whose they are means nothing.
+    set_mode(&common, 0o755);
+    assert!(run(&file, "to-file").unwrap().is_success());
+    set_mode(&common, 0o1777);
+    assert!(give(0));
+    assert!(run(&plain, "to-tree").unwrap().is_success());
 }
 
 #[test]

@@ -144,6 +144,35 @@ fn symbolic_links_are_replaced_at_once() {
 }
 
 #[test]
+fn a_symbolic_link_replaces_nothing_but_links() {
+    let home = home();
+    let [plain, sealed, file] = ["plain", "sealed", "file"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::create_dir_all(sealed.join("directory")).unwrap();
+    fs::write(&file, bytes(100)).unwrap();
+    fs::write(sealed.join("file.enc"), "the output of another source").unwrap();
+    let fifo = sealed.join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for name in ["file.enc", "fifo", "directory"] {
+        symlink("elsewhere", plain.join(name)).unwrap();
+    }
+    for dry_run in [true, false] {
+        let options = Options { overwrite: true, dry_run, ..options() };
+        let keys = cobblestone();
+        let report = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
+        let mut told: Vec<_> = report.failures.iter().map(|f| f.error.to_string()).collect();
+        told.sort();
+        for (told, kind) in told.iter().zip(["directory` is a d", "fifo` is a F", "enc` is a file"])
+        {
+            assert!(told.contains(kind) && told.contains("not replaced by a link"), "{told}");
+        }
+        assert_eq!((told.len(), report.symlinks), (3, 0));
+    }
+    let there = fs::read(sealed.join("file.enc")).unwrap();
+    assert_eq!(there, b"the output of another source");
+}
+
+#[test]
 fn nothing_takes_the_place_of_a_wrapped_key() {
     let home = home();
     let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));

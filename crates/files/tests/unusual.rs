@@ -291,6 +291,7 @@ fn holes_come_back_when_asked_for() {
     fs::create_dir(&plain).unwrap();
     let file = File::create(plain.join("sparse")).unwrap();
     for at in [0, 700_001, 3_000_000] {
+        let _ = fs::remove_dir_all(&back);
         file.write_all_at(&bytes(10_000), at).unwrap();
     }
     file.set_len(4_000_001).unwrap();

@@ -101,6 +101,8 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 fn open_as_it_is(path: &Path) -> Result<OwnedFd, FileError> {
+    // Not for where they lead, which need be no path (`pipe:[1]`), but for whose links they are.
+    behind_links(path)?;
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))
         .map_err(FileError::system("open the output"))

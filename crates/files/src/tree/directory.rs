@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use super::names::Claims;
 use crate::FileError;
 use crate::identity::Identity;
-use crate::metadata::permissions;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
 /// relative to it, which is quick and follows no link that somebody puts in the way meanwhile.
@@ -28,12 +27,11 @@ pub(super) struct Directory {
     pub(super) claims: Claims,
 }
 
-/// A directory of the target tree, and what it was before the run.
+/// A directory of the target tree, and whether this run has made it.
 pub(super) struct Made {
     directory: OwnedFd,
     pub(super) identity: Identity,
-    /// Its mode, if it was there before.
-    pub(super) mode_before: Option<Mode>,
+    pub(super) is_new: bool,
 }
 
 /// A file to be done: its name and the name of its output (empty when nothing is written).
@@ -87,8 +85,7 @@ impl Made {
         if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
             return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR });
         }
-        let mode_before = (!is_new).then(|| permissions(&status));
-        Ok(Made { directory, identity: Identity::of(&status), mode_before })
+        Ok(Made { directory, identity: Identity::of(&status), is_new })
     }
 }
 

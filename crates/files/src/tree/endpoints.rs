@@ -84,12 +84,8 @@ fn tree<'p>(
     let target = match target {
         None => None,
         Some(target) => {
-            refuse_inside(source, status, target).map_err(|error| (target, error))?;
-            let made = match options.dry_run {
-                false => make_directory(target, status, options).map(Some),
-                true => find_directory(target),
-            };
-            made.map_err(|error| (target, error))?
+            let found = find_target(source, status, &opened, target, options);
+            found.map_err(|error| (target, error))?
         }
     };
     let root = Directory {
@@ -100,6 +96,23 @@ fn tree<'p>(
         claims: Claims::default(),
     };
     Ok(Endpoints::Tree { root: Arc::new(root) })
+}
+
+/// Makes (or, for a plan, finds) the root of the target tree, apart from the source.
+fn find_target(
+    source: &Path,
+    status: &Stat,
+    opened: &OwnedFd,
+    target: &Path,
+    options: &Options,
+) -> Result<Option<Made>, FileError> {
+    let target = &behind_links(target)?;
+    refuse_inside(source, status, target)?;
+    refuse_around(source, opened, target)?;
+    match options.dry_run {
+        false => make_directory(target, status, options).map(Some),
+        true => find_directory(target),
+    }
 }
 
 fn file<'p>(
@@ -116,7 +129,8 @@ fn file<'p>(
     let (target, target_name) = match target {
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
-            let opened = open_directory(target).map_err(|error| (target, error))?;
+            let behind = behind_links(target).map_err(|error| (target, error))?;
+            let opened = open_target(&behind).map_err(|error| (target, error))?;
             let lacking = || FileError::Suffix(shown(&options.suffix).to_string());
             (Some(opened), suffixed.ok_or_else(|| (source, lacking()))?)
         }
@@ -184,6 +198,13 @@ fn open_directory(path: &Path) -> Result<OwnedFd, FileError> {
     openat(CWD, path, flags, Mode::empty()).map_err(FileError::system("open the directory"))
 }
 
+/// Opens a directory that [`behind_links`] has led to. A link that has taken its place since is
+/// not followed.
+fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    openat(CWD, path, flags, Mode::empty()).map_err(FileError::system("open the directory"))
+}
+
 /// Makes (or finds) the root of the target tree.
 fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made, FileError> {
     let metadata = Metadata::of(options);
@@ -193,7 +214,7 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
         Err(Errno::EXIST) => false,
         Err(errno) => return Err(FileError::System { action: "make the directory", errno }),
     };
-    let directory = open_directory(path)?;
+    let directory = open_target(path)?;
     if is_new && mode.bits() & metadata.umask != 0 {
         fchmod(&directory, mode).map_err(FileError::system("set its mode"))?;
     }
@@ -202,7 +223,7 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
 
 /// Finds the root of the target tree for a plan; `None` where it could be made.
 fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
-    match open_directory(path) {
+    match open_target(path) {
         Ok(directory) => Made::of(directory, false).map(Some),
         Err(FileError::System { errno: Errno::NOENT, .. }) => {
             open_directory(split(path)?.0).map(|_| None)
@@ -214,33 +235,61 @@ fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
 /// Refuses a target that is the source or lies inside it, whatever links lead there: the walk
 /// would find its own outputs.
 fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), FileError> {
-    let mut at = match open_directory(target) {
+    let at = match open_target(target) {
         Ok(directory) => directory,
         // Not there yet: what counts is where it will be made.
         Err(FileError::System { errno: Errno::NOENT, .. }) => open_directory(split(target)?.0)?,
         Err(error) => return Err(error),
     };
+    match is_at_or_above(status, at)? {
+        true => Err(FileError::Refused(format!("lies inside the source `{}`", shown(source)))),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a target that the source lies inside, whatever links lead there: an output could have
+/// the name of a source, or of what lies beside it.
+fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), FileError> {
+    let status = match open_target(target) {
+        Ok(directory) => fstat(&directory).map_err(FileError::system("read its status"))?,
+        // Nothing lies inside it yet.
+        Err(FileError::System { errno: Errno::NOENT, .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let opened = opened.try_clone().map_err(|error| FileError::System {
+        action: "open the directory",
+        errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+    })?;
+    if is_at_or_above(&status, opened)? {
+        let source = shown(source);
+        let reason = format!(
+            "contains the source `{source}`, so an output could replace a source; choose a \
+             directory beside it"
+        );
+        return Err(FileError::Refused(reason));
+    }
+    Ok(())
+}
+
+/// Whether a directory is `below` or contains it.
+fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
+    let mut at = below;
     loop {
         let here = fstat(&at).map_err(FileError::system("read its status"))?;
-        if same_file(&here, status) {
-            let source = shown(source);
-            return Err(FileError::Refused(format!("lies inside the source `{source}`")));
+        if same_file(&here, directory) {
+            return Ok(true);
         }
-        let parent = openat(
-            at.as_fd(),
-            c"..",
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
-        let parent = match parent {
+        // To pass through a directory one need not be allowed to read it.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = match openat(at.as_fd(), c"..", flags, Mode::empty()) {
             Ok(parent) => parent,
             // It can't be compared, but nor can the walk come from there.
-            Err(Errno::ACCESS) => return Ok(()),
+            Err(Errno::ACCESS) => return Ok(false),
             Err(errno) => return Err(FileError::System { action: "open the directory", errno }),
         };
         let above = fstat(&parent).map_err(FileError::system("read its status"))?;
         if same_file(&above, &here) {
-            return Ok(());
+            return Ok(false);
         }
         at = parent;
     }

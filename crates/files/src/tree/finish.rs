@@ -45,6 +45,8 @@ pub(super) struct Directories {
     visited: Mutex<Vec<Visited>>,
     /// The directories of the target tree.
     targets: Mutex<HashSet<Identity>>,
+    /// The directories of the source tree.
+    sources: Mutex<HashSet<Identity>>,
     symlinks: AtomicU64,
 }
 
@@ -53,12 +55,14 @@ pub(super) struct Visited {
     /// Its path below the root.
     pub(super) path: PathBuf,
     pub(super) status: Stat,
-    /// Its counterpart: which directory that is, and its mode if it was there before.
-    pub(super) target: Option<(Identity, Option<Mode>)>,
+    /// Its counterpart: which directory that is, and whether this run has made it.
+    pub(super) target: Option<(Identity, bool)>,
 }
 
 impl Directories {
     pub(super) fn visited(&self, directory: Visited) {
+        let identity = Identity::of(&directory.status);
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
         self.visited.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
     }
 
@@ -70,6 +74,11 @@ impl Directories {
     /// Whether outputs go to this directory.
     pub(super) fn is_target(&self, directory: Identity) -> bool {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
+    }
+
+    /// Whether files of this directory are sources.
+    pub(super) fn is_source(&self, directory: Identity) -> bool {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
     }
 
     pub(super) fn count_symlink(&self) {
@@ -163,11 +172,15 @@ impl TreeWork<'_> {
         self.record.into_report(report);
     }
 
-    /// Sets the mode, times and so on of every target directory, the deepest first.
+    /// Sets the mode, times and so on of every target directory that this run has made, the
+    /// deepest first. With `--resume` also those that an interrupted run may have made.
     fn finish_directories(&self, root: &Directory) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
-        for directory in visited.iter().rev() {
+        let is_concerned = |directory: &&Visited| {
+            self.options.resume || directory.target.is_some_and(|(_, is_new)| is_new)
+        };
+        for directory in visited.iter().rev().filter(is_concerned) {
             let follow = self.options.follow_symlinks;
             let finished = open_both(root, target, directory, follow)
                 .and_then(|(source, output)| self.finish_directory(directory, &source, &output));
@@ -185,15 +198,12 @@ impl TreeWork<'_> {
     ) -> Result<(), FileError> {
         let Visited { path, status, target } = directory;
         let (source, output) = (source.as_fd(), output.as_fd());
-        let Some((_, Some(before))) = target else {
+        if target.is_some_and(|(_, is_new)| is_new) {
             return self.metadata.apply(source, status, output, None);
-        };
-        if self.metadata.apply_to_existing(source, status, output, *before)? {
-            let (before, wanted) = (before.bits() & 0o777, status.st_mode & 0o777);
-            let reason = format!(
-                "its output directory was there before, so its mode {before:03o} was not widened \
-                 to {wanted:03o}"
-            );
+        }
+        if !self.metadata.apply_to_unfinished(source, status, output)? {
+            let reason = "its output directory was there before with another mode or owner, \
+                          which it keeps";
             self.record.notice(path, reason);
         }
         Ok(())

@@ -108,7 +108,7 @@ impl Ledger {
     }
 }
 
-const UNACCOUNTED: &str = "not all of it was done; nothing was written for it";
+const UNACCOUNTED: &str = "not all of it was processed, so it was not done";
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,7 @@ use super::names::Claims;
 use super::work::{Task, TreeWork};
 use super::{Operation, finish::Visited};
 use crate::identity::Identity;
+use crate::naming::{kind_of_name, noun_of};
 use crate::output::{is_temporary_name, sweep, symlink_over};
 use crate::{FileError, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
@@ -120,13 +121,15 @@ impl TreeWork<'_> {
         }
         let path = parent.path_of(name);
         if self.directories.is_target(Identity::of(&status)) {
-            self.record.notice(&path, "holds the output, skipped");
-            return Ok(None);
+            return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
         }
         let target = match &parent.target {
             None => None,
             Some(parent) => self.counterpart(parent, name, &status)?,
         };
+        if target.as_ref().is_some_and(|target| self.directories.is_source(target.identity)) {
+            return Err(FileError::Refused(HOLDS_SOURCES.to_owned()));
+        }
         if let Some(target) = &target
             && !self.directories.is_new_target(target.identity)
         {
@@ -136,7 +139,7 @@ impl TreeWork<'_> {
         Ok(Some(Arc::new(Directory { source, target, path, follows, claims })))
     }
 
-    /// Makes (or finds) a directory of the target tree, in which at first its owner can work;
+    /// Makes (or finds) a directory of the target tree. In a new one at first its owner can work;
     /// what it lacks of its own mode comes when everything in it is done.
     fn counterpart(
         &self,
@@ -168,7 +171,7 @@ impl TreeWork<'_> {
     fn list(&self, directory: &Arc<Directory>, queue: &Queue<Task>) -> Result<Level, FileError> {
         let system = FileError::system("read the directory");
         let status = fstat(&directory.source).map_err(&system)?;
-        let target = directory.target.as_ref().map(|made| (made.identity, made.mode_before));
+        let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
         self.directories.visited(Visited { path: directory.path.clone(), status, target });
         if let Some(target) = &directory.target
             && self.writes()
@@ -230,6 +233,9 @@ impl TreeWork<'_> {
         let takes_directory = |path: &Path| self.options.selection.takes_directory(path);
         match kind {
             FileType::Directory if path.as_deref().is_none_or(takes_directory) => {
+                if self.operation != Operation::Verify {
+                    self.refuse_collision(directory, name)?;
+                }
                 Ok(Entry::Directory(name.to_owned()))
             }
             FileType::RegularFile if path.as_deref().is_none_or(takes_file) => {
@@ -320,6 +326,7 @@ impl TreeWork<'_> {
             Err(Errno::EXIST) if self.options.overwrite => {
                 let system = FileError::system("make the link");
                 directory.claims.publish(target.as_fd(), OsStr::from_bytes(name.to_bytes()), || {
+                    refuse_no_link(target, name)?;
                     symlink_over(target.as_fd(), text, name).map_err(&system)?;
                     let made = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
                     Ok(Identity::of(&made))
@@ -339,6 +346,7 @@ impl TreeWork<'_> {
             let name = OsStr::from_bytes(name.to_bytes());
             return Err(FileError::Exists(shown(name).to_string()));
         }
+        refuse_no_link(target, name)?;
         self.directories.count_symlink();
         Ok(())
     }
@@ -357,16 +365,17 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Refuses a symbolic link that has the name of the output of a file beside it. Of all names
-    /// only those of links and directories stay as they are, and only a link could replace, or
-    /// be replaced by, such an output.
+    /// Refuses a symbolic link or a directory that has the name of the output of a file beside
+    /// it: their names stay as they are, and which of the two came first would be chance.
     fn refuse_collision(&self, directory: &Directory, name: &OsStr) -> Result<(), FileError> {
         let back = match self.operation {
             Operation::Encrypt => Operation::Decrypt,
             Operation::Decrypt | Operation::Verify => Operation::Encrypt,
         };
         let Some(file) = target_name(back, name, &self.options.suffix) else { return Ok(()) };
-        let is_file = statat(&directory.source, &file, AtFlags::SYMLINK_NOFOLLOW)
+        let follow = self.options.follow_symlinks;
+        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let is_file = statat(&directory.source, &file, flags)
             .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
         if is_file && self.options.selection.takes_file(&directory.path_of(&file)) {
             let file = shown(&file);
@@ -376,12 +385,28 @@ impl TreeWork<'_> {
     }
 }
 
+/// Refuses a symbolic link in the place of what is none: nothing tells whether a file there is
+/// the output of another source.
+fn refuse_no_link(target: &Made, name: &CStr) -> Result<(), FileError> {
+    let name = OsStr::from_bytes(name.to_bytes());
+    match kind_of_name(target.as_fd(), name) {
+        None | Some(FileType::Symlink) => Ok(()),
+        Some(kind) => Err(FileError::NoLink { name: shown(name).to_string(), kind: noun_of(kind) }),
+    }
+}
+
 /// What to do with a directory's entry.
 enum Entry {
     File(Item),
     Directory(OsString),
     Done,
 }
+
+const HOLDS_OUTPUTS: &str =
+    "holds outputs of this run, so none of it is a source; choose a target apart from the source";
+
+const HOLDS_SOURCES: &str =
+    "its output directory is one of the source; choose a target apart from the source";
 
 /// How many directories on the way down are open at a time, on both sides: few enough for the
 /// usual limit of 1,024 open files beside all others, however deep the tree is.
