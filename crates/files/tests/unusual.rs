@@ -291,7 +291,6 @@ fn holes_come_back_when_asked_for() {
     fs::create_dir(&plain).unwrap();
     let file = File::create(plain.join("sparse")).unwrap();
     for at in [0, 700_001, 3_000_000] {
-        let _ = fs::remove_dir_all(&back);
         file.write_all_at(&bytes(10_000), at).unwrap();
     }
     file.set_len(4_000_001).unwrap();
@@ -299,6 +298,7 @@ fn holes_come_back_when_asked_for() {
     File::create(plain.join("small hole")).unwrap().set_len(8192).unwrap();
     assert!(encrypt(&plain, &sealed, &options()).is_success());
     for remove_source in [false, true] {
+        let _ = fs::remove_dir_all(&back);
         let options = Options { sparse: true, overwrite: true, remove_source, ..options() };
         let report =
             process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options).unwrap();
