@@ -80,10 +80,10 @@ impl Operation {
 /// Files that can't be done are listed in the report, and all others are done.
 ///
 /// # Errors
-/// When the operation could not begin: the source is not there, the target can't be made,
-/// lies inside the source tree or contains it, the suffix is no part of a name, no engine can do the cipher, or sources are to be removed without an
-/// [`Options::reference`] to read the outputs back with, or sources are to be removed of which
-/// nothing tells whether they were decrypted with the right key.
+/// When the operation could not begin: the source is not there; the target can't be made, lies
+/// inside the source tree or contains it; the suffix is no part of a name; no engine can do the
+/// cipher; or sources are to be removed without an [`Options::reference`] to read the outputs
+/// back with, or where nothing tells whether they were decrypted with the right key.
 pub fn process(
     operation: Operation,
     keys: &KeyRing,
