@@ -19,7 +19,8 @@ pub mod self_test;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-mod cpu;
+mod cores;
+pub mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 #[cfg(feature = "fuzzing")]

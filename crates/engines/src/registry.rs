@@ -8,10 +8,11 @@ use crate::guard::{Watch, watched};
 use crate::pkcs11::{self, PinPrompt};
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev, model};
-use crate::{lanes, openssl};
+use crate::{cpu, lanes, openssl};
 
 /// Every engine, in the order in which they are listed to people.
 const ENTRIES: &[Entry] = &[
+    Entry { name: cpu::NAME, probe: cpu::probe },
     Entry { name: "openssl", probe: openssl::probe },
     Entry { name: "lanes", probe: lanes::probe },
     Entry { name: pkcs11::NAME, probe: pkcs11::probe },

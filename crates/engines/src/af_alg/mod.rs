@@ -30,7 +30,7 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::{cpu, probing};
+use crate::{cores, probing};
 use probe::Driver;
 use session::AfAlgSession;
 
@@ -80,7 +80,7 @@ impl Engine for AfAlgEngine {
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let driver = self.driver(cipher)?;
-        let depth = if driver.is_hardware() { HARDWARE_DEPTH } else { cpu::available_cores() };
+        let depth = if driver.is_hardware() { HARDWARE_DEPTH } else { cores::available_cores() };
         Some(Offer { depth, batch: 1, holders: None })
     }
 

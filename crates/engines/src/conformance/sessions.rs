@@ -102,7 +102,7 @@ fn description(engine: &dyn Engine) -> Verdict {
         if offer.depth == 0 || offer.batch == 0 {
             return Err(format!("{cipher} {direction}: {offer:?}"));
         }
-        let cores = crate::cpu::available_cores();
+        let cores = crate::cores::available_cores();
         if description.kind == Kind::Cpu && offer.depth != cores {
             return Err(format!("{cipher} {direction}: {offer:?} on {cores} cores"));
         }

@@ -24,7 +24,7 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::{cpu, probing};
+use crate::{cores, probing};
 use probe::{Choice, Drivers, Service};
 use session::CryptodevSession;
 
@@ -74,7 +74,7 @@ impl Engine for CryptodevEngine {
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let service = self.service(cipher)?;
-        let depth = if service.is_hardware { HARDWARE_DEPTH } else { cpu::available_cores() };
+        let depth = if service.is_hardware { HARDWARE_DEPTH } else { cores::available_cores() };
         let batch = if service.is_asynchronous { together::TOGETHER } else { 1 };
         Some(Offer { depth, batch, holders: None })
     }

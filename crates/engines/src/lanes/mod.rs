@@ -19,7 +19,7 @@ use evener_core::{
 
 use evener_lanes::Kernel;
 
-use crate::cpu;
+use crate::cores;
 use session::LanesSession;
 
 pub use evener_lanes::Arena;
@@ -34,7 +34,7 @@ struct LanesEngine {
 impl LanesEngine {
     fn new(name: String, detail: String, kernel: Kernel) -> LanesEngine {
         let description = Description { name, kind: Kind::Cpu, detail };
-        LanesEngine { description, kernel, depth: cpu::available_cores() }
+        LanesEngine { description, kernel, depth: cores::available_cores() }
     }
 }
 

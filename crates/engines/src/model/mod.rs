@@ -29,7 +29,7 @@ use evener_core::{
     Session, SessionRequest,
 };
 
-use crate::cpu;
+use crate::cores;
 use crate::registry::Found;
 use clock::Sleep;
 use device::Device;
@@ -109,7 +109,7 @@ impl Engine for ModelEngine {
         let EngineProfile { depth, batch, .. } = self.shared.costs;
         // It is this machine's cores that a modelled processor keeps busy.
         let is_cpu = self.description.kind == Kind::Cpu;
-        let depth = if is_cpu { cpu::available_cores() } else { depth };
+        let depth = if is_cpu { cores::available_cores() } else { depth };
         let is_modelled = cipher == self.cipher && direction == self.direction;
         is_modelled.then_some(Offer { depth, batch, holders: None })
     }

@@ -17,7 +17,7 @@ use evener_core::{
 };
 
 use crate::registry::Found;
-use crate::{cpu, probing};
+use crate::{cores, probing};
 use probe::Library;
 use session::OpensslSession;
 
@@ -51,7 +51,7 @@ struct OpensslEngine {
 
 impl OpensslEngine {
     fn new(library: Library, kind: Kind, detail: String) -> OpensslEngine {
-        let cores = cpu::available_cores();
+        let cores = cores::available_cores();
         let depth = if kind == Kind::Cpu { cores } else { cores.max(LEAST_MODULE_DEPTH) };
         OpensslEngine {
             description: Description { name: library.engine().to_owned(), kind, detail },

@@ -28,7 +28,7 @@ use evener_core::{
 use zeroize::Zeroizing;
 
 use crate::registry::Found;
-use crate::{cpu, probing};
+use crate::{cores, probing};
 use probe::Token;
 use session::Pkcs11Session;
 use uri::Uri;
@@ -86,7 +86,7 @@ struct Pkcs11Engine {
 
 impl Pkcs11Engine {
     fn new(name: String, token: Token) -> Pkcs11Engine {
-        let usual = cpu::available_cores().max(LEAST_DEPTH);
+        let usual = cores::available_cores().max(LEAST_DEPTH);
         // One session is the stay's.
         let depth = token.session_limit.map_or(usual, |limit| usual.min(limit.max(2) - 1));
         Pkcs11Engine {

@@ -1,0 +1,170 @@
+//! The measurement of the crossovers on this machine.
+
+use std::time::{Duration, Instant};
+
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Session, SessionRequest,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Calibration, Crossover, NAME, only};
+use crate::{lanes, openssl};
+
+/// Measures for every cipher of `lanes` which batches it does in less time than `openssl`, by the
+/// calling thread's CPU clock. It takes at most 50 ms for a cipher.
+///
+/// # Errors
+/// When OpenSSL can't be had, or one of the two fails.
+pub fn calibrate() -> Result<Calibration, EngineError> {
+    let openssl = only(openssl::probe("")?)?;
+    let Ok(lanes) = lanes::probe("").and_then(only) else {
+        return Ok(Calibration::new(&*openssl, None));
+    };
+    let mut calibration = Calibration::new(&*openssl, Some(&*lanes));
+    let mut output = vec![0; MOST_MESSAGES * (MOST_BYTES + BETWEEN_OUTPUTS)];
+    for &cipher in Cipher::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let engines = [&*openssl, &*lanes];
+            if engines.iter().all(|engine| engine.offer(cipher, direction).is_some()) {
+                let mut race = Race::new(engines, cipher, direction, &mut output)?;
+                calibration.insert(cipher, direction, race.crossover()?);
+            }
+        }
+    }
+    Ok(calibration)
+}
+
+/// `openssl` and `lanes` at the same batches.
+struct Race<'r> {
+    sessions: [Box<dyn Session>; 2],
+    iv: Iv,
+    /// What to process, of each of [`LENGTHS`].
+    inputs: Vec<Vec<u8>>,
+    output: &'r mut [u8],
+    ends: Instant,
+}
+
+impl<'r> Race<'r> {
+    fn new(
+        engines: [&dyn Engine; 2],
+        cipher: Cipher,
+        direction: Direction,
+        output: &'r mut [u8],
+    ) -> Result<Race<'r>, EngineError> {
+        let key: Vec<u8> = (1..).take(cipher.key_length()).collect();
+        let key = Key::new(&key);
+        let iv = Iv::new(&[3; Iv::MAX_LENGTH][..cipher.iv_length()]).unwrap_or(Iv::NONE);
+        let open = |engine: &dyn Engine, direction| {
+            engine.open(&SessionRequest { cipher, direction, key: key.as_ref() })
+        };
+        let mut inputs: Vec<_> = LENGTHS.iter().map(|&length| vec![0x5A; length]).collect();
+        if direction == Direction::Decrypt {
+            let mut sealing = open(engines[0], Direction::Encrypt)?;
+            for input in &mut inputs {
+                let mut sealed = vec![0; input.len() + cipher.tag_length()];
+                process(&mut *sealing, &mut [Job::new(iv, input, &mut sealed)])?;
+                *input = sealed;
+            }
+        }
+        let [openssl, lanes] = engines;
+        Ok(Race {
+            sessions: [open(openssl, direction)?, open(lanes, direction)?],
+            iv,
+            inputs,
+            output,
+            ends: Instant::now() + MOST_TIME,
+        })
+    }
+
+    /// Finds how many messages `lanes` takes to win at two lengths, and then the longest ones at
+    /// which it still does.
+    fn crossover(&mut self) -> Result<Crossover, EngineError> {
+        let mut least_messages = 1;
+        while !(self.lanes_win(least_messages, SHORT)? && self.lanes_win(least_messages, MEDIUM)?) {
+            least_messages *= 2;
+            if least_messages > MOST_MESSAGES {
+                return Ok(Crossover::NEVER);
+            }
+        }
+        let mut most_bytes = LENGTHS[MEDIUM];
+        for length in MEDIUM + 1..LENGTHS.len() {
+            if !self.lanes_win(least_messages, length)? {
+                return Ok(Crossover { least_messages, most_bytes });
+            }
+            most_bytes = LENGTHS[length];
+        }
+        Ok(Crossover { least_messages, most_bytes: usize::MAX })
+    }
+
+    /// Whether `lanes` takes at most as long as `openssl`, by the shortest of several runs in
+    /// turns: what else runs on the core can only make a run longer.
+    fn lanes_win(&mut self, messages: usize, length: usize) -> Result<bool, EngineError> {
+        let mut best = [Duration::MAX; 2];
+        for run in 0..MOST_RUNS {
+            if run >= LEAST_RUNS && Instant::now() >= self.ends {
+                break;
+            }
+            for (contender, best) in best.iter_mut().enumerate() {
+                *best = self.time(contender, messages, length)?.min(*best);
+            }
+        }
+        let [openssl, lanes] = best;
+        Ok(lanes <= openssl)
+    }
+
+    /// CPU time for about [`BYTES_A_RUN`] in batches of so many messages.
+    fn time(
+        &mut self,
+        contender: usize,
+        messages: usize,
+        length: usize,
+    ) -> Result<Duration, EngineError> {
+        let input = &self.inputs[length];
+        let outputs = self.output.chunks_mut(input.len() + BETWEEN_OUTPUTS);
+        let mut batch: Vec<_> =
+            outputs.take(messages).map(|output| Job::new(self.iv, input, output)).collect();
+        let batches = BYTES_A_RUN / (messages * (LENGTHS[length] + CALL)) + 1;
+        let session = &mut *self.sessions[contender];
+        let begun = thread_time();
+        for _ in 0..batches {
+            process(session, &mut batch)?;
+        }
+        Ok(thread_time().saturating_sub(begun))
+    }
+}
+
+fn process(session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+    for job in batch.iter_mut() {
+        job.outcome = Outcome::Pending;
+    }
+    session.process(batch)?;
+    let undone = batch.iter().find(|job| !matches!(job.outcome, Outcome::Done { .. }));
+    undone.map_or(Ok(()), |job| {
+        let reason = format!("a message of its calibration came back as {:?}", job.outcome);
+        Err(EngineError::Failed { engine: NAME.to_owned(), reason })
+    })
+}
+
+/// How long the calling thread has been on a core.
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+/// The lengths of messages, in bytes: whole blocks.
+const LENGTHS: [usize; 6] = [64, 256, 1024, 4096, 16_384, MOST_BYTES];
+/// The two of them at which `lanes` must win.
+const SHORT: usize = 1;
+const MEDIUM: usize = 2;
+const MOST_BYTES: usize = 65_536;
+const MOST_MESSAGES: usize = 64;
+/// Outputs a power of two apart would collide in the cache.
+const BETWEEN_OUTPUTS: usize = 80;
+
+/// About 10 to 100 µs, which is long beside a look at the clock.
+const BYTES_A_RUN: usize = 100_000;
+/// What a message costs beside its bytes, in bytes.
+const CALL: usize = 200;
+const LEAST_RUNS: usize = 3;
+const MOST_RUNS: usize = 9;
+/// For one direction of a cipher.
+const MOST_TIME: Duration = Duration::from_millis(20);

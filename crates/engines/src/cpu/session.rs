@@ -1,0 +1,59 @@
+//! A session of `openssl` and one of `lanes`.
+
+use std::time::Duration;
+
+use evener_core::{EngineError, InPlaceJob, Job, Outcome, Records, Session};
+
+use super::Crossover;
+
+pub(super) struct CpuSession {
+    openssl: Box<dyn Session>,
+    lanes: Box<dyn Session>,
+    crossover: Crossover,
+}
+
+impl CpuSession {
+    pub(super) fn new(
+        openssl: Box<dyn Session>,
+        lanes: Box<dyn Session>,
+        crossover: Crossover,
+    ) -> CpuSession {
+        CpuSession { openssl, lanes, crossover }
+    }
+
+    /// The faster one for so many messages of so many bytes together.
+    fn pick(&mut self, messages: usize, bytes: usize) -> &mut dyn Session {
+        match self.crossover.prefers_lanes(messages, bytes) {
+            true => &mut *self.lanes,
+            false => &mut *self.openssl,
+        }
+    }
+}
+
+impl Session for CpuSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let pending = batch.iter().filter(|job| job.outcome == Outcome::Pending);
+        let (messages, bytes) =
+            pending.fold((0, 0), |(messages, bytes), job| (messages + 1, bytes + job.input.len()));
+        self.pick(messages, bytes).process(batch)
+    }
+
+    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
+        let bytes = job.data.len().saturating_sub(job.done);
+        self.pick(1, bytes).process_in_place(job)
+    }
+
+    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
+        let layout = records.layout();
+        self.pick(layout.count, layout.count.saturating_mul(layout.length)).process_records(records)
+    }
+
+    fn expect_output(&mut self, bytes: usize) {
+        self.openssl.expect_output(bytes);
+        self.lanes.expect_output(bytes);
+    }
+
+    fn cpu_elsewhere(&self) -> Duration {
+        self.openssl.cpu_elsewhere() + self.lanes.cpu_elsewhere()
+    }
+}

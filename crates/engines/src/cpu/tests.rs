@@ -1,0 +1,86 @@
+use evener_core::{Iv, Job, Key, Outcome, Padding};
+
+use super::*;
+use crate::conformance;
+
+fn engine(change: impl Fn(Cipher, Direction) -> Crossover) -> CpuEngine {
+    let openssl = only(openssl::probe("").unwrap()).unwrap();
+    let lanes = lanes::probe("").and_then(only).ok();
+    let mut calibration = Calibration::new(&*openssl, lanes.as_deref());
+    for &cipher in Cipher::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            calibration.insert(cipher, direction, change(cipher, direction));
+        }
+    }
+    CpuEngine::new(openssl, lanes, calibration)
+}
+
+#[test]
+fn it_conforms_wherever_the_crossover_is() {
+    let in_between = Crossover { least_messages: 3, most_bytes: 100 };
+    for crossover in [Crossover::ALWAYS, Crossover::NEVER, in_between] {
+        conformance::run(&engine(|_, _| crossover)).assert_passed();
+    }
+}
+
+#[test]
+fn it_offers_what_openssl_does() {
+    let openssl = crate::registry::find("openssl").unwrap();
+    let cpu = find(None).unwrap();
+    for &cipher in Cipher::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let offers = |engine: &dyn Engine| engine.offer(cipher, direction).is_some();
+            assert_eq!(offers(&*cpu), offers(&*openssl), "{cipher} {direction}");
+        }
+    }
+}
+
+#[test]
+fn each_batch_goes_where_the_crossover_says() {
+    let crossover = Crossover { least_messages: 2, most_bytes: 64 };
+    let key = Key::new(&[7; 16]).unwrap();
+    let request = SessionRequest {
+        cipher: Cipher::Aes128Cbc,
+        direction: Direction::Encrypt,
+        key: Some(&key),
+    };
+    // Where the session of `lanes` always fails, a batch that fails went there.
+    let openssl = crate::registry::find("openssl").unwrap().open(&request).unwrap();
+    let mut session = CpuSession::new(openssl, Box::new(Failing), crossover);
+    for (messages, length, goes_to_lanes) in
+        [(1, 16, false), (2, 16, true), (2, 64, true), (2, 80, false), (9, 48, true)]
+    {
+        let input = vec![1; length];
+        let mut outputs = vec![vec![0; length]; messages];
+        let iv = Iv::new(&[0; 16]).unwrap();
+        let mut batch: Vec<_> =
+            outputs.iter_mut().map(|output| Job::new(iv, &input, output)).collect();
+        let result = session.process(&mut batch);
+        assert_eq!(result.is_err(), goes_to_lanes, "{messages} of {length}");
+        let is_done = batch.iter().all(|job| job.outcome == Outcome::Done { written: length });
+        assert_eq!(is_done, !goes_to_lanes);
+        assert!(batch.iter().all(|job| job.padding == Padding::None));
+    }
+}
+
+struct Failing;
+
+impl Session for Failing {
+    fn process(&mut self, _: &mut [Job<'_>]) -> Result<(), EngineError> {
+        Err(EngineError::Failed { engine: "lanes".into(), reason: "as it is to".into() })
+    }
+}
+
+#[test]
+fn a_calibration_is_kept_as_it_is_and_serves_this_build_alone() {
+    let measured = calibrate().unwrap();
+    let text = serde_json::to_string(&measured).unwrap();
+    let read: Calibration = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, measured);
+    let openssl = only(openssl::probe("").unwrap()).unwrap();
+    let lanes = lanes::probe("").and_then(only).ok();
+    assert!(read.is_of(&*openssl, lanes.as_deref()));
+    let text = text.replace("OpenSSL", "OpenTLS");
+    let other: Calibration = serde_json::from_str(&text).unwrap();
+    assert!(!other.is_of(&*openssl, lanes.as_deref()));
+}
