@@ -87,11 +87,11 @@ impl<'r> Race<'r> {
             }
         }
         let mut most_bytes = LENGTHS[MEDIUM];
-        for length in MEDIUM + 1..LENGTHS.len() {
+        for (length, &bytes) in LENGTHS.iter().enumerate().skip(MEDIUM + 1) {
             if !self.lanes_win(least_messages, length)? {
                 return Ok(Crossover { least_messages, most_bytes });
             }
-            most_bytes = LENGTHS[length];
+            most_bytes = bytes;
         }
         Ok(Crossover { least_messages, most_bytes: usize::MAX })
     }
