@@ -7,31 +7,22 @@ use evener_core::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Calibration, Crossover, NAME, only};
-use crate::{lanes, openssl};
+use super::{Crossover, Crossovers, NAME};
 
-/// Measures for every cipher of `lanes` which batches it does in less time than `openssl`, by the
-/// calling thread's CPU clock. It takes at most 50 ms for a cipher.
-///
-/// # Errors
-/// When OpenSSL can't be had, or one of the two fails.
-pub fn calibrate() -> Result<Calibration, EngineError> {
-    let openssl = only(openssl::probe("")?)?;
-    let Ok(lanes) = lanes::probe("").and_then(only) else {
-        return Ok(Calibration::new(&*openssl, None));
-    };
-    let mut calibration = Calibration::new(&*openssl, Some(&*lanes));
+/// Measures the crossovers of `lanes` against `openssl`, by the calling thread's CPU clock.
+pub(super) fn run(openssl: &dyn Engine, lanes: &dyn Engine) -> Result<Crossovers, EngineError> {
+    let mut crossovers = Crossovers::default();
     let mut output = vec![0; MOST_MESSAGES * (MOST_BYTES + BETWEEN_OUTPUTS)];
     for &cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
-            let engines = [&*openssl, &*lanes];
+            let engines = [openssl, lanes];
             if engines.iter().all(|engine| engine.offer(cipher, direction).is_some()) {
                 let mut race = Race::new(engines, cipher, direction, &mut output)?;
-                calibration.insert(cipher, direction, race.crossover()?);
+                crossovers.insert(cipher, direction, race.crossover()?);
             }
         }
     }
-    Ok(calibration)
+    Ok(crossovers)
 }
 
 /// `openssl` and `lanes` at the same batches.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evener_core::{Cipher, Direction, Engine, Mode};
+use evener_core::{Cipher, Direction, Mode};
 use serde::{Deserialize, Serialize};
 
 /// For one cipher and direction: the batches that `lanes` does in less time than `openssl`.
@@ -26,68 +26,41 @@ impl Crossover {
     }
 }
 
-/// The crossovers of one processor and one build of Evener.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Calibration {
-    version: u32,
-    /// The processor's model, as the system names it.
-    processor: String,
-    /// Evener's version, and what it found of `openssl` and `lanes`.
-    build: String,
-    /// By cipher and direction, such as `aes-128-cbc encrypt`.
-    crossovers: BTreeMap<String, Crossover>,
-}
+/// The crossovers of a machine, by cipher and direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Crossovers(BTreeMap<String, Crossover>);
 
-impl Calibration {
-    /// One without crossovers, for this processor and build.
-    pub(super) fn new(openssl: &dyn Engine, lanes: Option<&dyn Engine>) -> Calibration {
-        Calibration {
-            version: VERSION,
-            processor: processor(),
-            build: build(openssl, lanes),
-            crossovers: BTreeMap::new(),
-        }
-    }
-
-    /// What was measured on processors that have this kernel of `lanes` (`docs/benchmarks.md`).
-    pub(super) fn built_in(openssl: &dyn Engine, lanes: Option<&dyn Engine>) -> Calibration {
-        let mut calibration = Calibration::new(openssl, lanes);
-        let Some(lanes) = lanes else { return calibration };
+impl Crossovers {
+    /// Those that hold without a calibration, as `evener engines --calibrate` found them with
+    /// every kernel: CBC encryption gains from the second message on, and every other mode from
+    /// the first.
+    pub(super) fn built_in() -> Crossovers {
+        let mut crossovers = Crossovers::default();
         for &cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
-                if lanes.offer(cipher, direction).is_some() {
-                    calibration.insert(cipher, direction, usual(cipher, direction));
-                }
+                crossovers.insert(cipher, direction, usual(cipher, direction));
             }
         }
-        calibration
+        crossovers
     }
 
-    pub(super) fn insert(&mut self, cipher: Cipher, direction: Direction, crossover: Crossover) {
-        self.crossovers.insert(name(cipher, direction), crossover);
-    }
-
-    /// The crossover of a cipher and direction; [`Crossover::NEVER`] where none was measured.
-    pub fn crossover(&self, cipher: Cipher, direction: Direction) -> Crossover {
-        let known = self.crossovers.get(&name(cipher, direction));
+    /// The crossover of a cipher and direction; [`Crossover::NEVER`] where there is none.
+    pub fn get(&self, cipher: Cipher, direction: Direction) -> Crossover {
+        let known = self.0.get(&name(cipher, direction));
         known.copied().unwrap_or(Crossover::NEVER)
     }
 
-    /// Every crossover by its cipher and direction, such as `aes-128-cbc encrypt`.
-    pub fn crossovers(&self) -> impl Iterator<Item = (&str, Crossover)> {
-        self.crossovers.iter().map(|(name, &crossover)| (name.as_str(), crossover))
+    pub(super) fn insert(&mut self, cipher: Cipher, direction: Direction, crossover: Crossover) {
+        self.0.insert(name(cipher, direction), crossover);
     }
 
-    /// Whether it was measured on this processor with these engines.
-    pub(super) fn is_of(&self, openssl: &dyn Engine, lanes: Option<&dyn Engine>) -> bool {
-        self.version == VERSION
-            && self.processor == processor()
-            && self.build == build(openssl, lanes)
+    /// All of them by cipher and direction, such as `aes-128-cbc encrypt`.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Crossover)> {
+        self.0.iter().map(|(name, &crossover)| (name.as_str(), crossover))
     }
 }
 
-/// Without a calibration: CBC encryption gains from the second message on, and every other mode
-/// from the first.
 fn usual(cipher: Cipher, direction: Direction) -> Crossover {
     match (cipher.mode(), direction) {
         (Mode::Cbc, Direction::Encrypt) => Crossover { least_messages: 2, ..Crossover::ALWAYS },
@@ -98,26 +71,6 @@ fn usual(cipher: Cipher, direction: Direction) -> Crossover {
 fn name(cipher: Cipher, direction: Direction) -> String {
     format!("{cipher} {direction}")
 }
-
-/// The processor's model, or on ARM the numbers of its designer and part. Empty where the system
-/// does not say.
-fn processor() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let mut values = Vec::new();
-    for key in ["model name", "CPU implementer", "CPU part"] {
-        let lines = text.lines().filter_map(|line| line.split_once(':'));
-        let mut named = lines.filter(|(name, _)| name.trim() == key);
-        values.extend(named.next().map(|(_, value)| value.trim().to_owned()));
-    }
-    values.join(" ")
-}
-
-fn build(openssl: &dyn Engine, lanes: Option<&dyn Engine>) -> String {
-    let lanes = lanes.map_or("", |lanes| &lanes.description().detail);
-    format!("{} / {} / {lanes}", env!("CARGO_PKG_VERSION"), openssl.description().detail)
-}
-
-const VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -131,5 +84,11 @@ mod tests {
         assert!(Crossover::ALWAYS.prefers_lanes(1, usize::MAX));
         assert!(!Crossover::NEVER.prefers_lanes(1_000_000, 0));
         assert!(!some.prefers_lanes(0, 0));
+    }
+
+    #[test]
+    fn what_is_not_known_is_for_openssl() {
+        let none = Crossovers::default();
+        assert_eq!(none.get(Cipher::Aes128Cbc, Direction::Encrypt), Crossover::NEVER);
     }
 }

@@ -5,83 +5,115 @@
 //! |---|---|
 //! | `crossover.rs` | which batches go to `lanes` |
 //! | `calibrate.rs` | the measurement of that on this machine |
+//! | `kept.rs` | the file that keeps what was measured |
 //! | `session.rs` | a session of each, and the choice between them |
 
 mod calibrate;
 mod crossover;
+mod kept;
 mod session;
+#[cfg(test)]
+mod tests;
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+    Account, Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session,
+    SessionRequest,
 };
 
 use crate::registry::Found;
 use crate::{lanes, openssl};
-pub use calibrate::calibrate;
-pub use crossover::{Calibration, Crossover};
+pub use crossover::{Crossover, Crossovers};
+pub use kept::cache_directory;
+use kept::MeasuredOn;
 use session::CpuSession;
 
-/// Finds the engine with the crossovers that are built in.
+/// Finds the engine, with the crossovers that were measured on this processor with this build,
+/// and otherwise those that are built in.
 pub(crate) fn probe(parameters: &str) -> Found {
-    if parameters.is_empty() {
-        return Ok(vec![find(None)?]);
+    if !parameters.is_empty() {
+        return Err(unavailable(format!("it takes no parameters, such as `{parameters}`")));
     }
-    let reason = format!("it takes no parameters, such as `{parameters}`");
-    Err(EngineError::Unavailable { engine: NAME.to_owned(), reason })
+    let openssl = openssl::reference()?;
+    let Ok(lanes) = find_lanes("") else {
+        return Ok(vec![Arc::new(CpuEngine::new(openssl, None, Crossovers::default()))]);
+    };
+    let kept = kept::path().and_then(|path| {
+        let here = || MeasuredOn::here(&*openssl, &*lanes);
+        kept::load(&path, here)
+    });
+    let crossovers = kept.unwrap_or_else(Crossovers::built_in);
+    Ok(vec![Arc::new(CpuEngine::new(openssl, Some(lanes), crossovers))])
 }
 
-/// The engine of the processor's cores. Without a calibration, or with one of another processor
-/// or build, it uses the crossovers that are built in for the kernel of `lanes`.
+/// Measures for every cipher of `lanes` which batches it does in less time than `openssl`, by
+/// CPU time, in at most 50 ms a cipher. The kernel is one that `lanes:KERNEL` names; empty for
+/// the fastest.
 ///
 /// # Errors
-/// [`EngineError::Unavailable`] when OpenSSL can't be loaded.
-pub fn find(calibration: Option<&Calibration>) -> Result<Arc<dyn Engine>, EngineError> {
-    let openssl = only(openssl::probe("")?)?;
-    let lanes = lanes::probe("").and_then(only).ok();
-    let calibration = calibration.filter(|known| known.is_of(&*openssl, lanes.as_deref()));
-    let calibration =
-        calibration.cloned().unwrap_or_else(|| Calibration::built_in(&*openssl, lanes.as_deref()));
-    Ok(Arc::new(CpuEngine::new(openssl, lanes, calibration)))
+/// When one of the two is not there, or fails.
+pub fn calibrate(kernel: &str) -> Result<Crossovers, EngineError> {
+    calibrate::run(&*openssl::reference()?, &*find_lanes(kernel)?)
 }
 
-fn only(found: Vec<Arc<dyn Engine>>) -> Result<Arc<dyn Engine>, EngineError> {
-    let nothing = "nothing was found".to_owned();
-    let unavailable = EngineError::Unavailable { engine: NAME.to_owned(), reason: nothing };
-    found.into_iter().next().ok_or(unavailable)
+/// Keeps crossovers of the fastest kernel for all later programs of this user, on this processor
+/// and with this build. Returns the file that keeps them.
+///
+/// # Errors
+/// When the file can't be written, or the engines are not there.
+pub fn keep(crossovers: &Crossovers) -> io::Result<PathBuf> {
+    let Some(path) = kept::path() else {
+        return Err(io::Error::other("there is no home directory to keep them in"));
+    };
+    let openssl = openssl::reference().map_err(io::Error::other)?;
+    let lanes = find_lanes("").map_err(io::Error::other)?;
+    kept::save(&path, MeasuredOn::here(&*openssl, &*lanes), crossovers)?;
+    Ok(path)
+}
+
+fn find_lanes(kernel: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    let found = lanes::probe(kernel)?;
+    found.into_iter().next().ok_or_else(|| unavailable("nothing was found".to_owned()))
+}
+
+fn unavailable(reason: String) -> EngineError {
+    EngineError::Unavailable { engine: NAME.to_owned(), reason }
 }
 
 struct CpuEngine {
     description: Description,
     openssl: Arc<dyn Engine>,
     lanes: Option<Arc<dyn Engine>>,
-    calibration: Calibration,
+    crossovers: Crossovers,
 }
 
 impl CpuEngine {
     fn new(
         openssl: Arc<dyn Engine>,
         lanes: Option<Arc<dyn Engine>>,
-        calibration: Calibration,
+        crossovers: Crossovers,
     ) -> CpuEngine {
         let mut detail = openssl.description().detail.clone();
         if let Some(lanes) = &lanes {
             detail = format!("{detail}; lanes: {}", lanes.description().detail);
         }
         let description = Description { name: NAME.to_owned(), kind: Kind::Cpu, detail };
-        CpuEngine { description, openssl, lanes, calibration }
+        CpuEngine { description, openssl, lanes, crossovers }
     }
 
     /// `lanes` and the batches that it is faster at, where there are such batches.
     fn lanes_for(&self, cipher: Cipher, direction: Direction) -> Option<(&dyn Engine, Crossover)> {
         let lanes = self.lanes.as_deref()?;
-        let crossover = self.calibration.crossover(cipher, direction);
+        let crossover = self.crossovers.get(cipher, direction);
         let offers = lanes.offer(cipher, direction).is_some() && crossover != Crossover::NEVER;
         offers.then_some((lanes, crossover))
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Engine for CpuEngine {
     fn description(&self) -> &Description {
         &self.description
@@ -100,9 +132,14 @@ impl Engine for CpuEngine {
         };
         Ok(Box::new(CpuSession::new(openssl, lanes.open(request)?, crossover)))
     }
+
+    fn holds_key(&self) -> bool {
+        false
+    }
+
+    fn account(&self) -> Option<Account> {
+        None
+    }
 }
 
 pub(crate) const NAME: &str = "cpu";
-
-#[cfg(test)]
-mod tests;

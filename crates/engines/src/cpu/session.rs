@@ -30,6 +30,7 @@ impl CpuSession {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Session for CpuSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let pending = batch.iter().filter(|job| job.outcome == Outcome::Pending);
@@ -46,6 +47,10 @@ impl Session for CpuSession {
     fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
         let layout = records.layout();
         self.pick(layout.count, layout.count.saturating_mul(layout.length)).process_records(records)
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        self.openssl.finish().and(self.lanes.finish())
     }
 
     fn expect_output(&mut self, bytes: usize) {

@@ -1,0 +1,136 @@
+//! The calibration that is kept in the user's cache directory.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use evener_core::Engine;
+use serde::{Deserialize, Serialize};
+
+use super::Crossovers;
+
+/// Crossovers, and what they were measured on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    #[serde(flatten)]
+    measured_on: MeasuredOn,
+    crossovers: Crossovers,
+}
+
+/// The processor's model, and the build of Evener with what it found of its engines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MeasuredOn {
+    processor: String,
+    build: String,
+}
+
+impl MeasuredOn {
+    pub(super) fn here(openssl: &dyn Engine, lanes: &dyn Engine) -> MeasuredOn {
+        let [openssl, lanes] = [openssl, lanes].map(|engine| &engine.description().detail);
+        let build = format!("{} / {openssl} / {lanes}", env!("CARGO_PKG_VERSION"));
+        MeasuredOn { processor: processor(), build }
+    }
+}
+
+/// The user's directory for what can be made again: `XDG_CACHE_HOME`, or `.cache` in the home
+/// directory, and `evener` in it. `None` where there is neither.
+pub fn cache_directory() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("evener"))
+}
+
+/// The file of this name in the user's cache directory.
+pub(super) fn path() -> Option<PathBuf> {
+    Some(cache_directory()?.join("cpu.json"))
+}
+
+/// The crossovers in a file, if they are of this processor and build. Whatever else the file
+/// may be, the built-in ones serve as well.
+pub(super) fn load(path: &Path, here: impl FnOnce() -> MeasuredOn) -> Option<Crossovers> {
+    let metadata = fs::metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() > LONGEST {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(path).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+    let document: Document = serde_json::from_str(&text).ok()?;
+    let is_of_here = document.version == VERSION && document.measured_on == here();
+    is_of_here.then_some(document.crossovers)
+}
+
+/// Writes crossovers into a file, which is replaced as a whole.
+pub(super) fn save(path: &Path, here: MeasuredOn, crossovers: &Crossovers) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let document =
+        Document { version: VERSION, measured_on: here, crossovers: crossovers.clone() };
+    let mut text = serde_json::to_vec_pretty(&document)?;
+    text.push(b'\n');
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(&text)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The model of the first processor, or on ARM the numbers of its designer and part. Empty where
+/// the system does not say.
+fn processor() -> String {
+    // The kernel writes it processor by processor, and they are many.
+    let mut first = Vec::new();
+    if let Ok(file) = File::open("/proc/cpuinfo") {
+        // What can't be read is as good as not said.
+        file.take(FIRST_PROCESSOR).read_to_end(&mut first).ok();
+    }
+    let text = String::from_utf8_lossy(&first);
+    let mut values = Vec::new();
+    for key in ["model name", "CPU implementer", "CPU part"] {
+        let lines = text.lines().filter_map(|line| line.split_once(':'));
+        let mut named = lines.filter(|(name, _)| name.trim() == key);
+        values.extend(named.next().map(|(_, value)| value.trim().to_owned()));
+    }
+    values.join(" ")
+}
+
+const VERSION: u32 = 1;
+
+/// How much of the system's list of processors is read, in bytes.
+const FIRST_PROCESSOR: u64 = 2048;
+
+/// The longest file that is read, in bytes.
+const LONGEST: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> MeasuredOn {
+        MeasuredOn { processor: processor(), build: "this".to_owned() }
+    }
+
+    #[test]
+    fn what_is_kept_serves_this_build_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("evener/cpu.json");
+        assert_eq!(load(&path, here), None);
+        let crossovers = Crossovers::built_in();
+        save(&path, here(), &crossovers).unwrap();
+        save(&path, here(), &crossovers).unwrap();
+        assert_eq!(load(&path, here), Some(crossovers));
+        assert_eq!(load(&path, || MeasuredOn { build: "another".to_owned(), ..here() }), None);
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_ignored() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("cpu.json");
+        for broken in ["", "{}", "\0", "[1]"] {
+            fs::write(&path, broken).unwrap();
+            assert_eq!(load(&path, here), None, "{broken}");
+        }
+        assert_eq!(load(place.path(), here), None);
+        assert_eq!(load(Path::new("/dev/zero"), here), None);
+    }
+}
