@@ -67,6 +67,8 @@ pub(crate) enum Trouble {
     Measure(#[from] MeasureError),
     #[error(transparent)]
     Gate(#[from] GateError),
+    #[error("can't keep the calibration: {}", words(.0))]
+    Calibration(io::Error),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
     #[error("can't write to standard output: {}", output_words(.0))]

@@ -31,6 +31,6 @@ pub use iv::Iv;
 pub use job::{Job, Outcome, Rejection, Verification};
 pub use key::Key;
 pub use padding::Padding;
-pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError, Together};
+pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError};
 pub use records::{RecordLayout, Records};
 pub use shown::{Shown, shown, shown_text};

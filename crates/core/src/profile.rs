@@ -4,7 +4,6 @@
 //! what a modelled engine takes its time from, and what the simulator simulates. In JSON it
 //! has these fields under these names.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -31,24 +30,6 @@ pub struct Profile {
     pub includes: Includes,
     /// The engines that offer it.
     pub engines: Vec<EngineProfile>,
-    /// How much they do together, where that was seen.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub together: Vec<Together>,
-}
-
-/// How much some engines do together, of jobs of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Together {
-    /// Their names, and how many workers of each work at a time.
-    pub engines: BTreeMap<String, usize>,
-    /// Whether the threads of those that compute on the cores let the threads of modules go
-    /// first.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub yields: bool,
-    /// A job's length before padding.
-    pub bytes: usize,
-    /// How many jobs all of them finish in a millisecond.
-    pub jobs_per_ms: f64,
 }
 
 /// What a profile's costs are of.
@@ -158,11 +139,6 @@ impl Profile {
                 }
             }
         }
-        for together in &self.together {
-            if !together.jobs_per_ms.is_finite() || together.jobs_per_ms <= 0.0 {
-                return Err(format!("engines together do nothing at {} bytes", together.bytes));
-            }
-        }
         Ok(())
     }
 }
@@ -213,10 +189,6 @@ fn encrypt() -> String {
 
 fn is_zero(figure: &f64) -> bool {
     *figure == 0.0
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 fn one() -> usize {

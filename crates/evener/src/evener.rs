@@ -3,7 +3,7 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{Engine, EngineError};
@@ -43,31 +43,29 @@ pub struct Evener {
     turns: Turns,
     on_wait: Option<Arc<HearOfWait>>,
     options: Options,
-    /// Where what is learnt of the engines is kept, and why it could not be read, once it has
-    /// been tried.
+    /// `None` for what is usual with the engines that are able.
+    policy: Option<PolicyName>,
+    /// What was measured of the engines.
     profile: Option<PathBuf>,
-    read: OnceLock<Option<String>>,
 }
 
 impl Evener {
     /// The engine that does every cipher, and that others are compared with.
     pub const REFERENCE_ENGINE: &'static str = "openssl";
 
-    /// The engine that is used beside it when none is chosen, on processors that it can use.
-    pub const SIMD_ENGINE: &'static str = "lanes";
+    /// The engine that is used when none is chosen: that of the processor's cores, which does
+    /// every cipher that the reference engine does.
+    pub const CPU_ENGINE: &'static str = "cpu";
 
-    /// Takes keys, for the engines of the processor with one worker a core, and the default
+    /// Takes keys, for the processor's engine with one worker a core, and the default
     /// [`Options`].
     ///
     /// # Errors
-    /// When the reference engine is not there.
+    /// When OpenSSL has no ciphers.
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
-        // In this order: where nothing is known and nothing speaks for batches, the first begins.
-        let reference = evener_engines::find(Evener::REFERENCE_ENGINE)?;
-        let mut engines = vec![Arc::clone(&reference)];
-        engines.extend(evener_engines::find(Evener::SIMD_ENGINE));
+        let engines = vec![evener_engines::find(Evener::CPU_ENGINE)?];
         let mut options = Options::new(Vec::new());
-        options.reference = Some(reference);
+        options.reference = Some(evener_engines::find(Evener::REFERENCE_ENGINE)?);
         Ok(Evener {
             keys,
             engines,
@@ -77,13 +75,13 @@ impl Evener {
             turns: Turns::default(),
             on_wait: None,
             options,
+            policy: None,
             profile: None,
-            read: OnceLock::new(),
         })
     }
 
     /// Chooses the engines by their names, such as `openssl` or `af_alg:DRIVER`, instead of
-    /// the default ones. All of them work at once.
+    /// the processor's. All of them work at once.
     ///
     /// # Errors
     /// When one of them is not there.
@@ -106,10 +104,11 @@ impl Evener {
         Ok(self)
     }
 
-    /// Chooses how workers come by their work, instead of [`PolicyName::Adaptive`].
+    /// Chooses how workers come by their work, instead of what is [usual](PolicyName::usual) with
+    /// the engines that can do the operation.
     #[must_use]
     pub fn policy(mut self, policy: PolicyName) -> Evener {
-        self.options.policy = policy;
+        self.policy = Some(policy);
         self
     }
 
@@ -120,9 +119,10 @@ impl Evener {
         self
     }
 
-    /// Keeps what is learnt of the engines' costs in a file, and begins with what it says; the
-    /// program uses [`default_profile`](crate::default_profile). A file that is broken, or of
-    /// other engines, is replaced.
+    /// Lets the adaptive policy begin with what a file says of the engines' costs, as
+    /// `evener engines --measure` writes it; the program uses
+    /// [`default_profile`](crate::default_profile). A file that can't be read is named in the
+    /// report, and not used.
     #[must_use]
     pub fn profile(mut self, path: PathBuf) -> Evener {
         self.profile = Some(path);
@@ -257,9 +257,11 @@ impl Evener {
         source: &Path,
         target: Option<&Path>,
     ) -> Result<Report, Failure> {
-        let options = self.seated(operation).map_err(|error| cannot_begin(source, error))?;
-        let report = process(operation, &self.keys, source, target, &options)?;
-        Ok(self.learnt(operation, report))
+        let (options, notice) =
+            self.seated(operation).map_err(|error| cannot_begin(source, error))?;
+        let mut report = process(operation, &self.keys, source, target, &options)?;
+        report.notices.extend(notice);
+        Ok(report)
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
@@ -276,45 +278,15 @@ impl Evener {
         source: StreamSource,
         target: StreamTarget,
     ) -> Result<Report, Failure> {
-        let options =
+        let (options, notice) =
             self.seated(operation).map_err(|error| cannot_begin(Path::new("-"), error))?;
-        let report = process_stream(operation, &self.keys, source, target, &options)?;
-        Ok(self.learnt(operation, report))
+        let mut report = process_stream(operation, &self.keys, source, target, &options)?;
+        report.notices.extend(notice);
+        Ok(report)
     }
 
-    /// The file in which costs are kept, where there is a choice between engines to be made.
-    fn profile_in_use(&self, operation: Operation) -> Option<&Path> {
-        let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
-        let able = self.engines.iter().filter(|engine| engine.offer(cipher, direction).is_some());
-        let chooses = self.options.policy == PolicyName::Adaptive && able.count() > 1;
-        self.profile.as_deref().filter(|_| chooses)
-    }
-
-    /// Reads what earlier runs have learnt, the first time.
-    fn remember(&self, operation: Operation) {
-        let Some(path) = self.profile_in_use(operation) else { return };
-        self.read.get_or_init(|| {
-            let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
-            let read = profile::load(path, &engines, &self.options.knowledge);
-            let broken = read.err().filter(|error| error.kind() != io::ErrorKind::NotFound);
-            broken.map(|error| error.to_string())
-        });
-    }
-
-    /// Keeps what a run has learnt. Not being able to is no failure of the run.
-    fn learnt(&self, operation: Operation, mut report: Report) -> Report {
-        let Some(path) = self.profile_in_use(operation) else { return report };
-        let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
-        let saved = profile::save(path, &engines, &self.options.knowledge);
-        if let Some(Some(broken)) = self.read.get() {
-            let reason = profile::notice(broken, &saved);
-            report.notices.push(Notice { path: path.to_owned(), reason });
-        }
-        report
-    }
-
-    fn seated(&self, operation: Operation) -> Result<Options, EngineError> {
-        self.remember(operation);
+    /// The options with one entry for each worker, and what the user should know of them.
+    fn seated(&self, operation: Operation) -> Result<(Options, Option<Notice>), EngineError> {
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         // As if they had done nothing yet: each operation has its own account.
         let watch = Watch::of_a_run(self.verify_every);
@@ -323,13 +295,26 @@ impl Evener {
         let (recall, tell) = (self.options.control.recall().clone(), self.on_wait.clone());
         let patience = Patience { recall, tell };
         let engines = gated(&engines, cipher, direction, &self.turns, &patience)?;
-        let shared = self.options.policy == PolicyName::Adaptive;
-        let (seats, cpu_workers) = seats(&engines, cipher, direction, self.jobs, shared);
-        let mut options = Options { seats, cpu_workers, ..self.options.clone() };
-        if let Some(profile) = &self.profile {
-            options.protected.add(profile);
+        let mut options = self.options.clone();
+        options.seats = seats(&engines, cipher, direction, self.jobs);
+        let kinds = options.seats.iter().map(|engine| engine.description().kind);
+        options.policy = self.policy.unwrap_or_else(|| PolicyName::usual(kinds));
+        let mut notice = None;
+        if let Some(path) = &self.profile {
+            options.protected.add(path);
+            if options.policy == PolicyName::Adaptive {
+                let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
+                match profile::load(path, &engines, cipher, direction) {
+                    Ok(costs) => options.costs = costs,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        let reason = format!("this profile of the engines is not used: {error}");
+                        notice = Some(Notice { path: path.clone(), reason });
+                    }
+                }
+            }
         }
-        Ok(options)
+        Ok((options, notice))
     }
 }
 

@@ -42,7 +42,7 @@ mod seats;
 
 pub use crate::evener::Evener;
 pub use crate::parallel::{BufferError, ParallelCipher};
-pub use crate::profile::default_path as default_profile;
+pub use crate::profile::{default_profile, keep_profile};
 pub use crate::records::{RecordCipher, RecordError};
 
 pub use evener_core::{
@@ -83,6 +83,6 @@ pub mod gate {
 /// The engines of this machine.
 pub mod engines {
     pub use evener_engines::{
-        PinPrompt, Probed, Watch, find, find_with, probe_all, self_test, watched,
+        PinPrompt, Probed, Watch, cpu, find, find_with, probe_all, self_test, watched,
     };
 }

@@ -43,22 +43,12 @@ pub struct ParallelCipher {
 }
 
 impl ParallelCipher {
-    /// Takes a key for a cipher of the modes ECB, CBC and CTR, and the engine that is fastest
-    /// at one buffer: `lanes` where this CPU has it and it does the cipher, `openssl` otherwise
-    /// and for CBC encryption, which gives lanes nothing to do side by side.
+    /// Takes a key for a cipher of the modes ECB, CBC and CTR, for the processor's engine.
     ///
     /// # Errors
     /// When the mode is another, no engine does the cipher, or the key has not its length.
     pub fn new(cipher: Cipher, key: &Key, pool: Arc<Pool>) -> Result<ParallelCipher, BufferError> {
-        let fastest = |direction| {
-            let lanes = evener_engines::find(Evener::SIMD_ENGINE)
-                .ok()
-                .filter(|engine| engine.offer(cipher, direction).is_some())
-                .filter(|_| cipher.mode() != Mode::Cbc || direction == Direction::Decrypt);
-            lanes.map_or_else(|| evener_engines::find(Evener::REFERENCE_ENGINE), Ok)
-        };
-        let (encrypting, decrypting) = (fastest(Direction::Encrypt)?, fastest(Direction::Decrypt)?);
-        ParallelCipher::on(cipher, key, pool, encrypting, decrypting)
+        ParallelCipher::with_engine(cipher, key, pool, Evener::CPU_ENGINE)
     }
 
     /// As [`ParallelCipher::new`], with the engine of this name, such as `openssl`.

@@ -52,19 +52,12 @@ struct Side {
 }
 
 impl RecordCipher {
-    /// Takes a key for a cipher, and the engine that is fastest at short messages: `lanes`
-    /// where this CPU has it and it does the cipher, `openssl` otherwise.
+    /// Takes a key for a cipher, for the processor's engine.
     ///
     /// # Errors
     /// When no engine does the cipher, or the key has not its length.
     pub fn new(cipher: Cipher, key: &Key) -> Result<RecordCipher, RecordError> {
-        let fastest = |direction| {
-            let lanes = evener_engines::find(Evener::SIMD_ENGINE)
-                .ok()
-                .filter(|engine| engine.offer(cipher, direction).is_some());
-            lanes.map_or_else(|| evener_engines::find(Evener::REFERENCE_ENGINE), Ok)
-        };
-        RecordCipher::on(cipher, key, fastest(Direction::Encrypt)?, fastest(Direction::Decrypt)?)
+        RecordCipher::with_engine(cipher, key, Evener::CPU_ENGINE)
     }
 
     /// As [`RecordCipher::new`], with the engine of this name, such as `openssl`.

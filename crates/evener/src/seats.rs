@@ -5,52 +5,39 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, Kind};
 
-/// One entry for each worker, and how many of those of CPU engines are to work at a time, if
-/// not one a core.
+/// One entry for each worker.
 ///
-/// Every engine that offers the cipher has as many as its depth says, or `jobs` are dealt to
-/// them in turn, in the proportions of their depths. Engines that compute on the calling core
-/// count as one then where `cores_are_shared`: each gets what they get together, since the
-/// policy has only so many of them work.
+/// A module that offers the cipher has as many as its depth says. Engines that compute on the
+/// calling core share the cores: one worker a core, dealt to them in turn, and one at least for
+/// each. With `jobs`, so many are dealt in all, in the same order.
 pub(crate) fn seats(
     engines: &[Arc<dyn Engine>],
     cipher: Cipher,
     direction: Direction,
     jobs: Option<NonZeroUsize>,
-    cores_are_shared: bool,
-) -> (Vec<Arc<dyn Engine>>, Option<usize>) {
+) -> Vec<Arc<dyn Engine>> {
     let able = engines
         .iter()
         .filter_map(|engine| Some((engine, engine.offer(cipher, direction)?.depth.max(1))));
-    let is_cpu = |engine: &Arc<dyn Engine>| engine.description().kind == Kind::Cpu;
-    // Those that take turns at a seat, and how often that is there.
-    let mut places: Vec<(Vec<&Arc<dyn Engine>>, usize)> = Vec::new();
-    for (engine, depth) in able {
-        let shared = |place: &&mut (Vec<&Arc<dyn Engine>>, usize)| is_cpu(place.0[0]);
-        match places.iter_mut().find(shared).filter(|_| cores_are_shared && is_cpu(engine)) {
-            Some((sharing, deepest)) => {
-                sharing.push(engine);
-                *deepest = depth.max(*deepest);
-            }
-            None => places.push((vec![engine], depth)),
-        }
-    }
+    let (on_cores, modules): (Vec<_>, Vec<_>) =
+        able.partition(|(engine, _)| engine.description().kind == Kind::Cpu);
+    let cores = on_cores.iter().map(|(_, depth)| *depth).max().unwrap_or(0).max(on_cores.len());
+    let on_cores: Vec<_> = on_cores.iter().cycle().take(cores).map(|(engine, _)| *engine).collect();
+    // The processor's workers and those of each module take turns.
+    let mut queues = vec![on_cores.into_iter()];
+    queues.extend(modules.iter().map(|(engine, depth)| vec![*engine; *depth].into_iter()));
     let mut dealt = Vec::new();
-    let mut left = places;
-    while !left.is_empty() {
-        for (sharing, times) in &mut left {
-            dealt.push(sharing.clone());
-            *times -= 1;
+    loop {
+        let before = dealt.len();
+        dealt.extend(queues.iter_mut().filter_map(Iterator::next));
+        if dealt.len() == before {
+            break;
         }
-        left.retain(|(_, times)| *times > 0);
     }
-    let dealt: Vec<_> = match jobs {
-        None => dealt,
-        Some(jobs) => dealt.iter().cycle().take(jobs.get()).cloned().collect(),
-    };
-    let on_cores = dealt.iter().filter(|sharing| is_cpu(sharing[0])).count();
-    let seats = dealt.into_iter().flatten().cloned().collect();
-    (seats, jobs.map(|_| on_cores.max(1)))
+    match jobs {
+        None => dealt.into_iter().cloned().collect(),
+        Some(jobs) => dealt.iter().cycle().take(jobs.get()).copied().cloned().collect(),
+    }
 }
 
 #[cfg(test)]
@@ -80,40 +67,39 @@ mod tests {
         }
     }
 
-    fn names(cipher: Cipher, jobs: Option<usize>) -> String {
-        shared_names(cipher, jobs, false)
-    }
-
-    fn shared_names(cipher: Cipher, jobs: Option<usize>, shared: bool) -> String {
-        let fake = |name: &str, depth| -> Arc<dyn Engine> {
+    fn names(engines: &[(&str, Kind, usize)], jobs: Option<usize>) -> String {
+        let fake = |&(name, kind, depth): &(&str, Kind, usize)| -> Arc<dyn Engine> {
             let (name, detail) = (name.to_owned(), String::new());
-            Arc::new(Fake(Description { name, kind: Kind::Cpu, detail }, depth))
+            Arc::new(Fake(Description { name, kind, detail }, depth))
         };
+        let engines: Vec<_> = engines.iter().map(fake).collect();
         let jobs = jobs.and_then(NonZeroUsize::new);
-        seats(&[fake("a", 3), fake("b", 1)], cipher, Direction::Encrypt, jobs, shared)
-            .0
+        let none = seats(&engines, Cipher::Aes128Cbc, Direction::Encrypt, jobs);
+        assert!(none.is_empty(), "none of them does this");
+        seats(&engines, Cipher::Aes256Gcm, Direction::Encrypt, jobs)
             .iter()
             .map(|engine| engine.description().name.as_str())
             .collect()
     }
 
     #[test]
-    fn each_engine_gets_as_many_as_it_likes() {
-        assert_eq!(names(Cipher::Aes256Gcm, None), "abaa");
-        assert_eq!(names(Cipher::Aes128Cbc, None), "");
+    fn each_module_gets_as_many_as_it_likes_and_a_core_one() {
+        assert_eq!(names(&[("c", Kind::Cpu, 2), ("m", Kind::Module, 3)], None), "cmcmm");
+        assert_eq!(names(&[("m", Kind::Module, 3), ("n", Kind::Module, 1)], None), "mnmm");
+    }
+
+    #[test]
+    fn engines_that_compute_share_the_cores() {
+        let both = [("a", Kind::Cpu, 3), ("b", Kind::Cpu, 3)];
+        assert_eq!(names(&both, None), "aba");
+        assert_eq!(names(&[("a", Kind::Cpu, 1), ("b", Kind::Cpu, 1)], None), "ab");
     }
 
     #[test]
     fn jobs_are_dealt_in_turn() {
-        assert_eq!(names(Cipher::Aes256Gcm, Some(1)), "a");
-        assert_eq!(names(Cipher::Aes256Gcm, Some(2)), "ab");
-        assert_eq!(names(Cipher::Aes256Gcm, Some(6)), "abaaab");
-        assert_eq!(names(Cipher::Aes128Cbc, Some(2)), "");
-    }
-
-    #[test]
-    fn engines_that_share_the_cores_are_there_as_often_as_each_other() {
-        assert_eq!(shared_names(Cipher::Aes256Gcm, None, true), "ababab");
-        assert_eq!(shared_names(Cipher::Aes256Gcm, Some(1), true), "ab");
+        let both = [("c", Kind::Cpu, 2), ("m", Kind::Module, 3)];
+        assert_eq!(names(&both, Some(1)), "c");
+        assert_eq!(names(&both, Some(2)), "cm");
+        assert_eq!(names(&both, Some(7)), "cmcmmcm");
     }
 }

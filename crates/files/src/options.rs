@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
-use evener_pipeline::costs::Knowledge;
+use evener_pipeline::costs::Costs;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
 use crate::{Control, Protected, Selection};
@@ -19,13 +19,10 @@ pub struct Options {
     pub reference: Option<Arc<dyn Engine>>,
     /// How workers come by tasks.
     pub policy: PolicyName,
-    /// How many workers of engines that compute on the calling core may work at a time under
-    /// the adaptive policy; `None` for as many as there are cores.
-    pub cpu_workers: Option<usize>,
     /// How the workers share the cores with other programs.
     pub courtesy: Courtesy,
-    /// What engines cost, which the adaptive policy begins with and adds to.
-    pub knowledge: Arc<Knowledge>,
+    /// What engines cost, as far as it was measured: what the adaptive policy begins with.
+    pub costs: Costs,
     /// How much memory the workers' buffers may take together, in bytes.
     pub memory: usize,
     /// What encrypting appends to a file's name and decrypting strips.
@@ -78,21 +75,19 @@ impl Options {
     /// The options of a run for a cipher, with so many tasks in its queue.
     pub(crate) fn run(&self, cipher: Cipher, direction: Direction, capacity: usize) -> RunOptions {
         let mut options = RunOptions::new(self.policy, cipher, direction, capacity);
-        options.cpu_workers = self.cpu_workers;
         options.courtesy = self.courtesy;
-        options.knowledge = Some(Arc::clone(&self.knowledge));
+        options.costs = self.costs.clone();
         options
     }
 
     /// The defaults, with one worker for each of `seats`.
     pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
         Options {
+            policy: PolicyName::usual(seats.iter().map(|engine| engine.description().kind)),
             seats,
             reference: None,
-            policy: PolicyName::default(),
-            cpu_workers: None,
             courtesy: Courtesy::default(),
-            knowledge: Arc::default(),
+            costs: Costs::default(),
             memory: Options::DEFAULT_MEMORY,
             suffix: Options::DEFAULT_SUFFIX.into(),
             selection: Selection::default(),

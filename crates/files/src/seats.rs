@@ -1,10 +1,8 @@
 //! Which of the chosen engines can serve.
 
 use std::sync::Arc;
-use std::thread;
 
-use evener_core::{Account, Cipher, Direction, Engine, Kind};
-use evener_pipeline::PolicyName;
+use evener_core::{Account, Cipher, Direction, Engine};
 
 use crate::{FileError, Options, Report};
 
@@ -44,17 +42,6 @@ pub(crate) fn for_one_at_a_time(
         seat.offer(cipher, direction).map_or(usize::MAX, |offer| offer.batch)
     };
     Arc::clone(seats.iter().min_by_key(batch).unwrap_or(&seats[0]))
-}
-
-/// How many of the workers work at a time: the adaptive policy has CPU engines share the cores.
-pub(crate) fn active(seats: &[Arc<dyn Engine>], options: &Options) -> usize {
-    let on_cores = seats.iter().filter(|seat| seat.description().kind == Kind::Cpu).count();
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    let active = match options.policy {
-        PolicyName::Adaptive => on_cores.min(options.cpu_workers.unwrap_or_else(cores)),
-        _ => on_cores,
-    };
-    seats.len() - on_cores + active
 }
 
 /// What has been seen of the watched engines among the seats.

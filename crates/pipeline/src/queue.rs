@@ -310,7 +310,7 @@ mod tests {
 
     /// A hall in which everybody pulls.
     fn hall<T>(capacity: usize, workers: usize) -> Hall<T> {
-        let setting = Setting { cores: 1, cpu_workers: None, costs: Costs::default() };
+        let setting = Setting { cores: 1, costs: Costs::default() };
         Hall::new(PolicyName::Pull.policy(&[], &setting), workers, capacity, |_| Load::job(1))
     }
 

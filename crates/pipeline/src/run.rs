@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use evener_core::{Cipher, Direction, Engine, EngineError};
 
 use crate::clock::thread_cpu_time;
-use crate::costs::Knowledge;
+use crate::costs::Costs;
 use crate::policy::{PolicyName, Seat, Setting};
 use crate::pressure::Pressure;
 use crate::queue::Hall;
@@ -99,12 +99,8 @@ pub struct RunOptions {
     pub direction: Direction,
     /// How many fed tasks wait at most.
     pub capacity: usize,
-    /// How many workers of engines that compute on the calling core may work at a time, under
-    /// the adaptive policy; `None` for as many as there are cores.
-    pub cpu_workers: Option<usize>,
-    /// What engines cost: where the adaptive policy takes its knowledge from, and puts what it
-    /// has learnt, unless the run makes way for others or is bounded.
-    pub knowledge: Option<Arc<Knowledge>>,
+    /// What engines cost, as far as it was measured: what the adaptive policy begins with.
+    pub costs: Costs,
     /// How the run shares the cores with other programs.
     pub courtesy: Courtesy,
 }
@@ -141,8 +137,7 @@ impl RunOptions {
             cipher,
             direction,
             capacity,
-            cpu_workers: None,
-            knowledge: None,
+            costs: Costs::default(),
             courtesy: Courtesy::default(),
         }
     }
@@ -197,13 +192,9 @@ struct Ended {
 impl<'run, W: Work> Run<'run, W> {
     fn new(seats: &'run [Arc<dyn Engine>], options: &'run RunOptions, work: &'run W) -> Self {
         let facts: Vec<_> = seats.iter().map(|engine| facts(&**engine, options)).collect();
-        let knowledge = options.knowledge.as_deref();
         let setting = Setting {
             cores: thread::available_parallelism().map_or(1, usize::from),
-            cpu_workers: options.cpu_workers,
-            costs: knowledge
-                .map(|known| known.costs(options.cipher, options.direction))
-                .unwrap_or_default(),
+            costs: options.costs.clone(),
         };
         let policy = options.policy.policy(&facts, &setting);
         let has_dispatcher = policy.has_dispatcher();
@@ -261,13 +252,6 @@ impl<'run, W: Work> Run<'run, W> {
     fn finish(self, started: Instant) -> RunStatistics {
         let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
         let desk = self.hall.into_desk();
-        // Who was held back did not show what it can do.
-        let was_held_back = self.options.courtesy != Courtesy::default();
-        if let (Some(knowledge), Some(costs), false) =
-            (&self.options.knowledge, desk.costs(), was_held_back)
-        {
-            knowledge.learn(self.options.cipher, self.options.direction, &costs);
-        }
         // Otherwise the run was stopped.
         let cause = ended.iter().rev().find_map(|ended| ended.failure.as_ref());
         let cause = cause.filter(|_| desk.is_deserted()).cloned();

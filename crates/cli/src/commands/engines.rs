@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use evener::engines::cpu::{self, Crossover};
 use evener::engines::self_test::{self, SelfTest};
 use evener::engines::{Probed, probe_all};
-use evener::{Engine, Kind};
+use evener::{Engine, Kind, shown};
 use evener_lab::measure::Command as Measuring;
 use serde::Serialize;
 
@@ -25,6 +26,12 @@ pub(crate) struct Engines {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    /// Measure which batches the engine `cpu` gives to `lanes` and which to `openssl`, print
+    /// that, and keep it for this processor and this build, in evener/cpu.json in the user's
+    /// cache directory. With a kernel of `lanes`, such as `aes-ni`, only print what holds with that
+    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "",
+        conflicts_with_all = ["json", "measure"], help_heading = "Measuring")]
+    calibrate: Option<String>,
     #[command(flatten, next_help_heading = "Measuring")]
     measuring: Measuring,
 }
@@ -34,6 +41,9 @@ impl Engines {
         if self.measuring.is_wanted() {
             self.measuring.run()?;
             return Ok(Ending::Done);
+        }
+        if let Some(kernel) = &self.calibrate {
+            return calibrate(kernel);
         }
         let engines: Vec<_> = probe_all().iter().map(Found::from).collect();
         if self.json {
@@ -51,6 +61,42 @@ impl Engines {
                 .map_err(Trouble::Output)?;
         }
         Ok(Ending::Done)
+    }
+}
+
+/// Measures the crossovers of the processor's engine, prints them, and keeps those of the kernel
+/// that it uses.
+fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
+    let crossovers = cpu::calibrate(kernel)?;
+    let kept = kernel.is_empty().then(|| cpu::keep(&crossovers)).transpose();
+    let kept = kept.map_err(Trouble::Calibration)?;
+    let mut out = io::stdout().lock();
+    let mut print = || -> io::Result<()> {
+        writeln!(out, "{:26} batches that go to lanes", "cipher and direction")?;
+        for (name, crossover) in crossovers.iter() {
+            writeln!(out, "{name:26} {}", batches(crossover))?;
+        }
+        if let Some(path) = &kept {
+            writeln!(out, "kept in {}", shown(path))?;
+        }
+        out.flush()
+    };
+    print().map_err(Trouble::Output)?;
+    Ok(Ending::Done)
+}
+
+fn batches(crossover: Crossover) -> String {
+    let Crossover { least_messages, most_bytes } = crossover;
+    if crossover == Crossover::NEVER {
+        return "none".to_owned();
+    }
+    let messages = match least_messages {
+        1 => "all".to_owned(),
+        least => format!("of {least} messages or more"),
+    };
+    match most_bytes {
+        usize::MAX => messages,
+        most => format!("{messages}, up to {most} bytes each on average"),
     }
 }
 

@@ -16,17 +16,18 @@ use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
 pub(crate) struct EngineOptions {
-    /// An engine to use, instead of the processor's, openssl and lanes; may be given several times, and all of them work
-    /// at once (`evener engines` lists them)
+    /// An engine to use, instead of `cpu`, the processor's cores; may be given several times, and
+    /// all of them work at once (`evener engines` lists them)
     #[arg(long = "engine", value_name = "NAME", help_heading = "Engines")]
     engines: Vec<String>,
-    /// How workers come by their work: `adaptive` fills engines in the order of what a job
-    /// costs in CPU time; `pull`, `polling`, `round-robin`, `cpu-only` and `module-only` are
-    /// there to compare it with
-    #[arg(long, value_name = "POLICY", default_value_t, help_heading = "Engines")]
-    policy: PolicyName,
-    /// Where to keep what is learnt of the engines' costs from one run to the next: sizes and
-    /// times, nothing of keys or data [default: evener/profile.json in the user's cache directory]
+    /// How workers come by their work: with `pull` each takes the next task when it is free;
+    /// `adaptive` fills engines in the order of what a job costs in CPU time; `polling`,
+    /// `round-robin`, `cpu-only` and `module-only` are there to compare them with [default:
+    /// adaptive beside modules, pull otherwise]
+    #[arg(long, value_name = "POLICY", help_heading = "Engines")]
+    policy: Option<PolicyName>,
+    /// What the engines cost, as `evener engines --measure` wrote it, for the adaptive policy to
+    /// begin with [default: what `--measure --keep` has kept]
     #[arg(long, value_name = "FILE", help_heading = "Engines")]
     profile: Option<PathBuf>,
     /// Leave the cores to other programs: workers that compute on them run only where no other
@@ -78,12 +79,14 @@ impl EngineOptions {
         telling: &Telling,
         signals: &Signals,
     ) -> Result<Evener, Trouble> {
-        let mut evener =
-            Evener::new(keys)?.gate(self.gate).policy(self.policy).courtesy(Courtesy {
-                in_background: self.background,
-                most_cpu: self.max_cpu,
-                ..Courtesy::default()
-            });
+        let mut evener = Evener::new(keys)?.gate(self.gate).courtesy(Courtesy {
+            in_background: self.background,
+            most_cpu: self.max_cpu,
+            ..Courtesy::default()
+        });
+        if let Some(policy) = self.policy {
+            evener = evener.policy(policy);
+        }
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &|token| ask_for_pin(signals, token))?;
         }

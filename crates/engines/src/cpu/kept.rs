@@ -65,8 +65,7 @@ pub(super) fn load(path: &Path, here: impl FnOnce() -> MeasuredOn) -> Option<Cro
 pub(super) fn save(path: &Path, here: MeasuredOn, crossovers: &Crossovers) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let document =
-        Document { version: VERSION, measured_on: here, crossovers: crossovers.clone() };
+    let document = Document { version: VERSION, measured_on: here, crossovers: crossovers.clone() };
     let mut text = serde_json::to_vec_pretty(&document)?;
     text.push(b'\n');
     let mut file = tempfile::NamedTempFile::new_in(directory)?;

@@ -27,8 +27,8 @@ use evener_core::{
 use crate::registry::Found;
 use crate::{lanes, openssl};
 pub use crossover::{Crossover, Crossovers};
-pub use kept::cache_directory;
 use kept::MeasuredOn;
+pub use kept::cache_directory;
 use session::CpuSession;
 
 /// Finds the engine, with the crossovers that were measured on this processor with this build,

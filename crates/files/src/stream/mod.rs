@@ -147,8 +147,7 @@ impl Stream<'_> {
         let seats = if file.is_chained(direction) { &alone[..] } else { seats };
         let header = header.as_ref().map_or(&[][..], Header::bytes);
         let sequencer = Sequencer::new(self.sink, header)?;
-        let pool =
-            Pool::new(&file, direction, self.options.memory, seats::active(seats, self.options))?;
+        let pool = Pool::new(&file, direction, self.options.memory, seats.len())?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
         let run_options = self.options.run(file.cipher(), direction, pool.pieces());
         let accounts = Accounts::open(seats);

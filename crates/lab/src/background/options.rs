@@ -13,15 +13,15 @@ use super::Setting;
 #[non_exhaustive]
 pub struct BackgroundOptions {
     /// An engine that Evener uses, as in `evener encrypt`; may be given several times [default:
-    /// the processor's, openssl and lanes]
+    /// `cpu`, the processor's cores]
     #[arg(long = "engine", value_name = "NAME")]
     pub engines: Vec<String>,
     /// A module that Evener uses beside them
     #[arg(long, value_name = "ENGINE")]
     pub module: Option<String>,
-    /// How Evener's workers come by their work
-    #[arg(long, value_name = "POLICY", default_value_t)]
-    pub policy: PolicyName,
+    /// How Evener's workers come by their work [default: adaptive beside a module, pull otherwise]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<PolicyName>,
     /// What Evener encrypts with
     #[arg(long, value_name = "NAME", default_value = "aes-256-gcm")]
     pub cipher: Cipher,

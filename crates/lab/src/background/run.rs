@@ -89,7 +89,7 @@ fn facts(options: &BackgroundOptions, team: &Team) -> Vec<(String, String)> {
     let mut facts = vec![
         ("Machine", Machine::look().to_string()),
         ("Evener's engines", engines.collect::<Vec<_>>().join("; ")),
-        ("Evener's policy", options.policy.to_string()),
+        ("Evener's policy", team.policy.to_string()),
         ("Evener's work", format!("{}, messages of {} bytes", options.cipher, team.length())),
         ("Foreground", format!("{threads}, {} KiB each, {session}", options.working_set)),
         (

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use evener::Evener;
 use evener_core::{Cipher, Direction, Engine, Kind};
-use evener_pipeline::costs::Knowledge;
 use evener_pipeline::{PolicyName, RunOptions, run};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -19,11 +18,9 @@ use crate::LabError;
 pub(super) struct Team {
     pub(super) engines: Vec<Arc<dyn Engine>>,
     seats: Vec<Arc<dyn Engine>>,
-    policy: PolicyName,
+    pub(super) policy: PolicyName,
     cipher: Cipher,
     messages: Messages,
-    /// What was learnt of the engines in the turns so far.
-    knowledge: Arc<Knowledge>,
 }
 
 /// What Evener did in a turn.
@@ -50,17 +47,18 @@ impl Team {
             engines.push(crate::find(name).map_err(unavailable)?);
         }
         if options.engines.is_empty() {
-            engines.insert(0, crate::find(Evener::REFERENCE_ENGINE).map_err(unavailable)?);
-            engines.extend(crate::find(Evener::SIMD_ENGINE));
+            engines.insert(0, crate::find(Evener::CPU_ENGINE).map_err(unavailable)?);
         }
         let cipher = options.cipher;
         let depth = |engine: &Arc<dyn Engine>| {
             engine.offer(cipher, Direction::Encrypt).map_or(0, |offer| offer.depth)
         };
+        let kinds = engines.iter().map(|engine| engine.description().kind);
+        let policy = options.policy.unwrap_or_else(|| PolicyName::usual(kinds));
         let seats: Vec<_> = engines
             .iter()
             .flat_map(|engine| std::iter::repeat_n(Arc::clone(engine), depth(engine)))
-            .filter(|engine| options.policy.admits(engine.description().kind))
+            .filter(|engine| policy.admits(engine.description().kind))
             .collect();
         if seats.is_empty() {
             let why = format!("none of these engines encrypts {cipher} under this policy");
@@ -69,10 +67,9 @@ impl Team {
         Ok(Team {
             engines,
             seats,
-            policy: options.policy,
+            policy,
             cipher,
             messages: Messages::new(cipher, options.length as usize),
-            knowledge: Arc::default(),
         })
     }
 
@@ -97,7 +94,6 @@ impl Team {
         meanwhile: impl FnOnce(&mut Watch<'_>) -> Result<T, LabError>,
     ) -> Result<(T, Work), LabError> {
         let mut options = RunOptions::new(self.policy, self.cipher, Direction::Encrypt, QUEUE);
-        options.knowledge = Some(Arc::clone(&self.knowledge));
         options.courtesy = setting.courtesy();
         let has_ended = AtomicBool::new(false);
         let found = thread::scope(|scope| {

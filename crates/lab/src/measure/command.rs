@@ -45,6 +45,10 @@ pub struct Command {
     /// Write the profile to this file, and print a table
     #[arg(short, long, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
+    /// Keep the profile for later runs beside modules, in evener/profile.json in the user's
+    /// cache directory
+    #[arg(long, requires = "measure")]
+    keep: bool,
     /// Draw the costs to this file, as SVG
     #[arg(long, value_name = "FILE", requires = "measure")]
     chart: Option<PathBuf>,
@@ -74,7 +78,17 @@ impl Command {
             let (cipher, direction) = (self.cipher, self.direction);
             return Err(MeasureError::NotOffered { cipher, direction });
         }
+        if self.keep {
+            self.keep(&profile)?;
+        }
         self.tell(&profile)
+    }
+
+    /// Keeps the profile for later runs.
+    fn keep(&self, profile: &Profile) -> Result<(), MeasureError> {
+        let path = evener::default_profile().ok_or(MeasureError::NoHome)?;
+        let kept = evener::keep_profile(&path, profile);
+        kept.map_err(|source| MeasureError::Write { path, source })
     }
 
     fn plan(&self) -> Plan {

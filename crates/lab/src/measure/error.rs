@@ -28,6 +28,9 @@ pub enum MeasureError {
         /// Why.
         source: io::Error,
     },
+    /// A profile is to be kept, and there is no place for it.
+    #[error("there is no home directory to keep the profile in")]
+    NoHome,
     /// Standard output could not be written to.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),

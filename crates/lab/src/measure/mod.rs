@@ -99,7 +99,6 @@ pub fn measure(
         direction: plan.direction.to_string(),
         includes: Includes::Engine,
         engines: engines.collect(),
-        together: Vec::new(),
     })
 }
 

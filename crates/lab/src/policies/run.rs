@@ -1,13 +1,15 @@
 //! The turns that the policies take.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evener_core::{Cipher, Direction, Engine, Kind};
-use evener_pipeline::costs::Knowledge;
+use evener_pipeline::costs::Costs;
 use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run_filled};
 
 use super::files::{Files, Processing};
 use super::{PoliciesOptions, PoliciesReport, Row, Sizes};
+use crate::measure::{Plan, measure};
 use crate::pin::pin;
 use crate::statistics::median;
 use crate::{LabError, Machine};
@@ -29,7 +31,6 @@ pub fn run(
     let team = Team {
         cpu: find(&options.cpu)?,
         module: options.module.as_ref().map(find).transpose()?,
-        knowledge: Arc::default(),
         options,
     };
     let both = [Direction::Encrypt, Direction::Decrypt];
@@ -39,10 +40,14 @@ pub fn run(
     for &cipher in &options.ciphers {
         for &direction in directions {
             let policies = team.policies(cipher, direction, &mut report);
+            let costs = match policies.contains(&PolicyName::Adaptive) {
+                true => team.costs(cipher, direction)?,
+                false => Costs::default(),
+            };
             for bytes in Sizes::all(&options.sizes) {
                 if !policies.is_empty() {
                     progress(&format!("{cipher} {direction}, {bytes} bytes"));
-                    let case = Case { cipher, direction, bytes, team: &team };
+                    let case = Case { cipher, direction, bytes, team: &team, costs: &costs };
                     report.rows.extend(case.rows(&policies)?);
                 }
             }
@@ -55,8 +60,6 @@ pub fn run(
 struct Team<'a> {
     cpu: Arc<dyn Engine>,
     module: Option<Arc<dyn Engine>>,
-    /// What the adaptive policy has learnt of the engines in the runs so far.
-    knowledge: Arc<Knowledge>,
     options: &'a PoliciesOptions,
 }
 
@@ -80,7 +83,7 @@ impl Team<'_> {
         ] {
             facts.extend(workers.map(|workers| (name.to_owned(), workers.to_string())));
         }
-        let learning = "keeps what it learns from one run to the next, and begins with nothing";
+        let learning = "begins each run with a profile that was measured before the first";
         facts.push(("Adaptive policy".to_owned(), learning.to_owned()));
         if !options.pin.is_empty() {
             let cores: Vec<_> = options.pin.iter().map(usize::to_string).collect();
@@ -99,6 +102,18 @@ impl Team<'_> {
             std::iter::repeat_n(Arc::clone(engine), workers)
         });
         seats.collect()
+    }
+
+    /// What the engines cost at the sizes, as `evener engines --measure` finds it.
+    fn costs(&self, cipher: Cipher, direction: Direction) -> Result<Costs, LabError> {
+        let engines = std::iter::once(&self.cpu).chain(&self.module);
+        let engines: Vec<&dyn Engine> = engines.map(|engine| &**engine).collect();
+        let sizes = Sizes::all(&self.options.sizes);
+        let plan = Plan { sizes, time: PROFILE_TIME, rounds: 3, ..Plan::new(cipher, direction) };
+        let unavailable =
+            |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
+        let profile = measure("this machine", &engines, &plan).map_err(unavailable)?;
+        Ok(Costs::from_profile(&profile))
     }
 
     /// Those policies that have somebody to do the work, and in the report those that don't.
@@ -126,12 +141,14 @@ struct Case<'a> {
     direction: Direction,
     bytes: usize,
     team: &'a Team<'a>,
+    /// What the adaptive policy begins with.
+    costs: &'a Costs,
 }
 
 impl Case<'_> {
     /// Lets the policies take turns, each run another one first.
     fn rows(&self, policies: &[PolicyName]) -> Result<Vec<Row>, LabError> {
-        let &Case { cipher, direction, bytes, team } = self;
+        let &Case { cipher, direction, bytes, team, costs } = self;
         let count = team.options.files as usize;
         let seats = team.seats(cipher, direction);
         let mut files = Files::new(cipher, direction, bytes, count)?;
@@ -139,7 +156,7 @@ impl Case<'_> {
         for run in 0..team.options.runs as usize {
             for turn in 0..policies.len() {
                 let index = (turn + run) % policies.len();
-                turns[index].push(take_turn(policies[index], &seats, &team.knowledge, &mut files)?);
+                turns[index].push(take_turn(policies[index], &seats, costs, &mut files)?);
             }
         }
         let rows = policies.iter().zip(&turns);
@@ -178,7 +195,7 @@ struct Turn {
 fn take_turn(
     policy: PolicyName,
     seats: &[Arc<dyn Engine>],
-    knowledge: &Arc<Knowledge>,
+    costs: &Costs,
     files: &mut Files,
 ) -> Result<Turn, LabError> {
     let Files { cipher, direction, .. } = *files;
@@ -190,7 +207,7 @@ fn take_turn(
     let processing = Processing::new(cipher, direction);
     let jobs = files.jobs();
     let mut options = RunOptions::new(policy, cipher, direction, jobs.len());
-    options.knowledge = Some(Arc::clone(knowledge));
+    options.costs = costs.clone();
     let statistics = run_filled(&seats, &options, &processing, jobs);
     processing.result()?;
     if !files.are_right() {
@@ -213,6 +230,9 @@ fn units(statistics: &RunStatistics, seats: &[Arc<dyn Engine>], kind: Kind) -> u
     });
     of_kind.map(|worker| worker.units).sum()
 }
+
+/// For how long each engine is measured at each size, in each round.
+const PROFILE_TIME: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

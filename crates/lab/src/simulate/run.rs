@@ -70,7 +70,7 @@ impl<'a> Scene<'a> {
                 workers.push(Worker::new(engine, [thread, yielding], driver));
             }
         }
-        let setting = Setting { cores: self.cores, cpu_workers: None, costs };
+        let setting = Setting { cores: self.cores, costs };
         let policy = policy.policy(&seats, &setting);
         let dispatcher = policy.has_dispatcher().then(|| processor.add_thread());
         let mut desk = Desk::new(policy, workers.len());

@@ -71,14 +71,14 @@ impl Cast {
     ) -> Result<Cast, LabError> {
         let mut cast = Cast { contenders: wanted.to_vec(), openmp: None, java: None };
         if wanted.contains(&Contender::Evener) {
-            let engines: Vec<_> = ["lanes", "openssl"]
-                .into_iter()
-                .filter_map(|name| crate::find(name).ok())
-                .map(|engine| engine.description().clone())
-                .collect();
-            let detail = engines.first().map_or_else(String::new, |engine| {
-                format!("engine {}, {}", engine.name, engine.detail)
-            });
+            let engine = crate::find(evener::Evener::CPU_ENGINE);
+            let detail = engine.map_or_else(
+                |error| error.to_string(),
+                |engine| {
+                    let description = engine.description();
+                    format!("engine {}, {}", description.name, description.detail)
+                },
+            );
             report.versions.push(Version { contender: Contender::Evener, detail });
         }
         type Build = fn(&Path) -> Result<Built, LabError>;

@@ -78,10 +78,6 @@ impl Estimate {
         self.samples += 1.0;
     }
 
-    pub(super) fn bytes(&self) -> f64 {
-        self.bytes
-    }
-
     pub(super) fn cost(&self) -> Cost {
         let Estimate { wall, least_wall, cpu, samples, .. } = *self;
         Cost { wall, least_wall, cpu, samples }

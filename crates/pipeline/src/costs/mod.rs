@@ -1,10 +1,9 @@
-//! What engines cost on this machine, as learnt while working.
+//! What engines cost on this machine.
 //!
-//! One [`Costs`] is for one cipher and direction. It is what the adaptive policy starts from
-//! and adds to, and as a [`Profile`] it is saved for the next run.
+//! One [`Costs`] is for one cipher and direction. The adaptive policy begins with what a
+//! [`Profile`] says, and adds what it sees in its run.
 
 mod estimate;
-mod knowledge;
 mod together;
 
 use std::time::Duration;
@@ -16,7 +15,6 @@ use crate::policy::Processed;
 
 pub use estimate::Cost;
 use estimate::{Estimate, Line};
-pub use knowledge::Knowledge;
 pub use together::TeamRate;
 
 /// What engines cost for one cipher and direction.
@@ -70,19 +68,7 @@ impl Costs {
     /// What a profile says.
     pub fn from_profile(profile: &Profile) -> Costs {
         let costs = |engine: &EngineProfile| (engine.name.clone(), EngineCosts::of(engine));
-        Costs {
-            engines: profile.engines.iter().map(costs).collect(),
-            together: profile.together.iter().map(TeamRate::of).collect(),
-        }
-    }
-
-    /// The points of each engine and the batch it likes, as a profile has them, for those of
-    /// which anything is known.
-    pub fn points(&self) -> impl Iterator<Item = (&str, usize, Vec<Point>)> {
-        self.engines
-            .iter()
-            .map(|(name, costs)| (name.as_str(), costs.batch, costs.points()))
-            .filter(|(_, _, points)| !points.is_empty())
+        Costs { engines: profile.engines.iter().map(costs).collect(), together: Vec::new() }
     }
 }
 
@@ -148,15 +134,6 @@ impl EngineCosts {
         let class = SizeClass::of(point.bytes as u64);
         let estimate = Estimate::remembered(point.bytes as f64, point.wall_us, point.cpu_us);
         self.full.set(class, estimate);
-    }
-
-    fn points(&self) -> Vec<Point> {
-        let point = |estimate: &Estimate| {
-            let Cost { wall, cpu, .. } = estimate.cost();
-            Point { bytes: estimate.bytes() as usize, wall_us: wall, cpu_us: cpu, hidden_us: 0.0 }
-        };
-        let is_sampled = |estimate: &&Estimate| estimate.cost().samples > 0.0;
-        self.full.iter().filter(is_sampled).map(point).collect()
     }
 }
 

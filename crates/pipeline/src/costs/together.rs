@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use evener_core::Together;
-
 use crate::SizeClass;
 
 /// How much some engines do together, of jobs of about one size.
@@ -26,27 +24,6 @@ pub struct TeamRate {
 }
 
 impl TeamRate {
-    /// What a profile says: to be relied on like a few samples.
-    pub fn of(together: &Together) -> TeamRate {
-        TeamRate {
-            engines: together.engines.clone(),
-            yields: together.yields,
-            bytes: together.bytes as f64,
-            rate: together.jobs_per_ms / 1e3,
-            samples: REMEMBERED,
-        }
-    }
-
-    /// As a profile has it.
-    pub fn together(&self) -> Together {
-        Together {
-            engines: self.engines.clone(),
-            yields: self.yields,
-            bytes: self.bytes.round() as usize,
-            jobs_per_ms: self.rate * 1e3,
-        }
-    }
-
     /// Whether another figure is of the same engines, working in the same way on the same size
     /// class, and so replaces this.
     pub fn is_replaced_by(&self, other: &TeamRate) -> bool {
@@ -59,6 +36,3 @@ impl TeamRate {
         SizeClass::of(self.bytes.round() as u64)
     }
 }
-
-/// How many samples what a profile says counts like.
-const REMEMBERED: f64 = 4.0;

@@ -9,7 +9,7 @@ const NOW: Duration = Duration::ZERO;
 fn desk(policy: PolicyName) -> (Desk<u32>, Vec<Call>) {
     let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1 };
     let seats = [seat(Kind::Cpu), seat(Kind::Module)];
-    let setting = Setting { cores: 1, cpu_workers: None, costs: Costs::default() };
+    let setting = Setting { cores: 1, costs: Costs::default() };
     let mut desk = Desk::new(policy.policy(&seats, &setting), seats.len());
     for task in 0..10 {
         desk.fill(task, Load::job(100));

@@ -155,9 +155,6 @@ pub struct Seat {
 pub struct Setting {
     /// How many cores the workers share.
     pub cores: usize,
-    /// How many workers of engines that compute on the calling core may work at a time; `None`
-    /// for as many as there are cores.
-    pub cpu_workers: Option<usize>,
     /// What engines cost, as far as earlier runs have learnt.
     pub costs: Costs,
 }

@@ -13,7 +13,7 @@ use super::round_robin::RoundRobin;
 use super::{Policy, Seat, Setting};
 
 /// A policy, by its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyName {
     /// Only engines that compute on the calling core.
     CpuOnly,
@@ -26,7 +26,6 @@ pub enum PolicyName {
     /// Every worker takes the next task when it is free.
     Pull,
     /// Engines are filled in the order of their CPU cost per job, which is learnt meanwhile.
-    #[default]
     Adaptive,
 }
 
@@ -40,6 +39,15 @@ impl PolicyName {
         PolicyName::Pull,
         PolicyName::Adaptive,
     ];
+
+    /// What runs if nobody says otherwise: `adaptive` beside modules, and `pull` where all engines
+    /// compute on the cores.
+    pub fn usual(mut kinds: impl Iterator<Item = Kind>) -> PolicyName {
+        match kinds.any(|kind| kind == Kind::Module) {
+            true => PolicyName::Adaptive,
+            false => PolicyName::Pull,
+        }
+    }
 
     /// As users write it, such as `round-robin`.
     pub fn name(self) -> &'static str {

@@ -131,21 +131,6 @@ fn courtesy_loses_nothing() {
 }
 
 #[test]
-fn who_is_held_back_teaches_nothing() {
-    let learnt = |courtesy| {
-        let knowledge = Arc::new(Knowledge::default());
-        let policy = PolicyName::Adaptive;
-        let options =
-            RunOptions { policy, courtesy, knowledge: Some(Arc::clone(&knowledge)), ..pull(8) };
-        run(&[copier("a", usize::MAX)], &options, &Record::default(), feed_all);
-        knowledge.all().len()
-    };
-    assert_eq!(learnt(Courtesy::default()), 1);
-    assert_eq!(learnt(Courtesy { in_background: true, ..Courtesy::default() }), 0);
-    assert_eq!(learnt(Courtesy { most_cpu: Some(50), ..Courtesy::default() }), 0);
-}
-
-#[test]
 fn a_stopped_run_abandons_what_is_left() {
     let record = Record::default();
     let statistics = run(&[copier("a", usize::MAX)], &pull(4), &record, |queue| queue.stop());

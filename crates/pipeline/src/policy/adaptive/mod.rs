@@ -138,7 +138,7 @@ impl Adaptive {
             yielding: Yielding::default(),
             engines,
             cores: setting.cores.max(1),
-            cpu_workers: setting.cpu_workers.unwrap_or(setting.cores).max(1),
+            cpu_workers: seats.iter().filter(|seat| seat.kind == Kind::Cpu).count(),
             around: Around::default(),
             usual_bytes: USUAL_BYTES,
             taken_by: [0; SizeClass::COUNT],
