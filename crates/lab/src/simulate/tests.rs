@@ -154,20 +154,18 @@ fn a_module_that_gets_busy_gets_less_and_a_processor_that_gets_busy_leaves_more(
 
 #[test]
 fn engines_get_the_batches_that_they_like() {
-    let lanes = EngineProfile { depth: 2, ..engine("lanes", Kind::Cpu, 32, 0.01, 3000.0, 1.0) };
-    let openssl = EngineProfile { depth: 2, ..engine("openssl", Kind::Cpu, 1, 0.1, 1500.0, 1.0) };
+    let cpu = EngineProfile { depth: 2, ..engine("cpu", Kind::Cpu, 32, 0.01, 3000.0, 1.0) };
     let card = engine("card", Kind::Module, 4096, 0.05, 20_000.0, 0.05);
     for bytes in [16, 1024, 16_384] {
-        let scene = Scene::new(2, vec![&lanes, &openssl, &card], vec![bytes; 100_000]);
+        let scene = Scene::new(2, vec![&cpu, &card], vec![bytes; 100_000]);
         let outcome = scene.run(PolicyName::Adaptive, Costs::default());
-        let alone = Scene::new(2, vec![&lanes], vec![bytes; 100_000]);
+        let alone = Scene::new(2, vec![&cpu], vec![bytes; 100_000]);
         let alone = alone.run(PolicyName::Adaptive, Costs::default());
-        println!("{:?} {:?}, lanes alone {:?}", outcome.wall, outcome.jobs, alone.wall);
+        println!("{:?} {:?}, the processor alone {:?}", outcome.wall, outcome.jobs, alone.wall);
         assert!(outcome.wall <= alone.wall + alone.wall / 20);
-        assert!(outcome.jobs[1] * 20 < outcome.jobs[0]);
     }
-    let scene = Scene::new(2, vec![&lanes, &openssl, &card], vec![16_384; 100_000]);
-    assert!(scene.run(PolicyName::Adaptive, Costs::default()).jobs[2] > 4096);
+    let scene = Scene::new(2, vec![&cpu, &card], vec![16_384; 100_000]);
+    assert!(scene.run(PolicyName::Adaptive, Costs::default()).jobs[1] > 4096);
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub struct TreeOptions {
     /// The real directory that the mixed tree is a copy of
     #[arg(long, value_name = "DIR", default_value = "/usr/share/doc")]
     pub mixed: PathBuf,
-    /// Which contenders take part beside `cp -r` [default: all that are installed]
+    /// Which contenders take part beside `cp -r` [default: Evener, and all
+    /// rivals that are installed]
     #[arg(long = "contender", value_name = "NAME", value_enum)]
     pub contenders: Vec<ContenderName>,
     /// How often each contender takes its turn

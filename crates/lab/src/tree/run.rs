@@ -59,8 +59,10 @@ fn set_up_all(
     secrets: &Path,
     report: &mut TreeReport,
 ) -> Result<Vec<Box<dyn Contender>>, LabError> {
-    let asked =
-        |name: &&ContenderName| options.contenders.is_empty() || options.contenders.contains(name);
+    let asked = |name: &&ContenderName| match options.contenders.as_slice() {
+        [] => !name.is_choice(),
+        asked => asked.contains(name),
+    };
     let mut contenders = Vec::new();
     for &name in ContenderName::value_variants().iter().filter(asked) {
         match set_up(name, options.program.as_deref(), secrets) {

@@ -1,4 +1,4 @@
-//! Evener itself, as the program that people run.
+//! Evener itself, as the program that people run, and with choices made for it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,29 +11,64 @@ use crate::process::{Cost, run};
 pub(super) struct Evener {
     program: PathBuf,
     key: PathBuf,
+    arguments: &'static [&'static str],
     facts: ContenderFacts,
 }
 
+/// What Evener is told.
+pub(super) struct Choice {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    usage: &'static str,
+}
+
+/// Nothing.
+pub(super) const DEFAULT: Choice = Choice {
+    name: "evener",
+    arguments: &[],
+    usage: "`evener encrypt -k KEYFILE`, Cobblestone-256, all defaults",
+};
+/// The policy that runs where there is no module.
+pub(super) const PULL: Choice = Choice {
+    name: "pull",
+    arguments: &["--policy", "pull"],
+    usage: "the same with `--policy pull`",
+};
+/// One of the two engines that `cpu` chooses from.
+pub(super) const OPENSSL: Choice = Choice {
+    name: "openssl-alone",
+    arguments: &["--engine", "openssl"],
+    usage: "the same with `--engine openssl`",
+};
+/// The other one.
+pub(super) const LANES: Choice = Choice {
+    name: "lanes-alone",
+    arguments: &["--engine", "lanes"],
+    usage: "the same with `--engine lanes`",
+};
+
 impl Evener {
     /// Uses `program`, or the running program when there is none, and has it make a key.
-    pub(super) fn set_up(program: Option<&Path>, secrets: &Path) -> Result<Evener, LabError> {
+    pub(super) fn set_up(
+        choice: Choice,
+        program: Option<&Path>,
+        secrets: &Path,
+    ) -> Result<Evener, LabError> {
+        let Choice { name, arguments, usage } = choice;
         let program = match program {
             Some(program) => program.to_owned(),
             None => env::current_exe().map_err(LabError::file("find", "the running program"))?,
         };
-        let key = secrets.join("evener.key");
+        let key = secrets.join(format!("{name}.key"));
         run(Command::new(&program).arg("keygen").arg("-o").arg(&key))?;
-        let facts = ContenderFacts {
-            name: "evener",
-            version: version(&program, "--version")?,
-            usage: "`evener encrypt -k KEYFILE`, Cobblestone-256, all defaults",
-        };
-        Ok(Evener { program, key, facts })
+        let facts = ContenderFacts { name, version: version(&program, "--version")?, usage };
+        Ok(Evener { program, key, arguments, facts })
     }
 
     fn run(&self, operation: &str, source: &Path, target: &Path) -> Result<Cost, LabError> {
         let mut command = Command::new(&self.program);
-        command.args([operation, "-q", "-k"]).arg(&self.key).arg(source).arg(target);
+        command.args([operation, "-q", "-k"]).arg(&self.key).args(self.arguments);
+        command.arg(source).arg(target);
         run(&mut command)
     }
 }

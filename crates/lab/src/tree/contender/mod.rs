@@ -29,6 +29,20 @@ pub enum ContenderName {
     Age,
     Rclone,
     Gocryptfs,
+    Pull,
+    OpensslAlone,
+    LanesAlone,
+}
+
+impl ContenderName {
+    /// Whether it is Evener with another choice than its default, which is of interest only to
+    /// whoever asks what the default is worth.
+    pub(super) fn is_choice(self) -> bool {
+        matches!(
+            self,
+            ContenderName::Pull | ContenderName::OpensslAlone | ContenderName::LanesAlone
+        )
+    }
 }
 
 /// What a contender is and how it is used, for the report.
@@ -66,8 +80,12 @@ pub(super) fn set_up(
     program: Option<&Path>,
     secrets: &Path,
 ) -> Result<Box<dyn Contender>, LabError> {
+    let evener = |choice| Ok(Box::new(evener::Evener::set_up(choice, program, secrets)?));
     Ok(match name {
-        ContenderName::Evener => Box::new(evener::Evener::set_up(program, secrets)?),
+        ContenderName::Evener => evener(evener::DEFAULT)?,
+        ContenderName::Pull => evener(evener::PULL)?,
+        ContenderName::OpensslAlone => evener(evener::OPENSSL)?,
+        ContenderName::LanesAlone => evener(evener::LANES)?,
         ContenderName::Openssl => Box::new(openssl::Openssl::set_up(secrets)?),
         ContenderName::Age => Box::new(age::Age::set_up(secrets)?),
         ContenderName::Rclone => Box::new(rclone::Rclone::set_up(secrets)?),

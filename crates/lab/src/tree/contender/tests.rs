@@ -62,7 +62,8 @@ fn a_missing_program_is_told() {
 #[test]
 fn failures_of_the_program_are_told() {
     let place = Place::below(&std::env::temp_dir()).unwrap();
-    let evener = evener::Evener::set_up(Some(&stand_in()), &place.path("")).unwrap();
+    let evener =
+        evener::Evener::set_up(evener::DEFAULT, Some(&stand_in()), &place.path("")).unwrap();
     let error = evener.encrypt(&place.path("missing"), &place.path("out")).unwrap_err();
     assert!(error.to_string().contains("No such file"), "{error}");
 }
