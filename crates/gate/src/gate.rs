@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::directory::Directory;
-use crate::eager::Eager;
 use crate::error::GateError;
 use crate::file::GateFile;
 use crate::identity::Identity;
@@ -96,13 +95,11 @@ impl Gate {
         let me = Visitor { who, thread };
         let queue = who.process() as usize % layout.queues;
         let mut file = self.file(None)?;
-        let mut patience = Eager::new(patience);
         let mut resets = 0;
         loop {
             patience.comes_to(&file);
-            match file.table.enter(queue, me, &mut patience) {
+            match file.table.enter(queue, me, patience) {
                 Ok(hold) => {
-                    file.table.settle(hold);
                     return Ok(Some(Permit { held: Some(Held { file, hold, who }) }));
                 }
                 Err(Refusal::Busy) => return Ok(None),
@@ -213,7 +210,6 @@ impl Drop for Permit {
         if let Some(held) = self.held.take()
             && held.who.process() == std::process::id()
         {
-            held.file.table.note_core(held.hold);
             held.file.table.release(held.hold);
         }
     }

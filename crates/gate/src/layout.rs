@@ -99,11 +99,6 @@ impl Record {
     pub(crate) fn stopped(self) -> usize {
         self.0 + 2
     }
-
-    /// Of a permit: the core on which its holder was last seen, and 1; 0 when that is not known.
-    pub(crate) fn core(self) -> usize {
-        self.0 + 3
-    }
 }
 
 /// An identity, if any, with a 16-bit tag that changes whenever the word is used anew: laps
@@ -149,6 +144,7 @@ pub(crate) mod header {
 
 const HEADER: usize = 16;
 const LINE: usize = 8;
+/// One of them is not used.
 const PERMIT_RECORD: usize = 4;
 
 #[cfg(test)]
@@ -174,7 +170,6 @@ mod tests {
                 add(layout.permit(queue, permit));
                 let record = layout.permit_record(queue, permit);
                 [record.since(), record.thread(), record.stopped()].into_iter().for_each(&mut add);
-                add(record.core());
             }
             for position in 0..4 {
                 add(layout.place(queue, position));

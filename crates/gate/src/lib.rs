@@ -20,15 +20,12 @@
 //!
 //! Inside, from the top: [`Gate`] and [`Permit`] over a checked `file` in a checked `directory`;
 //! the algorithm in `table` and `watch`, which knows only the trait `memory`; the words'
-//! places in `layout` and the processes' names in `identity`; `patience` is who waits for how
-//! long, `eager` and `cores` how who is let in comes to run at once, and where. The module `model`
-//! checks the algorithm in every interleaving.
+//! places in `layout` and the processes' names in `identity`; `patience` is how
+//! long a visitor waits. The module `model` checks the algorithm in every interleaving.
 
 #![deny(unsafe_code)]
 
-mod cores;
 mod directory;
-mod eager;
 mod error;
 mod file;
 mod gate;

@@ -151,62 +151,6 @@ const CUT_SHORT: &str = "evener: memory that is shared with other processes is g
      cut the file of a gate short (with --gate-group, any member of the group can), or memory has \
      failed; no final name has half a file\n";
 
-/// How long a thread's turns on a core are, as it has asked the kernel.
-pub(crate) struct Turns(SchedulingAttributes);
-
-/// `struct sched_attr` of `sched_setattr(2)`, in its first version.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct SchedulingAttributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    /// In nanoseconds; in a thread of the usual policy the length of its turns, or 0 before
-    /// Linux 6.12.
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-}
-
-impl Turns {
-    /// Those of the calling thread. `None` if the kernel does not say, or if the thread has
-    /// another policy than the usual one or other peculiarities, which are better left alone.
-    pub(crate) fn of_this_thread() -> Option<Turns> {
-        let mut found = SchedulingAttributes::default();
-        let size = size_of::<SchedulingAttributes>();
-        // SAFETY: the kernel writes at most `size` bytes, which `found` has; it may hold any
-        // bits; and the kernel does not keep the address.
-        let refused =
-            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, size, 0) } != 0;
-        let is_usual = found.policy == libc::SCHED_OTHER.cast_unsigned() && found.flags == 0;
-        (!refused && is_usual && found.runtime > 0).then_some(Turns(found))
-    }
-
-    /// Asks for the shortest turns for the calling thread, whose these are; returns them if
-    /// that was allowed.
-    pub(crate) fn shorten(self) -> Option<Turns> {
-        let short = SchedulingAttributes { runtime: SHORTEST_TURN, ..self.0 };
-        (self.0.runtime > SHORTEST_TURN && Turns(short).set()).then_some(self)
-    }
-
-    /// Asks for these turns for the calling thread.
-    pub(crate) fn restore(self) {
-        // Who was allowed to change them is allowed to change them back.
-        self.set();
-    }
-
-    fn set(&self) -> bool {
-        // SAFETY: the kernel reads `size` bytes, which the struct has, and does not keep the
-        // address.
-        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const self.0, 0) == 0 }
-    }
-}
-
-/// In nanoseconds: Linux' limit.
-const SHORTEST_TURN: u64 = 100_000;
-
 /// Not private to a process.
 const SHARED: futex::Flags = futex::Flags::empty();
 
@@ -219,23 +163,6 @@ mod tests {
         let file = rustix::fs::memfd_create("words", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 4096).unwrap();
         Mapping::new(file.as_fd(), 512).unwrap()
-    }
-
-    #[test]
-    fn turns_are_shortened_and_restored() {
-        let Some(before) = Turns::of_this_thread() else {
-            evener_skipped::skipped!("the kernel does not say how long turns are");
-            return;
-        };
-        let (length, nice) = (before.0.runtime, before.0.nice);
-        let Some(before) = before.shorten() else {
-            evener_skipped::skipped!("turns may not be shortened");
-            return;
-        };
-        assert_eq!(Turns::of_this_thread().unwrap().0.runtime, SHORTEST_TURN);
-        before.restore();
-        let after = Turns::of_this_thread().unwrap().0;
-        assert_eq!((after.runtime, after.nice), (length, nice));
     }
 
     #[test]

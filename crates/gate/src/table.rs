@@ -51,8 +51,6 @@ pub(crate) struct Hold {
     pub(crate) word: Tagged,
     /// The place from which it was admitted: its number in the order of arrival.
     pub(crate) position: u64,
-    /// Whether it slept before.
-    pub(crate) waited: bool,
 }
 
 /// A place's bell, as a waiter has read it.
@@ -97,7 +95,6 @@ impl<M: Memory> Table<M> {
                     if dozes > 0 {
                         self.stand_down(queue, position);
                     }
-                    let hold = Hold { waited: dozes > 0, ..hold };
                     let left = self.leave(queue, position, me.who);
                     return left.map(|()| hold).inspect_err(|_| _ = self.release(hold));
                 }
@@ -195,13 +192,7 @@ impl<M: Memory> Table<M> {
             let word = Tagged::new(Some(me.who), free.tag().wrapping_add(1));
             if free.who().is_none() && self.memory.exchange(at, free.0, word.0) {
                 self.record(self.layout.permit_record(queue, permit), me);
-                return Ok(Attempt::Admitted(Hold {
-                    queue,
-                    permit,
-                    word,
-                    position,
-                    waited: false,
-                }));
+                return Ok(Attempt::Admitted(Hold { queue, permit, word, position }));
             }
         }
         Ok(Attempt::Wait)
@@ -361,7 +352,6 @@ mod tests {
             for queue in 0..layout.queues {
                 if let Ok(hold) = table.enter(queue, me, &mut false) {
                     assert!(table.is_held(hold));
-                    table.settle(Hold { waited: true, ..hold });
                     table.release(hold);
                 }
                 let _ = table.prompt(queue);
