@@ -15,7 +15,6 @@
 
 mod clock;
 pub mod costs;
-pub mod desk;
 mod gate;
 mod load;
 mod parallel;
@@ -24,11 +23,11 @@ mod pressure;
 mod priority;
 mod queue;
 mod run;
+pub mod scheduler;
 mod statistics;
 #[allow(unsafe_code)]
 mod sys;
 mod throttle;
-mod waiting;
 mod worker;
 
 pub use evener_core::emptied;
@@ -39,6 +38,6 @@ pub use parallel::Pool;
 pub use policy::{PolicyName, UnknownPolicy};
 pub use queue::Queue;
 pub use run::{Courtesy, Returned, RunOptions, Work, run, run_filled};
+pub use scheduler::{Counts, Waiting};
 pub use statistics::{RunStatistics, WorkerStatistics};
-pub use waiting::{Counts, Waiting};
 pub use worker::Worker;

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use evener_core::EngineError;
 
 use crate::Load;
-use crate::desk::{Call, Desk, Turn};
 use crate::policy::{Performed, Policy};
+use crate::scheduler::{Call, Scheduler, Turn};
 
 /// A bounded queue between one feed and many workers, as those see it.
 pub struct Queue<'run, T> {
-    pub(crate) hall: &'run Hall<T>,
+    pub(crate) inner: &'run Inner<T>,
     pub(crate) start: &'run (dyn Fn(usize) + Sync),
 }
 
@@ -23,22 +23,22 @@ impl<T> Queue<'_, T> {
     /// # Errors
     /// Hands the task back when the queue was stopped.
     pub fn push(&self, task: T) -> Result<(), T> {
-        let load = (self.hall.load)(&task);
-        let mut desk = self.hall.lock();
-        while !desk.is_stopped() && desk.waiting().tasks >= self.hall.capacity {
-            desk.ensure(self.hall.now());
-            desk = self.answer(desk);
-            if !desk.is_stopped() && desk.waiting().tasks >= self.hall.capacity {
-                self.hall.feed_waits.store(true, Ordering::Relaxed);
-                desk = self.hall.left.wait(desk).unwrap_or_else(PoisonError::into_inner);
-                self.hall.feed_waits.store(false, Ordering::Relaxed);
+        let load = (self.inner.load)(&task);
+        let mut scheduler = self.inner.lock();
+        while !scheduler.is_stopped() && scheduler.waiting().tasks >= self.inner.capacity {
+            scheduler.ensure(self.inner.now());
+            scheduler = self.answer(scheduler);
+            if !scheduler.is_stopped() && scheduler.waiting().tasks >= self.inner.capacity {
+                self.inner.feed_waits.store(true, Ordering::Relaxed);
+                scheduler = self.inner.left.wait(scheduler).unwrap_or_else(PoisonError::into_inner);
+                self.inner.feed_waits.store(false, Ordering::Relaxed);
             }
         }
-        if desk.is_stopped() {
+        if scheduler.is_stopped() {
             return Err(task);
         }
-        desk.push(task, load, self.hall.now());
-        drop(self.answer(desk));
+        scheduler.push(task, load, self.inner.now());
+        drop(self.answer(scheduler));
         Ok(())
     }
 
@@ -46,49 +46,49 @@ impl<T> Queue<'_, T> {
     /// that workers can't wait for each other; each claim shares at most a task or two, which
     /// keeps the queue bounded all the same.
     pub fn share(&self, task: T) {
-        let load = (self.hall.load)(&task);
-        let mut desk = self.hall.lock();
-        desk.share(task, load, self.hall.now());
-        drop(self.answer(desk));
+        let load = (self.inner.load)(&task);
+        let mut scheduler = self.inner.lock();
+        scheduler.share(task, load, self.inner.now());
+        drop(self.answer(scheduler));
     }
 
     /// Ends the run early: nobody gets another task, and those left are abandoned.
     pub fn stop(&self) {
-        let mut desk = self.hall.lock();
-        desk.stop();
-        self.hall.tell_feed();
-        drop(self.answer(desk));
+        let mut scheduler = self.inner.lock();
+        scheduler.stop();
+        self.inner.tell_feed();
+        drop(self.answer(scheduler));
     }
 
     /// Whether the run was ended early.
     pub fn is_stopped(&self) -> bool {
-        self.hall.lock().is_stopped()
+        self.inner.lock().is_stopped()
     }
 
     /// Why the worker failed that failed last.
     pub fn failure(&self) -> Option<EngineError> {
-        self.hall.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts the workers that the policy wants from the beginning.
     pub(crate) fn open(&self) {
-        let mut desk = self.hall.lock();
-        desk.open(self.hall.now());
-        drop(self.answer(desk));
+        let mut scheduler = self.inner.lock();
+        scheduler.open(self.inner.now());
+        drop(self.answer(scheduler));
     }
 
     /// Says that nothing more will be fed.
     pub(crate) fn close(&self) {
-        let mut desk = self.hall.lock();
-        desk.close(self.hall.now());
-        drop(self.answer(desk));
+        let mut scheduler = self.inner.lock();
+        scheduler.close(self.inner.now());
+        drop(self.answer(scheduler));
     }
 
     /// After [`Queue::close`]: a worker that the caller's thread is to be.
     pub(crate) fn unstarted(&self) -> Option<usize> {
-        let mut desk = self.hall.lock();
-        let worker = desk.unstarted(self.hall.now());
-        drop(self.answer(desk));
+        let mut scheduler = self.inner.lock();
+        let worker = scheduler.unstarted(self.inner.now());
+        drop(self.answer(scheduler));
         worker
     }
 
@@ -101,49 +101,49 @@ impl<T> Queue<'_, T> {
         claim: &mut VecDeque<T>,
         now: Duration,
     ) -> Option<Claimed> {
-        let mut desk = self.hall.lock();
-        let mut turn = desk.turn(worker, performed, claim, now);
+        let mut scheduler = self.inner.lock();
+        let mut turn = scheduler.turn(worker, performed, claim, now);
         loop {
             if !matches!(turn, Turn::Wait(_)) {
-                self.hall.tell_feed();
+                self.inner.tell_feed();
             }
-            desk = self.answer(desk);
+            scheduler = self.answer(scheduler);
             match turn {
                 Turn::Leave => return None,
                 Turn::Work { measured, yields } => return Some(Claimed { measured, yields }),
-                Turn::Wait(at_most) => desk = self.hall.wait(desk, worker, at_most),
+                Turn::Wait(at_most) => scheduler = self.inner.wait(scheduler, worker, at_most),
             }
-            turn = desk.turn(worker, None, claim, self.hall.now());
+            turn = scheduler.turn(worker, None, claim, self.inner.now());
         }
     }
 
     /// A worker leaves, with what is left of its claim.
     pub(crate) fn leave(&self, worker: usize, rest: &mut VecDeque<T>) {
-        let mut desk = self.hall.lock();
+        let mut scheduler = self.inner.lock();
         let rest = rest.drain(..).map(|task| {
-            let load = (self.hall.load)(&task);
+            let load = (self.inner.load)(&task);
             (task, load)
         });
-        desk.leave(worker, rest, self.hall.now());
+        scheduler.leave(worker, rest, self.inner.now());
         // The feed may wait for workers that are gone.
-        self.hall.tell_feed();
-        drop(self.answer(desk));
+        self.inner.tell_feed();
+        drop(self.answer(scheduler));
     }
 
     /// Hands tasks to workers that wait, until the run is over. Between two looks the dispatcher
     /// sleeps for `rest`, or spins where there is none.
     pub(crate) fn dispatch(&self, rest: Option<Duration>) {
-        while !self.hall.is_over.load(Ordering::Acquire) {
-            for worker in 0..self.hall.seats.len() {
+        while !self.inner.is_over.load(Ordering::Acquire) {
+            for worker in 0..self.inner.parking.len() {
                 // Looking does not take the lock from those who need it.
-                if !self.hall.seats[worker].waits.load(Ordering::Acquire) {
+                if !self.inner.parking[worker].waits.load(Ordering::Acquire) {
                     continue;
                 }
-                let mut desk = self.hall.lock();
-                if desk.dispatch(worker, self.hall.now()) {
-                    self.hall.tell_feed();
+                let mut scheduler = self.inner.lock();
+                if scheduler.dispatch(worker, self.inner.now()) {
+                    self.inner.tell_feed();
                 }
-                drop(self.answer(desk));
+                drop(self.answer(scheduler));
             }
             match rest {
                 Some(rest) => std::thread::sleep(rest),
@@ -152,29 +152,32 @@ impl<T> Queue<'_, T> {
         }
     }
 
-    /// Wakes and starts whom the desk has called.
-    fn answer<'d>(&'d self, mut desk: MutexGuard<'d, Desk<T>>) -> MutexGuard<'d, Desk<T>> {
-        if desk.is_over() {
+    /// Wakes and starts whom the scheduler has called.
+    fn answer<'d>(
+        &'d self,
+        mut scheduler: MutexGuard<'d, Scheduler<T>>,
+    ) -> MutexGuard<'d, Scheduler<T>> {
+        if scheduler.is_over() {
             // Workers that leave wait for nothing, so a dispatcher that looks for those who do
             // would not notice.
-            self.hall.is_over.store(true, Ordering::Release);
+            self.inner.is_over.store(true, Ordering::Release);
         }
         let mut started = Vec::new();
-        for call in desk.calls() {
+        for call in scheduler.calls() {
             match call {
-                Call::Wake(worker) => self.hall.seats[worker].called.notify_one(),
+                Call::Wake(worker) => self.inner.parking[worker].called.notify_one(),
                 Call::Start(worker) => started.push(worker),
             }
         }
         if started.is_empty() {
-            return desk;
+            return scheduler;
         }
         // Starting a thread takes a while, in which the others can go on.
-        drop(desk);
+        drop(scheduler);
         for worker in started {
             (self.start)(worker);
         }
-        self.hall.lock()
+        self.inner.lock()
     }
 }
 
@@ -188,8 +191,8 @@ pub(crate) struct Claimed {
 }
 
 /// What a run's queues share.
-pub(crate) struct Hall<T> {
-    desk: Mutex<Desk<T>>,
+pub(crate) struct Inner<T> {
+    scheduler: Mutex<Scheduler<T>>,
     capacity: usize,
     load: fn(&T) -> Load,
     started: Instant,
@@ -201,44 +204,44 @@ pub(crate) struct Hall<T> {
     /// dispatcher without it.
     is_over: AtomicBool,
     /// Where each worker waits.
-    seats: Vec<Seat>,
+    parking: Vec<Parking>,
     /// Why the worker failed that failed last. Written before that worker leaves.
     failure: Mutex<Option<EngineError>>,
 }
 
 #[derive(Default)]
-struct Seat {
+struct Parking {
     called: Condvar,
     /// Whether it waits. Written under the lock, and read by a dispatcher without it.
     waits: AtomicBool,
 }
 
-impl<T> Hall<T> {
+impl<T> Inner<T> {
     pub(crate) fn new(
         policy: Box<dyn Policy>,
         workers: usize,
         capacity: usize,
         load: fn(&T) -> Load,
-    ) -> Hall<T> {
-        Hall {
-            desk: Mutex::new(Desk::new(policy, workers)),
+    ) -> Inner<T> {
+        Inner {
+            scheduler: Mutex::new(Scheduler::new(policy, workers)),
             capacity: capacity.max(1),
             load,
             started: Instant::now(),
             left: Condvar::new(),
             feed_waits: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            seats: (0..workers).map(|_| Seat::default()).collect(),
+            parking: (0..workers).map(|_| Parking::default()).collect(),
             failure: Mutex::default(),
         }
     }
 
     /// Puts tasks into the queue before the run begins, as many as there are.
     pub(crate) fn fill(&mut self, tasks: impl IntoIterator<Item = T>) {
-        let desk = self.desk.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
         for task in tasks {
             let load = (self.load)(&task);
-            desk.fill(task, load);
+            scheduler.fill(task, load);
         }
     }
 
@@ -252,8 +255,8 @@ impl<T> Hall<T> {
         self.started.elapsed()
     }
 
-    pub(crate) fn into_desk(self) -> Desk<T> {
-        self.desk.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn into_desk(self) -> Scheduler<T> {
+        self.scheduler.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A worker is about to leave because of this.
@@ -264,26 +267,27 @@ impl<T> Hall<T> {
     /// Waits until a worker is called, or for at most so long.
     fn wait<'d>(
         &self,
-        mut desk: MutexGuard<'d, Desk<T>>,
+        mut scheduler: MutexGuard<'d, Scheduler<T>>,
         worker: usize,
         at_most: Option<Duration>,
-    ) -> MutexGuard<'d, Desk<T>> {
-        let seat = &self.seats[worker];
-        seat.waits.store(true, Ordering::Release);
+    ) -> MutexGuard<'d, Scheduler<T>> {
+        let parking = &self.parking[worker];
+        parking.waits.store(true, Ordering::Release);
         match at_most {
             None => {
-                while desk.waits(worker) {
-                    desk = seat.called.wait(desk).unwrap_or_else(PoisonError::into_inner);
+                while scheduler.waits(worker) {
+                    scheduler =
+                        parking.called.wait(scheduler).unwrap_or_else(PoisonError::into_inner);
                 }
             }
             Some(at_most) => {
-                let waits = |desk: &mut Desk<T>| desk.waits(worker);
-                let waited = seat.called.wait_timeout_while(desk, at_most, waits);
-                desk = waited.unwrap_or_else(PoisonError::into_inner).0;
+                let waits = |scheduler: &mut Scheduler<T>| scheduler.waits(worker);
+                let waited = parking.called.wait_timeout_while(scheduler, at_most, waits);
+                scheduler = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        seat.waits.store(false, Ordering::Release);
-        desk
+        parking.waits.store(false, Ordering::Release);
+        scheduler
     }
 
     /// Lets the feed see that a task has left. The lock is held.
@@ -293,9 +297,9 @@ impl<T> Hall<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Desk<T>> {
+    fn lock(&self) -> MutexGuard<'_, Scheduler<T>> {
         // Nobody panics under the lock; a worker that panicked at its work did not hold it.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -308,16 +312,16 @@ mod tests {
     use crate::costs::Costs;
     use crate::policy::{PolicyName, Setting};
 
-    /// A hall in which everybody pulls.
-    fn hall<T>(capacity: usize, workers: usize) -> Hall<T> {
+    /// A queue in which everybody pulls.
+    fn inner<T>(capacity: usize, workers: usize) -> Inner<T> {
         let setting = Setting { cores: 1, costs: Costs::default() };
-        Hall::new(PolicyName::Pull.policy(&[], &setting), workers, capacity, |_| Load::job(1))
+        Inner::new(PolicyName::Pull.policy(&[], &setting), workers, capacity, |_| Load::job(1))
     }
 
     fn nobody(_: usize) {}
 
-    fn queue<T>(hall: &Hall<T>) -> Queue<'_, T> {
-        let queue = Queue { hall, start: &nobody };
+    fn queue<T>(inner: &Inner<T>) -> Queue<'_, T> {
+        let queue = Queue { inner, start: &nobody };
         queue.open();
         queue
     }
@@ -335,8 +339,8 @@ mod tests {
 
     #[test]
     fn every_task_is_claimed_once_and_in_order() {
-        let hall = hall(4, 1);
-        let queue = queue(&hall);
+        let inner = inner(4, 1);
+        let queue = queue(&inner);
         let claimed = thread::scope(|scope| {
             let worker = scope.spawn(|| claim_all(&queue, 0));
             for task in 0..100 {
@@ -350,8 +354,8 @@ mod tests {
 
     #[test]
     fn a_full_queue_makes_the_feed_wait() {
-        let hall = hall(2, 1);
-        let queue = queue(&hall);
+        let inner = inner(2, 1);
+        let queue = queue(&inner);
         let pushed = AtomicUsize::new(0);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -372,8 +376,8 @@ mod tests {
 
     #[test]
     fn workers_wait_for_tasks_that_a_claim_may_share() {
-        let hall = hall(1, 2);
-        let queue = queue(&hall);
+        let inner = inner(1, 2);
+        let queue = queue(&inner);
         queue.push("large").unwrap();
         queue.close();
         thread::scope(|scope| {
@@ -394,8 +398,8 @@ mod tests {
 
     #[test]
     fn stopping_wakes_everybody_and_keeps_what_is_left() {
-        let hall = hall(1, 1);
-        let queue = queue(&hall);
+        let inner = inner(1, 1);
+        let queue = queue(&inner);
         thread::scope(|scope| {
             let worker = scope.spawn(|| claim_all(&queue, 0).is_empty());
             thread::sleep(Duration::from_millis(20));
@@ -404,6 +408,6 @@ mod tests {
             assert_eq!(queue.push(1), Err(1));
         });
         queue.share(2);
-        assert_eq!(hall.into_desk().into_tasks(), [2]);
+        assert_eq!(inner.into_desk().into_tasks(), [2]);
     }
 }

@@ -1,7 +1,5 @@
 //! A run: the feed, the workers and what becomes of their tasks.
 
-mod shift;
-
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +14,7 @@ use crate::clock::thread_cpu_time;
 use crate::costs::Costs;
 use crate::policy::{PolicyName, Seat, Setting};
 use crate::pressure::Pressure;
-use crate::queue::Hall;
+use crate::queue::Inner;
 use crate::throttle::Throttle;
 use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
 
@@ -167,30 +165,34 @@ pub fn run_filled<W: Work>(
     tasks: impl IntoIterator<Item = W::Task>,
 ) -> RunStatistics {
     let mut run = Run::new(seats, options, work);
-    run.hall.fill(tasks);
+    run.inner.fill(tasks);
     run.perform(|_| {})
 }
 
 /// One run.
-struct Run<'run, W: Work> {
-    options: &'run RunOptions,
-    seats: &'run [Arc<dyn Engine>],
-    work: &'run W,
-    hall: Hall<W::Task>,
+pub(crate) struct Run<'run, W: Work> {
+    pub(crate) options: &'run RunOptions,
+    pub(crate) seats: &'run [Arc<dyn Engine>],
+    pub(crate) work: &'run W,
+    pub(crate) inner: Inner<W::Task>,
     has_dispatcher: bool,
-    throttle: Option<Throttle>,
-    pressure: Option<Pressure>,
+    pub(crate) throttle: Option<Throttle>,
+    pub(crate) pressure: Option<Pressure>,
     ended: Mutex<Vec<Ended>>,
 }
 
 /// How a worker ended.
-struct Ended {
-    statistics: WorkerStatistics,
-    failure: Option<EngineError>,
+pub(crate) struct Ended {
+    pub(crate) statistics: WorkerStatistics,
+    pub(crate) failure: Option<EngineError>,
 }
 
 impl<'run, W: Work> Run<'run, W> {
-    fn new(seats: &'run [Arc<dyn Engine>], options: &'run RunOptions, work: &'run W) -> Self {
+    pub(crate) fn new(
+        seats: &'run [Arc<dyn Engine>],
+        options: &'run RunOptions,
+        work: &'run W,
+    ) -> Self {
         let facts: Vec<_> = seats.iter().map(|engine| facts(&**engine, options)).collect();
         let setting = Setting {
             cores: thread::available_parallelism().map_or(1, usize::from),
@@ -198,23 +200,23 @@ impl<'run, W: Work> Run<'run, W> {
         };
         let policy = options.policy.policy(&facts, &setting);
         let has_dispatcher = policy.has_dispatcher();
-        let hall = Hall::new(policy, seats.len(), options.capacity, W::load);
+        let inner = Inner::new(policy, seats.len(), options.capacity, W::load);
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
         let Courtesy { in_background, ignores_pressure, .. } = options.courtesy;
         let pressure = (in_background && !ignores_pressure).then(Pressure::watch).flatten();
         let ended = Mutex::default();
-        Run { options, seats, work, hall, has_dispatcher, throttle, pressure, ended }
+        Run { options, seats, work, inner, has_dispatcher, throttle, pressure, ended }
     }
 
     fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
         let started = Instant::now();
-        self.hall.begin(started);
+        self.inner.begin(started);
         let panicked = Mutex::new(None);
         thread::scope(|scope| {
             let crew = Crew { run: &self, scope, panicked: &panicked };
             let start = |worker| crew.start(worker);
-            let queue = Queue { hall: &self.hall, start: &start };
+            let queue = Queue { inner: &self.inner, start: &start };
             let mut is_open = true;
             // A dispatcher that spun would use up the CPU time that the workers are to share.
             let is_courteous = self.options.courtesy != Courtesy::default();
@@ -222,7 +224,7 @@ impl<'run, W: Work> Run<'run, W> {
             if self.has_dispatcher {
                 let dispatch = move || {
                     let start = |worker| crew.start(worker);
-                    Queue { hall: &crew.run.hall, start: &start }.dispatch(rest);
+                    Queue { inner: &crew.run.inner, start: &start }.dispatch(rest);
                 };
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, dispatch) {
                     // Nobody would get a task, so nobody is to begin and wait for one.
@@ -251,11 +253,11 @@ impl<'run, W: Work> Run<'run, W> {
 
     fn finish(self, started: Instant) -> RunStatistics {
         let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let desk = self.hall.into_desk();
+        let scheduler = self.inner.into_desk();
         // Otherwise the run was stopped.
         let cause = ended.iter().rev().find_map(|ended| ended.failure.as_ref());
-        let cause = cause.filter(|_| desk.is_deserted()).cloned();
-        for task in desk.into_tasks() {
+        let cause = cause.filter(|_| scheduler.is_deserted()).cloned();
+        for task in scheduler.into_tasks() {
             self.work.abandon(task, cause.as_ref());
         }
         let mut workers: Vec<_> = ended.into_iter().map(|ended| ended.statistics).collect();
@@ -309,21 +311,21 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let mut statistics =
             WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };
         statistics.retire(&cause);
-        self.run.hall.has_failed(&cause);
+        self.run.inner.has_failed(&cause);
         lock(&self.run.ended).push(Ended { statistics, failure: Some(cause) });
         let start = |worker| self.start(worker);
-        Queue { hall: &self.run.hall, start: &start }.leave(number, &mut VecDeque::new());
+        Queue { inner: &self.run.inner, start: &start }.leave(number, &mut VecDeque::new());
     }
 
     /// Is a worker, until the run is over for it. `callers_cpu` is the CPU time that the thread
     /// has used before, if it is not the worker's own.
     fn serve(self, number: usize, callers_cpu: Option<Duration>) {
         let start = |worker| self.start(worker);
-        let queue = Queue { hall: &self.run.hall, start: &start };
+        let queue = Queue { inner: &self.run.inner, start: &start };
         let mut tasks = VecDeque::new();
         let served = catch_unwind(AssertUnwindSafe(|| {
             let ended = self.run.work_as(number, callers_cpu, &mut tasks, &queue);
-            ended.failure.iter().for_each(|cause| self.run.hall.has_failed(cause));
+            ended.failure.iter().for_each(|cause| self.run.inner.has_failed(cause));
             lock(&self.run.ended).push(ended);
         }));
         queue.leave(number, &mut tasks);
@@ -352,4 +354,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const DISPATCHER_REST: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

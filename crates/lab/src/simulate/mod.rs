@@ -1,7 +1,7 @@
 //! The experiment with policies on machines that one doesn't have: a discrete-event simulation
 //! from a profile.
 //!
-//! The policies, and the desk that asks them, are those of the real queue. What is simulated is
+//! The policies, and the scheduler that asks them, are those of the real queue. What is simulated is
 //! the machine: cores that threads share fairly (`processor.rs`), CPU engines that need a core
 //! for as long as a job takes, and modules that need one for their CPU part, and the device for
 //! the rest, which sleeps beside the cores (`run.rs`).

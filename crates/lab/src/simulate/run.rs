@@ -7,8 +7,8 @@ use evener_core::{EngineProfile, Kind};
 use evener_pipeline::Load;
 use evener_pipeline::PolicyName;
 use evener_pipeline::costs::Costs;
-use evener_pipeline::desk::{Call, Desk, Turn};
 use evener_pipeline::policy::{Performed, Processed, Seat, Setting, YIELDING_NICE};
+use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
 use super::processor::Processor;
 
@@ -73,13 +73,13 @@ impl<'a> Scene<'a> {
         let setting = Setting { cores: self.cores, costs };
         let policy = policy.policy(&seats, &setting);
         let dispatcher = policy.has_dispatcher().then(|| processor.add_thread());
-        let mut desk = Desk::new(policy, workers.len());
+        let mut scheduler = Scheduler::new(policy, workers.len());
         for &bytes in &self.jobs {
-            desk.fill(bytes, Load::job(bytes as u64));
+            scheduler.fill(bytes, Load::job(bytes as u64));
         }
         let jobs = vec![0; self.engines.len()];
         let simulation =
-            Simulation { scene: self, processor, desk, workers, dispatcher, jobs, threads: 0 };
+            Simulation { scene: self, processor, scheduler, workers, dispatcher, jobs, threads: 0 };
         simulation.run()
     }
 }
@@ -87,7 +87,7 @@ impl<'a> Scene<'a> {
 struct Simulation<'a> {
     scene: &'a Scene<'a>,
     processor: Processor,
-    desk: Desk<usize>,
+    scheduler: Scheduler<usize>,
     workers: Vec<Worker>,
     /// The thread that hands out tasks, under the policy that has one.
     dispatcher: Option<usize>,
@@ -160,9 +160,9 @@ impl Simulation<'_> {
         if let Some(thread) = self.dispatcher {
             self.processor.work(thread, LOOK);
         }
-        self.desk.open(self.now());
-        self.desk.close(self.now());
-        let by_caller = self.desk.unstarted(self.now());
+        self.scheduler.open(self.now());
+        self.scheduler.close(self.now());
+        let by_caller = self.scheduler.unstarted(self.now());
         self.answer();
         if let Some(worker) = by_caller {
             // It is the caller's thread, which runs already.
@@ -191,7 +191,7 @@ impl Simulation<'_> {
         Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
-            costs: self.desk.costs().unwrap_or_default(),
+            costs: self.scheduler.costs().unwrap_or_default(),
             jobs: self.jobs,
             threads: self.threads,
         }
@@ -205,12 +205,12 @@ impl Simulation<'_> {
     fn done_on_core(&mut self, thread: usize) {
         if Some(thread) == self.dispatcher {
             for worker in 0..self.workers.len() {
-                self.desk.dispatch(worker, self.now());
+                self.scheduler.dispatch(worker, self.now());
             }
             self.answer();
             // It goes on looking; what it sees matters again when somebody waits.
             self.processor.work(thread, f64::INFINITY);
-            if self.desk.is_over() {
+            if self.scheduler.is_over() {
                 self.processor.sleep(thread);
             }
             return;
@@ -275,7 +275,7 @@ impl Simulation<'_> {
             Performed { wall, cpu, engine, opened: false }
         });
         let mut tasks = VecDeque::new();
-        let turn = self.desk.turn(number, performed.as_ref(), &mut tasks, micros(now));
+        let turn = self.scheduler.turn(number, performed.as_ref(), &mut tasks, micros(now));
         let worker = &mut self.workers[number];
         match turn {
             Turn::Leave => {
@@ -324,9 +324,9 @@ impl Simulation<'_> {
         self.answer();
     }
 
-    /// Wakes and starts whom the desk has called.
+    /// Wakes and starts whom the scheduler has called.
     fn answer(&mut self) {
-        let calls: Vec<_> = self.desk.calls().collect();
+        let calls: Vec<_> = self.scheduler.calls().collect();
         for call in calls {
             let (number, cost) = match call {
                 Call::Wake(worker) => (worker, SWITCH),

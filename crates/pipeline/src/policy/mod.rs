@@ -45,11 +45,10 @@ pub trait Policy: Send {
         false
     }
 
-    /// Learns what happened to a worker. True when what it learnt may change what it said to
-    /// others before, so that those who wait are to be asked again.
-    fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> bool {
+    /// Learns what happened to a worker, and says what that means for the others.
+    fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
         let _ = (worker, event, waiting, now);
-        false
+        Effect::Nothing
     }
 
     /// What engines cost, as far as the policy learns that.
@@ -67,6 +66,15 @@ pub enum Decision {
     Wait(Option<Duration>),
     /// There will be nothing for it in this run.
     Leave,
+}
+
+/// What an event changes for the workers that it did not happen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: what the policy said of them stands.
+    Nothing,
+    /// Workers that wait may get another answer now, and are to be asked again.
+    AskAgain,
 }
 
 /// Which tasks a worker takes.

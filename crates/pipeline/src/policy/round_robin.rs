@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Decision, Event, Policy, Seat};
+use super::{Claim, Decision, Effect, Event, Policy, Seat};
 use crate::Waiting;
 
 /// Tasks are dealt like cards, whoever is busy. What counts is how many each has been dealt:
@@ -50,7 +50,7 @@ impl Policy for RoundRobin {
         }
     }
 
-    fn note(&mut self, worker: usize, event: &Event, _: &Waiting, _: Duration) -> bool {
+    fn note(&mut self, worker: usize, event: &Event, _: &Waiting, _: Duration) -> Effect {
         match event {
             Event::Claimed { .. } => self.workers[worker].claimed += 1,
             // Its share is dealt to the others, the task that it gave back too.
@@ -58,10 +58,10 @@ impl Policy for RoundRobin {
                 self.workers[worker].in_service = false;
                 self.in_service -= 1;
                 self.settled += self.workers[worker].claimed.saturating_sub(1);
-                return true;
+                return Effect::AskAgain;
             }
             _ => {}
         }
-        false
+        Effect::Nothing
     }
 }

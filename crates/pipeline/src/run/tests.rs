@@ -12,7 +12,7 @@ struct Copier {
 
 struct CopierSession(Arc<AtomicUsize>);
 
-pub(super) fn copier(name: &str, batches: usize) -> Arc<dyn Engine> {
+pub(crate) fn copier(name: &str, batches: usize) -> Arc<dyn Engine> {
     let description = Description { name: name.into(), kind: Kind::Cpu, detail: String::new() };
     Arc::new(Copier { description, batches_left: Arc::new(AtomicUsize::new(batches)) })
 }

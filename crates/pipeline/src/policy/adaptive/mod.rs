@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
-use super::{Claim, Decision, Event, Performed, Policy, Seat, Setting};
+use super::{Claim, Decision, Effect, Event, Performed, Policy, Seat, Setting};
 use crate::costs::{Costs, EngineCosts};
 use crate::{Load, SizeClass, Waiting};
 
@@ -253,6 +253,10 @@ impl Adaptive {
     }
 }
 
+fn asking_if(has_changed: bool) -> Effect {
+    if has_changed { Effect::AskAgain } else { Effect::Nothing }
+}
+
 impl Policy for Adaptive {
     fn next(&self, worker: usize, waiting: &Waiting, now: Duration) -> Decision {
         let engine = self.workers[worker].engine;
@@ -296,7 +300,7 @@ impl Policy for Adaptive {
         Some(costs)
     }
 
-    fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> bool {
+    fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
         match *event {
             Event::Called => self.workers[worker].state = State::Called,
             Event::Claimed { load, yields } => {
@@ -309,7 +313,9 @@ impl Policy for Adaptive {
             }
             Event::Performed(performed) => {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
-                let State::Working { load, since, yields, .. } = state else { return false };
+                let State::Working { load, since, yields, .. } = state else {
+                    return Effect::Nothing;
+                };
                 self.learn(worker, load, &performed, now);
                 if self.is_of_cpu(self.workers[worker].engine) {
                     self.yielding.note_performed(yields);
@@ -320,15 +326,15 @@ impl Policy for Adaptive {
                 let cpu = performed.engine.map_or(performed.cpu, |processed| processed.cpu);
                 let was_trial = self.trials.performed(worker, engine, cpu, now);
                 if self.engines.len() == 1 {
-                    return false;
+                    return Effect::Nothing;
                 }
                 let sample = self.watch(worker, load, since, waiting, now);
                 let is_new = sample.is_some_and(|it| self.learn_of_team(&it, waiting, now));
                 if !(is_new || was_trial || performed.engine.is_some()) {
-                    return false;
+                    return Effect::Nothing;
                 }
                 let planned = self.plan_trial(waiting, now);
-                return self.has_changed_its_mind(waiting) || planned;
+                return asking_if(self.has_changed_its_mind(waiting) || planned);
             }
             Event::Parked => {
                 self.workers[worker].state = State::Idle;
@@ -336,7 +342,7 @@ impl Policy for Adaptive {
                     self.window = None;
                 }
                 // It may have left a core to a worker of another engine.
-                return self.engines.len() > 1;
+                return asking_if(self.engines.len() > 1);
             }
             Event::Left => {
                 let seat = &mut self.workers[worker];
@@ -349,10 +355,10 @@ impl Policy for Adaptive {
                     }
                 }
                 self.trials.left(worker);
-                return true;
+                return Effect::AskAgain;
             }
         }
-        false
+        Effect::Nothing
     }
 }
 

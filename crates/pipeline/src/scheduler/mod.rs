@@ -1,23 +1,28 @@
-//! Where workers ask for tasks: the queue's rules, without threads and clocks.
+//! The queue's rules, without threads and clocks.
 //!
-//! The real [`Queue`](crate::Queue) keeps a desk under its lock, and the simulator drives one
-//! on its own clock.
+//! The feed adds tasks, and workers ask what to do ([`Scheduler::turn`]). The answer is the
+//! policy's: tasks to perform, a wait, or the end. After each call, [`Scheduler::calls`] says
+//! which workers are to be woken or started. [`Queue`](crate::Queue) keeps a scheduler under its
+//! lock; the simulator drives one on its own clock.
+
+mod backlog;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::Load;
 use crate::costs::Costs;
-use crate::policy::{Claim, Decision, Event, Performed, Policy};
-use crate::waiting::Line;
-use crate::{Load, Waiting};
+use crate::policy::{Claim, Decision, Effect, Event, Performed, Policy};
+use backlog::Backlog;
+pub use backlog::{Counts, Waiting};
 
 /// The tasks that wait, the policy, and what each worker is at.
 ///
-/// A task has one owner at a time: the desk, or the worker that claimed it. The run is over
-/// when the feed has closed the desk, no task waits and no claim is open, since a worker may
+/// A task has one owner at a time: the scheduler, or the worker that claimed it. The run is over
+/// when the feed has closed the scheduler, no task waits and no claim is open, since a worker may
 /// share further tasks while it has a claim.
-pub struct Desk<T> {
-    line: Line<T>,
+pub struct Scheduler<T> {
+    backlog: Backlog<T>,
     policy: Box<dyn Policy>,
     workers: Vec<State>,
     /// What a dispatcher has handed to workers that have not come for it yet.
@@ -44,7 +49,7 @@ pub enum Turn {
     Leave,
 }
 
-/// Whom to wake, once the desk has been left.
+/// Whom to wake, once the scheduler has been left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// The worker waits; it is to ask again.
@@ -77,11 +82,11 @@ enum Phase {
     Deserted,
 }
 
-impl<T> Desk<T> {
-    /// A desk for so many workers, none of which has started.
-    pub fn new(policy: Box<dyn Policy>, workers: usize) -> Desk<T> {
-        Desk {
-            line: Line::new(),
+impl<T> Scheduler<T> {
+    /// A scheduler for so many workers, none of which has started.
+    pub fn new(policy: Box<dyn Policy>, workers: usize) -> Scheduler<T> {
+        Scheduler {
+            backlog: Backlog::new(),
             policy,
             workers: vec![State::Unstarted; workers],
             handed: (0..workers).map(|_| VecDeque::new()).collect(),
@@ -98,7 +103,7 @@ impl<T> Desk<T> {
             return;
         }
         for worker in 0..self.workers.len() {
-            if self.policy.next(worker, self.line.waiting(), now) == Decision::Leave {
+            if self.policy.next(worker, self.backlog.waiting(), now) == Decision::Leave {
                 self.set_left(worker, now);
             } else {
                 self.call(worker, now);
@@ -108,18 +113,18 @@ impl<T> Desk<T> {
 
     /// Adds a task at the end, before the run begins.
     pub fn fill(&mut self, task: T, load: Load) {
-        self.line.push_back(task, load);
+        self.backlog.push_back(task, load);
     }
 
     /// Adds a task at the end.
     pub fn push(&mut self, task: T, load: Load, now: Duration) {
-        self.line.push_back(task, load);
+        self.backlog.push_back(task, load);
         self.consider(now);
     }
 
     /// Puts a task at the head.
     pub fn share(&mut self, task: T, load: Load, now: Duration) {
-        self.line.push_front(task, load);
+        self.backlog.push_front(task, load);
         self.consider(now);
     }
 
@@ -127,7 +132,7 @@ impl<T> Desk<T> {
     pub fn close(&mut self, now: Duration) {
         if self.phase == Phase::Open {
             self.phase = Phase::Closed;
-            self.line.close();
+            self.backlog.close();
         }
         self.end_when_drained();
         self.consider(now);
@@ -141,7 +146,7 @@ impl<T> Desk<T> {
         self.wake_all();
     }
 
-    /// Whether the run was ended early, by [`Desk::stop`] or because every worker has left.
+    /// Whether the run was ended early, by [`Scheduler::stop`] or because every worker has left.
     pub fn is_stopped(&self) -> bool {
         matches!(self.phase, Phase::Stopped | Phase::Deserted)
     }
@@ -153,14 +158,14 @@ impl<T> Desk<T> {
 
     /// Whether no worker will get another task.
     pub fn is_over(&self) -> bool {
-        let drained = self.claims == 0 && self.line.waiting().tasks == 0;
+        let drained = self.claims == 0 && self.backlog.waiting().tasks == 0;
         self.is_stopped() || self.phase == Phase::Closed && drained
     }
 
     /// Makes sure that somebody will come for the tasks that wait, whatever the policy says of
     /// each worker: to be called before a feed waits for them to be claimed.
     pub fn ensure(&mut self, now: Duration) {
-        if self.is_over() || self.line.waiting().tasks == 0 || self.is_anyone_coming(None) {
+        if self.is_over() || self.backlog.waiting().tasks == 0 || self.is_anyone_coming(None) {
             return;
         }
         let find = |wanted| self.workers.iter().position(|state| *state == wanted);
@@ -176,7 +181,7 @@ impl<T> Desk<T> {
 
     /// What waits.
     pub fn waiting(&self) -> &Waiting {
-        self.line.waiting()
+        self.backlog.waiting()
     }
 
     /// Whom to wake or start since this was last asked.
@@ -197,13 +202,12 @@ impl<T> Desk<T> {
             self.claims -= 1;
             self.workers[worker] = State::Called;
         }
-        let mut changed = false;
-        if let Some(performed) = performed {
-            changed =
-                self.policy.note(worker, &Event::Performed(*performed), self.line.waiting(), now);
-        }
+        let effect = match performed {
+            Some(performed) => self.note(worker, &Event::Performed(*performed), now),
+            None => Effect::Nothing,
+        };
         let turn = self.decide(worker, claim, now);
-        if changed {
+        if effect == Effect::AskAgain {
             self.consider(now);
         }
         turn
@@ -218,7 +222,7 @@ impl<T> Desk<T> {
     ) {
         let rest: Vec<_> = rest.into_iter().collect();
         for (task, load) in rest.into_iter().rev() {
-            self.line.push_front(task, load);
+            self.backlog.push_front(task, load);
         }
         if matches!(self.workers[worker], State::Working | State::Handed) {
             self.claims -= 1;
@@ -232,11 +236,13 @@ impl<T> Desk<T> {
     /// Claims for a worker that waits and hands it the tasks; for dispatchers. True when it
     /// was handed some.
     pub fn dispatch(&mut self, worker: usize, now: Duration) -> bool {
-        if self.workers[worker] != State::Parked || self.is_over() || self.line.waiting().tasks == 0
+        if self.workers[worker] != State::Parked
+            || self.is_over()
+            || self.backlog.waiting().tasks == 0
         {
             return false;
         }
-        let Decision::Claim(claim) = self.policy.next(worker, self.line.waiting(), now) else {
+        let Decision::Claim(claim) = self.policy.next(worker, self.backlog.waiting(), now) else {
             return false;
         };
         let mut tasks = std::mem::take(&mut self.handed[worker]);
@@ -248,9 +254,9 @@ impl<T> Desk<T> {
     }
 
     /// A worker that would claim and whose thread has not started: the caller's thread can be
-    /// it. Once the desk has been closed, some worker will come for every task that waits.
+    /// it. Once the scheduler has been closed, some worker will come for every task that waits.
     pub fn unstarted(&mut self, now: Duration) -> Option<usize> {
-        if self.is_over() || self.line.waiting().tasks == 0 {
+        if self.is_over() || self.backlog.waiting().tasks == 0 {
             return None;
         }
         let found = (0..self.workers.len())
@@ -260,7 +266,7 @@ impl<T> Desk<T> {
         }
         let worker = found?;
         self.workers[worker] = State::Called;
-        self.policy.note(worker, &Event::Called, self.line.waiting(), now);
+        self.note(worker, &Event::Called, now);
         Some(worker)
     }
 
@@ -271,7 +277,11 @@ impl<T> Desk<T> {
 
     /// The tasks that were left when the run ended.
     pub fn into_tasks(self) -> Vec<T> {
-        self.line.into_tasks()
+        self.backlog.into_tasks()
+    }
+
+    fn note(&mut self, worker: usize, event: &Event, now: Duration) -> Effect {
+        self.policy.note(worker, event, self.backlog.waiting(), now)
     }
 
     fn decide(&mut self, worker: usize, claim: &mut VecDeque<T>, now: Duration) -> Turn {
@@ -285,10 +295,10 @@ impl<T> Desk<T> {
             self.set_left(worker, now);
             return Turn::Leave;
         }
-        let decision = if self.line.waiting().tasks == 0 {
+        let decision = if self.backlog.waiting().tasks == 0 {
             Decision::Wait(None)
         } else {
-            match self.policy.next(worker, self.line.waiting(), now) {
+            match self.policy.next(worker, self.backlog.waiting(), now) {
                 Decision::Claim(_) if self.policy.has_dispatcher() => Decision::Wait(None),
                 // Whatever a policy hopes for, tasks don't wait for nobody.
                 Decision::Wait(None) if !self.is_anyone_coming(Some(worker)) => {
@@ -318,7 +328,7 @@ impl<T> Desk<T> {
         let mut sum = Load { jobs: 0, bytes: Some(0), is_divisible: false };
         let mut class = wanted.class;
         for _ in 0..wanted.tasks.max(1) {
-            let Some((task, load)) = self.line.pop(class) else {
+            let Some((task, load)) = self.backlog.pop(class) else {
                 // None of the class is left, and a claim is of something.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
             };
@@ -329,12 +339,12 @@ impl<T> Desk<T> {
         self.claims += 1;
         self.workers[worker] = State::Working;
         let event = Event::Claimed { load: sum, yields: wanted.yields };
-        self.policy.note(worker, &event, self.line.waiting(), now);
+        self.note(worker, &event, now);
     }
 
     fn park(&mut self, worker: usize, at_most: Option<Duration>, now: Duration) {
         self.workers[worker] = if at_most.is_some() { State::Resting } else { State::Parked };
-        if self.policy.note(worker, &Event::Parked, self.line.waiting(), now) {
+        if self.note(worker, &Event::Parked, now) == Effect::AskAgain {
             self.consider(now);
         }
     }
@@ -345,14 +355,14 @@ impl<T> Desk<T> {
         }
         self.workers[worker] = State::Left;
         self.in_service -= 1;
-        self.policy.note(worker, &Event::Left, self.line.waiting(), now);
+        self.note(worker, &Event::Left, now);
         if self.in_service == 0 && !self.is_over() {
             self.phase = Phase::Deserted;
         }
     }
 
     fn claims(&self, worker: usize, now: Duration) -> bool {
-        matches!(self.policy.next(worker, self.line.waiting(), now), Decision::Claim(_))
+        matches!(self.policy.next(worker, self.backlog.waiting(), now), Decision::Claim(_))
     }
 
     /// Whether a worker works or will ask again by itself.
@@ -386,14 +396,14 @@ impl<T> Desk<T> {
             return;
         }
         let called = self.workers.iter().filter(|state| **state == State::Called).count();
-        let mut uncalled = self.line.waiting().tasks.saturating_sub(called);
+        let mut uncalled = self.backlog.waiting().tasks.saturating_sub(called);
         for worker in 0..self.workers.len() {
             if uncalled == 0 {
                 return;
             }
             let wanted = match self.workers[worker] {
                 State::Parked | State::Resting => self.claims(worker, now),
-                State::Unstarted => self.policy.starts(worker, self.line.waiting(), now),
+                State::Unstarted => self.policy.starts(worker, self.backlog.waiting(), now),
                 _ => false,
             };
             if wanted {
@@ -409,7 +419,7 @@ impl<T> Desk<T> {
             _ => Call::Wake(worker),
         };
         self.workers[worker] = State::Called;
-        self.policy.note(worker, &Event::Called, self.line.waiting(), now);
+        self.note(worker, &Event::Called, now);
         self.calls.push(call);
     }
 }

@@ -1,4 +1,4 @@
-//! One thread, one engine.
+//! A worker's engine, with the sessions that it has opened.
 
 use std::time::{Duration, Instant};
 
@@ -55,13 +55,13 @@ impl<'e> Worker<'e> {
     }
 
     /// Has the worker wait before each batch while the run has used too much CPU time.
-    pub(crate) fn throttled(self, throttle: Option<&'e Throttle>) -> Worker<'e> {
+    pub(super) fn throttled(self, throttle: Option<&'e Throttle>) -> Worker<'e> {
         Worker { throttle, ..self }
     }
 
     /// Has the worker, on its own thread, pause before a batch while others wait for a core that
     /// it or its engine takes.
-    pub(crate) fn giving_way(self, pressure: Option<&'e Pressure>) -> Worker<'e> {
+    pub(super) fn giving_way(self, pressure: Option<&'e Pressure>) -> Worker<'e> {
         let kind = self.engine.description().kind;
         Worker { way: pressure.map(|pressure| Way::new(pressure, kind)), ..self }
     }
@@ -119,19 +119,19 @@ impl<'e> Worker<'e> {
         self.statistics.units += units;
     }
 
-    pub(crate) fn number(&self) -> usize {
+    pub(super) fn number(&self) -> usize {
         self.statistics.worker
     }
 
     /// Begins a claim; where it is `measured`, returns the CPU time so far.
-    pub(crate) fn begin(&mut self, measured: bool) -> Option<Duration> {
+    pub(super) fn begin(&mut self, measured: bool) -> Option<Duration> {
         self.sessions_before = self.sessions.len();
         self.processed = measured.then(Processed::default);
         measured.then(|| self.cpu_time())
     }
 
     /// What was done since [`Worker::begin`] returned `cpu_before`, a time of `wall` ago.
-    pub(crate) fn performed(&mut self, wall: Duration, cpu_before: Option<Duration>) -> Performed {
+    pub(super) fn performed(&mut self, wall: Duration, cpu_before: Option<Duration>) -> Performed {
         let cpu = cpu_before.map(|before| self.cpu_time().saturating_sub(before));
         Performed {
             wall,
@@ -151,11 +151,11 @@ impl<'e> Worker<'e> {
         self.sessions.iter().map(|open| open.session.cpu_elsewhere()).sum()
     }
 
-    pub(crate) fn statistics_mut(&mut self) -> &mut WorkerStatistics {
+    pub(super) fn statistics_mut(&mut self) -> &mut WorkerStatistics {
         &mut self.statistics
     }
 
-    pub(crate) fn into_statistics(self) -> WorkerStatistics {
+    pub(super) fn into_statistics(self) -> WorkerStatistics {
         self.statistics
     }
 

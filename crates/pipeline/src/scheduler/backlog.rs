@@ -92,12 +92,13 @@ impl Waiting {
     }
 }
 
-/// The waiting tasks themselves.
+/// The tasks themselves. A list for each size class, so that a policy can claim from one of them;
+/// places tell their order across all.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct Backlog<T> {
     waiting: Waiting,
-    /// One line a class, as far as needed.
-    lines: Vec<VecDeque<Entry<T>>>,
+    /// A list for each class, as far as needed.
+    lists: Vec<VecDeque<Entry<T>>>,
     /// The place of the next task at the head, which comes before all others.
     head: i64,
     /// The place of the next task at the end.
@@ -111,9 +112,9 @@ struct Entry<T> {
     task: T,
 }
 
-impl<T> Line<T> {
-    pub(crate) fn new() -> Line<T> {
-        Line { waiting: Waiting::default(), lines: Vec::new(), head: -1, end: 0 }
+impl<T> Backlog<T> {
+    pub(crate) fn new() -> Backlog<T> {
+        Backlog { waiting: Waiting::default(), lists: Vec::new(), head: -1, end: 0 }
     }
 
     pub(crate) fn waiting(&self) -> &Waiting {
@@ -128,13 +129,13 @@ impl<T> Line<T> {
         let place = self.end;
         self.end += 1;
         self.waiting.fed += 1;
-        self.line(load).push_back(Entry { place, load, task });
+        self.list(load).push_back(Entry { place, load, task });
     }
 
     pub(crate) fn push_front(&mut self, task: T, load: Load) {
         let place = self.head;
         self.head -= 1;
-        self.line(load).push_front(Entry { place, load, task });
+        self.list(load).push_front(Entry { place, load, task });
     }
 
     /// The first task, of a class or of all.
@@ -143,7 +144,7 @@ impl<T> Line<T> {
             Some(class) => class,
             None => self.first()?,
         };
-        let Entry { load, task, .. } = self.lines.get_mut(class.number())?.pop_front()?;
+        let Entry { load, task, .. } = self.lists.get_mut(class.number())?.pop_front()?;
         self.waiting.remove(load);
         Some((task, load))
     }
@@ -157,17 +158,17 @@ impl<T> Line<T> {
     fn first(&self) -> Option<SizeClass> {
         let mut classes = self.waiting.classes();
         let only = classes.next()?;
-        let place = |class: &SizeClass| self.lines[class.number()].front().map(|entry| entry.place);
+        let place = |class: &SizeClass| self.lists[class.number()].front().map(|entry| entry.place);
         std::iter::once(only).chain(classes).min_by_key(place)
     }
 
-    fn line(&mut self, load: Load) -> &mut VecDeque<Entry<T>> {
+    fn list(&mut self, load: Load) -> &mut VecDeque<Entry<T>> {
         self.waiting.add(load);
         let number = load.class().number();
-        if self.lines.len() <= number {
-            self.lines.resize_with(number + 1, VecDeque::new);
+        if self.lists.len() <= number {
+            self.lists.resize_with(number + 1, VecDeque::new);
         }
-        &mut self.lines[number]
+        &mut self.lists[number]
     }
 }
 
@@ -177,19 +178,22 @@ mod tests {
 
     #[test]
     fn tasks_leave_in_order_or_by_class() {
-        let mut line = Line::new();
+        let mut backlog = Backlog::new();
         for (task, bytes) in [("a", 16), ("b", 4096), ("c", 20), ("d", 4096)] {
-            line.push_back(task, Load::job(bytes));
+            backlog.push_back(task, Load::job(bytes));
         }
-        line.push_front("first", Load::unknown(7));
-        assert_eq!((line.waiting().tasks, line.waiting().jobs, line.waiting().fed), (5, 11, 4));
-        assert_eq!(line.waiting().classes().count(), 3);
+        backlog.push_front("first", Load::unknown(7));
+        assert_eq!(
+            (backlog.waiting().tasks, backlog.waiting().jobs, backlog.waiting().fed),
+            (5, 11, 4)
+        );
+        assert_eq!(backlog.waiting().classes().count(), 3);
         let small = SizeClass::of(16);
-        assert_eq!(line.waiting().of(small), Counts { tasks: 2, jobs: 2, bytes: 36 });
-        assert_eq!(line.pop(None).unwrap().0, "first");
-        assert_eq!(line.pop(Some(SizeClass::of(4096))).unwrap().0, "b");
-        assert_eq!(line.pop(None).unwrap().0, "a");
-        assert_eq!(line.pop(Some(SizeClass::UNKNOWN)), None);
-        assert_eq!(line.into_tasks(), ["c", "d"]);
+        assert_eq!(backlog.waiting().of(small), Counts { tasks: 2, jobs: 2, bytes: 36 });
+        assert_eq!(backlog.pop(None).unwrap().0, "first");
+        assert_eq!(backlog.pop(Some(SizeClass::of(4096))).unwrap().0, "b");
+        assert_eq!(backlog.pop(None).unwrap().0, "a");
+        assert_eq!(backlog.pop(Some(SizeClass::UNKNOWN)), None);
+        assert_eq!(backlog.into_tasks(), ["c", "d"]);
     }
 }

@@ -1,0 +1,110 @@
+use evener_core::Kind;
+
+use super::*;
+use crate::policy::{PolicyName, Seat, Setting};
+
+const NOW: Duration = Duration::ZERO;
+
+/// A scheduler of tasks 0 to 9 for a CPU worker and a module's, and who was started.
+fn scheduler(policy: PolicyName) -> (Scheduler<u32>, Vec<Call>) {
+    let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1 };
+    let seats = [seat(Kind::Cpu), seat(Kind::Module)];
+    let setting = Setting { cores: 1, costs: Costs::default() };
+    let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), seats.len());
+    for task in 0..10 {
+        scheduler.fill(task, Load::job(100));
+    }
+    scheduler.open(NOW);
+    let calls = scheduler.calls().collect();
+    (scheduler, calls)
+}
+
+fn kind_name(kind: Kind) -> String {
+    format!("{kind:?}")
+}
+
+/// The tasks that a worker gets next; `None` when it is told to leave.
+fn turn(scheduler: &mut Scheduler<u32>, worker: usize) -> Option<Vec<u32>> {
+    let mut claim = VecDeque::new();
+    match scheduler.turn(worker, None, &mut claim, NOW) {
+        Turn::Leave => None,
+        Turn::Wait(_) => Some(Vec::new()),
+        Turn::Work { .. } => Some(claim.into()),
+    }
+}
+
+/// Lets a worker work alone and says how many tasks it got.
+fn alone(scheduler: &mut Scheduler<u32>, worker: usize) -> usize {
+    let claims = std::iter::from_fn(|| turn(scheduler, worker).filter(|tasks| !tasks.is_empty()));
+    claims.map(|tasks| tasks.len()).sum()
+}
+
+#[test]
+fn one_kind_has_the_queue_for_itself() {
+    for (policy, worker) in [(PolicyName::CpuOnly, 0), (PolicyName::ModuleOnly, 1)] {
+        let (mut scheduler, calls) = scheduler(policy);
+        assert_eq!(calls, [Call::Start(worker)]);
+        scheduler.close(NOW);
+        assert_eq!(alone(&mut scheduler, worker), 10);
+        assert!(scheduler.is_over() && !scheduler.is_stopped());
+    }
+}
+
+#[test]
+fn round_robin_deals_equal_shares() {
+    let (mut scheduler, calls) = scheduler(PolicyName::RoundRobin);
+    assert_eq!(calls, [Call::Start(0), Call::Start(1)]);
+    scheduler.close(NOW);
+    assert_eq!(turn(&mut scheduler, 1), Some(vec![0]));
+    assert_eq!(alone(&mut scheduler, 0), 5);
+    assert_eq!(alone(&mut scheduler, 1), 4);
+    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(0)]);
+    assert_eq!(turn(&mut scheduler, 0), None);
+}
+
+#[test]
+fn round_robin_deals_the_share_of_a_failed_worker_again() {
+    let (mut scheduler, _) = scheduler(PolicyName::RoundRobin);
+    scheduler.close(NOW);
+    let tasks = turn(&mut scheduler, 1).unwrap();
+    assert_eq!(alone(&mut scheduler, 0), 5);
+    scheduler.leave(1, tasks.into_iter().map(|task| (task, Load::job(100))), NOW);
+    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(0)]);
+    assert_eq!(alone(&mut scheduler, 0), 5);
+    assert!(scheduler.is_over() && !scheduler.is_deserted());
+}
+
+#[test]
+fn shared_tasks_belong_to_whoever_is_free() {
+    let (mut scheduler, _) = scheduler(PolicyName::RoundRobin);
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![0]));
+    assert_eq!(alone(&mut scheduler, 1), 5);
+    scheduler.share(99, Load::job(100), NOW);
+    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(1)]);
+    assert_eq!(turn(&mut scheduler, 1), Some(vec![99]));
+}
+
+#[test]
+fn a_dispatcher_hands_tasks_to_those_who_wait() {
+    let (mut scheduler, _) = scheduler(PolicyName::Polling);
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![]));
+    assert!(
+        scheduler.dispatch(0, NOW) && !scheduler.dispatch(0, NOW) && !scheduler.dispatch(1, NOW)
+    );
+    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(0)]);
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![0]));
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![]));
+    assert!(scheduler.dispatch(0, NOW));
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![1]));
+}
+
+#[test]
+fn when_all_have_left_the_run_is_over_and_the_tasks_stay() {
+    let (mut scheduler, _) = scheduler(PolicyName::Pull);
+    for worker in 0..2 {
+        let tasks = turn(&mut scheduler, worker).unwrap();
+        scheduler.leave(worker, tasks.into_iter().map(|task| (task, Load::job(100))), NOW);
+    }
+    assert!(scheduler.is_deserted() && scheduler.is_over());
+    assert_eq!(scheduler.into_tasks().len(), 10);
+}
