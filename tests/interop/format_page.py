@@ -1,0 +1,120 @@
+"""The readers in docs/formats.md, on files that evener has just written."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from evener import Evener, Skipped, around, content
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+READER = re.compile(r"^```python\n# file: (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OPENSSL_CIPHERS = [
+    "aes-128-cbc", "aes-256-cbc", "aes-192-ctr", "camellia-256-cbc", "des-ede3-cbc", "bf-cbc",
+]  # fmt: skip
+
+
+def cobblestone(evener: Evener) -> str:
+    readers = Readers(evener)
+    sizes = [0, 1, *around(16_384, 65_536, 262_144)]
+    for form in "cobblestone-256", "cobblestone-128":
+        key = evener.write(form, evener("keygen", "--format", form))
+        suite, text = readers("key_line.py", key).decode().split()
+        assert suite == form and len(bytes.fromhex(text)) == int(form[-3:]) // 8
+        for context in "", "höst 7":
+            options = ["-k", key, *(["--context", context] if context else [])]
+            for size in sizes:
+                sealed = sealed_file(evener, size, options)
+                expected = 56 + size + 16 * (size // 16_384 + 1)
+                assert sealed.stat().st_size == expected, f"{size} bytes became others than stated"
+                read = readers("cobblestone.py", key, sealed, *([context] if context else []))
+                assert read == content(size), f"{form}, {size} bytes"
+    damaged(readers, sealed_file(evener, 70_000, ["-k", key]), "cobblestone.py", key)
+    return f"{len(sizes)} sizes"
+
+
+def tink_streams(evener: Evener) -> str:
+    readers = Readers(evener)
+    key = evener.write("keyset", evener("keygen", "--format", "tink"))
+    assert readers("tink_keyset.py", key).decode().split()[1:] == ["sha256", "32", "1048576"]
+    first = (1 << 20) - 40 - 16
+    sizes = [0, 1, *around(first, first + (1 << 20) - 16)]
+    for context in "", "bound to this":
+        options = ["-k", key, *(["--context", context] if context else [])]
+        for size in sizes:
+            sealed = sealed_file(evener, size, options)
+            read = readers("tink_stream.py", key, sealed, *([context] if context else []))
+            assert read == content(size), f"{size} bytes"
+    damaged(readers, sealed_file(evener, first + 9, ["-k", key]), "tink_stream.py", key)
+    return f"{len(sizes)} sizes"
+
+
+def openssl_enc(evener: Evener) -> str:
+    readers = Readers(evener)
+    passphrase = evener.write("passphrase", "correct horse batterý staple\n".encode())
+    sizes = [0, 1, *around(16, 65_536)]
+    for cipher in OPENSSL_CIPHERS:
+        options = ["--format", "openssl", "--cipher", cipher, "--passphrase-file", passphrase]
+        for iterations, some in (600_000, [20]), (10_000, sizes):
+            for size in some:
+                with_iterations = [*options, "--iterations", str(iterations)]
+                sealed = sealed_file(
+                    evener, size, options if iterations == 600_000 else with_iterations
+                )
+                read = readers("openssl_enc.py", cipher, str(iterations), passphrase, sealed)
+                assert read == content(size), f"{cipher}, {size} bytes"
+    return f"{len(OPENSSL_CIPHERS)} ciphers"
+
+
+def profiles(evener: Evener) -> str:
+    readers = Readers(evener)
+    profile = evener.home / "profile"
+    evener("engines", "--measure", "--engine", "openssl", "--bytes", "16,1024", "--time", "1",
+           "--rounds", "1", "-o", profile)  # fmt: skip
+    machine = json.loads(profile.read_text())
+    shown = [line.split() for line in readers("costs.py", profile).decode().splitlines()]
+    assert [(size, name) for size, name, _ in shown] == [("16", "openssl"), ("1024", "openssl")]
+    return f"{len(machine['engines'])} engine"
+
+
+CHECKS = [cobblestone, tink_streams, openssl_enc, profiles]
+
+
+class Readers:
+    """The page's readers, as files that Python runs."""
+
+    def __init__(self, evener: Evener) -> None:
+        try:
+            import cryptography  # noqa: F401
+        except ImportError as error:
+            raise Skipped(f"no Python package cryptography: {error}") from error
+        self.home = evener.home / "readers"
+        self.home.mkdir()
+        readers = READER.findall(PAGE.read_text())
+        assert len(readers) == 6, f"{PAGE} has {len(readers)} readers"
+        for name, text in readers:
+            (self.home / name).write_text(text)
+
+    def __call__(self, name: str, *arguments: str | Path, fails: bool = False) -> bytes:
+        command = [sys.executable, str(self.home / name), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True)
+        if (done.returncode != 0) != fails:
+            raise AssertionError(f"{command}: {done.returncode}\n{done.stderr.decode()}")
+        return done.stdout
+
+
+def sealed_file(evener: Evener, size: int, options: list[str | Path]) -> Path:
+    plain, sealed = evener.write("plain", content(size)), evener.home / "sealed"
+    evener("encrypt", *options, "--overwrite", "--quiet", plain, sealed)
+    return sealed
+
+
+def damaged(readers: Readers, sealed: Path, reader: str, key: Path) -> None:
+    """The readers authenticate, as the page says: a changed bit and a missing end are seen."""
+    whole = sealed.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    for wrong in bytes(changed), whole[:-1], whole[: 56 + 16_400]:
+        sealed.write_bytes(wrong)
+        readers(reader, key, sealed, fails=True)
