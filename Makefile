@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-threads peers testbed bench-testbed bench-processes install-c fuzz
+.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install-c fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -44,6 +44,11 @@ checks: needs
 
 bench-tree: needs
 	cargo run --locked --release -p evener-cli -- bench tree --svg target/bench-tree.svg
+
+# What the default is worth beside the choices that it is made of: for changes to policies.
+bench-default: needs
+	cargo build --locked --release -p evener-cli
+	scripts/bench-default
 
 bench-threads: needs
 	cargo run --locked --release -p evener-cli -- bench threads --svg target/bench-threads.svg

@@ -24,6 +24,8 @@ use evener_core::{
     SessionRequest,
 };
 
+use evener_lanes::Kernel;
+
 use crate::registry::Found;
 use crate::{lanes, openssl};
 pub use crossover::{Crossover, Crossovers};
@@ -45,7 +47,8 @@ pub(crate) fn probe(parameters: &str) -> Found {
         let here = || MeasuredOn::here(&*openssl, &*lanes);
         kept::load(&path, here)
     });
-    let crossovers = kept.unwrap_or_else(Crossovers::built_in);
+    let kernel = lanes::kernel(&*lanes).map_or("", Kernel::name);
+    let crossovers = kept.unwrap_or_else(|| Crossovers::built_in(kernel));
     Ok(vec![Arc::new(CpuEngine::new(openssl, Some(lanes), crossovers))])
 }
 

@@ -13,6 +13,8 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
+
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Mode, Offer, Session, SessionRequest,
 };
@@ -61,6 +63,12 @@ impl Engine for LanesEngine {
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
         Ok(Box::new(LanesSession::open(&self.description.name, self.kernel, request)?))
     }
+}
+
+/// The kernel of an engine, if it is this one.
+pub(crate) fn kernel(engine: &dyn Engine) -> Option<Kernel> {
+    let any: &dyn Any = engine;
+    any.downcast_ref::<LanesEngine>().map(|lanes| lanes.kernel)
 }
 
 const NAME: &str = "lanes";
