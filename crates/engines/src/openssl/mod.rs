@@ -10,7 +10,7 @@ mod session;
 mod sys;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
@@ -34,13 +34,19 @@ pub(crate) fn probe(parameters: &str) -> Found {
     })
 }
 
-/// The library's own ciphers, with which those of other engines are compared.
+/// The library's own ciphers, with which those of other engines are compared. They are loaded
+/// once: that is most of what a short run of the program takes.
 ///
 /// # Errors
 /// When the library has no ciphers.
 pub(crate) fn reference() -> Result<Arc<dyn Engine>, EngineError> {
+    static REFERENCE: OnceLock<Arc<OpensslEngine>> = OnceLock::new();
+    if let Some(engine) = REFERENCE.get() {
+        return Ok(Arc::clone(engine) as Arc<dyn Engine>);
+    }
     let library = Library::load(NAME).map_err(|error| unavailable(NAME, error.to_string()))?;
-    Ok(Arc::new(OpensslEngine::new(library, Kind::Cpu, version())))
+    let engine = OpensslEngine::new(library, Kind::Cpu, version());
+    Ok(Arc::clone(REFERENCE.get_or_init(|| Arc::new(engine))) as Arc<dyn Engine>)
 }
 
 struct OpensslEngine {
