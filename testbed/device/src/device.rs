@@ -11,6 +11,7 @@ use evener_core::{
 use crate::abi::{Call, Caller, Errno, Operation};
 use crate::cuse::{Answer, Kind, Request};
 use crate::faults::{Fault, Options};
+use crate::lies::{Liar, Lie};
 use crate::ring::{Entry, Ring};
 
 pub(crate) struct Device {
@@ -23,6 +24,7 @@ pub(crate) struct Device {
     handles: u64,
     started: u32,
     operations: u64,
+    liar: Liar,
     has_vanished: bool,
 }
 
@@ -47,6 +49,7 @@ impl Device {
             handles: 0,
             started: 0,
             operations: 0,
+            liar: Liar::default(),
             has_vanished: false,
         })
     }
@@ -143,7 +146,7 @@ impl Device {
                 self.has_vanished = true;
                 return Ok(false);
             }
-            Some(Fault::Invalid | Fault::Wrong) | None => {}
+            Some(Fault::Invalid | Fault::Lie(_)) | None => {}
         }
         let iv = self.read_iv(handle, caller, operation)?;
         self.transform(handle, caller, operation, iv.as_deref(), aad, fault)?;
@@ -234,11 +237,54 @@ impl Device {
             return Err(libc::EINVAL);
         }
         let input = caller.bytes(operation.input_address, operation.length)?;
-        let mut output = self.compute(handle, operation, &input, iv, aad)?;
-        if fault == Some(Fault::Wrong) {
-            output.last_mut().into_iter().for_each(|byte| *byte ^= 1);
-        }
+        let output = match fault {
+            Some(Fault::Lie(lie)) => {
+                self.compute_wrongly(lie, handle, operation, &input, iv, aad)?
+            }
+            _ => {
+                let output = self.compute(handle, operation, &input, iv, aad)?;
+                self.liar.keep(&output);
+                output
+            }
+        };
         caller.write(operation.output_address, &output)
+    }
+
+    fn compute_wrongly(
+        &mut self,
+        lie: Lie,
+        handle: u64,
+        operation: &Operation,
+        input: &[u8],
+        iv: Option<&[u8]>,
+        aad: &[u8],
+    ) -> Result<Vec<u8>, Errno> {
+        let wrong = lie.iv(iv);
+        let mut output = match self.compute(handle, operation, input, wrong.as_deref(), aad) {
+            Err(libc::EBADMSG) if lie == Lie::Accept => {
+                self.decrypt_only(handle, operation, input, iv)?
+            }
+            result => result?,
+        };
+        self.liar.tell(lie, self.options.manner, input.len(), &mut output);
+        Ok(output)
+    }
+
+    /// Decrypts a message whose tag is wrong. The bytes are those that GCM makes of the
+    /// ciphertext as if that were to be encrypted.
+    fn decrypt_only(
+        &mut self,
+        handle: u64,
+        operation: &Operation,
+        input: &[u8],
+        iv: Option<&[u8]>,
+    ) -> Result<Vec<u8>, Errno> {
+        let tag = self.session(handle, operation.session)?.cipher.tag_length();
+        let length = input.len().saturating_sub(tag);
+        let operation = Operation { decrypts: false, ..operation.clone() };
+        let mut output = self.compute(handle, &operation, &input[..length], iv, &[])?;
+        output.truncate(length);
+        Ok(output)
     }
 
     fn compute(

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::lies::{Lie, Manner};
+
 /// The command line: what the device is like, and at which operation what goes wrong.
 /// Operations are counted from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,10 @@ pub(crate) struct Options {
     wrong_at: Option<u64>,
     hang_at: Option<u64>,
     vanish_at: Option<u64>,
+    lie: Option<Fault>,
+    /// The first operation that is lied about.
+    lie_from: u64,
+    pub(crate) manner: Manner,
 }
 
 /// What happens to an operation.
@@ -26,9 +32,21 @@ pub(crate) struct Options {
 pub(crate) enum Fault {
     Busy,
     Invalid,
-    Wrong,
     Hang,
     Vanish,
+    Lie(Lie),
+}
+
+impl Fault {
+    /// One that lasts, once it has begun.
+    fn of_name(name: &str) -> Option<Fault> {
+        match name {
+            "error" => Some(Fault::Invalid),
+            "hang" => Some(Fault::Hang),
+            "vanish" => Some(Fault::Vanish),
+            _ => Lie::of_name(name).map(Fault::Lie),
+        }
+    }
 }
 
 impl Options {
@@ -36,14 +54,14 @@ impl Options {
     pub(crate) fn parse(
         arguments: impl Iterator<Item = OsString>,
     ) -> Result<(Options, Vec<OsString>), String> {
-        let mut options = Options { alignment: 1, ..Options::default() };
+        let manner = Manner { above: 1024, delay: 5 };
+        let mut options = Options { alignment: 1, lie_from: 1, manner, ..Options::default() };
         let mut arguments = arguments.peekable();
         while let Some(name) = arguments.next_if(|word| word.to_string_lossy().starts_with("--")) {
             let name = name.to_string_lossy().into_owned();
+            let mut word = || arguments.next().and_then(|word| word.into_string().ok());
             let mut number = || {
-                let value = arguments.next().and_then(|value| value.into_string().ok());
-                let number =
-                    value.and_then(|value| value.parse().ok()).filter(|&number| number > 0);
+                let number = word().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
                 number.ok_or_else(|| format!("{name} takes a number from 1"))
             };
             match name.as_str() {
@@ -59,6 +77,13 @@ impl Options {
                 "--wrong-at" => options.wrong_at = Some(number()?),
                 "--hang-at" => options.hang_at = Some(number()?),
                 "--vanish-at" => options.vanish_at = Some(number()?),
+                "--lie" => {
+                    let fault = word().and_then(|word| Fault::of_name(&word));
+                    options.lie = Some(fault.ok_or_else(|| format!("{name} takes a lie"))?);
+                }
+                "--lie-from" => options.lie_from = number()?,
+                "--lie-above" => options.manner.above = number()?,
+                "--lie-delay" => options.manner.delay = number()?,
                 _ => return Err(format!("there is no option {name}")),
             }
         }
@@ -80,7 +105,9 @@ impl Options {
         } else if self.invalid_at == at {
             Some(Fault::Invalid)
         } else if self.wrong_at == at {
-            Some(Fault::Wrong)
+            Some(Fault::Lie(Lie::Flip))
+        } else if self.lie.is_some() && number >= self.lie_from {
+            self.lie
         } else if self.busy_every.is_some_and(|every| number.is_multiple_of(every)) {
             Some(Fault::Busy)
         } else {
@@ -101,10 +128,20 @@ mod tests {
     fn options_end_where_the_command_begins() {
         let (options, command) = parse("--sessions 3 --wrong-at 7 ls --all").unwrap();
         assert_eq!(options.sessions, Some(3));
-        assert_eq!(options.fault(7), Some(Fault::Wrong));
+        assert_eq!(options.fault(7), Some(Fault::Lie(Lie::Flip)));
         assert_eq!(options.fault(8), None);
         assert_eq!(command, ["ls", "--all"]);
         assert_eq!(parse("-- --odd").unwrap().1, ["--odd"]);
+    }
+
+    #[test]
+    fn lies_go_on_once_they_have_begun() {
+        let (options, _) = parse("--lie swap --lie-from 3 --vanish-at 5 ls").unwrap();
+        let faults: Vec<_> = (1..=6).map(|number| options.fault(number)).collect();
+        let swap = Some(Fault::Lie(Lie::Swap));
+        assert_eq!(faults, [None, None, swap, swap, Some(Fault::Vanish), swap]);
+        let (options, _) = parse("--lie hang ls").unwrap();
+        assert_eq!(options.fault(1), Some(Fault::Hang));
     }
 
     #[test]
@@ -112,5 +149,7 @@ mod tests {
         assert!(parse("--sessions").is_err());
         assert!(parse("--sessions 0 ls").is_err());
         assert!(parse("--explode-at 1 ls").is_err());
+        assert!(parse("--lie").is_err());
+        assert!(parse("--lie white ls").is_err());
     }
 }

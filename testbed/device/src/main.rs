@@ -3,13 +3,15 @@
 //! The kernel's CUSE (character devices in user space) hands the ioctls of other programs to
 //! this one, which answers them as cryptodev-linux does: `cuse` speaks the kernel's protocol,
 //! `device` is the device, `abi` reads its requests from the caller's memory,
-//! `ring` keeps those that are not waited for, and `faults` says which go wrong. The structures are read by their offsets in the C header and
+//! `ring` keeps those that are not waited for, `faults` says which go wrong, and `lies` makes
+//! wrong results that look right. The structures are read by their offsets in the C header and
 //! share nothing with the engine that is tested against them.
 
 mod abi;
 mod cuse;
 mod device;
 mod faults;
+mod lies;
 mod ring;
 mod sys;
 
@@ -86,4 +88,9 @@ usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
   --invalid-at N  refuse the Nth operation
   --wrong-at N    return a wrong byte from the Nth operation
   --hang-at N     never answer the Nth operation
-  --vanish-at N   be gone at the Nth operation";
+  --vanish-at N   be gone at the Nth operation
+  --lie LIE       from one operation on, return wrong results as if they were right: flip, repeat,
+                  swap, truncate, nothing, late, long, symmetric, accept; or error, hang, vanish
+  --lie-from N    begin with the Nth operation (1)
+  --lie-above N   with `long`, be wrong if the input has more bytes (1024)
+  --lie-delay MS  with `late`, be so late (5)";
