@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use evener_core::{
     Cipher, Direction, Engine, Iv, Job, Key, Mode, Outcome, Rejection, SessionRequest,
@@ -24,6 +25,8 @@ pub(crate) struct Device {
     handles: u64,
     started: u32,
     operations: u64,
+    /// How many operations something was wrong with.
+    faults: Arc<AtomicU64>,
     liar: Liar,
     has_vanished: bool,
 }
@@ -40,7 +43,8 @@ struct Session {
 }
 
 impl Device {
-    pub(crate) fn new(options: Options) -> io::Result<Device> {
+    /// It adds to `faults` for each operation that something is wrong with.
+    pub(crate) fn new(options: Options, faults: Arc<AtomicU64>) -> io::Result<Device> {
         Ok(Device {
             options,
             engine: evener_engines::find("openssl").map_err(io::Error::other)?,
@@ -49,6 +53,7 @@ impl Device {
             handles: 0,
             started: 0,
             operations: 0,
+            faults,
             liar: Liar::default(),
             has_vanished: false,
         })
@@ -208,7 +213,9 @@ impl Device {
     /// Counts an operation, and says what is to happen to it.
     fn next_fault(&mut self) -> Option<Fault> {
         self.operations += 1;
-        self.options.fault(self.operations)
+        let fault = self.options.fault(self.operations);
+        self.faults.fetch_add(fault.is_some().into(), Ordering::Relaxed);
+        fault
     }
 
     /// The IV that an operation brings, if it does.

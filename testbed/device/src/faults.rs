@@ -1,6 +1,7 @@
 //! What the device does wrong, and when.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::lies::{Lie, Manner};
 
@@ -25,6 +26,8 @@ pub(crate) struct Options {
     /// The first operation that is lied about.
     lie_from: u64,
     pub(crate) manner: Manner,
+    /// The file that is to say in the end how often something went wrong.
+    pub(crate) tally: Option<PathBuf>,
 }
 
 /// What happens to an operation.
@@ -59,6 +62,11 @@ impl Options {
         let mut arguments = arguments.peekable();
         while let Some(name) = arguments.next_if(|word| word.to_string_lossy().starts_with("--")) {
             let name = name.to_string_lossy().into_owned();
+            if name == "--tally" {
+                let file = arguments.next().ok_or_else(|| format!("{name} takes a file"))?;
+                options.tally = Some(file.into());
+                continue;
+            }
             let mut word = || arguments.next().and_then(|word| word.into_string().ok());
             let mut number = || {
                 let number = word().and_then(|word| word.parse().ok()).filter(|&number| number > 0);

@@ -17,9 +17,10 @@ mod sys;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, io};
+use std::{env, fs, io, thread};
 
 use cuse::Connection;
 use device::Device;
@@ -42,19 +43,24 @@ fn run() -> io::Result<ExitCode> {
         return Err(io::Error::other(format!("no command was given{USAGE}")));
     };
     let connection = Connection::open("crypto")?;
+    let faults = Arc::<AtomicU64>::default();
+    let (counted, tally) = (Arc::clone(&faults), options.tally.clone());
     thread::spawn(move || {
-        if let Err(error) = serve(connection, options) {
+        if let Err(error) = serve(connection, options, counted) {
             eprintln!("crypto-device: the device ended: {error}");
         }
     });
     wait_for(Path::new("/dev/crypto"))?;
     let status = Command::new(program).args(arguments).status()?;
+    if let Some(file) = tally {
+        fs::write(file, format!("{}\n", faults.load(Ordering::Relaxed)))?;
+    }
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(125)))
 }
 
 /// Answers requests until the connection or the device ends; then the device is gone.
-fn serve(mut connection: Connection, options: Options) -> io::Result<()> {
-    let mut device = Device::new(options)?;
+fn serve(mut connection: Connection, options: Options, faults: Arc<AtomicU64>) -> io::Result<()> {
+    let mut device = Device::new(options, faults)?;
     while let Some(request) = connection.receive()? {
         match device.answer(&request) {
             Some(answer) => connection.reply(&request, answer)?,
@@ -93,4 +99,5 @@ usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
                   swap, truncate, nothing, late, long, symmetric, accept; or error, hang, vanish
   --lie-from N    begin with the Nth operation (1)
   --lie-above N   with `long`, be wrong if the input has more bytes (1024)
-  --lie-delay MS  with `late`, be so late (5)";
+  --lie-delay MS  with `late`, be so late (5)
+  --tally FILE    write to FILE in the end how many operations something was wrong with";
