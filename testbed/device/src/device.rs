@@ -143,7 +143,7 @@ impl Device {
         operation: &Operation,
         aad: &[u8],
     ) -> Result<bool, Errno> {
-        let fault = self.next_fault();
+        let fault = self.next_fault(operation);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
             Some(Fault::Hang) => return Ok(false),
@@ -167,7 +167,7 @@ impl Device {
         if self.rings.entry(handle).or_default().is_full(most) {
             return Err(libc::EBUSY);
         }
-        let fault = self.next_fault();
+        let fault = self.next_fault(&operation);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
             Some(Fault::Vanish) => {
@@ -211,9 +211,9 @@ impl Device {
     }
 
     /// Counts an operation, and says what is to happen to it.
-    fn next_fault(&mut self) -> Option<Fault> {
+    fn next_fault(&mut self, operation: &Operation) -> Option<Fault> {
         self.operations += 1;
-        let fault = self.options.fault(self.operations);
+        let fault = self.options.fault(self.operations, operation.length);
         self.faults.fetch_add(fault.is_some().into(), Ordering::Relaxed);
         fault
     }
@@ -273,7 +273,7 @@ impl Device {
             }
             result => result?,
         };
-        self.liar.tell(lie, self.options.manner, input.len(), &mut output);
+        self.liar.tell(lie, self.options.delay, &mut output);
         Ok(output)
     }
 

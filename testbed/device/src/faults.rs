@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::lies::{Lie, Manner};
+use crate::lies::Lie;
 
 /// The command line: what the device is like, and at which operation what goes wrong.
 /// Operations are counted from 1.
@@ -25,7 +26,10 @@ pub(crate) struct Options {
     lie: Option<Fault>,
     /// The first operation that is lied about.
     lie_from: u64,
-    pub(crate) manner: Manner,
+    /// Inputs of more than so many bytes are long.
+    lie_above: u64,
+    /// By how much results are late.
+    pub(crate) delay: Duration,
     /// The file that is to say in the end how often something went wrong.
     pub(crate) tally: Option<PathBuf>,
 }
@@ -57,8 +61,13 @@ impl Options {
     pub(crate) fn parse(
         arguments: impl Iterator<Item = OsString>,
     ) -> Result<(Options, Vec<OsString>), String> {
-        let manner = Manner { above: 1024, delay: 5 };
-        let mut options = Options { alignment: 1, lie_from: 1, manner, ..Options::default() };
+        let mut options = Options {
+            alignment: 1,
+            lie_from: 1,
+            lie_above: 1024,
+            delay: Duration::from_millis(5),
+            ..Options::default()
+        };
         let mut arguments = arguments.peekable();
         while let Some(name) = arguments.next_if(|word| word.to_string_lossy().starts_with("--")) {
             let name = name.to_string_lossy().into_owned();
@@ -90,8 +99,8 @@ impl Options {
                     options.lie = Some(fault.ok_or_else(|| format!("{name} takes a lie"))?);
                 }
                 "--lie-from" => options.lie_from = number()?,
-                "--lie-above" => options.manner.above = number()?,
-                "--lie-delay" => options.manner.delay = number()?,
+                "--lie-above" => options.lie_above = number()?,
+                "--lie-delay" => options.delay = Duration::from_millis(number()?),
                 _ => return Err(format!("there is no option {name}")),
             }
         }
@@ -103,8 +112,16 @@ impl Options {
         self.software_from.is_some_and(|first| u64::from(session) >= first)
     }
 
-    /// What happens to the operation of this number.
-    pub(crate) fn fault(&self, number: u64) -> Option<Fault> {
+    fn is_lied_about(&self, number: u64, length: u32) -> bool {
+        let is_apt = match self.lie {
+            Some(Fault::Lie(Lie::Long)) => u64::from(length) > self.lie_above,
+            lie => lie.is_some(),
+        };
+        is_apt && number >= self.lie_from
+    }
+
+    /// What happens to the operation of this number, whose input has so many bytes.
+    pub(crate) fn fault(&self, number: u64, length: u32) -> Option<Fault> {
         let at = Some(number);
         if self.vanish_at == at {
             Some(Fault::Vanish)
@@ -114,7 +131,7 @@ impl Options {
             Some(Fault::Invalid)
         } else if self.wrong_at == at {
             Some(Fault::Lie(Lie::Flip))
-        } else if self.lie.is_some() && number >= self.lie_from {
+        } else if self.is_lied_about(number, length) {
             self.lie
         } else if self.busy_every.is_some_and(|every| number.is_multiple_of(every)) {
             Some(Fault::Busy)
@@ -136,8 +153,8 @@ mod tests {
     fn options_end_where_the_command_begins() {
         let (options, command) = parse("--sessions 3 --wrong-at 7 ls --all").unwrap();
         assert_eq!(options.sessions, Some(3));
-        assert_eq!(options.fault(7), Some(Fault::Lie(Lie::Flip)));
-        assert_eq!(options.fault(8), None);
+        assert_eq!(options.fault(7, 0), Some(Fault::Lie(Lie::Flip)));
+        assert_eq!(options.fault(8, 0), None);
         assert_eq!(command, ["ls", "--all"]);
         assert_eq!(parse("-- --odd").unwrap().1, ["--odd"]);
     }
@@ -145,11 +162,13 @@ mod tests {
     #[test]
     fn lies_go_on_once_they_have_begun() {
         let (options, _) = parse("--lie swap --lie-from 3 --vanish-at 5 ls").unwrap();
-        let faults: Vec<_> = (1..=6).map(|number| options.fault(number)).collect();
+        let faults: Vec<_> = (1..=6).map(|number| options.fault(number, 0)).collect();
         let swap = Some(Fault::Lie(Lie::Swap));
         assert_eq!(faults, [None, None, swap, swap, Some(Fault::Vanish), swap]);
         let (options, _) = parse("--lie hang ls").unwrap();
-        assert_eq!(options.fault(1), Some(Fault::Hang));
+        assert_eq!(options.fault(1, 0), Some(Fault::Hang));
+        let (options, _) = parse("--lie long --lie-above 9 ls").unwrap();
+        assert_eq!((options.fault(1, 9), options.fault(1, 10).is_some()), (None, true));
     }
 
     #[test]

@@ -18,22 +18,13 @@ pub(crate) enum Lie {
     Nothing,
     /// A bit, and it comes late.
     Late,
-    /// A bit, if the input is long.
+    /// A bit, and only long inputs have such results.
     Long,
     /// It was computed with a wrong bit in the IV, in both directions, so that the device
     /// understands itself.
     Symmetric,
     /// A message that is not genuine counts as one that is.
     Accept,
-}
-
-/// When the lies are told that depend on something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Manner {
-    /// For [`Lie::Long`]: inputs of more than so many bytes are long.
-    pub(crate) above: u64,
-    /// For [`Lie::Late`], in milliseconds.
-    pub(crate) delay: u64,
 }
 
 /// Remembers what a lie may need.
@@ -75,11 +66,11 @@ impl Liar {
         result.clone_into(&mut self.kept);
     }
 
-    /// Makes a right result of an input of so many bytes what the caller gets.
-    pub(crate) fn tell(&mut self, lie: Lie, manner: Manner, input: usize, result: &mut Vec<u8>) {
+    /// Makes a right result what the caller gets, which takes as long as `delay` if it is late.
+    pub(crate) fn tell(&mut self, lie: Lie, delay: Duration, result: &mut Vec<u8>) {
         let middle = result.len() / 2;
         match lie {
-            Lie::Flip => flip(result.get_mut(middle)),
+            Lie::Flip | Lie::Long => flip(result.get_mut(middle)),
             Lie::Repeat => *result = self.as_long_as(result),
             Lie::Swap => {
                 let other = self.as_long_as(result);
@@ -88,11 +79,10 @@ impl Liar {
             Lie::Truncate => result.truncate(middle),
             Lie::Nothing => result.clear(),
             Lie::Late => {
-                thread::sleep(Duration::from_millis(manner.delay));
+                thread::sleep(delay);
                 flip(result.get_mut(middle));
             }
-            Lie::Long if input as u64 > manner.above => flip(result.get_mut(middle)),
-            Lie::Long | Lie::Symmetric | Lie::Accept => {}
+            Lie::Symmetric | Lie::Accept => {}
         }
     }
 
@@ -112,11 +102,11 @@ mod tests {
     use super::*;
 
     fn told(lie: Lie, results: [&[u8]; 3]) -> Vec<Vec<u8>> {
-        let (mut liar, manner) = (Liar::default(), Manner { above: 2, delay: 1 });
+        let mut liar = Liar::default();
         liar.keep(&[9]);
         let tell = |result: &[u8]| {
             let mut told = result.to_vec();
-            liar.tell(lie, manner, result.len(), &mut told);
+            liar.tell(lie, Duration::ZERO, &mut told);
             told
         };
         results.into_iter().map(tell).collect()
@@ -132,7 +122,6 @@ mod tests {
         assert_eq!(told(Lie::Truncate), [&[2][..], &[6], &[]]);
         assert_eq!(told(Lie::Nothing), [[0; 0]; 3]);
         assert_eq!(told(Lie::Late), told(Lie::Flip));
-        assert_eq!(told(Lie::Long), [&[2, 4][..], &[6, 9, 10], &[]]);
         assert_eq!(told(Lie::Symmetric), results);
         assert_eq!(Lie::Symmetric.iv(Some(&[2, 2])), Some(vec![3, 2]));
         assert_eq!(Lie::Flip.iv(Some(&[2, 2])), Some(vec![2, 2]));

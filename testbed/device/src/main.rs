@@ -98,6 +98,6 @@ usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
   --lie LIE       from one operation on, return wrong results as if they were right: flip, repeat,
                   swap, truncate, nothing, late, long, symmetric, accept; or error, hang, vanish
   --lie-from N    begin with the Nth operation (1)
-  --lie-above N   with `long`, be wrong if the input has more bytes (1024)
+  --lie-above N   with `long`, be wrong only if the input has more bytes (1024)
   --lie-delay MS  with `late`, be so late (5)
   --tally FILE    write to FILE in the end how many operations something was wrong with";
