@@ -22,7 +22,9 @@ class Operations:
         return getattr(self, name)(lie, after)
 
     def evener(self, command, lie, after, *arguments, stdin=None):
-        return self.stage.evener(command, *self.stage.secret(), *self.options, *arguments,
+        # What was learnt of the engines before is not to keep the liar out of work.
+        options = [*self.options, "--profile", self.out / "profile"]
+        return self.stage.evener(command, *self.stage.secret(), *options, *arguments,
                                  lie=lie, after=after, stdin=stdin)
 
     def sound(self, *arguments):

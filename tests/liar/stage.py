@@ -10,6 +10,9 @@ CIPHER = "aes-128-cbc"
 class Stage:
     """A subclass has `engine`, the name of the engine that lies, and `lying`."""
 
+    # How long files are, in units of 3,000 bytes.
+    chunks, large = 20, 250
+
     def __init__(self, home, built, environment):
         self.home, self.built = pathlib.Path(home), pathlib.Path(built)
         self.environment = dict(environment, XDG_CACHE_HOME=f"{home}/cache")
@@ -25,8 +28,8 @@ class Stage:
             content = bytes((number * 7 + index * 31) % 251 for index in range(3000))
             (self.tree / f"small-{number}").write_bytes(content[: 100 + number * 200])
         for number in range(4):
-            (self.tree / "deep" / f"chunks-{number}").write_bytes(content * (20 + number))
-        (self.tree / "deep" / "large").write_bytes(content * 250)
+            (self.tree / "deep" / f"chunks-{number}").write_bytes(content * (self.chunks + number))
+        (self.tree / "deep" / "large").write_bytes(content * self.large)
 
     def run(self, command, **options):
         return subprocess.run(command, env=self.environment, capture_output=True, **options)
