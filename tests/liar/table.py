@@ -5,6 +5,7 @@ import sys
 from operations import is_bad
 
 UNTRIED = "–"
+NOT_ASKED = "not asked"
 
 
 class Table:
@@ -18,7 +19,7 @@ class Table:
             print(f"\n| who | lie | {' | '.join(names)} |".replace("_", " "))
             print("|---" * (2 + len(names)) + "|")
         print(f"| {who} | {lie} | {' | '.join(cells)} |", flush=True)
-        self.seen += sum(cell != UNTRIED for cell in cells)
+        self.seen += sum(cell not in (UNTRIED, NOT_ASKED) for cell in cells)
         self.bad += sum(is_bad(cell) for cell in cells)
 
     def end(self, name):
