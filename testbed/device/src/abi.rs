@@ -25,7 +25,7 @@ pub(crate) enum Call {
     Fetch,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) session: u32,
     pub(crate) decrypts: bool,

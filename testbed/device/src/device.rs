@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use evener_core::{
     Cipher, Direction, Engine, Iv, Job, Key, Mode, Outcome, Rejection, SessionRequest,
@@ -11,6 +12,7 @@ use evener_core::{
 use crate::abi::{Call, Caller, Errno, Operation};
 use crate::cuse::{Answer, Kind, Request};
 use crate::faults::{Fault, Options};
+use crate::lies::{Liar, Lie};
 use crate::ring::{Entry, Ring};
 
 pub(crate) struct Device {
@@ -23,6 +25,9 @@ pub(crate) struct Device {
     handles: u64,
     started: u32,
     operations: u64,
+    /// How many operations something was wrong with.
+    faults: Arc<AtomicU64>,
+    liar: Liar,
     has_vanished: bool,
 }
 
@@ -38,7 +43,8 @@ struct Session {
 }
 
 impl Device {
-    pub(crate) fn new(options: Options) -> io::Result<Device> {
+    /// It adds to `faults` for each operation that something is wrong with.
+    pub(crate) fn new(options: Options, faults: Arc<AtomicU64>) -> io::Result<Device> {
         Ok(Device {
             options,
             engine: evener_engines::find("openssl").map_err(io::Error::other)?,
@@ -47,6 +53,8 @@ impl Device {
             handles: 0,
             started: 0,
             operations: 0,
+            faults,
+            liar: Liar::default(),
             has_vanished: false,
         })
     }
@@ -135,7 +143,7 @@ impl Device {
         operation: &Operation,
         aad: &[u8],
     ) -> Result<bool, Errno> {
-        let fault = self.next_fault();
+        let fault = self.next_fault(operation);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
             Some(Fault::Hang) => return Ok(false),
@@ -143,7 +151,7 @@ impl Device {
                 self.has_vanished = true;
                 return Ok(false);
             }
-            Some(Fault::Invalid | Fault::Wrong) | None => {}
+            Some(Fault::Invalid | Fault::Lie(_)) | None => {}
         }
         let iv = self.read_iv(handle, caller, operation)?;
         self.transform(handle, caller, operation, iv.as_deref(), aad, fault)?;
@@ -159,7 +167,7 @@ impl Device {
         if self.rings.entry(handle).or_default().is_full(most) {
             return Err(libc::EBUSY);
         }
-        let fault = self.next_fault();
+        let fault = self.next_fault(&operation);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
             Some(Fault::Vanish) => {
@@ -203,9 +211,11 @@ impl Device {
     }
 
     /// Counts an operation, and says what is to happen to it.
-    fn next_fault(&mut self) -> Option<Fault> {
+    fn next_fault(&mut self, operation: &Operation) -> Option<Fault> {
         self.operations += 1;
-        self.options.fault(self.operations)
+        let fault = self.options.fault(self.operations, operation.length);
+        self.faults.fetch_add(fault.is_some().into(), Ordering::Relaxed);
+        fault
     }
 
     /// The IV that an operation brings, if it does.
@@ -234,11 +244,54 @@ impl Device {
             return Err(libc::EINVAL);
         }
         let input = caller.bytes(operation.input_address, operation.length)?;
-        let mut output = self.compute(handle, operation, &input, iv, aad)?;
-        if fault == Some(Fault::Wrong) {
-            output.last_mut().into_iter().for_each(|byte| *byte ^= 1);
-        }
+        let output = match fault {
+            Some(Fault::Lie(lie)) => {
+                self.compute_wrongly(lie, handle, operation, &input, iv, aad)?
+            }
+            _ => {
+                let output = self.compute(handle, operation, &input, iv, aad)?;
+                self.liar.keep(&output);
+                output
+            }
+        };
         caller.write(operation.output_address, &output)
+    }
+
+    fn compute_wrongly(
+        &mut self,
+        lie: Lie,
+        handle: u64,
+        operation: &Operation,
+        input: &[u8],
+        iv: Option<&[u8]>,
+        aad: &[u8],
+    ) -> Result<Vec<u8>, Errno> {
+        let wrong = lie.iv(iv);
+        let mut output = match self.compute(handle, operation, input, wrong.as_deref(), aad) {
+            Err(libc::EBADMSG) if lie == Lie::Accept => {
+                self.decrypt_only(handle, operation, input, iv)?
+            }
+            result => result?,
+        };
+        self.liar.tell(lie, self.options.delay, &mut output);
+        Ok(output)
+    }
+
+    /// Decrypts a message whose tag is wrong. The bytes are those that GCM makes of the
+    /// ciphertext as if that were to be encrypted.
+    fn decrypt_only(
+        &mut self,
+        handle: u64,
+        operation: &Operation,
+        input: &[u8],
+        iv: Option<&[u8]>,
+    ) -> Result<Vec<u8>, Errno> {
+        let tag = self.session(handle, operation.session)?.cipher.tag_length();
+        let length = input.len().saturating_sub(tag);
+        let operation = Operation { decrypts: false, ..operation.clone() };
+        let mut output = self.compute(handle, &operation, &input[..length], iv, &[])?;
+        output.truncate(length);
+        Ok(output)
     }
 
     fn compute(

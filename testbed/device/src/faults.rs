@@ -1,6 +1,10 @@
 //! What the device does wrong, and when.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::lies::Lie;
 
 /// The command line: what the device is like, and at which operation what goes wrong.
 /// Operations are counted from 1.
@@ -19,6 +23,15 @@ pub(crate) struct Options {
     wrong_at: Option<u64>,
     hang_at: Option<u64>,
     vanish_at: Option<u64>,
+    lie: Option<Fault>,
+    /// The first operation that is lied about.
+    lie_from: u64,
+    /// Inputs of more than so many bytes are long.
+    lie_above: u64,
+    /// By how much results are late.
+    pub(crate) delay: Duration,
+    /// The file that is to say in the end how often something went wrong.
+    pub(crate) tally: Option<PathBuf>,
 }
 
 /// What happens to an operation.
@@ -26,9 +39,21 @@ pub(crate) struct Options {
 pub(crate) enum Fault {
     Busy,
     Invalid,
-    Wrong,
     Hang,
     Vanish,
+    Lie(Lie),
+}
+
+impl Fault {
+    /// One that lasts, once it has begun.
+    fn of_name(name: &str) -> Option<Fault> {
+        match name {
+            "error" => Some(Fault::Invalid),
+            "hang" => Some(Fault::Hang),
+            "vanish" => Some(Fault::Vanish),
+            _ => Lie::of_name(name).map(Fault::Lie),
+        }
+    }
 }
 
 impl Options {
@@ -36,14 +61,24 @@ impl Options {
     pub(crate) fn parse(
         arguments: impl Iterator<Item = OsString>,
     ) -> Result<(Options, Vec<OsString>), String> {
-        let mut options = Options { alignment: 1, ..Options::default() };
+        let mut options = Options {
+            alignment: 1,
+            lie_from: 1,
+            lie_above: 1024,
+            delay: Duration::from_millis(5),
+            ..Options::default()
+        };
         let mut arguments = arguments.peekable();
         while let Some(name) = arguments.next_if(|word| word.to_string_lossy().starts_with("--")) {
             let name = name.to_string_lossy().into_owned();
+            if name == "--tally" {
+                let file = arguments.next().ok_or_else(|| format!("{name} takes a file"))?;
+                options.tally = Some(file.into());
+                continue;
+            }
+            let mut word = || arguments.next().and_then(|word| word.into_string().ok());
             let mut number = || {
-                let value = arguments.next().and_then(|value| value.into_string().ok());
-                let number =
-                    value.and_then(|value| value.parse().ok()).filter(|&number| number > 0);
+                let number = word().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
                 number.ok_or_else(|| format!("{name} takes a number from 1"))
             };
             match name.as_str() {
@@ -59,6 +94,13 @@ impl Options {
                 "--wrong-at" => options.wrong_at = Some(number()?),
                 "--hang-at" => options.hang_at = Some(number()?),
                 "--vanish-at" => options.vanish_at = Some(number()?),
+                "--lie" => {
+                    let fault = word().and_then(|word| Fault::of_name(&word));
+                    options.lie = Some(fault.ok_or_else(|| format!("{name} takes a lie"))?);
+                }
+                "--lie-from" => options.lie_from = number()?,
+                "--lie-above" => options.lie_above = number()?,
+                "--lie-delay" => options.delay = Duration::from_millis(number()?),
                 _ => return Err(format!("there is no option {name}")),
             }
         }
@@ -70,8 +112,16 @@ impl Options {
         self.software_from.is_some_and(|first| u64::from(session) >= first)
     }
 
-    /// What happens to the operation of this number.
-    pub(crate) fn fault(&self, number: u64) -> Option<Fault> {
+    fn is_lied_about(&self, number: u64, length: u32) -> bool {
+        let is_apt = match self.lie {
+            Some(Fault::Lie(Lie::Long)) => u64::from(length) > self.lie_above,
+            lie => lie.is_some(),
+        };
+        is_apt && number >= self.lie_from
+    }
+
+    /// What happens to the operation of this number, whose input has so many bytes.
+    pub(crate) fn fault(&self, number: u64, length: u32) -> Option<Fault> {
         let at = Some(number);
         if self.vanish_at == at {
             Some(Fault::Vanish)
@@ -80,7 +130,9 @@ impl Options {
         } else if self.invalid_at == at {
             Some(Fault::Invalid)
         } else if self.wrong_at == at {
-            Some(Fault::Wrong)
+            Some(Fault::Lie(Lie::Flip))
+        } else if self.is_lied_about(number, length) {
+            self.lie
         } else if self.busy_every.is_some_and(|every| number.is_multiple_of(every)) {
             Some(Fault::Busy)
         } else {
@@ -101,10 +153,22 @@ mod tests {
     fn options_end_where_the_command_begins() {
         let (options, command) = parse("--sessions 3 --wrong-at 7 ls --all").unwrap();
         assert_eq!(options.sessions, Some(3));
-        assert_eq!(options.fault(7), Some(Fault::Wrong));
-        assert_eq!(options.fault(8), None);
+        assert_eq!(options.fault(7, 0), Some(Fault::Lie(Lie::Flip)));
+        assert_eq!(options.fault(8, 0), None);
         assert_eq!(command, ["ls", "--all"]);
         assert_eq!(parse("-- --odd").unwrap().1, ["--odd"]);
+    }
+
+    #[test]
+    fn lies_go_on_once_they_have_begun() {
+        let (options, _) = parse("--lie swap --lie-from 3 --vanish-at 5 ls").unwrap();
+        let faults: Vec<_> = (1..=6).map(|number| options.fault(number, 0)).collect();
+        let swap = Some(Fault::Lie(Lie::Swap));
+        assert_eq!(faults, [None, None, swap, swap, Some(Fault::Vanish), swap]);
+        let (options, _) = parse("--lie hang ls").unwrap();
+        assert_eq!(options.fault(1, 0), Some(Fault::Hang));
+        let (options, _) = parse("--lie long --lie-above 9 ls").unwrap();
+        assert_eq!((options.fault(1, 9), options.fault(1, 10).is_some()), (None, true));
     }
 
     #[test]
@@ -112,5 +176,7 @@ mod tests {
         assert!(parse("--sessions").is_err());
         assert!(parse("--sessions 0 ls").is_err());
         assert!(parse("--explode-at 1 ls").is_err());
+        assert!(parse("--lie").is_err());
+        assert!(parse("--lie white ls").is_err());
     }
 }

@@ -3,21 +3,24 @@
 //! The kernel's CUSE (character devices in user space) hands the ioctls of other programs to
 //! this one, which answers them as cryptodev-linux does: `cuse` speaks the kernel's protocol,
 //! `device` is the device, `abi` reads its requests from the caller's memory,
-//! `ring` keeps those that are not waited for, and `faults` says which go wrong. The structures are read by their offsets in the C header and
+//! `ring` keeps those that are not waited for, `faults` says which go wrong, and `lies` makes
+//! wrong results that look right. The structures are read by their offsets in the C header and
 //! share nothing with the engine that is tested against them.
 
 mod abi;
 mod cuse;
 mod device;
 mod faults;
+mod lies;
 mod ring;
 mod sys;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, io};
+use std::{env, fs, io, thread};
 
 use cuse::Connection;
 use device::Device;
@@ -40,19 +43,24 @@ fn run() -> io::Result<ExitCode> {
         return Err(io::Error::other(format!("no command was given{USAGE}")));
     };
     let connection = Connection::open("crypto")?;
+    let faults = Arc::<AtomicU64>::default();
+    let (counted, tally) = (Arc::clone(&faults), options.tally.clone());
     thread::spawn(move || {
-        if let Err(error) = serve(connection, options) {
+        if let Err(error) = serve(connection, options, counted) {
             eprintln!("crypto-device: the device ended: {error}");
         }
     });
     wait_for(Path::new("/dev/crypto"))?;
     let status = Command::new(program).args(arguments).status()?;
+    if let Some(file) = tally {
+        fs::write(file, format!("{}\n", faults.load(Ordering::Relaxed)))?;
+    }
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(125)))
 }
 
 /// Answers requests until the connection or the device ends; then the device is gone.
-fn serve(mut connection: Connection, options: Options) -> io::Result<()> {
-    let mut device = Device::new(options)?;
+fn serve(mut connection: Connection, options: Options, faults: Arc<AtomicU64>) -> io::Result<()> {
+    let mut device = Device::new(options, faults)?;
     while let Some(request) = connection.receive()? {
         match device.answer(&request) {
             Some(answer) => connection.reply(&request, answer)?,
@@ -86,4 +94,10 @@ usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
   --invalid-at N  refuse the Nth operation
   --wrong-at N    return a wrong byte from the Nth operation
   --hang-at N     never answer the Nth operation
-  --vanish-at N   be gone at the Nth operation";
+  --vanish-at N   be gone at the Nth operation
+  --lie LIE       from one operation on, return wrong results as if they were right: flip, repeat,
+                  swap, truncate, nothing, late, long, symmetric, accept; or error, hang, vanish
+  --lie-from N    begin with the Nth operation (1)
+  --lie-above N   with `long`, be wrong only if the input has more bytes (1024)
+  --lie-delay MS  with `late`, be so late (5)
+  --tally FILE    write to FILE in the end how many operations something was wrong with";
