@@ -129,11 +129,14 @@ impl Engine for CpuEngine {
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let openssl = self.openssl.open(request)?;
-        let Some((lanes, crossover)) = self.lanes_for(request.cipher, request.direction) else {
-            return Ok(openssl);
-        };
-        Ok(Box::new(CpuSession::new(openssl, lanes.open(request)?, crossover)))
+        match self.lanes_for(request.cipher, request.direction) {
+            None => self.openssl.open(request),
+            Some((lanes, Crossover::ALWAYS)) => lanes.open(request),
+            Some((lanes, crossover)) => {
+                let (openssl, lanes) = (self.openssl.open(request)?, lanes.open(request)?);
+                Ok(Box::new(CpuSession::new(openssl, lanes, crossover)))
+            }
+        }
     }
 
     fn holds_key(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Which ciphers the linked OpenSSL has.
 
+use std::sync::OnceLock;
+
 use evener_core::Cipher;
 use openssl::cipher::{Cipher as Algorithm, CipherRef};
 use openssl::error::ErrorStack;
@@ -9,7 +11,8 @@ use openssl::provider::Provider;
 use super::provider::{Selection, directory_of};
 use super::sys::use_no_configuration;
 
-/// A private library context with its providers and every cipher that it has, fetched once.
+/// A private library context with its providers, and the ciphers that were asked for, each fetched
+/// once: the first fetch of a process takes longer than encrypting a small file.
 ///
 /// It is private so that neither the program's own use of OpenSSL nor a configuration file can
 /// change what this engine does, and has no other place to load providers from than the system's
@@ -17,9 +20,9 @@ use super::sys::use_no_configuration;
 /// from any context.
 pub(super) struct Library {
     // Dropped in this order: an algorithm belongs to its provider, a provider to its context.
-    algorithms: Vec<(Cipher, Algorithm)>,
+    algorithms: Vec<(Cipher, OnceLock<Option<Algorithm>>)>,
     _providers: Vec<Provider>,
-    _context: LibCtx,
+    context: LibCtx,
     engine: String,
     buffers: bool,
 }
@@ -46,13 +49,9 @@ impl Library {
     }
 
     fn new(engine: &str, context: LibCtx, providers: Vec<Provider>, buffers: bool) -> Library {
-        let fetch = |&cipher: &Cipher| {
-            let algorithm = Algorithm::fetch(Some(&context), cipher.name(), None).ok()?;
-            has_expected_lengths(cipher, &algorithm).then_some((cipher, algorithm))
-        };
-        let algorithms = Cipher::ALL.iter().filter_map(fetch).collect();
+        let algorithms = Cipher::ALL.iter().map(|&cipher| (cipher, OnceLock::new())).collect();
         let engine = engine.to_owned();
-        Library { algorithms, _providers: providers, _context: context, engine, buffers }
+        Library { algorithms, _providers: providers, context, engine, buffers }
     }
 
     /// The name of the engine that uses it.
@@ -68,13 +67,17 @@ impl Library {
 
     /// Whether it has none of Evener's ciphers.
     pub(super) fn is_empty(&self) -> bool {
-        self.algorithms.is_empty()
+        Cipher::ALL.iter().all(|&cipher| self.algorithm(cipher).is_none())
     }
 
     /// The cipher, when the library has it.
     pub(super) fn algorithm(&self, cipher: Cipher) -> Option<&CipherRef> {
+        let fetch = || {
+            let algorithm = Algorithm::fetch(Some(&self.context), cipher.name(), None).ok()?;
+            has_expected_lengths(cipher, &algorithm).then_some(algorithm)
+        };
         let (_, algorithm) = self.algorithms.iter().find(|(known, _)| *known == cipher)?;
-        Some(algorithm)
+        algorithm.get_or_init(fetch).as_deref()
     }
 }
 
