@@ -72,7 +72,13 @@ impl Encrypt {
             ));
         }
         let key_is_fresh = sealing.fresh.is_some();
-        let fresh_key = sealing.fresh.filter(|_| !self.writing.dry_run);
+        let fresh_key = match sealing.fresh {
+            Some(fresh) if self.writing.dry_run => {
+                fresh.check()?;
+                None
+            }
+            fresh => fresh,
+        };
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));

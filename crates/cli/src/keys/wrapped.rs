@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::pins::{Pin, Pins};
 use super::wrap::Wrapping;
@@ -366,6 +367,22 @@ impl FreshKey {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Says what [`FreshKey::write`] would if the key can't be written. Writes nothing.
+    pub(crate) fn check(&self) -> Result<(), Trouble> {
+        let may_make = |directory: &Path| {
+            let access = Access::WRITE_OK | Access::EXEC_OK;
+            accessat(CWD, directory, access, AtFlags::EACCESS).map_err(io::Error::from)
+        };
+        let directory = &self.place.directory;
+        if directory.exists() {
+            let path = self.place.path(1);
+            let failed = |cause| KeyError::Io { action: "make the key file", path, cause };
+            return Ok(may_make(directory).map_err(failed)?);
+        }
+        let failed = |cause| Trouble::File { action: "make", path: directory.clone(), cause };
+        may_make(directory_of(directory)).map_err(failed)
     }
 
     fn make_directory(&self) -> Result<bool, Trouble> {

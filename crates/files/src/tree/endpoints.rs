@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::Operation;
 use super::directory::{Directory, Item, Made};
 use super::names::Claims;
+use crate::access::may_make;
 use crate::metadata::Metadata;
 use crate::naming::behind_links;
 use crate::{Failure, FileError, Options};
@@ -226,7 +227,9 @@ fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
     match open_target(path) {
         Ok(directory) => Made::of(directory, false).map(Some),
         Err(FileError::System { errno: Errno::NOENT, .. }) => {
-            open_directory(split(path)?.0).map(|_| None)
+            let parent = open_directory(split(path)?.0)?;
+            may_make(parent.as_fd()).map_err(FileError::system("make the directory"))?;
+            Ok(None)
         }
         Err(error) => Err(error),
     }

@@ -19,6 +19,7 @@ use super::endpoints::{same_file, target_name};
 use super::names::Claims;
 use super::work::{Task, TreeWork};
 use super::{Operation, finish::Visited};
+use crate::access::may_make;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, noun_of};
 use crate::output::{is_temporary_name, sweep, symlink_over};
@@ -153,7 +154,10 @@ impl TreeWork<'_> {
         }
         match find_below(parent.as_fd(), name) {
             Ok(directory) => Made::of(directory, false).map(Some),
-            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT) => {
+                may_make(parent.as_fd()).map_err(FileError::system("make its output directory"))?;
+                Ok(None)
+            }
             Err(errno) => Err(FileError::System { action: "open its output directory", errno }),
         }
     }
@@ -346,7 +350,11 @@ impl TreeWork<'_> {
             let name = OsStr::from_bytes(name.to_bytes());
             return Err(FileError::Exists(shown(name).to_string()));
         }
-        refuse_no_link(target, name)?;
+        let stays = self.minds_names() && self.is_link_to(target, name, text);
+        if !stays {
+            refuse_no_link(target, name)?;
+            may_make(target.as_fd()).map_err(FileError::system("make the link"))?;
+        }
         self.directories.count_symlink();
         Ok(())
     }
