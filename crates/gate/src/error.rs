@@ -37,8 +37,22 @@ pub enum GateError {
         #[source]
         cause: io::Error,
     },
+    /// A gate for a group was to be made by a process that does not belong to it.
+    #[error(
+        "no gate for group {group} can be made in `{path}`: this process does not belong to that \
+         group; name one of its groups (`id -G` lists them)"
+    )]
+    OtherGroup {
+        /// The group.
+        group: u32,
+        /// The directory.
+        path: PathBuf,
+    },
     /// A file or directory of the gate is not ours alone.
-    #[error("`{path}` can't be trusted with a gate: {reason}; have its owner remove it")]
+    #[error(
+        "`{path}` can't be trusted with a gate: {reason}; have its owner remove it (`evener gate \
+         reset` removes a gate of yours)"
+    )]
     Untrusted {
         /// The file or directory.
         path: PathBuf,
