@@ -53,7 +53,7 @@ fn advice(operation: Operation) -> &'static str {
 }
 
 /// `encrypted 4000 files, 62.5 MiB in 0.085 s, 735.3 MiB/s`
-fn line(operation: Operation, report: &Report) -> String {
+pub(crate) fn line(operation: Operation, report: &Report) -> String {
     let verb = match (operation, report.dry_run) {
         (Operation::Encrypt, false) => "encrypted",
         (Operation::Decrypt, false) => "decrypted",
