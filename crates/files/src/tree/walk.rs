@@ -128,7 +128,10 @@ impl TreeWork<'_> {
             None => None,
             Some(parent) => self.counterpart(parent, name, &status)?,
         };
-        if target.as_ref().is_some_and(|target| self.directories.is_source(target.identity)) {
+        let is_source = |target: &Made| {
+            target.identity == Identity::of(&status) || self.directories.is_source(target.identity)
+        };
+        if target.as_ref().is_some_and(is_source) {
             return Err(FileError::Refused(HOLDS_SOURCES.to_owned()));
         }
         if let Some(target) = &target
