@@ -92,8 +92,11 @@ impl Signals {
         let wait = move || {
             if arriving.forever().next().is_some() {
                 control.stop();
+                // Threads in the background would get no core to end on.
+                evener::hurry();
                 ending.await_end(&control);
                 farewell();
+                evener::hurry();
                 low_level::exit(STATUS);
             }
         };
