@@ -325,7 +325,7 @@ pub(crate) fn whole_lease(lease: Duration) -> Duration {
 fn boot() -> io::Result<[u64; 2]> {
     let mut text = [0; 37];
     let length = File::open("/proc/sys/kernel/random/boot_id")?.read(&mut text)?;
-    let digits = String::from_utf8_lossy(&text[..length]).trim().replace('-', "");
+    let digits = std::str::from_utf8(&text[..length]).unwrap_or_default().trim().replace('-', "");
     let number = u128::from_str_radix(&digits, 16)
         .map_err(|_| io::Error::other("/proc/sys/kernel/random/boot_id holds no number"))?;
     Ok([(number >> 64) as u64, number as u64])
