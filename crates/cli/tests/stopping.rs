@@ -234,7 +234,7 @@ fn an_interruption_before_the_work_is_told() {
     for (signal, json) in [(Signal::INT, &[][..]), (Signal::TERM, &["--json"])] {
         let arguments = [&["encrypt", "-R", "never", "tree", "sealed"], json].concat();
         let mut command = bench.command(&arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         sleep(SOON);
         send(&child, signal);
         let ended = child.wait_with_output().unwrap();
