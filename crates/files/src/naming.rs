@@ -121,11 +121,15 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
 
 /// Why a path does not lead to a directory: which part of it is none.
 pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
+    let failed = FileError::System { action: "open the directory", errno };
+    if !matches!(errno, Errno::NOTDIR | Errno::NOENT) {
+        return failed;
+    }
     let parts: Vec<_> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
     let is_directory =
         |part: &Path| stat(part).is_ok_and(|there| is_of_kind(&there, FileType::Directory));
     let Some(part) = parts.into_iter().rev().find(|part| !is_directory(part)) else {
-        return FileError::System { action: "open the directory", errno };
+        return failed;
     };
     let name = evener_core::shown(part);
     let reason = match (stat(part), lstat(part)) {
@@ -137,7 +141,7 @@ pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
             format!("`{name}` is a symbolic link to what is not there")
         }
         (Err(Errno::NOENT), Err(_)) => format!("there is no directory `{name}`"),
-        _ => return FileError::System { action: "open the directory", errno },
+        _ => return failed,
     };
     FileError::Refused(reason)
 }
