@@ -181,7 +181,9 @@ impl From<FormatError> for Trouble {
 impl From<FileError> for Trouble {
     fn from(error: FileError) -> Trouble {
         let status = match &error {
-            FileError::Rejected { rejection, .. } => (*rejection).into(),
+            FileError::Rejected { rejection, .. } | FileError::RejectedEnd { rejection, .. } => {
+                (*rejection).into()
+            }
             FileError::Format(_) => Status::MalformedJob,
             FileError::Engine(error) => return error.clone().into(),
             _ => Status::File,

@@ -21,11 +21,10 @@ mod signals;
 mod summary;
 #[allow(unsafe_code)]
 mod sys;
+mod terminal;
 mod trouble;
 
-use clap::Parser;
-
-use arguments::{Arguments, Command};
+use arguments::Command;
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
@@ -34,9 +33,9 @@ fn main() -> ! {
         sys::refuse_closed_stdout();
         limits::raise_open_files();
         evener::gate::explain_bus_errors();
-        let arguments = Arguments::parse();
+        let arguments = arguments::parse();
         end::refuse_foreign();
-        let status = match perform(arguments.command) {
+        let status = match arguments.and_then(|arguments| perform(arguments.command)) {
             Ok(ending) => ending.into(),
             Err(trouble) => trouble.tell(),
         };

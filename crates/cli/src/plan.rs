@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) operation: Operation,
     pub(crate) evener: Evener,
     pub(crate) control: Arc<Control>,
+    /// Whether what symbolic links below the source lead to is taken.
+    pub(crate) follows_links: bool,
     pub(crate) ends: Ends,
     /// A key that has to be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
@@ -39,6 +41,8 @@ pub(crate) struct Ends {
     /// `None` to verify.
     pub(crate) target: Option<Place>,
     pub(crate) source_is_tree: bool,
+    /// Whether the source is a FIFO or a device, which is read from beginning to end.
+    source_is_stream: bool,
     /// The length of a single file.
     pub(crate) length: Option<u64>,
 }
@@ -62,13 +66,25 @@ impl Plan {
     ) -> Result<Plan, Trouble> {
         let control = Arc::new(Control::default());
         let mut applied = Ok(());
+        let mut follows_links = false;
         let evener = evener.options(|options| {
             options.control = control.clone();
             applied = apply(options);
+            follows_links = options.follow_symlinks;
         });
         applied?;
         let (fresh_key, reused_key, said) = (None, None, None);
-        Ok(Plan { operation, evener, control, ends, fresh_key, reused_key, said, warnings })
+        Ok(Plan {
+            operation,
+            evener,
+            control,
+            follows_links,
+            ends,
+            fresh_key,
+            reused_key,
+            said,
+            warnings,
+        })
     }
 }
 
@@ -102,6 +118,8 @@ impl Ends {
             })?),
         };
         let source_is_tree = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
+        let source_is_stream =
+            metadata.as_ref().is_some_and(|metadata| !metadata.is_dir() && !metadata.is_file());
         let length = metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len());
         if target == Some(Place::Pipe) {
             if stdout_was_closed() {
@@ -122,12 +140,22 @@ impl Ends {
         {
             refuse_inside(source, target)?;
         }
-        Ok(Ends { source, target, source_is_tree, length })
+        if let (true, Place::Path(source), Some(Place::Path(target))) =
+            (source_is_stream, &source, &target)
+            && target.is_dir()
+        {
+            return Err(Trouble::Usage(format!(
+                "{} is no file with a name to keep; name the file in {} that it goes to",
+                shown(source),
+                shown(target)
+            )));
+        }
+        Ok(Ends { source, target, source_is_tree, source_is_stream, length })
     }
 
-    /// Whether standard input or output is one of the ends.
+    /// Whether one of the ends is standard input or output, or read as that is.
     pub(crate) fn has_pipe(&self) -> bool {
-        self.source == Place::Pipe || self.target == Some(Place::Pipe)
+        self.source == Place::Pipe || self.source_is_stream || self.target == Some(Place::Pipe)
     }
 
     pub(crate) fn stream_source(&self) -> io::Result<StreamSource> {

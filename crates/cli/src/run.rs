@@ -1,7 +1,9 @@
 //! Carrying out a plan.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -27,6 +29,7 @@ pub(crate) fn run(
     signals: &Signals,
     plan: impl FnOnce() -> Result<Plan, Trouble>,
 ) -> Result<Ending, Trouble> {
+    say_farewell(operation, telling, signals);
     let result = plan().and_then(|plan| carry_out(plan, telling, signals));
     if let Err(trouble) = &result
         && telling.json
@@ -38,6 +41,18 @@ pub(crate) fn run(
         print_json(&report)?;
     }
     result
+}
+
+/// Has an interruption before the work tell that nothing was done.
+fn say_farewell(operation: Operation, telling: &Telling, signals: &Signals) {
+    let mut report = Report::default();
+    report.operation = operation.name().to_owned();
+    report.interrupted = true;
+    let line = format!("evener: {}\n", summary::line(operation, &report));
+    // Where there is no document, the line says it too.
+    let document = telling.json.then(|| serde_json::to_string_pretty(&report).unwrap_or_default());
+    let document = document.map(|document| document + "\n").unwrap_or_default();
+    signals.tell_before_work(document.into_bytes(), line.into_bytes());
 }
 
 fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending, Trouble> {
@@ -77,6 +92,7 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     }
     let mut report = result?;
     report.failures.extend(nothing_done(&plan, &report));
+    name_pipes(&plan, &mut report);
     if reader_left(&plan, &report) {
         end_by_broken_pipe();
     }
@@ -98,8 +114,8 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
 fn process(plan: &Plan) -> Result<Report, Failure> {
     let Plan { operation, evener, ends, .. } = plan;
     match (&ends.source, &ends.target) {
-        (Place::Path(source), None) => evener.process(*operation, source, None),
-        (Place::Path(source), Some(Place::Path(target))) => {
+        (Place::Path(source), None) if !ends.has_pipe() => evener.process(*operation, source, None),
+        (Place::Path(source), Some(Place::Path(target))) if !ends.has_pipe() => {
             evener.process(*operation, source, Some(target))
         }
         _ => {
@@ -193,29 +209,51 @@ fn nothing_done(plan: &Plan, report: &Report) -> Option<Failure> {
          that was to be taken (--include, --exclude)"
     );
     let error = FileError::Refused(reason);
-    has_files(source).then(|| Failure { path: source.clone(), error })
+    has_files(source, plan.follows_links).then(|| Failure { path: source.clone(), error })
 }
 
-/// Whether a tree has files besides its wrapped keys.
-fn has_files(root: &Path) -> bool {
+/// Whether a tree has files besides its wrapped keys. With `follow` what symbolic links lead to
+/// counts.
+fn has_files(root: &Path, follow: bool) -> bool {
     let mut directories = vec![root.to_owned()];
+    let mut seen = HashSet::new();
     while let Some(directory) = directories.pop() {
         // What can't be read was named as a failure.
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            let found = if follow { fs::metadata(&path) } else { entry.metadata() };
+            let Ok(metadata) = found else { continue };
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
             let is_key = directory == root
                 && name.starts_with(WRAPPED_KEY_PREFIX.as_bytes())
                 && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes());
-            if kind.is_dir() {
-                directories.push(entry.path());
-            } else if kind.is_file() && !is_key {
+            if metadata.is_dir() {
+                // Links may lead in a circle.
+                if !follow || seen.insert((metadata.dev(), metadata.ino())) {
+                    directories.push(path);
+                }
+            } else if metadata.is_file() && !is_key {
                 return true;
             }
         }
     }
     false
+}
+
+/// Calls standard input and output by their names: `-` is either.
+fn name_pipes(plan: &Plan, report: &mut Report) {
+    let reads = plan.ends.source == Place::Pipe;
+    let writes = plan.ends.target == Some(Place::Pipe);
+    for failure in &mut report.failures {
+        if let FileError::System { action, .. } = &mut failure.error {
+            match *action {
+                "read it" if reads => *action = "read standard input",
+                "write the output" if writes => *action = "write to standard output",
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Whether whoever read the output has gone.

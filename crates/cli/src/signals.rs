@@ -1,19 +1,24 @@
 //! Ctrl-C and its like.
 
-use std::fs::{self, File};
+#[allow(unsafe_code)]
+mod sys;
+
+use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Control;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use rustix::stdio::{stderr, stdout};
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arriving;
 use signal_hook::low_level;
+use zeroize::Zeroizing;
 
+use crate::terminal::Terminal;
 use crate::trouble::{INTERRUPTED, Trouble};
 
 /// What happens when the user or the system wants the program to end.
@@ -29,6 +34,8 @@ pub(crate) struct Signals {
     others: Vec<i32>,
     /// Whether they end the program as the system would, at once.
     others_at_once: Arc<AtomicBool>,
+    /// What is told where a signal comes before the work.
+    farewell: Arc<Farewell>,
 }
 
 /// Work that the first signal stops.
@@ -47,9 +54,9 @@ struct Ending {
 impl Signals {
     pub(crate) fn install() -> Result<Signals, Trouble> {
         let at_once = SIGNALS.map(|_| Arc::new(AtomicBool::new(true)));
+        let farewell = Arc::new(Farewell::default());
         for (signal, at_once) in SIGNALS.into_iter().zip(&at_once) {
-            flag::register_conditional_shutdown(signal, STATUS, at_once.clone())
-                .map_err(Trouble::Signals)?;
+            sys::end_by(signal, at_once.clone(), farewell.clone()).map_err(Trouble::Signals)?;
         }
         // A file that grows beyond the limit (`ulimit -f`) is then an error of writing it.
         let unread = Arc::default();
@@ -63,7 +70,12 @@ impl Signals {
             flag::register_conditional_default(signal, others_at_once.clone())
                 .map_err(Trouble::Signals)?;
         }
-        Ok(Signals { at_once, others, others_at_once })
+        Ok(Signals { at_once, others, others_at_once, farewell })
+    }
+
+    /// What to tell, on standard output and standard error, where a signal comes before the work.
+    pub(crate) fn tell_before_work(&self, document: Vec<u8>, line: Vec<u8>) {
+        let _ = self.farewell.words.set([document, line]);
     }
 
     /// From now on the first signal asks `control` to stop. Where the work does not end soon,
@@ -80,8 +92,11 @@ impl Signals {
         let wait = move || {
             if arriving.forever().next().is_some() {
                 control.stop();
+                // Threads in the background would get no core to end on.
+                evener::hurry();
                 ending.await_end(&control);
                 farewell();
+                evener::hurry();
                 low_level::exit(STATUS);
             }
         };
@@ -89,6 +104,7 @@ impl Signals {
             // Signals go on to end the program at once: less is told then, and nothing is lost.
             return Ok(working);
         }
+        self.farewell.is_due.store(false, Ordering::SeqCst);
         for (signal, at_once) in SIGNALS.into_iter().flat_map(|signal| {
             // Either signal counts as the first.
             self.at_once.iter().map(move |at_once| (signal, at_once))
@@ -100,40 +116,44 @@ impl Signals {
         Ok(working)
     }
 
-    /// Asks the user something on the terminal. A signal meanwhile puts the terminal right, which
-    /// may not show what is typed, and ends the program.
-    pub(crate) fn ask<T>(&self, question: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    /// Asks the user for a secret on the terminal. A signal meanwhile puts the terminal right,
+    /// which does not show what is typed, and does what it does elsewhere.
+    pub(crate) fn ask(&self, prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
+        let terminal = Arc::new(Terminal::open()?);
         let mut arriving = Arriving::new(SIGNALS.iter().chain(&self.others))?;
         let handle = arriving.handle();
-        let before = Terminal::remember();
-        let put_right = move || {
-            if let Some(signal) = arriving.forever().next() {
-                before.iter().for_each(Terminal::put_right);
-                if OTHERS.contains(&signal) {
-                    // Returns only when the signal can't be raised.
-                    let _ = low_level::emulate_default_handler(signal);
+        let watch = {
+            let (terminal, farewell) = (terminal.clone(), self.farewell.clone());
+            let prompt = prompt.to_owned();
+            move || {
+                for signal in arriving.forever() {
+                    terminal.leave_line();
+                    if OTHERS.contains(&signal) {
+                        // Returns when the program goes on after a stop.
+                        let _ = low_level::emulate_default_handler(signal);
+                    }
+                    if signal != SIGTSTP || terminal.prompt(&prompt).is_err() {
+                        farewell.tell();
+                        low_level::exit(STATUS);
+                    }
                 }
-                low_level::exit(STATUS);
             }
         };
-        let Ok(watch) = thread::Builder::new().name("signals".to_owned()).spawn(put_right) else {
-            return question();
-        };
-        self.end_at_once(false);
-        self.others_at_once.store(false, Ordering::SeqCst);
-        let answer = question();
-        if let Err(error) = &answer
-            && error.kind() == io::ErrorKind::Interrupted
-        {
-            low_level::raise(SIGINT)?;
-            // Whoever hears of it ends the program.
-            let _ = watch.join();
-            return answer;
+        let watch = thread::Builder::new().name("signals".to_owned()).spawn(watch);
+        if watch.is_ok() {
+            self.end_at_once(false);
+            self.others_at_once.store(false, Ordering::SeqCst);
         }
-        self.end_at_once(true);
-        self.others_at_once.store(true, Ordering::SeqCst);
-        handle.close();
-        let _ = watch.join();
+        let answer = terminal.prompt(prompt).and_then(|()| terminal.read_line());
+        terminal.put_right();
+        if let Ok(watch) = watch {
+            self.end_at_once(true);
+            self.others_at_once.store(true, Ordering::SeqCst);
+            handle.close();
+            let _ = watch.join();
+            // It may have come back from a stop just now.
+            terminal.put_right();
+        }
         answer
     }
 
@@ -152,6 +172,38 @@ impl Working<'_> {
             }
         }
         self.signals.end_at_once(true);
+    }
+}
+
+/// What is told of work that has not begun.
+struct Farewell {
+    /// Whether it has not.
+    is_due: AtomicBool,
+    /// For standard output and standard error, where that is more than [`INTERRUPTED_LINE`].
+    words: OnceLock<[Vec<u8>; 2]>,
+}
+
+impl Default for Farewell {
+    fn default() -> Farewell {
+        Farewell { is_due: AtomicBool::new(true), words: OnceLock::new() }
+    }
+}
+
+impl Farewell {
+    /// Tells it, once. A signal handler may call this: it takes no lock and no memory.
+    fn tell(&self) {
+        if !self.is_due.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let [document, line] = match self.words.get() {
+            Some([document, line]) => [&**document, &**line],
+            None => [&[][..], INTERRUPTED_LINE],
+        };
+        // The program ends all the same.
+        let _ = rustix::io::write(stderr(), line);
+        if !document.is_empty() {
+            let _ = rustix::io::write(stdout(), document);
+        }
     }
 }
 
@@ -186,28 +238,6 @@ impl Ending {
     }
 }
 
-/// The terminal and how it was set.
-struct Terminal {
-    device: File,
-    settings: Termios,
-}
-
-impl Terminal {
-    /// `None` where there is no terminal.
-    fn remember() -> Option<Terminal> {
-        let device = File::options().read(true).write(true).open("/dev/tty").ok()?;
-        let settings = tcgetattr(&device).ok()?;
-        Some(Terminal { device, settings })
-    }
-
-    fn put_right(&self) {
-        use io::Write;
-        // A terminal that has gone needs nothing.
-        let _ = tcsetattr(&self.device, OptionalActions::Now, &self.settings);
-        let _ = writeln!(&self.device);
-    }
-}
-
 /// Whether the program was started with this signal ignored. Where that can't be known, it is
 /// left as it is.
 fn is_ignored(signal: i32) -> bool {
@@ -220,12 +250,14 @@ fn is_ignored(signal: i32) -> bool {
 /// What stops work gently.
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// What ends the program as the system would: no work is told. Who starts the program with
+/// What ends or stops the program as the system would: no work is told. Who starts the program with
 /// `nohup` wants SIGHUP to be ignored.
-const OTHERS: [i32; 2] = [SIGHUP, SIGQUIT];
+const OTHERS: [i32; 3] = [SIGHUP, SIGQUIT, SIGTSTP];
 
 /// What shells report for a program that was interrupted.
 const STATUS: i32 = INTERRUPTED as i32;
+
+const INTERRUPTED_LINE: &[u8] = b"evener: interrupted\n";
 
 /// The exit status of work that was not all done.
 const NOT_DONE: i32 = 1;

@@ -53,7 +53,7 @@ fn advice(operation: Operation) -> &'static str {
 }
 
 /// `encrypted 4000 files, 62.5 MiB in 0.085 s, 735.3 MiB/s`
-fn line(operation: Operation, report: &Report) -> String {
+pub(crate) fn line(operation: Operation, report: &Report) -> String {
     let verb = match (operation, report.dry_run) {
         (Operation::Encrypt, false) => "encrypted",
         (Operation::Decrypt, false) => "decrypted",
@@ -61,15 +61,17 @@ fn line(operation: Operation, report: &Report) -> String {
         (Operation::Decrypt, true) => "would decrypt",
         (Operation::Verify, _) => "verified",
     };
-    let rate = report.bytes as f64 / report.seconds.max(1e-9);
     let mut line = format!(
-        "{}{verb} {}, {} in {:.3} s, {}/s",
+        "{}{verb} {}, {}",
         if report.interrupted { "interrupted; " } else { "" },
         count(report.files, "file"),
         size(report.bytes as f64),
-        report.seconds,
-        size(rate),
     );
+    // A plan reads none of these bytes, so its time says nothing.
+    if !report.dry_run {
+        let rate = report.bytes as f64 / report.seconds.max(1e-9);
+        line.push_str(&format!(" in {:.3} s, {}/s", report.seconds, size(rate)));
+    }
     let further = [
         (report.files_skipped, " complete already, not verified"),
         (report.failures.len() as u64, " failed"),

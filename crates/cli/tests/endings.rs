@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -157,6 +159,58 @@ fn json_is_one_document_whatever_happens() {
     let document = verify(2, "absent.key", "sealed");
     let cause = document["failures"][0]["cause"].as_str().unwrap();
     assert!(cause.contains("absent.key"), "{cause}");
+}
+
+#[test]
+fn what_cant_be_understood_is_in_a_document_too() {
+    let bench = Bench::new();
+    for (arguments, operation, cause) in [
+        (
+            &["verify", "--json", "--no-such", "tree"][..],
+            "verify",
+            "unexpected argument '--no-such'",
+        ),
+        (&["encrypt", "-k", "my.key", "--json"], "encrypt", "arguments were not provided"),
+        (&["encrypt", "--json", "-j", "x", "tree", "sealed"], "encrypt", "invalid value 'x'"),
+        (&["list", "--json", "--format", "zip", "tree"], "list", "invalid value 'zip'"),
+        (&["--json"], "", "unexpected argument '--json'"),
+    ] {
+        let ended = bench.expect(2, arguments);
+        let document = ended.document();
+        assert_eq!(document["operation"], operation, "{arguments:?}");
+        let told = document["failures"][0]["cause"].as_str().unwrap();
+        assert!(told.contains(cause) && !told.contains('\n'), "{arguments:?}: {told}");
+        assert!(ended.messages.starts_with("error: "), "{}", ended.messages);
+    }
+    let document = bench.expect(2, &["list", "--json", "-k", "absent.key", "tree"]).document();
+    let cause = document["failures"][0]["cause"].as_str().unwrap();
+    assert!(cause.contains("absent.key"), "{cause}");
+    // Help was asked for, and a name is no option.
+    let ended = bench.expect(0, &["verify", "--json", "--help"]);
+    assert!(!ended.output.is_empty() && !ended.output.starts_with(b"{"));
+    assert_eq!(bench.expect(2, &["verify", "--no-such", "--", "--json"]).output, b"");
+}
+
+#[test]
+fn names_that_are_no_text_lose_nothing_in_the_document() {
+    let bench = Bench::new();
+    let name = OsStr::from_bytes(b"caf\xe9");
+    let sealed = OsStr::from_bytes(b"caf\xe9.enc");
+    fs::write(bench.path("tree").join(name), "odd").unwrap();
+    let encrypt = ["encrypt", "--json", "-q", "-k", "my.key", "tree", "sealed"];
+    bench.expect(0, &encrypt);
+    let document = bench.expect(1, &encrypt).document();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let failures = document["failures"].as_array().unwrap();
+    let odd: Vec<_> = failures.iter().filter(|failure| !failure["path_hex"].is_null()).collect();
+    assert_eq!(odd.len(), 1, "{document}");
+    assert_eq!(odd[0]["path_hex"], hex(b"tree/caf\xe9"));
+    assert_eq!(odd[0]["path"], "tree/caf\u{fffd}");
+    let document = bench.expect(0, &["list", "--json", "sealed"]).document();
+    let files = document["files"].as_array().unwrap();
+    let odd: Vec<_> = files.iter().filter(|file| !file["path_hex"].is_null()).collect();
+    assert_eq!(odd.len(), 1, "{document}");
+    assert_eq!(odd[0]["path_hex"], hex(&[b"sealed/", sealed.as_bytes()].concat()));
 }
 
 #[test]

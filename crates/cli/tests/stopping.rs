@@ -162,6 +162,140 @@ for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
 }
 
 #[test]
+fn keys_of_the_terminal_act_at_the_prompt_as_elsewhere() {
+    if !has("python3") {
+        evener_skipped::skipped!("there is no python3 to make a terminal");
+        return;
+    }
+    let bench = Bench::new();
+    let program = r#"
+import os, pty, signal, sys, termios, time
+def start():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], [sys.argv[1], "keygen", "--passphrase", "-o", "wrapped.key"])
+    return pid, terminal
+def await_prompt(terminal, prompt):
+    shown = b""
+    while prompt not in shown:
+        shown += os.read(terminal, 1000)
+    return shown
+def echo(terminal):
+    return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+for key, expected in [(b"\x03", 130), (b"\x1c", -signal.SIGQUIT)]:
+    pid, terminal = start()
+    await_prompt(terminal, b"new key: ")
+    assert not echo(terminal), "what is typed is shown"
+    os.write(terminal, b"secret" + key)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status == expected, (key, status)
+    assert echo(terminal), "the terminal was left without echo"
+    os.close(terminal)
+
+pid, terminal = start()
+await_prompt(terminal, b"new key: ")
+os.write(terminal, b"mistyped\x1a")
+status = os.waitpid(pid, os.WUNTRACED)[1]
+assert os.WIFSTOPPED(status), status
+assert echo(terminal), "the terminal was left without echo"
+os.kill(pid, signal.SIGCONT)
+shown = await_prompt(terminal, b"new key: ")
+end = time.time() + 60
+while echo(terminal) and time.time() < end:
+    time.sleep(0.01)
+assert not echo(terminal), "what is typed is shown"
+os.write(terminal, b"open sesame\n")
+shown += await_prompt(terminal, b"again: ")
+os.write(terminal, b"open sesamx\x7fe\n")
+while True:
+    try:
+        shown += os.read(terminal, 1000)
+    except OSError:
+        break
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+assert status == 0, (status, shown)
+assert b"sesam" not in shown and b"mistyped" not in shown, shown
+"#;
+    let mut command = Command::new("python3");
+    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    bench.secret("passphrase", "open sesame\n");
+    bench.expect(
+        0,
+        &["encrypt", "-k", "wrapped.key", "--passphrase-file", "passphrase", "tree/one", "out"],
+    );
+}
+
+#[test]
+fn an_interruption_before_the_work_is_told() {
+    let bench = Bench::new();
+    assert!(Command::new("mkfifo").arg(bench.path("never")).status().unwrap().success());
+    for (signal, json) in [(Signal::INT, &[][..]), (Signal::TERM, &["--json"])] {
+        let arguments = [&["encrypt", "-R", "never", "tree", "sealed"], json].concat();
+        let mut command = bench.command(&arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(SOON);
+        send(&child, signal);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(130));
+        let told = String::from_utf8(ended.stderr).unwrap();
+        let expected = "evener: interrupted; encrypted 0 files, 0 B in 0.000 s, 0 B/s\n";
+        assert_eq!(told, expected);
+        if !json.is_empty() {
+            let document: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+            assert_eq!(document["interrupted"], true);
+        }
+    }
+}
+
+#[test]
+fn progress_leaves_the_lines_of_others_alone() {
+    if !has("python3") {
+        evener_skipped::skipped!("there is no python3 to make a terminal");
+        return;
+    }
+    let bench = Bench::new();
+    assert!(Command::new("mkfifo").arg(bench.path("fifo")).status().unwrap().success());
+    let program = r#"
+import fcntl, os, pty, re, struct, sys, termios
+def resize(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "encrypt", "-k", "my.key", "fifo", "out"])
+resize(terminal, 100)
+feed = open("fifo", "wb")
+feed.write(bytes(1000000))
+feed.flush()
+shown = b""
+while shown.count(b"files [") < 3:
+    shown += os.read(terminal, 1000)
+assert max(len(line) for line in shown.split(b"\r\x1b[2K")) > 50, shown
+resize(terminal, 12)
+lines = []
+while len(lines) < 12:
+    shown += os.read(terminal, 1000)
+    lines = shown.split(b"\r\x1b[2K")
+    lines = lines[next((at for at, line in enumerate(lines) if 0 < len(line) < 12), len(lines)):]
+assert all(len(line) < 12 for line in lines), lines
+feed.close()
+while True:
+    try:
+        shown += os.read(terminal, 1000)
+    except OSError:
+        break
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, shown
+assert set(re.findall(rb"\x1b\[[0-9;?]*[A-Za-z]", shown)) == {b"\x1b[2K"}, shown
+assert b"\r\x1b[2Kevener: encrypted 1 file" in shown, shown
+"#;
+    let mut command = Command::new("python3");
+    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn who_hangs_up_ends_the_program_unless_it_is_to_go_on() {
     let bench = Bench::new();
     // A reader that never comes.

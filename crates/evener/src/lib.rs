@@ -58,7 +58,7 @@ pub use evener_files::{
     StreamTarget, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
 };
 
-pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy};
+pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};
 
 /// A whole file's content in memory, on all cores.
 pub mod buffer {

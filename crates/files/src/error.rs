@@ -30,6 +30,16 @@ pub enum FileError {
         /// What the engine said of it.
         rejection: Rejection,
     },
+    /// The last chunk that came can't be decrypted, as where the data was cut off.
+    #[error("chunk {chunk}, the last: {rejection}: {}", end_words(*.key_fits))]
+    RejectedEnd {
+        /// The chunk's number, from 0.
+        chunk: u64,
+        /// What the engine said of it.
+        rejection: Rejection,
+        /// Whether the header has shown that the key is the right one.
+        key_fits: bool,
+    },
     /// The source was written to while it was read.
     #[error("changed while it was read, so it was not done; do it again")]
     Changed,
@@ -39,6 +49,17 @@ pub enum FileError {
     /// The output is there already.
     #[error("the output `{0}` exists; --overwrite replaces it, --resume skips what is complete")]
     Exists(String),
+    /// The same, where it would not help to resume.
+    #[error("the output `{0}` exists; --overwrite replaces it")]
+    Taken(String),
+    /// Something that is no directory has the name of an output directory.
+    #[error("its output directory `{name}` is there already and is {kind}; remove that first")]
+    NoDirectory {
+        /// The directory's name.
+        name: String,
+        /// What it is, such as "a file".
+        kind: &'static str,
+    },
     /// Something that is no file has the output's name.
     #[error("the output `{name}` is {kind}, which is not replaced by a file; remove it first")]
     Special {
@@ -92,7 +113,7 @@ pub enum FileError {
     #[error("the name does not end in `{0}`; skipped (see --suffix)")]
     Suffix(String),
     /// A chunk does not fit into the memory that may be used.
-    #[error("one chunk of this file takes {needed} bytes of memory; allow it with --memory")]
+    #[error("the buffers for one chunk take {needed} bytes; allow them with --memory {}", in_mebibytes(*.needed))]
     Memory {
         /// What the workers' buffers would take together, in bytes.
         needed: u64,
@@ -148,6 +169,19 @@ impl FileError {
     /// For `map_err`: turns a system call's error into "can't ACTION: …".
     pub(crate) fn system(action: &'static str) -> impl Fn(Errno) -> FileError {
         move |errno| FileError::System { action, errno }
+    }
+}
+
+/// A size as `--memory` takes it, of at least so many bytes.
+fn in_mebibytes(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
+}
+
+/// What may be wrong with the end of the data.
+fn end_words(key_fits: bool) -> &'static str {
+    match key_fits {
+        true => "the data was changed, or ended too soon",
+        false => "the data was changed or ended too soon, or the key is wrong",
     }
 }
 

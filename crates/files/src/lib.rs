@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod bench;
 pub mod buffer;
 mod control;

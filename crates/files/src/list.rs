@@ -30,7 +30,7 @@ pub struct Listing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// The path as the user would write it.
-    #[serde(serialize_with = "crate::report::lossy")]
+    #[serde(flatten, serialize_with = "crate::report::path_entries")]
     pub path: PathBuf,
     /// The format's name, such as `cobblestone-256`; without a key what can be told of it,
     /// such as `cobblestone?`.

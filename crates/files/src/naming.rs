@@ -6,8 +6,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, linkat, lstat, openat,
-    renameat, renameat_with, stat, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, linkat, lstat,
+    openat, renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
@@ -117,6 +117,48 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
             FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice | FileType::Socket
         )
     })
+}
+
+/// Why a path does not lead to a directory: which part of it is none.
+pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
+    let failed = FileError::System { action: "open the directory", errno };
+    if !matches!(errno, Errno::NOTDIR | Errno::NOENT) {
+        return failed;
+    }
+    let parts: Vec<_> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
+    let is_directory =
+        |part: &Path| stat(part).is_ok_and(|there| is_of_kind(&there, FileType::Directory));
+    let Some(part) = parts.into_iter().rev().find(|part| !is_directory(part)) else {
+        return failed;
+    };
+    let name = evener_core::shown(part);
+    let reason = match (stat(part), lstat(part)) {
+        (Ok(there), _) => {
+            let kind = noun_of(FileType::from_raw_mode(there.st_mode));
+            format!("`{name}` is no directory but {kind}")
+        }
+        (Err(Errno::NOENT), Ok(_)) => {
+            format!("`{name}` is a symbolic link to what is not there")
+        }
+        (Err(Errno::NOENT), Err(_)) => format!("there is no directory `{name}`"),
+        _ => return failed,
+    };
+    FileError::Refused(reason)
+}
+
+fn is_of_kind(status: &Stat, kind: FileType) -> bool {
+    FileType::from_raw_mode(status.st_mode) == kind
+}
+
+/// Why a name does not lead to an output directory, where `errno` is what opening it gave.
+pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: Errno) -> FileError {
+    match kind_of_name(parent, name) {
+        Some(kind) if kind != FileType::Directory => FileError::NoDirectory {
+            name: evener_core::shown(name).to_string(),
+            kind: noun_of(kind),
+        },
+        _ => FileError::System { action: "open its output directory", errno },
+    }
 }
 
 /// What a path names, which may be a symbolic link to it, or to where it is to be made.

@@ -29,6 +29,8 @@ pub(crate) struct Outputs {
     /// Whether a nameless file has been given a name.
     proved: AtomicBool,
     replace: bool,
+    /// Whether `--resume` would skip an output that is complete.
+    resumable: bool,
     /// Whether names were given that the filesystem could not keep for one file.
     checked: AtomicBool,
     /// How many temporary names there are.
@@ -66,14 +68,16 @@ impl Drop for Temporary {
 }
 
 impl Outputs {
-    /// `replace` decides what happens to files that have an output's name already.
-    pub(crate) fn new(replace: bool, control: &Control) -> Outputs {
+    /// `replace` decides what happens to files that have an output's name already, `resumable`
+    /// what is said of them.
+    pub(crate) fn new(replace: bool, resumable: bool, control: &Control) -> Outputs {
         // Giving a nameless file its name goes through /proc.
         let has_proc = std::fs::exists("/proc/self/fd").unwrap_or(false);
         Outputs {
             nameless: AtomicBool::new(has_proc),
             proved: AtomicBool::new(false),
             replace,
+            resumable,
             checked: AtomicBool::new(false),
             temporaries: Arc::clone(control.temporaries()),
         }
@@ -145,6 +149,17 @@ impl Outputs {
         }
     }
 
+    /// What to say where an output's name is taken: what may have it instead depends on what
+    /// has it now.
+    pub(crate) fn taken(&self, directory: BorrowedFd<'_>, name: &OsStr) -> FileError {
+        let shown = shown(name).to_string();
+        match refuse_special(directory, name) {
+            Err(special) => special,
+            Ok(()) if self.resumable => FileError::Exists(shown),
+            Ok(()) => FileError::Taken(shown),
+        }
+    }
+
     /// Whether an existing file is replaced.
     pub(crate) fn replaces(&self) -> bool {
         self.replace
@@ -213,13 +228,13 @@ impl<D: AsFd> Output<D> {
     /// Gives the complete file its name, at once and as a whole.
     ///
     /// # Errors
-    /// [`FileError::Exists`] when there is a file of that name that may not be replaced.
+    /// As [`Outputs::taken`] says, when there is a file of that name that may not be replaced.
     pub(crate) fn publish(&self, outputs: &Outputs) -> Result<(), FileError> {
         let naming = match &self.temporary {
             None => self.publish_nameless(outputs)?,
-            Some(temporary) if outputs.replace => self.replace(&temporary.name)?,
+            Some(temporary) if outputs.replace => self.replace(outputs, &temporary.name)?,
             Some(temporary) => rename_to_free(self.directory.as_fd(), &temporary.name, &self.name)
-                .map_err(|errno| self.has_no_name(errno))?,
+                .map_err(|errno| self.has_no_name(outputs, errno))?,
         };
         if naming == Naming::Checked {
             outputs.checked.store(true, Ordering::Relaxed);
@@ -238,25 +253,25 @@ impl<D: AsFd> Output<D> {
                 let _ = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
                 let temporary = Temporary::new(temporary_name(), &outputs.temporaries);
                 link_nameless(&self.file, directory, &temporary.name)
-                    .map_err(|errno| self.has_no_name(errno))?;
-                self.replace(&temporary.name).inspect_err(|_| self.remove(&temporary.name))
+                    .map_err(|errno| self.has_no_name(outputs, errno))?;
+                self.replace(outputs, &temporary.name).inspect_err(|_| self.remove(&temporary.name))
             }
-            Err(errno) => Err(self.has_no_name(errno)),
+            Err(errno) => Err(self.has_no_name(outputs, errno)),
         }
     }
 
     /// Puts the file `from` in the place of what has its name, if that is a file.
-    fn replace(&self, from: &OsStr) -> Result<Naming, FileError> {
+    fn replace(&self, outputs: &Outputs, from: &OsStr) -> Result<Naming, FileError> {
         let directory = self.directory.as_fd();
         refuse_special(directory, &self.name)?;
         retry_on_intr(|| renameat(directory, from, directory, &self.name))
-            .map_err(|errno| self.has_no_name(errno))?;
+            .map_err(|errno| self.has_no_name(outputs, errno))?;
         Ok(Naming::Exclusive)
     }
 
-    fn has_no_name(&self, errno: Errno) -> FileError {
+    fn has_no_name(&self, outputs: &Outputs, errno: Errno) -> FileError {
         match errno {
-            Errno::EXIST => FileError::Exists(shown(&self.name).to_string()),
+            Errno::EXIST => outputs.taken(self.directory.as_fd(), &self.name),
             errno => FileError::System { action: "give its output a name", errno },
         }
     }

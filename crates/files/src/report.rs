@@ -1,16 +1,18 @@
 //! What an operation did.
 
 use std::collections::{BTreeMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener_core::{EngineError, shown};
 use evener_pipeline::{RunStatistics, WorkerStatistics};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::FileError;
 
-/// What an operation did. Its JSON is the document that `--json` prints; paths that are not
-/// UTF-8 are shown there with replacement characters.
+/// What an operation did. Its JSON is the document that `--json` prints. A `path` that is not UTF-8
+/// has replacement characters there, and beside it is `path_hex`, its bytes in hexadecimal.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -64,7 +66,7 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Doubt {
     /// The source's path as the user would write it.
-    #[serde(serialize_with = "lossy")]
+    #[serde(flatten, serialize_with = "path_entries")]
     pub path: PathBuf,
     /// The engine's name.
     pub engine: String,
@@ -127,7 +129,7 @@ pub struct WorkerEffort {
 #[error("{}: {error}", shown(path))]
 pub struct Failure {
     /// The path as the user would write it.
-    #[serde(serialize_with = "lossy")]
+    #[serde(flatten, serialize_with = "path_entries")]
     pub path: PathBuf,
     /// Why.
     #[serde(rename = "cause", serialize_with = "as_text")]
@@ -138,7 +140,7 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
     /// The path as the user would write it.
-    #[serde(serialize_with = "lossy")]
+    #[serde(flatten, serialize_with = "path_entries")]
     pub path: PathBuf,
     /// Why.
     pub reason: String,
@@ -254,8 +256,16 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
+/// A path as text, and where that loses any of it, all of its bytes in hexadecimal.
+pub(crate) fn path_entries<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut entries = serializer.serialize_map(None)?;
+    entries.serialize_entry("path", &path.to_string_lossy())?;
+    if path.to_str().is_none() {
+        let bytes = path.as_os_str().as_bytes();
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        entries.serialize_entry("path_hex", &digits)?;
+    }
+    entries.end()
 }
 
 fn as_text<S: Serializer>(error: &FileError, serializer: S) -> Result<S::Ok, S::Error> {

@@ -169,6 +169,17 @@ fn lot(end: u64) -> Result<u64, FileError> {
     Ok((u128::from_ne_bytes(bytes) % u128::from(end.max(1))) as u64)
 }
 
+/// What to say of a chunk that was rejected: the end of the data tells whether there was all of
+/// it. `last` is the last chunk's number, where it is known.
+pub(crate) fn explain(error: FileError, last: Option<u64>, file: &FileCipher) -> FileError {
+    match error {
+        FileError::Rejected { chunk, rejection } if last == Some(chunk) => {
+            FileError::RejectedEnd { chunk, rejection, key_fits: file.is_committed() }
+        }
+        other => other,
+    }
+}
+
 /// Looks at the outcomes of consecutive chunks' jobs.
 ///
 /// Returns how many bytes of output they make.
@@ -237,7 +248,8 @@ pub(crate) fn process_segment(
         jobs[job].verification = Verification::Wanted;
     }
     let processed = worker.process(file.cipher(), direction, &mut jobs);
-    let written = collect(&jobs, segment.chunks.start);
+    let last = segments.layout().chunks().checked_sub(1);
+    let written = collect(&jobs, segment.chunks.start).map_err(|error| explain(error, last, file));
     let seen = Seen::of(&jobs);
     *kept = emptied(jobs);
     bench.seen = seen;

@@ -1,7 +1,9 @@
 //! Which files of a tree are taken.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use evener_core::shown_text;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Globs that choose files by their path below the root of the tree.
@@ -20,7 +22,7 @@ impl Selection {
     /// Parses globs.
     ///
     /// # Errors
-    /// Says which glob is malformed and why.
+    /// Says which glob is malformed and why: one that can match nothing is.
     pub fn new<S: AsRef<str>>(include: &[S], exclude: &[S]) -> Result<Selection, MalformedGlob> {
         Ok(Selection { include: Globs::parse(include)?, exclude: Globs::parse(exclude)? })
     }
@@ -40,6 +42,56 @@ impl Selection {
     pub(crate) fn takes_everything(&self) -> bool {
         self.include.is_none() && self.exclude.is_none()
     }
+
+    /// The same, with an eye on which globs match anything.
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        let unseen = |globs: &Option<Globs>| {
+            let count = globs.as_ref().map_or(0, |globs| globs.texts.len());
+            (0..count).map(|_| AtomicBool::new(false)).collect()
+        };
+        let (included, excluded) = (unseen(&self.include), unseen(&self.exclude));
+        Watch { selection: self, included, excluded }
+    }
+}
+
+/// A selection at work on one tree.
+pub(crate) struct Watch<'s> {
+    selection: &'s Selection,
+    /// For each glob, whether it has matched.
+    included: Vec<AtomicBool>,
+    excluded: Vec<AtomicBool>,
+}
+
+impl Watch<'_> {
+    /// As [`Selection::takes_file`].
+    pub(crate) fn takes_file(&self, path: &Path) -> bool {
+        let include = self.selection.include.as_ref();
+        let included = include.is_none_or(|globs| globs.find(path, &self.included));
+        // Asked in any case, so that no glob is said to match nothing that does.
+        self.takes_directory(path) && included
+    }
+
+    /// As [`Selection::takes_directory`].
+    pub(crate) fn takes_directory(&self, path: &Path) -> bool {
+        let exclude = self.selection.exclude.as_ref();
+        exclude.is_none_or(|globs| !globs.find(path, &self.excluded))
+    }
+
+    /// What to tell of globs that have matched nothing.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let sides = [
+            ("--include", &self.selection.include, &self.included),
+            ("--exclude", &self.selection.exclude, &self.excluded),
+        ];
+        let mut notices = Vec::new();
+        for (option, globs, seen) in sides {
+            let texts = globs.iter().flat_map(|globs| &globs.texts);
+            for (text, _) in texts.zip(seen).filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
+                notices.push(format!("{option} `{}` matches nothing here", shown_text(text)));
+            }
+        }
+        notices
+    }
 }
 
 /// A glob that can't be parsed.
@@ -56,6 +108,9 @@ pub struct MalformedGlob {
 struct Globs {
     of_names: GlobSet,
     of_paths: GlobSet,
+    /// As they were given: those of names, then those of paths.
+    texts: Vec<String>,
+    names: usize,
 }
 
 impl Globs {
@@ -64,23 +119,60 @@ impl Globs {
             return Ok(None);
         }
         let (mut of_names, mut of_paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let (mut texts, mut texts_of_paths) = (Vec::new(), Vec::new());
         for text in globs.iter().map(AsRef::as_ref) {
-            let set = if text.contains('/') { &mut of_paths } else { &mut of_names };
-            let below_root = text.trim_start_matches('/').trim_end_matches('/');
-            let glob = GlobBuilder::new(below_root)
+            let (set, texts) = match text.contains('/') {
+                true => (&mut of_paths, &mut texts_of_paths),
+                false => (&mut of_names, &mut texts),
+            };
+            let glob = GlobBuilder::new(&below_root(text)?)
                 .literal_separator(true)
                 .build()
                 .map_err(|error| malformed(text, &error))?;
             set.add(glob);
+            texts.push(text.to_owned());
         }
         let build = |set: &GlobSetBuilder| set.build().map_err(|error| malformed("", &error));
-        Ok(Some(Globs { of_names: build(&of_names)?, of_paths: build(&of_paths)? }))
+        let names = texts.len();
+        texts.append(&mut texts_of_paths);
+        Ok(Some(Globs { of_names: build(&of_names)?, of_paths: build(&of_paths)?, texts, names }))
     }
 
     fn match_path(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default();
         self.of_names.is_match(name) || self.of_paths.is_match(path)
     }
+
+    /// As [`Globs::match_path`], and notes in `seen` which globs match.
+    fn find(&self, path: &Path, seen: &[AtomicBool]) -> bool {
+        if seen.iter().all(|seen| seen.load(Ordering::Relaxed)) {
+            return self.match_path(path);
+        }
+        let name = path.file_name().unwrap_or_default();
+        let of_names = self.of_names.matches(name).into_iter();
+        let of_paths = self.of_paths.matches(path).into_iter().map(|at| self.names + at);
+        let matches: Vec<_> = of_names.chain(of_paths).collect();
+        for seen in matches.iter().filter_map(|&at| seen.get(at)) {
+            seen.store(true, Ordering::Relaxed);
+        }
+        !matches.is_empty()
+    }
+}
+
+/// A glob without what says no more than that it is below the root: `./`, and slashes at its ends.
+fn below_root(text: &str) -> Result<String, MalformedGlob> {
+    let refused = |reason: &str| MalformedGlob { glob: text.to_owned(), reason: reason.to_owned() };
+    let parts: Vec<_> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if text.is_empty() {
+        return Err(refused("it is empty"));
+    }
+    if parts.is_empty() {
+        return Err(refused("it names the source itself"));
+    }
+    if parts.contains(&"..") {
+        return Err(refused("`..` leads out of the source"));
+    }
+    Ok(parts.join("/"))
 }
 
 fn malformed(glob: &str, error: &globset::Error) -> MalformedGlob {
@@ -107,6 +199,32 @@ mod tests {
         assert!(!selection.takes_directory(Path::new("deep/target")));
         assert!(selection.takes_directory(Path::new("src")));
         assert!(Selection::default().takes_file(Path::new("anything")));
+    }
+
+    #[test]
+    fn globs_are_below_the_root_however_they_say_so() {
+        for glob in ["./a", "/a", "././a/", ".//a", "/./a"] {
+            let selection = Selection::new(&[], &[glob]).unwrap();
+            assert!(!selection.takes_directory(Path::new("a")), "{glob}");
+            assert!(selection.takes_directory(Path::new("b/a")), "{glob}");
+        }
+        for glob in ["", ".", "./", "/", "..", "../a", "a/../b"] {
+            let refused = Selection::new(&[glob], &[]).unwrap_err();
+            assert_eq!(refused.glob, glob);
+        }
+    }
+
+    #[test]
+    fn globs_that_match_nothing_are_known() {
+        let globs = (["*.rs", "docs/*", "x"], ["./a", "b", "x"]);
+        let selection = Selection::new(&globs.0, &globs.1).unwrap();
+        let watch = selection.watch();
+        assert!(!watch.takes_file(Path::new("x")));
+        assert!(watch.takes_file(Path::new("docs/y")));
+        assert!(!watch.takes_directory(Path::new("a")));
+        assert!(watch.takes_directory(Path::new("docs/a")));
+        let expected = ["--include `*.rs`", "--exclude `b`"];
+        assert_eq!(watch.notices(), expected.map(|glob| format!("{glob} matches nothing here")));
     }
 
     #[test]

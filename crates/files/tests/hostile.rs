@@ -284,15 +284,66 @@ fn no_directory_is_of_the_source_and_the_target() {
     assert!(errors.len() == 1 && errors[0].starts_with("holds outputs"), "{errors:?}");
     assert_eq!(fs::read(sealed.join("link/x.enc")).unwrap(), b"KEEP");
 
-    // And here it is a source before an output would go to it.
+    // And here some are sources before an output would go to them, and others after that: as the
+    // system lists them, the last first.
     fs::remove_file(plain.join("link")).unwrap();
-    fs::create_dir(plain.join("sub")).unwrap();
-    fs::create_dir_all(sealed.join("sub/sub")).unwrap();
-    symlink(sealed.join("sub/sub"), plain.join("sub/up")).unwrap();
-    symlink("sub", sealed.join("sub/up")).unwrap();
+    let (from, to) = (plain.join("sub"), sealed.join("sub"));
+    fs::create_dir(&from).unwrap();
+    for number in 0..8 {
+        let [real, link] = ["real", "link"].map(|name| from.join(format!("{name}{number}")));
+        let there = to.join(format!("real{number}"));
+        fs::create_dir_all(&there).unwrap();
+        fs::write(there.join("x.enc"), "KEEP").unwrap();
+        if number % 2 == 0 {
+            symlink(&there, &link).unwrap();
+        }
+        fs::create_dir(&real).unwrap();
+        fs::write(real.join("x"), "x").unwrap();
+        if number % 2 == 1 {
+            symlink(&there, &link).unwrap();
+        }
+    }
+    let listed: Vec<_> = fs::read_dir(&from).unwrap().map(|it| it.unwrap().file_name()).collect();
+    let place = |name: String| listed.iter().position(|it| **it == *name).unwrap();
     let report = encrypt(&plain, &sealed, &following);
-    assert!(!report.is_success(), "{report:?}");
-    assert_eq!(fs::read(sealed.join("link/x.enc")).unwrap(), b"KEEP");
+    assert_eq!(report.failures.len(), 8, "{:?}", report.failures);
+    let mut sources_first = 0;
+    for number in 0..8 {
+        let [real, link] = ["real", "link"].map(|name| format!("{name}{number}"));
+        let content = fs::read(to.join(&real).join("x.enc")).unwrap();
+        let (failed, why) = if place(link.clone()) > place(real.clone()) {
+            sources_first += 1;
+            assert_eq!(content, b"KEEP", "a source was replaced by an output");
+            (&real, "its output directory is one of the source")
+        } else {
+            assert_ne!(content, b"KEEP");
+            (&link, "holds outputs of this run")
+        };
+        let failure = report.failures.iter().find(|it| it.path == from.join(failed));
+        let error = failure.map(|it| it.error.to_string()).unwrap_or_default();
+        assert!(error.starts_with(why), "{number}: {:?}", report.failures);
+    }
+    println!("{sources_first} of 8 were sources first");
+    assert!(sources_first > 0);
+}
+
+/// A link can lead to the very directory that its own outputs would go to.
+#[test]
+fn no_directory_is_its_own_output() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(&plain).unwrap();
+    fs::create_dir_all(sealed.join("own")).unwrap();
+    fs::write(sealed.join("own/x"), "x").unwrap();
+    symlink(sealed.join("own"), plain.join("own")).unwrap();
+    for dry_run in [true, false] {
+        let following = Options { follow_symlinks: true, dry_run, ..options() };
+        let report = encrypt(&plain, &sealed, &following);
+        assert_eq!(report.failures.len(), 1, "{report:?}");
+        let error = report.failures[0].error.to_string();
+        assert!(error.starts_with("its output directory is one of the source"), "{error}");
+        assert_eq!(fs::read_dir(sealed.join("own")).unwrap().count(), 1);
+    }
 }
 
 #[test]

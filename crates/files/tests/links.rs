@@ -133,7 +133,7 @@ fn symbolic_links_are_replaced_at_once() {
     let run = |options| {
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap()
     };
-    assert!(matches!(run(options()).failures[0].error, FileError::Exists(_)));
+    assert!(matches!(run(options()).failures[0].error, FileError::Taken(_)));
     assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("old"));
     assert!(run(Options { overwrite: true, ..options() }).is_success());
     assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("new"));

@@ -46,7 +46,16 @@ impl Directory {
     fn make(engine: &str, scope: Scope, path: &Path) -> Result<Directory, GateError> {
         match rustix::fs::mkdir(path, scope.directory_mode()) {
             // Umask and group are put right at once; who opens it before that tries again.
-            Ok(()) => scope.adopt(path).map_err(failed(engine, path))?,
+            Ok(()) => scope.adopt(path).map_err(|cause| {
+                // Nobody else could use it.
+                let _ = rustix::fs::rmdir(path);
+                match scope.group() {
+                    Some(group) if cause == Errno::PERM => {
+                        GateError::OtherGroup { group: group.as_raw(), path: path.to_owned() }
+                    }
+                    _ => failed(engine, path)(cause),
+                }
+            })?,
             Err(Errno::EXIST) => {}
             Err(cause) => return Err(failed(engine, path)(cause)),
         }

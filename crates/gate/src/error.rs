@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use evener_core::shown;
+
 /// Why a gate can't be opened or passed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,8 +27,9 @@ pub enum GateError {
     },
     /// There is no directory in which processes could meet.
     #[error(
-        "the gate of engine `{engine}` can't use `{path}`: {cause}; mount a writable tmpfs \
-         there, or turn the gate off (discipline `none`)"
+        "the gate of engine `{engine}` can't use `{}`: {cause}; mount a writable tmpfs \
+         there, or turn the gate off (discipline `none`)",
+        shown(path)
     )]
     Directory {
         /// The engine.
@@ -37,8 +40,24 @@ pub enum GateError {
         #[source]
         cause: io::Error,
     },
+    /// A gate for a group was to be made by a process that does not belong to it.
+    #[error(
+        "no gate for group {group} can be made as `{}`: this process does not belong to that \
+         group; name one of its groups (`id -G` lists them)",
+        shown(path)
+    )]
+    OtherGroup {
+        /// The group.
+        group: u32,
+        /// The directory.
+        path: PathBuf,
+    },
     /// A file or directory of the gate is not ours alone.
-    #[error("`{path}` can't be trusted with a gate: {reason}; have its owner remove it")]
+    #[error(
+        "`{}` can't be trusted with a gate: {reason}; have its owner remove it (`evener gate \
+         reset` removes a gate of yours)",
+        shown(path)
+    )]
     Untrusted {
         /// The file or directory.
         path: PathBuf,
@@ -60,8 +79,9 @@ pub enum GateError {
     },
     /// The file is not as this version writes it, and processes that are there now use it.
     #[error(
-        "the gate file `{path}` is in use but can't be read: {reason}; end the processes that \
-         use it, or run `evener gate reset`"
+        "the gate file `{}` is in use but can't be read: {reason}; end the processes that \
+         use it, or run `evener gate reset`",
+        shown(path)
     )]
     Damaged {
         /// The file.

@@ -103,8 +103,19 @@ impl GateFile {
     /// next. Returns whether there was one.
     pub(crate) fn reset(directory: &Directory, engine: &str) -> Result<bool, GateError> {
         let name = Directory::file_name(engine)?;
-        let Some(old) = open_named(directory, engine, &name)? else { return Ok(false) };
-        let stat = check(directory, engine, &name, &old)?;
+        let old = match open_named(directory, engine, &name) {
+            Ok(Some(old)) => old,
+            Ok(None) => return Ok(false),
+            Err(error) => return remove_own(directory, engine, &name, error),
+        };
+        let stat = match check(directory, engine, &name, &old) {
+            Ok(stat) => stat,
+            // Whatever has become of what is one's own.
+            Err(error) => match rustix::fs::fstat(&old) {
+                Ok(stat) if is_own_file(&stat) => stat,
+                _ => return remove_own(directory, engine, &name, error),
+            },
+        };
         let _turn = directory.lock(engine)?;
         // Where somebody else has reset it meanwhile, the new gate stays: its holders are counted
         // there.
@@ -268,6 +279,36 @@ fn remove(
     }
 }
 
+/// Removes what has a gate's name and can't be opened as one (`refusal` says why), if it is the
+/// user's own.
+fn remove_own(
+    directory: &Directory,
+    engine: &str,
+    name: &str,
+    refusal: GateError,
+) -> Result<bool, GateError> {
+    let _turn = directory.lock(engine)?;
+    let there = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => there,
+        Err(Errno::NOENT) => return Ok(false),
+        Err(cause) => return Err(system("reading the file's owner", engine)(cause)),
+    };
+    let is_directory = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
+    if is_directory || there.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(refusal);
+    }
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(cause) => Err(system("removing the file", engine)(cause)),
+    }
+}
+
+fn is_own_file(stat: &Stat) -> bool {
+    stat.st_uid == rustix::process::geteuid().as_raw()
+        && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
 fn describe(layout: &Layout) -> String {
     let Layout { queues, permits, places, lease } = layout;
     let discipline = Discipline::of(layout);
@@ -284,7 +325,7 @@ pub(crate) fn whole_lease(lease: Duration) -> Duration {
 fn boot() -> io::Result<[u64; 2]> {
     let mut text = [0; 37];
     let length = File::open("/proc/sys/kernel/random/boot_id")?.read(&mut text)?;
-    let digits = String::from_utf8_lossy(&text[..length]).trim().replace('-', "");
+    let digits = std::str::from_utf8(&text[..length]).unwrap_or_default().trim().replace('-', "");
     let number = u128::from_str_radix(&digits, 16)
         .map_err(|_| io::Error::other("/proc/sys/kernel/random/boot_id holds no number"))?;
     Ok([(number >> 64) as u64, number as u64])

@@ -242,6 +242,36 @@ fn a_reset_removes_what_there_is() {
     fs::set_permissions(directory.gate(), mode).unwrap();
     assert!(reset());
     assert!(!reset());
+
+    // What nobody trusts with a gate any more is the user's own all the same.
+    let gate = Gate::open(options(&directory, 1)).unwrap();
+    let permit = gate.enter().unwrap();
+    fs::set_permissions(directory.gate(), fs::Permissions::from_mode(0o644)).unwrap();
+    let error = Gate::open(options(&directory, 1)).unwrap_err().to_string();
+    assert!(error.contains("evener gate reset"), "{error}");
+    assert!(reset());
+    assert!(!permit.is_held());
+    assert!(gate.enter().unwrap().is_held());
+    assert!(reset());
+    for make in [
+        |gate: &Path| symlink("nowhere", gate).unwrap(),
+        |gate: &Path| {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                gate,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR,
+                0,
+            )
+            .unwrap()
+        },
+    ] {
+        make(&directory.gate());
+        assert!(reset());
+        assert!(!reset());
+    }
+    fs::create_dir(directory.gate()).unwrap();
+    assert!(evener_gate::reset("module", Scope::User, Some(&directory.0)).is_err());
 }
 
 #[test]

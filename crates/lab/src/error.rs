@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum LabError {
     /// A file or directory could not be handled.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", evener_core::shown(path))]
     File {
         /// What was being done: `create`, `read`.
         action: &'static str,
@@ -18,7 +18,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A program could not be started.
-    #[error("cannot start {}: {source}", program.display())]
+    #[error("cannot start {}: {source}", evener_core::shown(program))]
     Start {
         /// Its name or path.
         program: PathBuf,
@@ -36,7 +36,7 @@ pub enum LabError {
         message: String,
     },
     /// What a contender decrypted is not what it had encrypted.
-    #[error("{contender} did not restore {} as it was", path.display())]
+    #[error("{contender} did not restore {} as it was", evener_core::shown(path))]
     NotRestored {
         /// Whose work it is.
         contender: String,
@@ -52,7 +52,7 @@ pub enum LabError {
         cipher: evener_core::Cipher,
     },
     /// A file that should hold a profile holds none.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", evener_core::shown(path))]
     Profile {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,10 @@ pub enum LabError {
     #[error("{0}")]
     Unavailable(String),
     /// A place has too little room for a workload.
-    #[error("{} has {available} MiB left and the tree needs {needed} MiB", place.display())]
+    #[error(
+        "{} has {available} MiB left and the tree needs {needed} MiB",
+        evener_core::shown(place)
+    )]
     Space {
         /// The directory that was to hold it.
         place: PathBuf,

@@ -52,7 +52,8 @@ pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
 fn name(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let arguments = command.get_args().take(1);
-    let words = std::iter::once(program).chain(arguments).map(|word| word.to_string_lossy());
+    let words =
+        std::iter::once(program).chain(arguments).map(|word| evener_core::shown(word).to_string());
     words.collect::<Vec<_>>().join(" ")
 }
 

@@ -36,6 +36,7 @@ pub use gate::{HearOfWait, Patience, Turns, gated};
 pub use load::{Load, SizeClass};
 pub use parallel::Pool;
 pub use policy::{PolicyName, UnknownPolicy};
+pub use priority::hurry;
 pub use queue::Queue;
 pub use run::{Courtesy, Returned, RunOptions, Work, run, run_filled};
 pub use scheduler::{Counts, Waiting};

@@ -15,6 +15,26 @@ pub(crate) fn yield_to_everybody() {
     raise_nice(LOWEST);
 }
 
+/// Has those threads of the process that let others go first run as its main thread does, where
+/// the system allows that: for work that is to end now. Root may, and others where `RLIMIT_NICE`
+/// permits the main thread's nice value; else the threads end when the cores have time for them.
+pub fn hurry() {
+    #[cfg(target_os = "linux")]
+    for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(thread) = number.and_then(rustix::process::Pid::from_raw) else { continue };
+        let _ = sys::run_as_usual(thread.as_raw_nonzero().get());
+        let main = rustix::process::getpid();
+        if let (Ok(usual), Ok(now)) = (
+            rustix::process::getpriority_process(Some(main)),
+            rustix::process::getpriority_process(Some(thread)),
+        ) && usual < now
+        {
+            let _ = rustix::process::setpriority_process(Some(thread), usual);
+        }
+    }
+}
+
 /// Raises the calling thread's nice value, if it is not as high already. Where the system keeps
 /// one for the whole process, the threads share the cores as before.
 fn raise_nice(nice: i32) {
@@ -42,6 +62,27 @@ mod tests {
         let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
         let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         (fields[16].parse().unwrap(), fields[38].parse().unwrap())
+    }
+
+    #[test]
+    fn threads_that_stepped_back_hurry_where_they_may() {
+        if !rustix::process::geteuid().is_root() {
+            evener_skipped::skipped!("only root surely may raise a thread's priority");
+            return;
+        }
+        let before = nice_and_class();
+        let (stepped, has_stepped) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let worker = thread::spawn(move || {
+            yield_to_everybody();
+            stepped.send(nice_and_class()).unwrap();
+            may_go_on.recv().unwrap_err();
+            nice_and_class()
+        });
+        assert_ne!(has_stepped.recv().unwrap(), before);
+        hurry();
+        drop(go_on);
+        assert_eq!(worker.join().unwrap(), before);
     }
 
     #[test]

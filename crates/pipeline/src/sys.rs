@@ -21,6 +21,30 @@ pub(crate) fn run_when_idle() -> io::Result<()> {
     if classes.iter().any(set) { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Has a thread of this process that lets others go first run as the main thread does.
+///
+/// # Errors
+/// When it is refused: without privileges the resource limit `RLIMIT_NICE` decides.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_as_usual(thread: i32) -> io::Result<()> {
+    let main = std::process::id().cast_signed();
+    // SAFETY: the call takes any number, and no pointer.
+    let class = |thread| unsafe { libc::sched_getscheduler(thread) };
+    let usual = class(main);
+    if class(thread) == usual || ![libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&usual) {
+        return Ok(());
+    }
+    // SAFETY: `sched_param` is a plain structure of integers, for which zeros are valid, and zero
+    // is the only priority that these classes have.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value of the type that the call reads and does not keep;
+    // a number that is no thread's any more is refused.
+    match unsafe { libc::sched_setscheduler(thread, usual, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Elsewhere threads keep their class.
 ///
 /// # Errors

@@ -15,7 +15,8 @@ use crate::trouble::{Ending, Trouble};
 
 /// Decrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input or output. Of a tree, the files whose
+/// SRC and DST are files, trees, or `-` for standard input or output; SRC can be a FIFO or a device
+/// too, such as that of `<(command)`. Of a tree, the files whose
 /// names end in the suffix `.enc` are decrypted. No file gets its name, and no byte goes to a
 /// pipe, before it was authenticated.
 ///

@@ -16,7 +16,8 @@ use crate::trouble::{Ending, Trouble};
 
 /// Encrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input or output. A tree goes to a tree: the
+/// SRC and DST are files, trees, or `-` for standard input or output; SRC can be a FIFO or a device
+/// too, such as that of `<(command)`. A tree goes to a tree: the
 /// same names with the suffix `.enc`; mode and time are kept, links and empty directories are
 /// recreated, sockets, devices and the key are left out. SRC itself may be a symbolic link.
 ///
@@ -27,6 +28,9 @@ use crate::trouble::{Ending, Trouble};
 /// recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a note of each
 /// key that you make). Any other key there could be put there by whoever can write there, and is
 /// left alone; so is that of a tree that was moved.
+///
+/// A key that nothing here needs any more, as after --overwrite of a file, stays: there may be copies
+/// of what it encrypted elsewhere, and nothing shows that there are none.
 ///
 /// --recipient keeps files from everybody but the recipients. It does not show who encrypted
 /// them: recipients are not secret, so anybody can put files and keys of their own there.
@@ -72,7 +76,13 @@ impl Encrypt {
             ));
         }
         let key_is_fresh = sealing.fresh.is_some();
-        let fresh_key = sealing.fresh.filter(|_| !self.writing.dry_run);
+        let fresh_key = match sealing.fresh {
+            Some(fresh) if self.writing.dry_run => {
+                fresh.check()?;
+                None
+            }
+            fresh => fresh,
+        };
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));

@@ -32,25 +32,15 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
-        let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
-        let ring = if self.keys.is_empty() {
-            None
-        } else {
-            let source = Place::Path(self.source.clone());
-            Some(opening(&self.keys, &source, Intent::Decrypt, &keyholder)?)
-        };
-        let mut options = Options::new(Vec::new());
-        self.choosing.apply(&mut options)?;
-        let listing = match list(&self.source, ring.as_ref(), &options.selection) {
+        let listing = match self.list(signals) {
             Ok(listing) => listing,
-            Err(failure) => {
+            Err(trouble) => {
                 if self.json {
                     let mut listing = Listing::default();
-                    listing.failures.push(failure.clone());
+                    listing.failures.push(trouble.as_failure());
                     print_json(&listing)?;
                 }
-                return Err(failure.into());
+                return Err(trouble);
             }
         };
         if self.json {
@@ -62,6 +52,20 @@ impl List {
             complain(&format_args!("{}: {}", shown(&failure.path), failure.error));
         }
         Ok(if listing.failures.is_empty() { Ending::Done } else { Ending::SomeFailed })
+    }
+
+    fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {
+        let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
+        let ring = if self.keys.is_empty() {
+            None
+        } else {
+            let source = Place::Path(self.source.clone());
+            Some(opening(&self.keys, &source, Intent::Decrypt, &keyholder)?)
+        };
+        let mut options = Options::new(Vec::new());
+        self.choosing.clone().apply(&mut options)?;
+        Ok(list(&self.source, ring.as_ref(), &options.selection)?)
     }
 }
 

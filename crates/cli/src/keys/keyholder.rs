@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::age::Identity;
 use evener::keys::{KeyError, Passphrase, Unlock};
-use zeroize::Zeroizing;
 
 use crate::options::{Identities, PassphraseOptions};
 use crate::signals::Signals;
@@ -105,9 +104,8 @@ impl<'a> Keyholder<'a> {
     }
 
     fn ask(&self, prompt: &str) -> Result<Passphrase, KeyError> {
-        let typed = self.signals.ask(|| rpassword::prompt_password(prompt).map(Zeroizing::new));
-        match typed {
-            Ok(typed) => Passphrase::new(typed.as_bytes(), "the terminal"),
+        match self.signals.ask(prompt) {
+            Ok(typed) => Passphrase::new(&typed, "the terminal"),
             Err(_) => {
                 Err(terminal("there is none to ask; give --passphrase-file or --passphrase-fd"))
             }

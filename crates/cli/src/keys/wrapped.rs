@@ -1,6 +1,7 @@
 //! The wrapped keys that lie beside what they encrypt: `evener-key.age`, `evener-key-2.age` and
 //! so on in a tree, `NAME.evener-key.age` beside a single file.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::pins::{Pin, Pins};
 use super::wrap::Wrapping;
@@ -229,9 +231,18 @@ fn find_own(
     }
     // Passphrases last: to try one takes a second.
     let mut tried = 0;
+    let mut seen = HashSet::new();
+    let mut derived = 0;
     for (path, file, proof) in pinned.into_iter().chain(with_passphrase) {
-        if tried == MOST_PASSPHRASES {
-            break;
+        // A copy opens nothing that the other does not.
+        if !seen.insert(file.fingerprint().to_string()) {
+            continue;
+        }
+        if file.has_passphrase() && keyholder.has_passphrase() {
+            if tried == MOST_REFUSALS || derived == MOST_PASSPHRASES {
+                break;
+            }
+            derived += 1;
         }
         match file.open(keyholder) {
             Ok(material) if found.own.is_none() => found.own = Some((path, material, proof)),
@@ -314,25 +325,41 @@ struct Opened {
 
 fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
     let mut opened = Opened::default();
-    let mut tried = 0;
+    let mut seen = HashSet::new();
+    let (mut tried, mut refused) = (0, 0);
     for path in paths {
-        match keys::load(&path, keyholder) {
+        let file = match KeyFile::read(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                opened.refusal.get_or_insert(error);
+                continue;
+            }
+        };
+        // A copy opens nothing that the other does not.
+        if !seen.insert(file.fingerprint().to_string()) {
+            continue;
+        }
+        if file.has_passphrase() && keyholder.has_passphrase() {
+            if tried == MOST_PASSPHRASES || refused == MOST_REFUSALS {
+                let none = if refused == tried { "opens none of" } else { "was tried on" };
+                complain(&format_args!(
+                    "the passphrase {none} {tried} keys; {} and any others were not tried (name \
+                     one with --key)",
+                    shown(&path)
+                ));
+                break;
+            }
+            tried += 1;
+        }
+        match file.open(keyholder) {
             Ok(material) => opened.keys.push((path, material)),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             Err(error @ (KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. })) => {
                 opened.passed_over.get_or_insert(error);
             }
             Err(error) => {
-                tried += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
+                refused += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
                 opened.refusal.get_or_insert(error);
-                if tried == MOST_PASSPHRASES {
-                    complain(&format_args!(
-                        "the passphrase opens none of {tried} keys, the last of which is {}; any \
-                         others were not tried (name one with --key)",
-                        shown(&path)
-                    ));
-                    break;
-                }
             }
         }
     }
@@ -341,7 +368,10 @@ fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Tr
 
 /// How many keys that a passphrase does not open are tried. Each takes a second or more, and
 /// anybody who can write beside the files can put more there.
-const MOST_PASSPHRASES: usize = 3;
+const MOST_REFUSALS: usize = 3;
+
+/// How many keys are tried with a passphrase at all, whether it opens them or not.
+const MOST_PASSPHRASES: usize = 4;
 
 impl FreshKey {
     /// Writes the key to disk, synced, under the first name that is free, and makes the
@@ -368,12 +398,30 @@ impl FreshKey {
         }
     }
 
+    /// Says what [`FreshKey::write`] would if the key can't be written. Writes nothing.
+    pub(crate) fn check(&self) -> Result<(), Trouble> {
+        let may_make = |directory: &Path| {
+            let access = Access::WRITE_OK | Access::EXEC_OK;
+            accessat(CWD, directory, access, AtFlags::EACCESS).map_err(io::Error::from)
+        };
+        let directory = &self.place.directory;
+        if directory.exists() {
+            let path = self.place.path(1);
+            let failed = |cause| KeyError::Io { action: "make the key file", path, cause };
+            return Ok(may_make(directory).map_err(failed)?);
+        }
+        let failed = |cause| Trouble::File { action: "make", path: directory.clone(), cause };
+        may_make(directory_of(directory)).map_err(failed)
+    }
+
     fn make_directory(&self) -> Result<bool, Trouble> {
         let path = &self.place.directory;
         let failed = |cause| Trouble::File { action: "make", path: path.clone(), cause };
         match fs::DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
+                return Ok(false);
+            }
             Err(error) => return Err(failed(error)),
         }
         let parent = File::open(directory_of(path)).map_err(failed)?;

@@ -130,9 +130,7 @@ fn tell_of_wait(wait: &Wait) {
 
 /// Asks for a token's PIN on the terminal, if there is one.
 fn ask_for_pin(signals: &Signals, token: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let prompt = format!("PIN of {token}: ");
-    let typed = signals.ask(|| rpassword::prompt_password(prompt)).ok()?;
-    Some(Zeroizing::new(typed.into_bytes()))
+    signals.ask(&format!("PIN of {token}: ")).ok()
 }
 
 /// Each worker is a thread.

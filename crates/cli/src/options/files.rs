@@ -11,7 +11,7 @@ use crate::plan::Ends;
 use crate::trouble::Trouble;
 
 /// Which files of a tree are taken.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Choosing {
     /// Leave out what this matches: a name in SRC, or a path below it if it has a slash; may be given
     /// several times

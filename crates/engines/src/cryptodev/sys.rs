@@ -1,9 +1,11 @@
 //! The ioctls of `/dev/crypto`.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use evener_core::{Cipher, Direction, Iv};
@@ -88,7 +90,7 @@ impl Device {
         let driver = info.cipher.driver;
         let length = driver.iter().position(|&byte| byte == 0).unwrap_or(driver.len());
         Ok(SessionFacts {
-            driver: String::from_utf8_lossy(&driver[..length]).into_owned(),
+            driver: evener_core::shown(OsStr::from_bytes(&driver[..length])).to_string(),
             is_kernel_only: info.flags & SIOP_FLAG_KERNEL_DRIVER_ONLY != 0,
             alignment: (usize::from(info.alignment_mask) + 1).next_power_of_two(),
         })

@@ -187,7 +187,7 @@ impl Pin {
         }
         if let Some(path) = file {
             let pin = read_pin(path).map_err(|error| {
-                format!("the PIN file {} can't be read: {error}", path.display())
+                format!("the PIN file {} can't be read: {error}", evener_core::shown(path))
             })?;
             return Ok(Pin::Typed(pin));
         }

@@ -1,5 +1,6 @@
 //! Finding a token.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,10 +75,10 @@ impl Token {
 }
 
 fn load(library: &Library) -> Result<Module, String> {
-    let names = match library {
-        Library::Path(path) => vec![path.display().to_string()],
-        Library::Name(name) => vec![format!("lib{name}.so"), format!("{name}.so")],
-        Library::Default => vec![DEFAULT_LIBRARY.to_owned()],
+    let names: Vec<OsString> = match library {
+        Library::Path(path) => vec![path.clone().into_os_string()],
+        Library::Name(name) => vec![format!("lib{name}.so").into(), format!("{name}.so").into()],
+        Library::Default => vec![DEFAULT_LIBRARY.into()],
     };
     let mut reason = String::new();
     for name in &names {
@@ -87,7 +88,9 @@ fn load(library: &Library) -> Result<Module, String> {
         }
     }
     Err(match library {
-        Library::Path(path) => format!("the module {} can't be used: {reason}", path.display()),
+        Library::Path(path) => {
+            format!("the module {} can't be used: {reason}", evener_core::shown(path))
+        }
         Library::Name(name) => format!(
             "the module `{name}` is not where libraries are looked for ({reason}); give its \
              place with module-path="

@@ -29,12 +29,12 @@ impl Recipient {
     /// # Errors
     /// When the file can't be read, a line is no recipient, or there is none.
     pub fn read_file(path: &Path) -> Result<Vec<Recipient>, KeyError> {
-        let contents = key_file::read(path, "read the recipients file")?;
+        let contents = key_file::read_public(path, "read the recipients file")?;
         let wrong = |line, reason| KeyError::Recipient {
             origin: format!("line {line} of {path:?}"),
             reason,
         };
-        let recipients = lines(&contents.bytes)
+        let recipients = lines(&contents)
             .map(|(number, line)| {
                 let line = line.ok_or_else(|| wrong(number, NOT_TEXT))?;
                 parse_recipient(line).map_err(|reason| wrong(number, reason))

@@ -49,6 +49,19 @@ pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyErr
     Ok(Contents { bytes, metadata })
 }
 
+/// Reads a file, a pipe or a device that holds no secret, of at most [`LONGEST`] bytes.
+pub(super) fn read_public(path: &Path, action: &'static str) -> Result<Vec<u8>, KeyError> {
+    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
+    let file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > LONGEST {
+        let length = bytes.len() as u64;
+        return Err(KeyError::TooLong { path: path.to_owned(), length });
+    }
+    Ok(bytes)
+}
+
 impl Contents {
     /// Refuses a file that is not private.
     pub(super) fn check_private(&self, path: &Path) -> Result<(), KeyError> {

@@ -132,12 +132,11 @@ fn decode(encoded: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(decoded)
 }
 
-/// The last word of a type of Tink's; anything else is not quoted.
+/// The last word of a type of Tink's. What is none may be anything, a key too, and is not quoted.
 fn short_type_name(url: &str) -> String {
-    url.strip_prefix(TYPE_URL_PREFIX)
-        .filter(|name| name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        .unwrap_or("unknown")
-        .to_owned()
+    let name = url.strip_prefix(TYPE_URL_PREFIX);
+    let known = TYPES.iter().find(|&&known| name == Some(known));
+    known.copied().unwrap_or("unknown").to_owned()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -224,6 +223,39 @@ struct StreamingParams {
 
 const TYPE_URL: &str = "type.googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey";
 const TYPE_URL_PREFIX: &str = "type.googleapis.com/google.crypto.tink.";
+
+/// Tink's other types of keys.
+const TYPES: [&str; 29] = [
+    "AesCmacKey",
+    "AesCmacPrfKey",
+    "AesCtrHmacAeadKey",
+    "AesCtrHmacStreamingKey",
+    "AesEaxKey",
+    "AesGcmKey",
+    "AesGcmSivKey",
+    "AesSivKey",
+    "ChaCha20Poly1305Key",
+    "EciesAeadHkdfPrivateKey",
+    "EciesAeadHkdfPublicKey",
+    "EcdsaPrivateKey",
+    "EcdsaPublicKey",
+    "Ed25519PrivateKey",
+    "Ed25519PublicKey",
+    "HkdfPrfKey",
+    "HmacKey",
+    "HmacPrfKey",
+    "HpkePrivateKey",
+    "HpkePublicKey",
+    "JwtHmacKey",
+    "KmsAeadKey",
+    "KmsEnvelopeAeadKey",
+    "RsaSsaPkcs1PrivateKey",
+    "RsaSsaPkcs1PublicKey",
+    "RsaSsaPssPrivateKey",
+    "RsaSsaPssPublicKey",
+    "XAesGcmKey",
+    "XChaCha20Poly1305Key",
+];
 
 // Of the enumeration `HashType`.
 const SHA1: i32 = 1;

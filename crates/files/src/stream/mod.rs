@@ -68,7 +68,8 @@ pub enum StreamTarget {
 /// What fails on the way is in the report, with the path `-` for a descriptor.
 ///
 /// # Errors
-/// When the operation could not begin: an end can't be opened, or no engine can do the cipher.
+/// When the operation could not begin: an end can't be opened, no engine can do the cipher, or one
+/// chunk takes more memory than is allowed.
 pub fn process_stream(
     operation: Operation,
     keys: &KeyRing,
@@ -85,7 +86,7 @@ pub fn process_stream(
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let input = open(source).map_err(fail)?;
-    let outputs = Outputs::new(options.overwrite, &options.control);
+    let outputs = Outputs::new(options.overwrite, false, &options.control);
     let sink = Sink::open(target, &outputs)?;
     options.control.found(1, 0);
 
@@ -104,6 +105,7 @@ pub fn process_stream(
             options.control.completed_file();
             report.files = 1;
         }
+        Err(error @ FileError::Memory { .. }) => return Err(fail(error)),
         Err(FileError::Interrupted) => options.control.done_files(1),
         Err(error) => {
             options.control.done_files(1);

@@ -40,14 +40,15 @@ impl Pool {
         workers: usize,
     ) -> Result<Pool, FileError> {
         let geometry = file.geometry();
-        // One piece for each worker, one being read and one waiting on either side.
-        let pieces = workers + 3;
         let chunk = longest_chunk(geometry);
+        // One piece for each worker, one being read and one waiting on either side; or as many
+        // as there is memory for, since nobody waits for the piece of another.
+        let affordable = usize::try_from(memory as u64 / chunk.saturating_mul(2).max(1));
+        let pieces = (workers + 3).min(affordable.unwrap_or(usize::MAX)).max(1);
         let room = (memory / (2 * pieces)).min(USUAL_ROOM.max(chunk as usize));
         let chunks = chunks_in(geometry, room);
         if chunks == 0 {
-            let needed = chunk.saturating_mul(2 * pieces as u64);
-            return Err(FileError::Memory { needed });
+            return Err(FileError::Memory { needed: chunk.saturating_mul(2) });
         }
         let full = (chunks * chunk) as usize;
         // The last piece may have one chunk more, which is empty but for its tag or padding.

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{PIPE_SIZE, StreamTarget};
-use crate::naming::behind_links;
+use crate::naming::{behind_links, cant_open_directory};
 use crate::output::{Output, Outputs};
 use crate::{Failure, FileError, Options};
 
@@ -114,13 +114,17 @@ fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> 
     let refuse = || FileError::Refused("does not name a file".to_owned());
     let name: &OsStr = path.file_name().ok_or_else(refuse)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if path.is_dir() {
+        return Err(FileError::Refused("is a directory; name a file in it".to_owned()));
+    }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())
-        .map_err(FileError::system("open the directory"))?;
+    let parent = parent.unwrap_or(Path::new("."));
+    let directory = openat(CWD, parent, flags, Mode::empty())
+        .map_err(|errno| cant_open_directory(parent, errno))?;
     if !outputs.replaces()
         && rustix::fs::statat(&directory, name, rustix::fs::AtFlags::empty()).is_ok()
     {
-        return Err(FileError::Exists(evener_core::shown(path).to_string()));
+        return Err(outputs.taken(directory.as_fd(), name));
     }
     // As a shell's redirection would: the file mode creation mask decides.
     outputs.create(directory, name, Mode::from_raw_mode(0o666))

@@ -9,7 +9,7 @@ use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
 use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
-use crate::segment::{collect, last_block, push_jobs};
+use crate::segment::{collect, explain, last_block, push_jobs};
 use crate::{FileError, Options};
 
 /// Part of a stream, with its place in it.
@@ -113,7 +113,8 @@ impl<'a> StreamWork<'a> {
         let chunks = piece.chunks.iter().cloned();
         push_jobs(&mut these, self.file, self.direction, chunks, input, output, before);
         let processed = worker.process(self.file.cipher(), self.direction, &mut these);
-        let written = collect(&these, first);
+        let last = piece.chunks.last().filter(|chunk| chunk.last).map(|chunk| chunk.index);
+        let written = collect(&these, first).map_err(|error| explain(error, last, self.file));
         *jobs = emptied(these);
         processed?;
         if let (Ok(written), true) = (&written, self.file.is_chained(self.direction)) {

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::names::Claims;
 use crate::FileError;
 use crate::identity::Identity;
+use crate::naming::no_output_directory;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
 /// relative to it, which is quick and follows no link that somebody puts in the way meanwhile.
@@ -104,7 +105,8 @@ pub(super) fn make_below(
             return Err(FileError::System { action: "make its output directory", errno });
         }
     };
-    let directory = find_below(parent, name).map_err(FileError::system(OPEN_OUTPUT))?;
+    let directory =
+        find_below(parent, name).map_err(|errno| no_output_directory(parent, name, errno))?;
     if is_new && mode.bits() & umask != 0 {
         fchmod(&directory, mode).map_err(FileError::system("set its output directory's mode"))?;
     }

@@ -15,8 +15,9 @@ use rustix::io::Errno;
 use super::Operation;
 use super::directory::{Directory, Item, Made};
 use super::names::Claims;
+use crate::access::may_make;
 use crate::metadata::Metadata;
-use crate::naming::behind_links;
+use crate::naming::{behind_links, cant_open_directory};
 use crate::{Failure, FileError, Options};
 
 /// What the user's two paths turned out to be.
@@ -69,8 +70,21 @@ pub(super) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) ->
         }
         Operation::Decrypt | Operation::Verify => {
             let stem = name.as_bytes().strip_suffix(suffix.as_bytes())?;
-            (!stem.is_empty()).then(|| OsStr::from_bytes(stem).to_owned())
+            // What is left of `..enc` is no name that a file can have.
+            let is_name = !matches!(stem, b"" | b"." | b"..");
+            is_name.then(|| OsStr::from_bytes(stem).to_owned())
         }
+    }
+}
+
+/// Why a sealed file has no [`target_name`].
+pub(super) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
+    match name.as_bytes().strip_suffix(suffix.as_bytes()) {
+        None => FileError::Suffix(shown(suffix).to_string()),
+        Some(_) => FileError::Refused(format!(
+            "without `{}` its name is none that a file can have; skipped",
+            shown(suffix)
+        )),
     }
 }
 
@@ -131,8 +145,8 @@ fn file<'p>(
         Some(target) if target.is_dir() => {
             let behind = behind_links(target).map_err(|error| (target, error))?;
             let opened = open_target(&behind).map_err(|error| (target, error))?;
-            let lacking = || FileError::Suffix(shown(&options.suffix).to_string());
-            (Some(opened), suffixed.ok_or_else(|| (source, lacking()))?)
+            let lacking = || (source, no_target_name(name, &options.suffix));
+            (Some(opened), suffixed.ok_or_else(lacking)?)
         }
         Some(target) => {
             // What a link points to is replaced, not the link.
@@ -195,14 +209,18 @@ fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
 
 fn open_directory(path: &Path) -> Result<OwnedFd, FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(CWD, path, flags, Mode::empty()).map_err(FileError::system("open the directory"))
+    openat(CWD, path, flags, Mode::empty()).map_err(|errno| cant_open_directory(path, errno))
 }
 
 /// Opens a directory that [`behind_links`] has led to. A link that has taken its place since is
 /// not followed.
 fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    openat(CWD, path, flags, Mode::empty()).map_err(FileError::system("open the directory"))
+    openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
+        // It may yet be made.
+        Errno::NOENT => FileError::System { action: "open the directory", errno },
+        errno => cant_open_directory(path, errno),
+    })
 }
 
 /// Makes (or finds) the root of the target tree.
@@ -226,7 +244,9 @@ fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
     match open_target(path) {
         Ok(directory) => Made::of(directory, false).map(Some),
         Err(FileError::System { errno: Errno::NOENT, .. }) => {
-            open_directory(split(path)?.0).map(|_| None)
+            let parent = open_directory(split(path)?.0)?;
+            may_make(parent.as_fd()).map_err(FileError::system("make the directory"))?;
+            Ok(None)
         }
         Err(error) => Err(error),
     }

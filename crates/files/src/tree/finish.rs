@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -160,6 +160,11 @@ impl TreeWork<'_> {
         self.commit_waiting();
         if let Endpoints::Tree { root } = endpoints {
             report.hard_links = self.make_links(root);
+            if !self.is_stopped() {
+                for reason in self.selection.notices() {
+                    self.record.notice(Path::new(""), reason);
+                }
+            }
             // After a stop the next run comes back to these directories.
             if !self.is_stopped() && self.writes() {
                 self.finish_directories(root);

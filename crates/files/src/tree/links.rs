@@ -163,7 +163,7 @@ impl TreeWork<'_> {
         for Further { name, .. } in further {
             if exists(name).is_some() && !self.options.resume && !self.options.overwrite {
                 let target = shown(&name.target).to_string();
-                self.record.failed(&name.source, FileError::Exists(target));
+                self.record.failed(&name.source, FileError::Taken(target));
             } else {
                 self.options.control.done_files(1);
                 links += 1;
@@ -203,7 +203,7 @@ impl TreeWork<'_> {
                 true
             }
             Err(Errno::EXIST) => {
-                return Err(FileError::Exists(shown(&name.target).to_string()));
+                return Err(FileError::Taken(shown(&name.target).to_string()));
             }
             Err(errno) => return Err(system(errno)),
         };

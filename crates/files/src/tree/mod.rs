@@ -27,6 +27,7 @@ use std::time::Instant;
 
 use evener_core::Direction;
 
+use crate::access::may_write;
 use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
@@ -91,12 +92,15 @@ pub fn process(
     target: Option<&Path>,
     options: &Options,
 ) -> Result<Report, Failure> {
-    if let Some(target) = target.filter(|_| !options.dry_run)
-        && takes_a_stream(target)
-        && source.is_file()
-    {
-        return to_stream(operation, keys, source, target, options);
-    }
+    let stream = target.filter(|target| takes_a_stream(target) && source.is_file());
+    let target = match stream {
+        Some(stream) if options.dry_run => {
+            refuse_stream(stream, options)?;
+            None
+        }
+        Some(stream) => return to_stream(operation, keys, source, stream, options),
+        None => target,
+    };
     let started = Instant::now();
     let fail = |error| Failure { path: source.to_owned(), error };
     let suffix = options.suffix.as_encoded_bytes();
@@ -118,7 +122,7 @@ pub fn process(
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
     let replaces = options.overwrite || options.resume && options.remove_source;
-    let outputs = Outputs::new(replaces, &options.control);
+    let outputs = Outputs::new(replaces, !options.resume, &options.control);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let work = TreeWork::new(operation, keys, root, options, &outputs, &seats);
@@ -158,12 +162,18 @@ fn to_stream(
     target: &Path,
     options: &Options,
 ) -> Result<Report, Failure> {
-    if options.remove_source {
-        let error = FileError::Refused(NO_READING_BACK.to_owned());
-        return Err(Failure { path: target.to_owned(), error });
-    }
+    refuse_stream(target, options)?;
     let source = StreamSource::File(source.to_owned());
     process_stream(operation, keys, source, StreamTarget::File(target.to_owned()), options)
+}
+
+/// Refuses a stream as the target where it can't be one.
+fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
+    let fail = |error| Failure { path: target.to_owned(), error };
+    if options.remove_source {
+        return Err(fail(FileError::Refused(NO_READING_BACK.to_owned())));
+    }
+    may_write(target).map_err(|errno| fail(FileError::System { action: "open the output", errno }))
 }
 
 /// A path below the root as the user would write it.

@@ -4,12 +4,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_pipeline::Worker;
-use rustix::fs::{Access, AtFlags, accessat};
+use rustix::fs::{AtFlags, statat};
 
 use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::work::TreeWork;
 use crate::FileError;
+use crate::access::{may_make, may_remove};
 use crate::format::Layout;
 use crate::naming::refuse_special;
 use crate::segment::{SegmentError, Segments};
@@ -38,18 +39,26 @@ impl TreeWork<'_> {
             self.check_header(source, input, scratch, worker)?;
         }
         if let Some(target) = TargetDirectory::of(directory) {
+            may_make(target.as_fd()).map_err(FileError::system("create its output"))?;
             self.refuse_existing(&target, item)?;
-            self.check_place(&target, item)?;
+            check_name(&target, item)?;
         }
         self.record.done(source.length(), 0);
+        if self.options.remove_source {
+            may_remove(directory.source.as_fd(), source.status())
+                .map_err(FileError::system("remove the source"))?;
+        }
         Ok(())
     }
+}
 
-    /// Checks that an output could be made in a directory that is there.
-    fn check_place(&self, target: &TargetDirectory, item: &Item) -> Result<(), FileError> {
-        refuse_special(target.as_fd(), &item.target)?;
-        let access = Access::WRITE_OK | Access::EXEC_OK;
-        accessat(target.as_fd(), c".", access, AtFlags::EACCESS)
-            .map_err(FileError::system("create its output"))
+/// Checks that an output could have its name, or take that of what has it.
+fn check_name(target: &TargetDirectory, item: &Item) -> Result<(), FileError> {
+    refuse_special(target.as_fd(), &item.target)?;
+    match statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => {
+            may_remove(target.as_fd(), &there).map_err(FileError::system("give its output a name"))
+        }
+        Err(_) => Ok(()),
     }
 }

@@ -144,7 +144,7 @@ impl TreeWork<'_> {
     ) -> Result<(), FileError> {
         let exists = statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if exists && !self.outputs.replaces() {
-            return Err(FileError::Exists(shown(&item.target).to_string()));
+            return Err(self.outputs.taken(target.as_fd(), &item.target));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::FileError;
 use crate::bench::Bench;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
-use crate::segment::{SegmentError, Segments, collect, push_jobs, verify_some};
+use crate::segment::{SegmentError, Segments, collect, explain, push_jobs, verify_some};
 use crate::source::Source;
 use crate::trail::Seen;
 
@@ -298,9 +298,11 @@ fn process_group(
     }
     let processed = worker.process(cipher, direction, &mut jobs);
     let mut start = 0;
-    let results = ends.iter().map(|&end| {
+    let results = ends.iter().zip(group).map(|(&end, small)| {
         let jobs = &jobs[std::mem::replace(&mut start, end)..end];
-        (collect(jobs, 0), Seen::of(jobs))
+        let last = small.layout.chunks().checked_sub(1);
+        let collected = collect(jobs, 0).map_err(|error| explain(error, last, &small.cipher));
+        (collected, Seen::of(jobs))
     });
     let results = results.collect();
     *kept = emptied(jobs);

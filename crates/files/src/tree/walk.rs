@@ -15,12 +15,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::directory::{Directory, Item, Made, find_below, make_below, open_path};
-use super::endpoints::{same_file, target_name};
+use super::endpoints::{no_target_name, same_file, target_name};
 use super::names::Claims;
 use super::work::{Task, TreeWork};
 use super::{Operation, finish::Visited};
+use crate::access::may_make;
 use crate::identity::Identity;
-use crate::naming::{kind_of_name, noun_of};
+use crate::naming::{kind_of_name, no_output_directory, noun_of};
 use crate::output::{is_temporary_name, sweep, symlink_over};
 use crate::{FileError, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
@@ -127,7 +128,10 @@ impl TreeWork<'_> {
             None => None,
             Some(parent) => self.counterpart(parent, name, &status)?,
         };
-        if target.as_ref().is_some_and(|target| self.directories.is_source(target.identity)) {
+        let is_source = |target: &Made| {
+            target.identity == Identity::of(&status) || self.directories.is_source(target.identity)
+        };
+        if target.as_ref().is_some_and(is_source) {
             return Err(FileError::Refused(HOLDS_SOURCES.to_owned()));
         }
         if let Some(target) = &target
@@ -153,8 +157,11 @@ impl TreeWork<'_> {
         }
         match find_below(parent.as_fd(), name) {
             Ok(directory) => Made::of(directory, false).map(Some),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(FileError::System { action: "open its output directory", errno }),
+            Err(Errno::NOENT) => {
+                may_make(parent.as_fd()).map_err(FileError::system("make its output directory"))?;
+                Ok(None)
+            }
+            Err(errno) => Err(no_output_directory(parent.as_fd(), name, errno)),
         }
     }
 
@@ -229,8 +236,8 @@ impl TreeWork<'_> {
             status = Some(found);
         }
         let path = (!self.options.selection.takes_everything()).then(|| directory.path_of(name));
-        let takes_file = |path: &Path| self.options.selection.takes_file(path);
-        let takes_directory = |path: &Path| self.options.selection.takes_directory(path);
+        let takes_file = |path: &Path| self.selection.takes_file(path);
+        let takes_directory = |path: &Path| self.selection.takes_directory(path);
         match kind {
             FileType::Directory if path.as_deref().is_none_or(takes_directory) => {
                 if self.operation != Operation::Verify {
@@ -268,8 +275,7 @@ impl TreeWork<'_> {
             return Ok(Entry::Done);
         }
         let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
-            let suffix = shown(&self.options.suffix);
-            let reason = format!("name does not end in {suffix}, skipped");
+            let reason = no_target_name(name, &self.options.suffix).to_string();
             self.record.notice(&directory.path_of(name), reason);
             return Ok(Entry::Done);
         };
@@ -332,7 +338,7 @@ impl TreeWork<'_> {
                     Ok(Identity::of(&made))
                 })
             }
-            Err(Errno::EXIST) => Err(FileError::Exists(shown_name())),
+            Err(Errno::EXIST) => Err(FileError::Taken(shown_name())),
             made => made.map_err(FileError::system("make the link")),
         }
     }
@@ -344,9 +350,13 @@ impl TreeWork<'_> {
             self.options.overwrite || self.options.resume && self.is_link_to(target, name, text);
         if is_there && !may_stay {
             let name = OsStr::from_bytes(name.to_bytes());
-            return Err(FileError::Exists(shown(name).to_string()));
+            return Err(FileError::Taken(shown(name).to_string()));
         }
-        refuse_no_link(target, name)?;
+        let stays = self.minds_names() && self.is_link_to(target, name, text);
+        if !stays {
+            refuse_no_link(target, name)?;
+            may_make(target.as_fd()).map_err(FileError::system("make the link"))?;
+        }
         self.directories.count_symlink();
         Ok(())
     }
@@ -377,7 +387,7 @@ impl TreeWork<'_> {
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let is_file = statat(&directory.source, &file, flags)
             .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
-        if is_file && self.options.selection.takes_file(&directory.path_of(&file)) {
+        if is_file && self.selection.takes_file(&directory.path_of(&file)) {
             let file = shown(&file);
             return Err(FileError::Refused(format!("has the name of the output of `{file}`")));
         }

@@ -15,6 +15,7 @@ use super::{Endpoints, Operation};
 use crate::bench::Bench;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
+use crate::selection::Watch;
 use crate::trail::Trails;
 use crate::{FileError, KeyRing, Options};
 
@@ -45,6 +46,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) is_watched: bool,
     /// The files that would be in doubt.
     pub(super) trails: Trails,
+    /// Which files are taken.
+    pub(super) selection: Watch<'a>,
 }
 
 impl<'a> TreeWork<'a> {
@@ -69,6 +72,7 @@ impl<'a> TreeWork<'a> {
             room: crate::bench::room(options.memory, seats.len(), keys),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
+            selection: options.selection.watch(),
         }
     }
 

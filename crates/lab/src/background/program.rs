@@ -56,7 +56,7 @@ impl Program {
         let mut child = command.spawn().map_err(failed)?;
         let said = child.stdout.take().map(BufReader::new);
         let said = said.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-        let mut running = Running { child, said, name: self.path.display().to_string() };
+        let mut running = Running { child, said, name: evener_core::shown(&self.path).to_string() };
         match running.line()?.as_str() {
             BEGUN => Ok(running),
             other => Err(running.failure(other)),

@@ -21,7 +21,7 @@ pub enum MeasureError {
         direction: Direction,
     },
     /// A file could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}", evener_core::shown(path))]
     Write {
         /// Which.
         path: PathBuf,

@@ -37,7 +37,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Comparison>, SpeedError> {
         wrong(known.split(" (os error").next().unwrap_or(&known).to_owned())
     })?;
     let text = String::from_utf8(text).map_err(|_| wrong("it is not text".to_owned()))?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = evener_core::shown(path.file_stem().unwrap_or_default()).to_string();
     parse(&text, &name).map_err(wrong)
 }
 

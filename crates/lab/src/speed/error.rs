@@ -37,7 +37,7 @@ pub enum SpeedError {
     #[error("nothing could be measured: {0}")]
     Nothing(String),
     /// A file of results can't be read.
-    #[error("cannot compare with {}: {reason}", path.display())]
+    #[error("cannot compare with {}: {reason}", evener_core::shown(path))]
     Compare {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum SpeedError {
         reason: String,
     },
     /// A chart could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}", evener_core::shown(path))]
     Write {
         /// The file.
         path: PathBuf,

@@ -55,11 +55,9 @@ impl Masked {
         child.arg(format!("--threads={threads}"));
         child.arg(format!("--seconds={}", time.as_secs_f64().max(0.001)));
         child.args(self.messages.then_some("--messages"));
-        let output = child
-            .env(variable, value)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+        let output = child.env(variable, value).stdin(Stdio::null()).output().map_err(|error| {
+            format!("cannot start {}: {error}", evener_core::shown(&self.program))
+        })?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
             return Err(message.trim().lines().last().unwrap_or("it said nothing").to_owned());

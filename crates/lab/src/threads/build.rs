@@ -71,7 +71,7 @@ fn write(directory: &Path, name: &str, source: &str) -> Result<PathBuf, LabError
 }
 
 fn build(command: &mut Command, install: &str) -> Result<(), LabError> {
-    let compiler = command.get_program().to_string_lossy().into_owned();
+    let compiler = evener_core::shown(command.get_program()).to_string();
     let output = command.output().map_err(|error| {
         LabError::Unavailable(format!("cannot start {compiler}: {error}; {install}"))
     })?;

@@ -31,7 +31,7 @@ pub fn run(options: &TreeOptions, say: &mut dyn FnMut(&str)) -> Result<TreeRepor
     for directory in &options.places {
         match Place::below(directory) {
             Ok(place) => places.push(place),
-            Err(error) => report.skipped.push(Skipped::new(directory.display(), &error)),
+            Err(error) => report.skipped.push(Skipped::new(evener_core::shown(directory), &error)),
         }
     }
     for place in &places {

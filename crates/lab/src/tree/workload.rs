@@ -97,7 +97,7 @@ impl fmt::Display for Workload {
             Workload::Files { count, length, .. } => {
                 write!(f, "{count} files of {} in one directory", Size(*length))
             }
-            Workload::Copy(source) => write!(f, "a copy of {}", source.display()),
+            Workload::Copy(source) => write!(f, "a copy of {}", evener_core::shown(source)),
         }
     }
 }

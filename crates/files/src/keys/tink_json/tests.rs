@@ -153,6 +153,11 @@ fn a_key_of_another_type_is_named() {
     assert!(message.contains("is of type AesGcmKey, not AesGcmHkdfStreamingKey"), "{message}");
     let message = key_error(|key| key["keyData"]["typeUrl"] = "secret".into());
     assert!(message.contains("is of type unknown"), "{message}");
+    // A key that has come to the wrong place.
+    let message = key_error(|key| {
+        key["keyData"]["typeUrl"] = format!("{TYPE_URL_PREFIX}c2VjcmV0a2V5").into();
+    });
+    assert!(message.contains("is of type unknown"), "{message}");
 }
 
 #[test]

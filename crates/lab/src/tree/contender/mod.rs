@@ -104,7 +104,7 @@ fn capture(command: &mut Command) -> Result<String, LabError> {
     let program = PathBuf::from(command.get_program());
     let output = command.output().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => {
-            LabError::Unavailable(format!("{} is not installed", program.display()))
+            LabError::Unavailable(format!("{} is not installed", evener_core::shown(&program)))
         }
         _ => LabError::Start { program: program.clone(), source },
     })?;
@@ -112,7 +112,8 @@ fn capture(command: &mut Command) -> Result<String, LabError> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(LabError::Failed { program: program.display().to_string(), status: output.status, message })
+    let program = evener_core::shown(&program).to_string();
+    Err(LabError::Failed { program, status: output.status, message })
 }
 
 #[cfg(test)]

@@ -1,0 +1,28 @@
+//! Ending the program inside a signal handler.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::low_level;
+
+use super::{Farewell, STATUS};
+
+/// Has `signal` end the program at once while `at_once` says so, with what `farewell` tells.
+pub(super) fn end_by(
+    signal: i32,
+    at_once: Arc<AtomicBool>,
+    farewell: Arc<Farewell>,
+) -> io::Result<()> {
+    let action = move || {
+        if at_once.load(Ordering::SeqCst) {
+            farewell.tell();
+            low_level::exit(STATUS);
+        }
+    };
+    // SAFETY: a handler may do only what is safe at any instruction of any thread. This one loads
+    // and swaps atomics (`OnceLock::get` is a load too), makes the system calls `write` and
+    // `_exit`, which signal-safety(7) lists, through rustix, which makes them directly, and
+    // through signal-hook; it takes no lock and no memory, frees none, and can't unwind.
+    unsafe { low_level::register(signal, action) }.map(drop)
+}

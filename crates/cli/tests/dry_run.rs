@@ -1,0 +1,114 @@
+//! A dry run tells what a real run tells.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use common::{Bench, Ended, RECIPIENT, has};
+
+/// Somebody without any rights beyond those of a file's mode.
+const STRANGER: &str = "61234";
+
+/// Runs the program as a stranger to whom all belongs but what a test has taken away.
+fn as_stranger(bench: &Bench, arguments: &[&str]) -> Ended {
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={STRANGER}"), "--regid=61234", "--clear-groups"]);
+    command.arg("./evener").args(arguments).current_dir(bench.path(".")).env("HOME", ".");
+    command.env_remove("XDG_CACHE_HOME").env_remove("XDG_STATE_HOME");
+    Ended::of(&mut command)
+}
+
+fn bench_of_stranger() -> Option<Bench> {
+    if !has("setpriv") || !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("only root can be another user, with setpriv");
+        return None;
+    }
+    let bench = Bench::new();
+    let program = bench.path("evener");
+    fs::hard_link(env!("CARGO_BIN_EXE_evener"), &program)
+        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_evener"), &program).map(drop))
+        .unwrap();
+    for name in ["sealed/deep", "closed", "links"] {
+        fs::create_dir_all(bench.path(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("nowhere", bench.path("links/link")).unwrap();
+    fs::create_dir(bench.path("shared")).unwrap();
+    fs::write(bench.path("shared/one.enc"), "of somebody else").unwrap();
+    let all = ["my.key", "identity", "tree", "sealed", "closed", "links"];
+    give_away(&bench, &all);
+    fs::set_permissions(bench.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(bench.path("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(bench.path("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(bench.path("tree/deep"), fs::Permissions::from_mode(0o555)).unwrap();
+    Some(bench)
+}
+
+fn give_away(bench: &Bench, names: &[&str]) {
+    let mut chown = Command::new("chown");
+    chown.args(["-R", STRANGER]).args(names).current_dir(bench.path("."));
+    assert!(chown.status().unwrap().success());
+}
+
+/// What was said of files and directories, without the last line, which counts.
+fn complaints(ended: &Ended) -> Vec<&str> {
+    ended.messages.lines().filter(|line| !line.contains("crypt")).collect()
+}
+
+#[test]
+fn what_may_not_be_written_is_told_beforehand() {
+    let Some(bench) = bench_of_stranger() else { return };
+    let key = ["-k", "my.key"];
+    let cases: [&[&str]; 9] = [
+        // The directory that DST is to be made in.
+        &["tree", "new"],
+        &["tree", "closed/new"],
+        &["tree/one", "new.enc"],
+        // A directory that is there, and one that would be made in it.
+        &["tree", "closed"],
+        &["links", "closed"],
+        // Sources that can't be removed, one by one.
+        &["--remove-source", "tree", "sealed"],
+        &["--remove-source", "tree/deep/two", "sealed"],
+        // Someone else's file in a common directory.
+        &["--overwrite", "tree/one", "shared"],
+        &["tree/one", "/proc/version"],
+    ];
+    for case in cases {
+        let planned = as_stranger(&bench, &[&["encrypt", "-n"], &key[..], case].concat());
+        let done = as_stranger(&bench, &[&["encrypt"], &key[..], case].concat());
+        assert_eq!(complaints(&planned), complaints(&done), "{case:?}");
+        assert_eq!(planned.status, done.status, "{case:?}: {planned:?} {done:?}");
+        assert_ne!(done.status, Some(0), "{case:?}: {done:?}");
+        let _ = fs::remove_dir_all(bench.path("sealed"));
+        fs::create_dir(bench.path("sealed")).unwrap();
+        fs::write(bench.path("tree/one"), "the first file").unwrap();
+        give_away(&bench, &["sealed", "tree/one"]);
+    }
+}
+
+#[test]
+fn a_key_that_could_not_be_kept_is_told_beforehand() {
+    let Some(bench) = bench_of_stranger() else { return };
+    for target in ["new", "closed"] {
+        for dry in [&["-n"][..], &[]] {
+            let arguments = [&["encrypt", "-r", RECIPIENT], dry, &["tree", target]].concat();
+            let ended = as_stranger(&bench, &arguments);
+            assert_eq!(ended.status, Some(2), "{target} {dry:?}: {ended:?}");
+            assert!(ended.messages.contains("Permission denied"), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_is_written_into_and_no_name() {
+    let bench = Bench::new();
+    let planned = bench.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", "/dev/null"]);
+    // What was not done took no time.
+    assert_eq!(planned.messages, "evener: would encrypt 1 file, 14 B\n");
+    let remove = ["encrypt", "--remove-source", "-k", "my.key", "tree/one", "/dev/null"];
+    let done = bench.expect(2, &remove);
+    let planned = bench.expect(2, &[&remove[..], &["-n"]].concat());
+    assert_eq!(planned.messages, done.messages);
+}

@@ -1,0 +1,203 @@
+//! What is wrong is said of the path that it is wrong with, and what helps is what does help.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use common::{Bench, has};
+
+/// Runs `evener encrypt -k my.key` with these arguments and returns what it said.
+fn refused(bench: &Bench, arguments: &[&str]) -> String {
+    let ended = bench.run(&[&["encrypt", "-k", "my.key"], arguments].concat());
+    assert_ne!(ended.status, Some(0), "{arguments:?}: {}", ended.messages);
+    ended.messages.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_is_no_directory_is_named() {
+    let bench = Bench::new();
+    fs::write(bench.path("file"), "a file").unwrap();
+    symlink("file", bench.path("link")).unwrap();
+    symlink("nowhere/at/all", bench.path("dangling")).unwrap();
+    for (target, expected) in [
+        ("file/x", "evener: file/x: `file` is no directory but a file"),
+        ("link/x", "evener: link/x: `link` is no directory but a file"),
+        ("no/x", "evener: no/x: there is no directory `no`"),
+        ("dangling/x", "evener: dangling/x: `dangling` is a symbolic link to what is not there"),
+    ] {
+        for source in ["tree", "tree/one", "-"] {
+            assert_eq!(refused(&bench, &[source, target]), expected, "{source}");
+        }
+    }
+    assert_eq!(
+        refused(&bench, &["tree", "file"]),
+        "evener: file: `file` is no directory but a file"
+    );
+
+    // What has the name of an output directory.
+    let _ = fs::create_dir(bench.path("sealed"));
+    for (make, kind) in [(true, "a symbolic link"), (false, "a file")] {
+        let there = bench.path("sealed/deep");
+        let _ = fs::remove_file(&there);
+        match make {
+            true => symlink("elsewhere", &there).unwrap(),
+            false => fs::write(&there, "").unwrap(),
+        }
+        for dry in [&["-n"][..], &[]] {
+            let told = refused(&bench, &[dry, &["--overwrite", "tree", "sealed"]].concat());
+            let expected = format!(
+                "evener: tree/deep: its output directory `deep` is there already and is {kind}; \
+                 remove that first"
+            );
+            assert_eq!(told, expected);
+        }
+    }
+}
+
+#[test]
+fn options_are_named_only_where_they_help() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("sealed/one.enc")).unwrap();
+    for source in ["tree", "tree/one"] {
+        for option in ["-q", "--overwrite", "-n"] {
+            let told = refused(&bench, &[option, source, "sealed"]);
+            let expected = "evener: tree/one: the output `one.enc` is a directory, which is not \
+                            replaced by a file; remove it first";
+            assert_eq!(told, expected, "{source} {option}");
+            let _ = fs::remove_dir_all(bench.path("sealed/deep"));
+        }
+    }
+    let told = refused(&bench, &["-", "sealed"]);
+    assert_eq!(told, "evener: sealed: is a directory; name a file in it");
+    fs::write(bench.path("there"), "").unwrap();
+    let told = refused(&bench, &["-", "there"]);
+    assert_eq!(told, "evener: there: the output `there` exists; --overwrite replaces it");
+    let told = refused(&bench, &["tree/one", "there"]);
+    assert!(told.ends_with("; --overwrite replaces it, --resume skips what is complete"), "{told}");
+
+    // A link is not what is complete or not.
+    symlink("one", bench.path("tree/link")).unwrap();
+    fs::create_dir(bench.path("other")).unwrap();
+    symlink("two", bench.path("other/link")).unwrap();
+    for option in ["-q", "--resume"] {
+        let told = refused(&bench, &[option, "tree", "other"]);
+        let expected = "evener: tree/link: the output `link` exists; --overwrite replaces it";
+        assert_eq!(told, expected);
+        bench.shell("rm -r other/one.enc other/deep");
+    }
+}
+
+#[test]
+fn names_that_leave_no_name_are_left_out() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    for name in [".enc", "..enc", "...enc"] {
+        fs::copy(bench.path("sealed/one.enc"), bench.path("sealed").join(name)).unwrap();
+    }
+    let ended = bench.expect(0, &["decrypt", "-k", "my.key", "sealed", "back"]);
+    let told = "without `.enc` its name is none that a file can have; skipped";
+    assert_eq!(ended.messages.matches(told).count(), 3, "{}", ended.messages);
+    bench.assert_same_tree("tree", "back");
+    let ended = bench.expect(2, &["decrypt", "-k", "my.key", "sealed/..enc", "back"]);
+    assert!(ended.messages.contains(told), "{}", ended.messages);
+    bench.expect(0, &["decrypt", "-k", "my.key", "sealed/..enc", "back/named"]);
+}
+
+#[test]
+fn data_that_ends_too_soon_is_said_to() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
+    for cut in [
+        "head -c 200000 two.enc >cut; $evener decrypt -k my.key cut out",
+        "head -c 200000 two.enc | $evener decrypt -k my.key - out",
+        "head -c 200000 two.enc | $evener verify -k my.key -",
+    ] {
+        let ended = bench.shell(cut);
+        assert_eq!(ended.status, Some(1), "{cut}: {}", ended.messages);
+        assert!(ended.messages.contains("ended too soon"), "{cut}: {}", ended.messages);
+        // The header has shown that the key is right.
+        assert!(!ended.messages.contains("key is wrong"), "{cut}: {}", ended.messages);
+    }
+    // Chunks that others follow are changed, and no end.
+    let mut sealed = fs::read(bench.path("two.enc")).unwrap();
+    sealed[100] ^= 1;
+    fs::write(bench.path("changed"), sealed).unwrap();
+    let ended = bench.expect(1, &["verify", "-k", "my.key", "changed"]);
+    assert!(ended.messages.contains("the data was changed or the key is wrong"), "{ended:?}");
+}
+
+#[test]
+fn standard_output_has_its_name() {
+    let bench = Bench::new();
+    let ended = bench.shell("cat tree/one | $evener encrypt -q -k my.key - - > /dev/full");
+    let expected = "evener: -: can't write to standard output: No space left on device\n";
+    assert_eq!((ended.status, &*ended.messages), (Some(1), expected));
+    let ended = bench.shell("$evener encrypt -q -k my.key - out < tree");
+    let expected = "evener: -: can't read standard input: Is a directory\n";
+    assert_eq!((ended.status, &*ended.messages), (Some(1), expected));
+}
+
+#[test]
+fn a_file_without_recipients_is_said_to_have_none() {
+    let bench = Bench::new();
+    let ended = bench.expect(2, &["encrypt", "-R", "/dev/null", "tree", "sealed"]);
+    assert!(ended.messages.contains("it holds no recipients"), "{}", ended.messages);
+    assert!(!bench.path("sealed").exists());
+    // They are no secret, so a pipe is as good as a file.
+    let line = format!("echo {} | $evener encrypt -R /dev/stdin tree sealed", common::RECIPIENT);
+    assert_eq!(bench.shell(&line).status, Some(0));
+    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
+}
+
+#[test]
+fn a_gate_for_anothers_group_leaves_nothing_behind() {
+    if !has("setpriv") || !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("only root can be another user, with setpriv");
+        return;
+    }
+    const GROUP: &str = "54322";
+    let bench = Bench::new();
+    let program = bench.path("evener");
+    fs::hard_link(env!("CARGO_BIN_EXE_evener"), &program)
+        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_evener"), &program).map(drop))
+        .unwrap();
+    fs::set_permissions(bench.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    bench.shell("chown 61234 my.key tree/one");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=61234", "--regid=61234", "--clear-groups", "./evener", "encrypt"]);
+    command.args(["-k", "my.key", "--engine", "openssl", "--permits", "1", "--gate-group", GROUP]);
+    command.args(["tree/one", "out"]).current_dir(bench.path(".")).env("HOME", ".");
+    let ended = common::Ended::of(&mut command);
+    let told = format!("no gate for group {GROUP} can be made");
+    assert!(ended.messages.contains(&told), "{}", ended.messages);
+    assert!(!fs::exists(format!("/dev/shm/evener-group-{GROUP}")).unwrap());
+}
+
+#[test]
+fn globs_that_match_nothing_are_told() {
+    let bench = Bench::new();
+    let encrypt = ["encrypt", "-k", "my.key"];
+    let rest = ["--exclude", "./deep", "--exclude", "./none", "--include", "on*", "tree", "sealed"];
+    let ended = bench.expect(0, &[&encrypt[..], &rest].concat());
+    let notice = "evener: tree: --exclude `./none` matches nothing here\n";
+    assert!(ended.messages.starts_with(notice), "{}", ended.messages);
+    assert_eq!(ended.messages.matches("matches nothing").count(), 1, "{}", ended.messages);
+    assert_eq!(bench.names("sealed"), ["one.enc"]);
+    let ended = bench.expect(2, &[&encrypt[..], &["--exclude", "", "tree", "sealed"]].concat());
+    assert_eq!(ended.messages, "evener: malformed glob ``: it is empty\n");
+}
+
+#[test]
+fn nothing_done_is_told_of_what_links_lead_to() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("links")).unwrap();
+    symlink("../tree", bench.path("links/tree")).unwrap();
+    symlink("../links", bench.path("links/circle")).unwrap();
+    // Links are no files.
+    bench.expect(0, &["verify", "-k", "my.key", "links"]);
+    fs::remove_file(bench.path("links/circle")).unwrap();
+    let ended = bench.expect(1, &["verify", "--follow-symlinks", "-k", "my.key", "links"]);
+    assert!(ended.messages.contains("nothing was verified"), "{}", ended.messages);
+}

@@ -1,0 +1,89 @@
+//! FIFOs and devices as sources.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Bench, has};
+
+#[test]
+fn a_fifo_is_read_from_beginning_to_end() {
+    let bench = Bench::new();
+    assert!(Command::new("mkfifo").arg(bench.path("fifo")).status().unwrap().success());
+    for target in ["sealed.enc", "-"] {
+        let feed = "cat tree/deep/two > fifo &";
+        let line = format!("{feed} $evener encrypt -q -k my.key fifo {target}");
+        let ended = bench.shell(&line);
+        assert_eq!(ended.status, Some(0), "{target}: {}", ended.messages);
+        if target == "-" {
+            fs::write(bench.path("from-pipe.enc"), &ended.output).unwrap();
+        }
+    }
+    for sealed in ["sealed.enc", "from-pipe.enc"] {
+        let line = format!("cat {sealed} > fifo & $evener decrypt -q -k my.key fifo {sealed}.out");
+        assert_eq!(bench.shell(&line).status, Some(0));
+        let back = fs::read(bench.path(&format!("{sealed}.out"))).unwrap();
+        assert!(back == fs::read(bench.path("tree/deep/two")).unwrap());
+        let line = format!("cat {sealed} > fifo & $evener verify -k my.key fifo");
+        assert_eq!(bench.shell(&line).status, Some(0));
+    }
+    // It has no name to keep, no time, and can't be removed for its content.
+    let ended = bench.expect(2, &["encrypt", "-k", "my.key", "fifo", "tree"]);
+    assert!(ended.messages.contains("name the file in tree that it goes to"), "{ended:?}");
+    let ended = bench.expect(2, &["encrypt", "--remove-source", "-k", "my.key", "fifo", "out"]);
+    assert!(ended.messages.contains("does not go with a pipe"), "{ended:?}");
+}
+
+#[test]
+fn what_a_command_prints_is_a_source() {
+    if !has("bash") {
+        evener_skipped::skipped!("there is no bash with its `<(command)`");
+        return;
+    }
+    let bench = Bench::new();
+    let line = "bash -c '$evener encrypt -q -k my.key <(cat tree/one) one.enc'";
+    let ended = bench.shell(line);
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    bench.expect(0, &["decrypt", "-q", "-k", "my.key", "one.enc", "one"]);
+    assert_eq!(fs::read(bench.path("one")).unwrap(), b"the first file");
+    // A descriptor that leads to a file.
+    let ended = bench.shell("$evener encrypt -q -k my.key /dev/fd/3 - 3< tree/one > two.enc");
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    bench.expect(0, &["verify", "-q", "-k", "my.key", "two.enc"]);
+}
+
+#[test]
+fn a_device_is_read_to_its_end() {
+    let bench = Bench::new();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "/dev/null", "null.enc"]);
+    bench.expect(0, &["decrypt", "-q", "-k", "my.key", "null.enc", "null"]);
+    assert_eq!(fs::read(bench.path("null")).unwrap(), b"");
+    let device = ["/dev/loop7", "/dev/loop0", "/dev/ram0"]
+        .into_iter()
+        .find(|path| fs::File::open(path).is_ok());
+    let Some(device) = device else {
+        evener_skipped::skipped!("there is no block device to read");
+        return;
+    };
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", device, "device.enc"]);
+    bench.expect(0, &["verify", "-q", "-k", "my.key", "device.enc"]);
+}
+
+#[test]
+fn a_stream_makes_do_with_the_memory_there_is() {
+    let bench = Bench::new();
+    bench.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
+    let encrypt = "cat tree/deep/two tree/deep/two tree/deep/two tree/deep/two tree/deep/two | \
+                   $evener encrypt -q -k tink.key -j 4 - - --memory";
+    // Each chunk is 1 MiB, and takes as much for what comes out of it.
+    let ended = bench.shell(&format!("{encrypt} 1M"));
+    assert_eq!(ended.status, Some(2), "{}", ended.messages);
+    assert!(ended.messages.contains("allow them with --memory 2M"), "{}", ended.messages);
+    for memory in ["2M", "3M", "8M"] {
+        let back = format!("$evener decrypt -q -k tink.key -j 4 --memory {memory} - -");
+        let ended = bench.shell(&format!("{encrypt} {memory} | {back}"));
+        assert_eq!(ended.status, Some(0), "{memory}: {}", ended.messages);
+        assert_eq!(ended.output, vec![7; 1_500_000], "{memory}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What a directory's permissions allow, asked without trying it.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{Access, AtFlags, CWD, Mode, Stat, accessat, fstat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+/// Whether names can be made in a directory.
+///
+/// # Errors
+/// What the system would answer whoever makes one.
+pub(crate) fn may_make(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    accessat(directory, c".", access, AtFlags::EACCESS)
+}
+
+/// Whether the name of a file can be removed from a directory, or given to another file. Where
+/// the directory is sticky, as /tmp is, that is for the owners of the file and of the directory.
+///
+/// # Errors
+/// What the system would answer whoever removes it.
+pub(crate) fn may_remove(directory: BorrowedFd<'_>, file: &Stat) -> Result<(), Errno> {
+    may_make(directory)?;
+    let status = fstat(directory)?;
+    let is_sticky = Mode::from_raw_mode(status.st_mode).contains(Mode::SVTX);
+    let user = geteuid();
+    let owns = [status.st_uid, file.st_uid].contains(&user.as_raw());
+    if is_sticky && !owns && !user.is_root() { Err(Errno::PERM) } else { Ok(()) }
+}
+
+/// Whether what a path names can be written into.
+///
+/// # Errors
+/// What the system would answer whoever opens it.
+pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
+}
