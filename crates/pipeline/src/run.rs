@@ -26,7 +26,7 @@ pub trait Work: Sync {
     /// What a worker keeps between tasks, such as its buffers. It stays on the worker's thread.
     type Bench;
 
-    /// Makes a worker's bench, when the worker starts.
+    /// Makes a worker's bench, when the worker has its first claim.
     fn bench(&self) -> Self::Bench;
 
     /// How much work a task is.

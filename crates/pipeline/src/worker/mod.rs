@@ -78,14 +78,15 @@ impl<W: Work> Run<'_, W> {
         let worker = Worker::new(engine, number)
             .throttled(self.throttle.as_ref())
             .giving_way(self.pressure.as_ref());
-        Shift { worker, bench: self.work.bench(), manner }
+        Shift { worker, bench: None, manner }
     }
 }
 
 /// What one thread does for a worker: usually all of it.
 struct Shift<'run, W: Work> {
     worker: Worker<'run>,
-    bench: W::Bench,
+    /// Made for the first claim: in a short run some workers have none.
+    bench: Option<W::Bench>,
     manner: Manner,
 }
 
@@ -114,6 +115,7 @@ impl<W: Work> Shift<'_, W> {
             }
             let begun = run.inner.now();
             let before = worker.begin(claim.measured);
+            let bench = bench.get_or_insert_with(|| run.work.bench());
             let result = run.work.perform_claim(tasks, bench, worker, queue);
             ended = run.inner.now();
             let wall = ended.saturating_sub(begun);
