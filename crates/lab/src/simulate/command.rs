@@ -26,9 +26,6 @@ pub struct Command {
     /// How many files there are of each size
     #[arg(long, value_name = "N", default_value_t = 4000)]
     files: usize,
-    /// How often each policy does them, to learn from one time to the next
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    runs: usize,
     /// How many cores there are, instead of what the profile says
     #[arg(long, value_name = "N")]
     cores: Option<usize>,
@@ -61,9 +58,7 @@ impl Command {
                 sizes: Sizes::all(&self.sizes),
                 policies,
                 files: self.files,
-                runs: self.runs,
                 cores: self.cores,
-                knows_profile: false,
             },
         );
         let mut report = PoliciesReport::new("Policies, simulated", facts(&profile, self.cores));

@@ -15,7 +15,6 @@ use evener_pipeline::PolicyName;
 use evener_pipeline::costs::Costs;
 
 use crate::policies::Row;
-use crate::statistics::median;
 
 pub use command::Command;
 pub use run::{Outcome, Scene};
@@ -29,12 +28,8 @@ pub struct Plan {
     pub policies: Vec<PolicyName>,
     /// How many files there are of each size.
     pub files: usize,
-    /// How often each policy does them. Only one that learns does not take the same every time.
-    pub runs: usize,
     /// How many cores there are, instead of what the profile says.
     pub cores: Option<usize>,
-    /// Whether a policy that learns knows the profile before the first run.
-    pub knows_profile: bool,
 }
 
 /// Simulates the experiment.
@@ -42,43 +37,35 @@ pub fn simulate(profile: &Profile, plan: &Plan) -> Vec<Row> {
     let cores = plan.cores.unwrap_or(profile.cores);
     let mut rows = Vec::new();
     for &policy in &plan.policies {
-        let mut costs =
-            if plan.knows_profile { Costs::from_profile(profile) } else { Costs::default() };
         for &bytes in &plan.sizes {
-            let scene =
-                Scene::new(cores, profile.engines.iter().collect(), vec![bytes; plan.files]);
-            let mut outcomes: Vec<Outcome> = Vec::new();
-            while outcomes.len() < plan.runs.max(1) {
-                let again = outcomes.last().filter(|_| policy != PolicyName::Adaptive).cloned();
-                let outcome = again.unwrap_or_else(|| scene.run(policy, costs.clone()));
-                costs = outcome.costs.clone();
-                outcomes.push(outcome);
-            }
-            rows.push(row(profile, policy, bytes, &outcomes));
+            let engines = profile.engines.iter().collect();
+            let scene = Scene::new(cores, engines, vec![bytes; plan.files]);
+            let outcome = scene.run(policy, Costs::from_profile(profile));
+            rows.push(row(profile, policy, bytes, &outcome));
         }
     }
     rows
 }
 
-fn row(profile: &Profile, policy: PolicyName, bytes: usize, outcomes: &[Outcome]) -> Row {
-    let times = || outcomes.iter().map(|outcome| outcome.wall.as_secs_f64() * 1e3);
-    let mean = |sum: f64| sum / outcomes.len() as f64;
+fn row(profile: &Profile, policy: PolicyName, bytes: usize, outcome: &Outcome) -> Row {
+    let ms = outcome.wall.as_secs_f64() * 1e3;
     let files = |of_cpu: bool| {
-        let each = outcomes.iter().flat_map(|outcome| outcome.jobs.iter().zip(&profile.engines));
+        let each = outcome.jobs.iter().zip(&profile.engines);
         let of_kind = each.filter(|(_, engine)| (engine.kind == Kind::Cpu) == of_cpu);
-        mean(of_kind.map(|(jobs, _)| *jobs as f64).sum())
+        of_kind.map(|(jobs, _)| *jobs as f64).sum()
     };
     Row {
         bytes,
         policy: policy.to_string(),
         cipher: profile.cipher.clone(),
         direction: profile.direction.clone(),
-        files: outcomes.first().map_or(0, |outcome| outcome.jobs.iter().sum()),
-        runs: outcomes.len() as u64,
-        ms_mean: mean(times().sum()),
-        ms_median: median(&times().collect::<Vec<_>>()).unwrap_or_default(),
-        ms_min: times().fold(f64::INFINITY, f64::min),
-        ms_max: times().fold(0.0, f64::max),
+        files: outcome.jobs.iter().sum(),
+        // Simulated time is the same every time.
+        runs: 1,
+        ms_mean: ms,
+        ms_median: ms,
+        ms_min: ms,
+        ms_max: ms,
         files_cpu: files(true),
         files_module: files(false),
     }

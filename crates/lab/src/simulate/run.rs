@@ -42,8 +42,6 @@ pub struct Outcome {
     pub cpu: Duration,
     /// How many workers' threads were started.
     pub threads: usize,
-    /// What the policy knows of the engines after it.
-    pub costs: Costs,
 }
 
 impl<'a> Scene<'a> {
@@ -191,7 +189,6 @@ impl Simulation<'_> {
         Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
-            costs: self.scheduler.costs().unwrap_or_default(),
             jobs: self.jobs,
             threads: self.threads,
         }

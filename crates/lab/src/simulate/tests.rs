@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use evener_core::{EngineProfile, Point};
-use evener_pipeline::costs::TeamRate;
+use evener_pipeline::costs::EngineCosts;
 
 use super::*;
 
@@ -13,9 +13,8 @@ fn plan(policies: &[PolicyName]) -> Plan {
         sizes: vec![8, 16, 64, 256, 1024, 4096, 8192, 16_384],
         policies: policies.to_vec(),
         files: 4000,
-        runs: 1,
+
         cores: None,
-        knows_profile: false,
     }
 }
 
@@ -201,9 +200,7 @@ fn nobody_is_late() {
     let engines = [cpu(0.0, 10.0), module("module", 0.0, 1.0, 0.05)];
     for jobs in 1..40 {
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
-        let known = Scene::new(1, engines.iter().collect(), vec![4096; 500]);
-        let costs = known.run(PolicyName::Adaptive, Costs::default()).costs;
-        let adaptive = scene.run(PolicyName::Adaptive, costs);
+        let adaptive = scene.run(PolicyName::Adaptive, measured(&scene));
         let alone = scene.run(PolicyName::CpuOnly, Costs::default());
         assert!(adaptive.wall <= alone.wall + alone.wall / 20, "{jobs}: {adaptive:?} {alone:?}");
     }
@@ -228,8 +225,18 @@ fn hiding(name: &str, wall: f64, cpu: f64, hidden: f64) -> EngineProfile {
     module
 }
 
-/// How many times the best of the other policies `adaptive` takes the third time.
-fn against_the_best_once_learnt(scene: &Scene<'_>) -> f64 {
+/// What `evener engines --measure` would say of the scene's engines: all that their threads' clocks
+/// show.
+fn measured(scene: &Scene<'_>) -> Costs {
+    let mut costs = Costs::default();
+    for engine in &scene.engines {
+        costs.insert(&engine.name, EngineCosts::of(engine));
+    }
+    costs
+}
+
+/// How many times the best of the other policies `adaptive` takes, knowing a profile.
+fn against_the_best_once_measured(scene: &Scene<'_>) -> f64 {
     let best = PolicyName::ALL
         .iter()
         .filter(|policy| **policy != PolicyName::Adaptive)
@@ -238,15 +245,10 @@ fn against_the_best_once_learnt(scene: &Scene<'_>) -> f64 {
         .map(|outcome| outcome.wall)
         .min()
         .unwrap();
-    let mut costs = Costs::default();
-    let mut ratio = f64::INFINITY;
-    for run in 0..3 {
-        let outcome = scene.run(PolicyName::Adaptive, costs);
-        assert_eq!(outcome.jobs.iter().sum::<u64>(), scene.jobs.len() as u64);
-        costs = outcome.costs;
-        ratio = outcome.wall.as_secs_f64() / best.as_secs_f64();
-        println!("{run}: {ratio:.3}: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);
-    }
+    let outcome = scene.run(PolicyName::Adaptive, measured(scene));
+    assert_eq!(outcome.jobs.iter().sum::<u64>(), scene.jobs.len() as u64);
+    let ratio = outcome.wall.as_secs_f64() / best.as_secs_f64();
+    println!("{ratio:.3}: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);
     ratio
 }
 
@@ -257,7 +259,7 @@ fn what_no_clock_shows_is_found() {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
         for cores in [1, 2] {
             let scene = Scene::new(cores, engines.iter().collect(), vec![4096; 4000]);
-            let ratio = against_the_best_once_learnt(&scene);
+            let ratio = against_the_best_once_measured(&scene);
             assert!(ratio <= 1.05, "{cost_on_cpu} us, {cores} cores: {ratio}");
         }
     }
@@ -272,7 +274,7 @@ fn of_two_modules_the_one_that_hides_its_cost_is_found() {
             hiding("slow", 250.0, 45.0, other),
         ];
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; 6000]);
-        let ratio = against_the_best_once_learnt(&scene);
+        let ratio = against_the_best_once_measured(&scene);
         assert!(ratio <= 1.05, "{one} and {other} us: {ratio}");
         let best = engines[1..].iter().map(|module| {
             let alone = Scene::new(1, vec![&engines[0], module], vec![4096; 6000]);
@@ -290,7 +292,7 @@ fn what_no_clock_shows_is_found_with_sizes_mixed() {
     let engines = [cpu(20.0, 20.0), hiding("module", 110.0, 45.0, 50.0)];
     let jobs = (0..6000).map(|number| if number % 3 == 0 { 16_384 } else { 1024 }).collect();
     let scene = Scene::new(1, engines.iter().collect(), jobs);
-    let ratio = against_the_best_once_learnt(&scene);
+    let ratio = against_the_best_once_measured(&scene);
     assert!(ratio <= 1.0, "{ratio}");
 }
 
@@ -321,26 +323,72 @@ fn a_module_that_begins_or_ceases_to_hide_its_cost_is_noticed() {
 fn whether_the_processor_yields_is_found() {
     // A module that needs most of a core is late beside workers that insist on their part; those
     // that step back do little where they are interrupted all the time.
-    for (cost_on_cpu, hidden, interrupted, yields) in
-        [(85.0, 20.0, 5.0, false), (120.0, 20.0, 3.0, false), (400.0, 55.0, 1.0, true)]
+    for (cost_on_cpu, hidden, interrupted) in
+        [(85.0, 20.0, 5.0), (120.0, 20.0, 3.0), (400.0, 55.0, 1.0)]
     {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, hidden)];
         let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
         scene.interrupted = interrupted;
-        let ratio = against_the_best_once_learnt(&scene);
-        assert!(ratio <= 1.02, "{cost_on_cpu} us: {ratio}");
+        assert_little_regret(&scene, &format!("{cost_on_cpu} us"));
+    }
+}
 
-        let learnt = scene.run(PolicyName::Adaptive, Costs::default());
-        let rate =
-            |known: &TeamRate| (known.engines.len() == 2).then_some((known.rate, known.yields));
-        let known = learnt.costs.together().iter().filter_map(rate);
-        let best = known.max_by(|one, other| one.0.total_cmp(&other.0));
-        assert_eq!(best.map(|(_, yields)| yields), Some(yields), "{cost_on_cpu} us");
+/// Fails where `adaptive` takes more than 3 % and 20 ms longer than the best fixed choice, as it
+/// turns out in hindsight.
+fn assert_little_regret(scene: &Scene<'_>, what: &str) {
+    let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
+    let best = fixed.map(|policy| scene.run(policy, Costs::default()).wall).into_iter().min();
+    let best = best.unwrap_or_default();
+    for (knowing, costs) in [("a profile", measured(scene)), ("nothing", Costs::default())] {
+        let outcome = scene.run(PolicyName::Adaptive, costs);
+        let most = best.mul_f64(1.03) + Duration::from_millis(20);
+        println!("{what}, knowing {knowing}: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);
+        assert!(outcome.wall <= most, "{what}, knowing {knowing}: {:?} of {best:?}", outcome.wall);
+    }
+}
 
-        // The next run begins as this one ended, even if it has no time to look.
-        let mut short = Scene::new(1, engines.iter().collect(), vec![4096; 400]);
-        short.interrupted = interrupted;
-        let wall = short.run(PolicyName::Adaptive, learnt.costs).wall;
-        assert!(wall <= learnt.wall * 42 / 400, "{cost_on_cpu} us: {wall:?} of {:?}", learnt.wall);
+/// What slows engines down at a time, for a while.
+type Noise = (&'static str, fn(usize, Duration) -> (f64, f64));
+
+/// Whether a time is in the second half of its period.
+fn is_noisy(now: Duration, period_ms: u128) -> bool {
+    now.as_millis() % period_ms >= period_ms / 2
+}
+
+#[test]
+fn regret_is_bounded_where_noise_comes_and_goes() {
+    const NOISES: [Noise; 5] = [
+        ("none", |_, _| (1.0, 1.0)),
+        // Another program takes half of the core from the processor's work.
+        ("on the processor, 200 ms", |engine, now| match engine == 0 && is_noisy(now, 200) {
+            true => (2.0, 2.0),
+            false => (1.0, 1.0),
+        }),
+        ("on the processor, 1.4 s", |engine, now| match engine == 0 && is_noisy(now, 1400) {
+            true => (3.0, 3.0),
+            false => (1.0, 1.0),
+        }),
+        // The device is shared with somebody.
+        ("in the module, 600 ms", |engine, now| match engine == 1 && is_noisy(now, 600) {
+            true => (4.0, 1.0),
+            false => (1.0, 1.0),
+        }),
+        ("everywhere, 300 ms", |_, now| match is_noisy(now, 300) {
+            true => (2.0, 2.0),
+            false => (1.0, 1.0),
+        }),
+    ];
+    for (cost_on_cpu, hidden) in [(50.0, 10.0), (85.0, 50.0), (400.0, 20.0)] {
+        let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, hidden)];
+        for (noise, slowness) in NOISES {
+            for jobs in [500, 4000, 20_000] {
+                let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
+                scene.slowness = slowness;
+                assert_little_regret(
+                    &scene,
+                    &format!("{cost_on_cpu} us, {jobs} jobs, noise {noise}"),
+                );
+            }
+        }
     }
 }

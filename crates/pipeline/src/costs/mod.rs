@@ -4,7 +4,6 @@
 //! [`Profile`] says, and adds what it sees in its run.
 
 mod estimate;
-mod together;
 
 use std::time::Duration;
 
@@ -15,13 +14,11 @@ use crate::policy::Processed;
 
 pub use estimate::Cost;
 use estimate::{Estimate, Line};
-pub use together::TeamRate;
 
 /// What engines cost for one cipher and direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     engines: Vec<(String, EngineCosts)>,
-    together: Vec<TeamRate>,
 }
 
 /// What an engine costs, by the size of a job.
@@ -52,23 +49,10 @@ impl Costs {
         }
     }
 
-    /// How much engines do together.
-    pub fn together(&self) -> &[TeamRate] {
-        &self.together
-    }
-
-    /// Replaces what is known of how much some engines do together.
-    pub fn insert_together(&mut self, rate: TeamRate) {
-        match self.together.iter_mut().find(|known| known.is_replaced_by(&rate)) {
-            Some(known) => *known = rate,
-            None => self.together.push(rate),
-        }
-    }
-
     /// What a profile says.
     pub fn from_profile(profile: &Profile) -> Costs {
         let costs = |engine: &EngineProfile| (engine.name.clone(), EngineCosts::of(engine));
-        Costs { engines: profile.engines.iter().map(costs).collect(), together: Vec::new() }
+        Costs { engines: profile.engines.iter().map(costs).collect() }
     }
 }
 

@@ -86,27 +86,3 @@ fn costs_come_from_profiles() {
     let costs = Costs::from_profile(&profile);
     assert!(costs.engine("cpu").unwrap().cost(16.0, 1.0).unwrap().is_firm());
 }
-
-#[test]
-fn what_engines_do_together_is_kept_by_engines_manner_and_size() {
-    let mut costs = Costs::default();
-    let rate = TeamRate {
-        engines: [("cpu".to_owned(), 1), ("module".to_owned(), 2)].into(),
-        yields: false,
-        bytes: 4096.0,
-        rate: 0.0085,
-        samples: 4.0,
-    };
-    costs.insert_together(rate.clone());
-    // Another figure of the same engines and class replaces it, one of others does not.
-    let mut next = TeamRate { rate: 0.01, bytes: 5000.0, ..rate };
-    costs.insert_together(next.clone());
-    assert_eq!(costs.together(), [next.clone()]);
-    next.engines.remove("cpu");
-    costs.insert_together(next.clone());
-    assert_eq!(costs.together().len(), 2);
-    // Nor does one of the same engines that works in another way.
-    next.yields = true;
-    costs.insert_together(next.clone());
-    assert_eq!((costs.together().len(), costs.together()[2].yields), (3, true));
-}

@@ -50,11 +50,6 @@ pub trait Policy: Send {
         let _ = (worker, event, waiting, now);
         Effect::Nothing
     }
-
-    /// What engines cost, as far as the policy learns that.
-    fn costs(&self) -> Option<Costs> {
-        None
-    }
 }
 
 /// What a worker does next.
@@ -163,6 +158,6 @@ pub struct Seat {
 pub struct Setting {
     /// How many cores the workers share.
     pub cores: usize,
-    /// What engines cost, as far as earlier runs have learnt.
+    /// What engines cost, as far as it was measured before.
     pub costs: Costs,
 }

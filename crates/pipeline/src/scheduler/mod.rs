@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Load;
-use crate::costs::Costs;
 use crate::policy::{Claim, Decision, Effect, Event, Performed, Policy};
 use backlog::Backlog;
 pub use backlog::{Counts, Waiting};
@@ -268,11 +267,6 @@ impl<T> Scheduler<T> {
         self.workers[worker] = State::Called;
         self.note(worker, &Event::Called, now);
         Some(worker)
-    }
-
-    /// What the policy knows of the engines' costs.
-    pub fn costs(&self) -> Option<Costs> {
-        self.policy.costs()
     }
 
     /// The tasks that were left when the run ended.

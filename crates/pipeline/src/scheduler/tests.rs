@@ -1,6 +1,7 @@
 use evener_core::Kind;
 
 use super::*;
+use crate::costs::Costs;
 use crate::policy::{PolicyName, Seat, Setting};
 
 const NOW: Duration = Duration::ZERO;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use evener_core::Kind;
 
 use super::{Claim, Decision, Effect, Event, Performed, Policy, Seat, Setting};
-use crate::costs::{Costs, EngineCosts};
+use crate::costs::EngineCosts;
 use crate::{Load, SizeClass, Waiting};
 
 use ranking::Share;
@@ -130,7 +130,7 @@ impl Adaptive {
             engines[engine].in_service += 1;
             workers.push(Worker { engine, state: State::Idle, has_worked: false });
         }
-        let mut adaptive = Adaptive {
+        Adaptive {
             workers,
             trials: Trials::new(engines.len()),
             teams: Teams::default(),
@@ -142,11 +142,7 @@ impl Adaptive {
             around: Around::default(),
             usual_bytes: USUAL_BYTES,
             taken_by: [0; SizeClass::COUNT],
-        };
-        if adaptive.engines.len() > 1 {
-            adaptive.recall_teams(&setting.costs);
         }
-        adaptive
     }
 
     /// What waits of a class.
@@ -289,15 +285,6 @@ impl Policy for Adaptive {
 
     fn starts_at_once(&self) -> bool {
         false
-    }
-
-    fn costs(&self) -> Option<Costs> {
-        let mut costs = Costs::default();
-        for engine in &self.engines {
-            costs.insert(&engine.name, engine.costs.clone());
-        }
-        self.teams.remember(&mut costs);
-        Some(costs)
     }
 
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {

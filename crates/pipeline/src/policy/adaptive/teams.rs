@@ -22,15 +22,12 @@ use std::time::Duration;
 use evener_core::Kind;
 
 use super::window::{LENGTH, Sample};
-use super::{Adaptive, Engine, Group, Members};
-use crate::costs::{Costs, TeamRate};
+use super::{Adaptive, Group, Members};
 use crate::{SizeClass, Waiting};
 
 /// What is known of teams, and which works on what.
 pub(super) struct Teams {
     records: Vec<Record>,
-    /// Each engine's name, and how many of its workers work at a time.
-    engines: Vec<(String, usize)>,
     /// Which engines work on each class, by its number; `None` leaves it to the knapsack.
     chosen: [Option<Members>; SizeClass::COUNT],
     /// When that was changed last.
@@ -53,30 +50,6 @@ struct Record {
 }
 
 impl Teams {
-    /// What earlier runs know of these engines.
-    fn new(engines: Vec<(String, usize)>, costs: &Costs) -> Teams {
-        let member = |wanted: (&String, &usize)| {
-            let number = engines.iter().position(|(name, workers)| (name, workers) == wanted)?;
-            (number < MOST).then_some(1 << number)
-        };
-        let record = |known: &TeamRate| {
-            let engines = known.engines.iter().map(member).sum::<Option<Members>>()?;
-            let engines = engines | if known.yields { YIELDS } else { 0 };
-            Some(Record {
-                class: known.class(),
-                engines,
-                bytes: known.bytes,
-                rate: known.rate,
-                // What no run sees again is doubted more and more.
-                samples: (known.samples / 2.0).max(LEAST_SAMPLES),
-                surprise: None,
-                seen: (known.samples > 0.0).then_some(Duration::ZERO),
-            })
-        };
-        let records = costs.together().iter().filter_map(record).collect();
-        Teams { records, engines, ..Teams::default() }
-    }
-
     /// Whether an engine may work on a class.
     pub(super) fn admits(&self, engine: usize, class: SizeClass) -> bool {
         self.chosen[class.number()].is_none_or(|members| has(members, engine))
@@ -90,23 +63,6 @@ impl Teams {
     /// From when on those work who should.
     pub(super) fn settled_at(&self) -> Duration {
         self.changed.map_or(Duration::ZERO, |changed| changed + SETTLING)
-    }
-
-    /// Adds what is known to what is kept for later runs. Jobs of unknown size are of another
-    /// length each time.
-    pub(super) fn remember(&self, costs: &mut Costs) {
-        for record in self.records.iter().filter(|known| known.class != SizeClass::UNKNOWN) {
-            let members = self.engines.iter().enumerate();
-            let members = members.filter(|(number, _)| has(record.engines, *number));
-            costs.insert_together(TeamRate {
-                engines: members.map(|(_, engine)| engine.clone()).collect(),
-                yields: record.engines & YIELDS != 0,
-                bytes: record.bytes,
-                rate: record.rate,
-                // What has not been seen since something changed is not to be relied on.
-                samples: if record.seen.is_some() { record.samples } else { 0.0 },
-            });
-        }
     }
 
     fn record(&self, class: SizeClass, engines: Members) -> Option<&Record> {
@@ -150,8 +106,7 @@ impl Teams {
 
 impl Default for Teams {
     fn default() -> Teams {
-        let (records, engines) = (Vec::new(), Vec::new());
-        Teams { records, engines, chosen: [None; SizeClass::COUNT], changed: None }
+        Teams { records: Vec::new(), chosen: [None; SizeClass::COUNT], changed: None }
     }
 }
 
@@ -167,24 +122,6 @@ impl Record {
 }
 
 impl Adaptive {
-    /// Takes what earlier runs know, and says from it who begins.
-    pub(super) fn recall_teams(&mut self, costs: &Costs) {
-        let workers = |engine: &Engine| match engine.kind {
-            Kind::Cpu => engine.in_service.min(self.cpu_workers),
-            _ => engine.in_service,
-        };
-        let engines = self.engines.iter();
-        let engines = engines.map(|engine| (engine.name.clone(), workers(engine))).collect();
-        self.teams = Teams::new(engines, costs);
-        for number in 0..SizeClass::COUNT {
-            let class = SizeClass::from_number(number);
-            let known = self.teams.records.iter().filter(|known| known.class == class);
-            let Some(bytes) = known.map(|known| known.bytes).next() else { continue };
-            let group = Group { class, tasks: usize::MAX, jobs: f64::INFINITY, bytes };
-            self.teams.chosen[number] = self.best_team(&group, false, Duration::ZERO);
-        }
-    }
-
     /// Learns from a window, and says who works on its class from now on. True when that are
     /// others than before.
     pub(super) fn learn_of_team(
@@ -358,31 +295,3 @@ const NEAR: f64 = 0.15;
 
 /// How many samples count at most, so that old ones are forgotten.
 const MOST_SAMPLES: f64 = 8.0;
-
-/// How many they count like at least, however long ago they were taken.
-const LEAST_SAMPLES: f64 = 0.5;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_not_been_seen_since_a_change_is_not_relied_on_in_the_next_run() {
-        let engines = || vec![("cpu".to_owned(), 1), ("module".to_owned(), 2)];
-        let class = SizeClass::of(4096);
-        let mut teams = Teams::new(engines(), &Costs::default());
-        let all = 0b11 | YIELDS;
-        for (engines, rate) in [(0b01, 1.0), (all, 2.0), (all, 0.5), (all, 0.5)] {
-            let sample = Sample { class, engines, bytes: 4096.0, rate };
-            teams.learn(&sample, Duration::from_millis(10));
-        }
-        let mut costs = Costs::default();
-        teams.remember(&mut costs);
-        let next = Teams::new(engines(), &costs);
-        let is_known =
-            |engines| next.record(class, engines).map(|known| (known.rate, known.seen.is_some()));
-        assert_eq!(is_known(0b01), Some((1.0, false)));
-        assert_eq!(is_known(all), Some((0.5, true)));
-        assert_eq!(is_known(0b11), None);
-    }
-}
