@@ -83,7 +83,7 @@ fn processor() -> String {
         // What can't be read is as good as not said.
         file.take(FIRST_PROCESSOR).read_to_end(&mut first).ok();
     }
-    let text = String::from_utf8_lossy(&first);
+    let text = String::from_utf8(first).unwrap_or_default();
     let mut values = Vec::new();
     for key in ["model name", "CPU implementer", "CPU part"] {
         let lines = text.lines().filter_map(|line| line.split_once(':'));

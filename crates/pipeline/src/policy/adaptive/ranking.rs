@@ -105,30 +105,11 @@ impl Adaptive {
         if waiting.of(first.class).tasks == waiting.tasks {
             return self.takes(engine, &first).then_some((first, false));
         }
+        // Of what it takes, the class that most wait of; one engine alone takes all in order.
+        let is_alone = self.engines.len() == 1;
         let groups = std::iter::once(first).chain(groups);
-        if self.engines.len() == 1 {
-            // In order, by the class that most are of.
-            return groups.max_by_key(|group| group.tasks).map(|group| (group, false));
-        }
-        // Every class goes to the engines that gain most by it: what a module saves in CPU time,
-        // for the time that it takes.
-        let gain = |group: &Group| -> f64 {
-            let saved = |module: usize| {
-                let cost = self.price(module, group)?;
-                Some((self.cheapest_cpu_engine(group)? - cost.cpu) / cost.wall.max(1e-3))
-            };
-            match self.engines[engine].kind {
-                Kind::Cpu => {
-                    let modules = (0..self.engines.len())
-                        .filter(|&other| self.engines[other].kind != Kind::Cpu)
-                        .filter(|&other| self.engines[other].in_service > 0);
-                    -modules.filter_map(saved).fold(0.0, f64::max)
-                }
-                _ => saved(engine).unwrap_or(0.0),
-            }
-        };
-        let own = groups.filter(|group| self.takes(engine, group));
-        own.max_by(|one, other| gain(one).total_cmp(&gain(other))).map(|group| (group, true))
+        let own = groups.filter(|group| is_alone || self.takes(engine, group));
+        own.max_by_key(|group| group.tasks).map(|group| (group, !is_alone))
     }
 
     /// How many jobs of a group a worker would take: as many as its engine likes, but no more

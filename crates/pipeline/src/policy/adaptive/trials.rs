@@ -116,14 +116,11 @@ impl Adaptive {
         let last = self.trials.last[engine];
         let known = self.price(engine, group);
         if let Some(known) = known {
-            // Two looks are enough at what is out of the question; all changes with time. What
-            // little tips may have had bad luck the first times.
+            // Two looks are enough at what is out of the question; all changes with time.
             let is_clear = known.samples > 1.0 && known.cpu > CLEARLY * usual;
             let settled = known.is_firm() || is_clear;
-            let is_close = (usual..NARROWLY * usual).contains(&known.cpu);
-            let again = if is_close { TRY_SOON } else { TRY_AGAIN };
-            let is_recent = |last: Duration| now.saturating_sub(last) < again;
-            if self.takes(engine, group) || settled && last.map_or(now < again, is_recent) {
+            let is_recent = |last: Duration| now.saturating_sub(last) < TRY_AGAIN;
+            if self.takes(engine, group) || settled && last.map_or(now < TRY_AGAIN, is_recent) {
                 return None;
             }
         }
@@ -161,12 +158,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// After what time an engine may have changed.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-
-/// After what time it is tried again where a little less would make it worth its while.
-const TRY_SOON: Duration = Duration::from_millis(20);
-
-/// How many times the usual cost little tips.
-const NARROWLY: f64 = 1.6;
 
 /// How many times the usual cost is out of the question.
 const CLEARLY: f64 = 3.0;
