@@ -64,6 +64,8 @@ impl Signals {
         // Rust aborts when there is no memory left, after it has said so: an error as others.
         let always = Arc::new(AtomicBool::new(true));
         flag::register_conditional_shutdown(SIGABRT, NOT_DONE, always).map_err(Trouble::Signals)?;
+        let ignored = ignored_signals();
+        let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
         let others: Vec<_> = OTHERS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let others_at_once = Arc::new(AtomicBool::new(true));
         for &signal in &others {
@@ -238,13 +240,12 @@ impl Ending {
     }
 }
 
-/// Whether the program was started with this signal ignored. Where that can't be known, it is
-/// left as it is.
-fn is_ignored(signal: i32) -> bool {
+/// The signals that the program was started with ignored, a bit each. Where that can't be known,
+/// all are left as they are.
+fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX)
 }
 
 /// What stops work gently.
