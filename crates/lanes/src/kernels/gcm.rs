@@ -12,7 +12,7 @@ use zeroize::Zeroize;
 
 use super::first_rounds::FirstRounds;
 use super::gcm_long::shorten;
-use super::ghash::{MAX_POWER, Powers, Sum};
+use super::ghash::{MAX_SHORT_POWER, Powers, Sum};
 use super::jobs::admit;
 use super::parallel::encrypt;
 use super::schedule::SharedKeys;
@@ -416,4 +416,4 @@ const NONCE: usize = 12;
 pub(super) const LONGEST_REST: usize = 32 * BLOCK;
 pub(super) const LONGEST_AAD: usize = 4 * BLOCK;
 
-const _: () = assert!(LONGEST_REST / BLOCK + LONGEST_AAD / BLOCK < MAX_POWER);
+const _: () = assert!(LONGEST_REST / BLOCK + LONGEST_AAD / BLOCK < MAX_SHORT_POWER);

@@ -207,6 +207,10 @@ impl<'a, V: Carryless> Hash<'a, V> {
 const AHEAD: usize = 2048;
 
 const _: () = {
-    let chunk = STRIDES * MAX_BLOCKS;
-    assert!(chunk * BLOCK <= LONGEST_REST && LONGEST_REST / BLOCK + 1 + chunk <= MAX_POWER);
+    // By the lanes of a vector: the last chunk, a rest that is shorter than one, and the lengths.
+    const fn is_enough(lanes: usize) -> bool {
+        let chunk = STRIDES * lanes;
+        chunk * BLOCK <= LONGEST_REST && 2 * chunk < (2 * STRIDES + 1) * lanes
+    }
+    assert!(is_enough(2) && is_enough(MAX_BLOCKS) && (2 * STRIDES + 1) * MAX_BLOCKS <= MAX_POWER);
 };

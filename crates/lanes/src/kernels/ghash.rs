@@ -12,6 +12,9 @@ use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 /// The highest power that is kept; a multiple of the lanes of every vector.
 pub(super) const MAX_POWER: usize = 68;
 
+/// The highest power that a short message needs; even.
+pub(super) const MAX_SHORT_POWER: usize = 40;
+
 /// Registers of a chunk of a long message. Two chunks are reduced at once.
 pub(super) const STRIDES: usize = 8;
 
@@ -52,7 +55,7 @@ impl Powers {
         self.highest > 0
     }
 
-    /// Whether all powers are there.
+    /// Whether all that a long message needs is there, which is enough for a short one.
     pub(super) fn are_complete(&self) -> bool {
         self.is_complete
     }
@@ -69,7 +72,7 @@ impl Powers {
         self.is_complete = false;
     }
 
-    /// Makes all powers.
+    /// Makes what a long message needs.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -80,7 +83,7 @@ impl Powers {
         }
         // SAFETY: the caller's promise; a row has as many blocks as any vector.
         unsafe {
-            self.reach::<V>(MAX_POWER);
+            self.reach::<V>(MAX_SHORT_POWER.max((2 * STRIDES + 1) * V::BLOCKS));
             for step in 0..2 * STRIDES {
                 let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
                 power.whole.store(self.strides[step].as_mut_ptr().cast());
@@ -121,9 +124,15 @@ impl Powers {
                 let next = Sum::product(lower.whole, self.splat(factor)).reduced();
                 self.highest += count;
                 let place = MAX_POWER - self.highest;
-                let folded = fold_halves(next);
-                next.store_bytes(self.falling[place..].as_mut_ptr().cast(), count * BLOCK);
-                folded.store_bytes(self.folded[place..].as_mut_ptr().cast(), count * BLOCK);
+                let whole = self.falling[place..].as_mut_ptr().cast();
+                let folded = self.folded[place..].as_mut_ptr().cast();
+                if count == V::BLOCKS {
+                    next.store(whole);
+                    fold_halves(next).store(folded);
+                } else {
+                    next.store_bytes(whole, count * BLOCK);
+                    fold_halves(next).store_bytes(folded, count * BLOCK);
+                }
             }
         }
     }
