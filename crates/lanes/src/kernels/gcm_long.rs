@@ -102,8 +102,9 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
             for step in 0..STRIDES {
                 pads[step] = pads[step].encrypt_round(key);
             }
+            // In the last rounds, since results that have just been written are best left alone.
             // The first register, which waits for the hash so far, comes last.
-            let step = (round + 1).saturating_sub(first_hashing::<ROUNDS>());
+            let step = (round + STRIDES).saturating_sub(ROUNDS);
             if V::HAS_MANY_REGISTERS
                 && step > 0
                 && step < STRIDES
@@ -129,12 +130,6 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
             hash.end_chunk();
         }
     }
-}
-
-/// The round from which on a register is hashed in each: where there are many rounds, results
-/// that have just been written are left alone in the first ones.
-const fn first_hashing<const ROUNDS: usize>() -> usize {
-    if ROUNDS > 10 { NEXT_ROUND + 2 } else { NEXT_ROUND }
 }
 
 /// The hash of a text, of every lane by itself.
