@@ -10,7 +10,9 @@
 use evener_core::{Cipher, Direction, Job, Key, Outcome, Padding, Rejection};
 use zeroize::Zeroize;
 
-use super::ghash::{MAX_POWER, Powers, Sum};
+use super::first_rounds::FirstRounds;
+use super::gcm_long::shorten;
+use super::ghash::{MAX_SHORT_POWER, Powers, Sum};
 use super::jobs::admit;
 use super::parallel::encrypt;
 use super::schedule::SharedKeys;
@@ -26,17 +28,29 @@ pub(super) struct Work<'a> {
 
 /// What is made from keys.
 pub(super) struct Room {
-    /// For the session's key.
-    session: Powers,
-    /// For a key that a job brings, and that key expanded.
-    own: Powers,
+    /// From the session's key.
+    session: Tables,
+    /// From a key that a job brings, and that key expanded.
+    own: Tables,
     own_keys: SharedKeys,
+}
+
+/// What is made from one key, when it is first needed.
+pub(super) struct Tables {
+    pub(super) powers: Powers,
+    pub(super) first_rounds: FirstRounds,
+}
+
+impl Tables {
+    fn new() -> Tables {
+        Tables { powers: Powers::new(), first_rounds: FirstRounds::new() }
+    }
 }
 
 impl Room {
     /// Nothing yet.
     pub(super) fn new() -> Room {
-        Room { session: Powers::new(), own: Powers::new(), own_keys: SharedKeys::new() }
+        Room { session: Tables::new(), own: Tables::new(), own_keys: SharedKeys::new() }
     }
 }
 
@@ -77,24 +91,25 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
             if group.count == 0 {
                 return;
             }
-            let (keys, powers) = match (group.key, work.shared) {
+            let (keys, tables) = match (group.key, work.shared) {
                 (None, Some(shared)) => (shared, &mut work.room.session),
                 (own, _) => {
-                    let Room { own: powers, own_keys, .. } = &mut *work.room;
+                    let Room { own: tables, own_keys, .. } = &mut *work.room;
                     if let Some(key) = own
                         && !expanded.is_some_and(|last| std::ptr::eq(last, key))
                     {
                         own_keys.expand_shared::<V>(key.bytes());
-                        powers.set(&subkey::<V, ROUNDS>(own_keys));
+                        tables.powers.set(&subkey::<V, ROUNDS>(own_keys));
+                        tables.first_rounds.forget();
                         expanded = Some(key);
                     }
-                    (&*own_keys, powers)
+                    (&*own_keys, tables)
                 }
             };
-            if !powers.is_set() {
-                powers.set(&subkey::<V, ROUNDS>(keys));
+            if !tables.powers.is_set() {
+                tables.powers.set(&subkey::<V, ROUNDS>(keys));
             }
-            let forged = group.run::<V, ENCRYPT, ROUNDS>(keys, powers);
+            let forged = group.run::<V, ENCRYPT, ROUNDS>(keys, tables);
             for slot in 0..group.count {
                 let job = &mut batch[group.index[slot]];
                 let length = group.messages[slot].length;
@@ -166,18 +181,18 @@ struct Group<'a> {
 
 /// What is left to do of one message.
 #[derive(Clone, Copy)]
-struct Message {
-    input: *const u8,
-    output: *mut u8,
+pub(super) struct Message {
+    pub(super) input: *const u8,
+    pub(super) output: *mut u8,
     /// Of the message without its tag, in bytes.
-    length: usize,
-    aad: *const u8,
-    aad_length: usize,
+    pub(super) length: usize,
+    pub(super) aad: *const u8,
+    pub(super) aad_length: usize,
     /// The first counter block, as two big-endian numbers.
-    first: (u64, u64),
+    pub(super) first: (u64, u64),
     /// How many bytes of the text, and of the additional data, are done.
-    done: usize,
-    aad_done: usize,
+    pub(super) done: usize,
+    pub(super) aad_done: usize,
 }
 
 impl<'a> Group<'a> {
@@ -224,21 +239,22 @@ impl<'a> Group<'a> {
     unsafe fn run<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
         &mut self,
         keys: &SharedKeys,
-        powers: &mut Powers,
+        tables: &mut Tables,
     ) -> u32 {
         // SAFETY: the caller's promise.
         unsafe {
             let zero = V::splat(&[0; BLOCK]);
-            let mut carries = [zero; MAX_BLOCKS];
-            if self.any_long || !powers.are_complete() {
+            let mut sums = [Sum::of(zero); MAX_BLOCKS];
+            if self.any_long || !tables.powers.are_complete() {
                 for slot in 0..V::BLOCKS {
                     let message = &mut self.messages[slot];
                     if message.is_long() {
-                        carries[slot] = message.shorten::<V, ENCRYPT, ROUNDS>(keys, powers);
+                        sums[slot] = shorten::<V, ENCRYPT, ROUNDS>(message, keys, tables);
                     }
-                    powers.reach::<V>(message.powers());
+                    tables.powers.reach::<V>(message.powers());
                 }
             }
+            let powers = &tables.powers;
             let mut bases = [zero; MAX_BLOCKS];
             let mut lengths = [zero; MAX_BLOCKS];
             let mut pads = [zero; MAX_BLOCKS + 1];
@@ -254,16 +270,21 @@ impl<'a> Group<'a> {
             let numbers = V::counters(0, 0);
             pads[0] = V::diagonal(bases).subtract_from_counters(numbers).swap_bytes();
             let lengths = V::diagonal(lengths).subtract_from_counters(numbers);
-            encrypt::<V, { MAX_BLOCKS + 1 }, ROUNDS>(keys, &mut pads);
+            if self.messages.iter().any(|message| message.done < message.length) {
+                encrypt::<V, { MAX_BLOCKS + 1 }, ROUNDS>(keys, &mut pads);
+            } else {
+                let mut first = [pads[0]];
+                encrypt::<V, 1, ROUNDS>(keys, &mut first);
+                pads[0] = first[0];
+            }
 
-            let mut sums = [Sum::of(zero); MAX_BLOCKS];
             for slot in 0..V::BLOCKS {
-                let start = Start { pad: pads[slot + 1], base: bases[slot], carry: carries[slot] };
+                let start = Start { pad: pads[slot + 1], base: bases[slot], sum: sums[slot] };
                 let message = &self.messages[slot];
                 sums[slot] = message.finish::<V, ENCRYPT, ROUNDS>(keys, powers, start);
             }
             let mut sum = Sum::across(&sums);
-            sum.add(Sum::product(lengths, powers.first()));
+            sum.add(Sum::product(lengths, powers.splat(1)));
             let tags = sum.reduced().swap_bytes().xor(pads[0]);
             self.settle::<V, ENCRYPT>(tags)
         }
@@ -304,8 +325,8 @@ struct Start<V> {
     pad: V,
     /// The message's first counter block and those after it.
     base: V,
-    /// What precedes it in the hash, in the first lane.
-    carry: V,
+    /// What precedes it in the hash.
+    sum: Sum<V>,
 }
 
 impl Message {
@@ -328,85 +349,9 @@ impl Message {
 
     /// The highest power of the subkey that [`Message::finish`] needs.
     #[inline(always)]
-    fn powers(&self) -> usize {
+    pub(super) fn powers(&self) -> usize {
         let blocks = (self.length - self.done).div_ceil(BLOCK);
         (self.aad_length - self.aad_done).div_ceil(BLOCK) + blocks + 1
-    }
-
-    /// Does so much of the message that [`Message::finish`] can do the rest, of which there is
-    /// some. Returns the hash so far, in the first lane.
-    ///
-    /// # Safety
-    /// As for [`Group::run`].
-    #[inline(always)]
-    unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
-        &mut self,
-        keys: &SharedKeys,
-        powers: &mut Powers,
-    ) -> V {
-        let width = V::BLOCKS * BLOCK;
-        // SAFETY: all accesses are to bytes of the message.
-        unsafe {
-            powers.reach::<V>(MAX_POWER);
-            let zero = V::splat(&[0; BLOCK]);
-            let mut carry = zero;
-            let spare = if self.length > LONGEST_REST { 0 } else { 1 };
-            while self.aad_length - self.aad_done > spare * LONGEST_AAD {
-                let count = (self.aad_length - self.aad_done).min(width);
-                let data = V::load_bytes(self.aad.add(self.aad_done), count);
-                let sum =
-                    Sum::product(data.swap_bytes().xor(carry), powers.load(count.div_ceil(BLOCK)));
-                carry = alone(sum).reduced();
-                self.aad_done += count;
-            }
-            let mut counters = V::counters(self.first.0, self.first.1).add_to_counters(1);
-            // Text that is done, and hashed between the rounds of the next pads.
-            let mut unhashed: *const u8 = std::ptr::null();
-            while self.length - self.done > LONGEST_REST {
-                let (input, output) = (self.input.add(self.done), self.output.add(self.done));
-                let mut pads = [counters; STEPS];
-                let key: V = keys.load(0, 0);
-                for step in 0..STEPS {
-                    pads[step] = counters.swap_bytes().xor(key);
-                    counters = counters.add_to_counters(V::BLOCKS as u64);
-                }
-                let mut sum = Sum::of(zero);
-                for round in 1..ROUNDS {
-                    let key: V = keys.load(round, 0);
-                    for step in 0..STEPS {
-                        pads[step] = pads[step].encrypt_round(key);
-                    }
-                    // The first register, which waits for the hash so far, comes last.
-                    if V::HAS_MANY_REGISTERS && round <= STEPS && !unhashed.is_null() {
-                        let step = STEPS - round;
-                        let text = V::load(unhashed.add(step * width)).swap_bytes();
-                        let text = if step == 0 { text.xor(carry) } else { text };
-                        sum.add(Sum::product(text, powers.load((STEPS - step) * V::BLOCKS)));
-                    }
-                }
-                let key: V = keys.load(ROUNDS, 0);
-                for step in 0..STEPS {
-                    let offset = step * width;
-                    V::ask_to_read(input.wrapping_add(offset + AHEAD));
-                    V::ask_to_write(output.wrapping_add(offset + AHEAD));
-                    let data = V::load(input.add(offset));
-                    pads[step].encrypt_last(key.xor(data)).store(output.add(offset));
-                }
-                if V::HAS_MANY_REGISTERS && !unhashed.is_null() {
-                    carry = alone(sum).reduced();
-                }
-                unhashed = if ENCRYPT { output } else { input };
-                self.done += STEPS * width;
-                if !V::HAS_MANY_REGISTERS {
-                    carry = hash_of_steps(powers, carry, unhashed);
-                    unhashed = std::ptr::null();
-                }
-            }
-            if !unhashed.is_null() {
-                carry = hash_of_steps(powers, carry, unhashed);
-            }
-            carry
-        }
     }
 
     /// Does the rest of the message but the block of lengths, and returns its hash.
@@ -424,15 +369,12 @@ impl Message {
         let mut power = self.powers();
         // SAFETY: all accesses are to bytes that are left; the power has been reached.
         unsafe {
-            let zero = V::splat(&[0; BLOCK]);
-            let mut sum = Sum::of(zero);
-            let mut carry = start.carry;
+            let mut sum = start.sum;
             let mut aad_done = self.aad_done;
             while aad_done < self.aad_length {
                 let count = (self.aad_length - aad_done).min(width);
                 let data = V::load_bytes(self.aad.add(aad_done), count).swap_bytes();
-                sum.add(Sum::product(data.xor(carry), powers.load(power)));
-                carry = zero;
+                sum.add(Sum::product(data, powers.load(power)));
                 power -= count.div_ceil(BLOCK);
                 aad_done += count;
             }
@@ -451,11 +393,10 @@ impl Message {
                     result.store_bytes(output, count);
                     if ENCRYPT { result.truncated(count) } else { data }
                 };
-                sum.add(Sum::product(text.swap_bytes().xor(carry), powers.load(power)));
+                sum.add(Sum::product(text.swap_bytes(), powers.load(power)));
                 if count <= width {
                     break;
                 }
-                carry = zero;
                 power -= V::BLOCKS;
                 done += width;
                 let counters = start.base.add_to_counters(1 + (done / BLOCK) as u64);
@@ -467,49 +408,12 @@ impl Message {
     }
 }
 
-/// The hash so far, in the first lane, after [`STEPS`] registers of text.
-///
-/// # Safety
-/// The CPU has the instructions of `V`; the text is there; the highest power has been reached.
-#[inline(always)]
-unsafe fn hash_of_steps<V: Carryless>(powers: &Powers, carry: V, text: *const u8) -> V {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut sum = Sum::of(V::splat(&[0; BLOCK]));
-        for step in 0..STEPS {
-            let block = V::load(text.add(step * V::BLOCKS * BLOCK)).swap_bytes();
-            let block = if step == 0 { block.xor(carry) } else { block };
-            sum.add(Sum::product(block, powers.load((STEPS - step) * V::BLOCKS)));
-        }
-        alone(sum).reduced()
-    }
-}
-
-/// A sum whose lanes have been added up in the first lane; the others are zero.
-#[inline(always)]
-fn alone<V: Carryless>(sum: Sum<V>) -> Sum<V> {
-    // SAFETY: a value proves the instructions.
-    let zero = unsafe { V::splat(&[0; BLOCK]) };
-    let none = Sum::of(zero);
-    Sum::across(&[sum, none, none, none])
-}
-
 /// Length of a nonce in bytes.
 const NONCE: usize = 12;
 
 /// The most of a message, and of its additional data, that is hashed without a reduction, in
 /// bytes: with the lengths it needs no more than the powers that are kept.
-const LONGEST_REST: usize = 32 * BLOCK;
-const LONGEST_AAD: usize = 4 * BLOCK;
+pub(super) const LONGEST_REST: usize = 32 * BLOCK;
+pub(super) const LONGEST_AAD: usize = 4 * BLOCK;
 
-const _: () = assert!(LONGEST_REST / BLOCK + LONGEST_AAD / BLOCK < MAX_POWER);
-
-/// How far ahead a long message's input and output are asked for, in bytes. The CPU follows
-/// them by itself, but not into the next page.
-const AHEAD: usize = 2048;
-
-/// Registers of a long message that are in flight.
-const STEPS: usize = 8;
-
-const _: () =
-    assert!(STEPS * MAX_BLOCKS <= MAX_POWER && STEPS * MAX_BLOCKS * BLOCK <= LONGEST_REST);
+const _: () = assert!(LONGEST_REST / BLOCK + LONGEST_AAD / BLOCK < MAX_SHORT_POWER);

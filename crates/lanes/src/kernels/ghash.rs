@@ -10,7 +10,13 @@ use zeroize::Zeroize;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 
 /// The highest power that is kept; a multiple of the lanes of every vector.
-pub(super) const MAX_POWER: usize = 40;
+pub(super) const MAX_POWER: usize = 68;
+
+/// The highest power that a short message needs; even.
+pub(super) const MAX_SHORT_POWER: usize = 40;
+
+/// Registers of a chunk of a long message. Two chunks are reduced at once.
+pub(super) const STRIDES: usize = 8;
 
 /// Powers of a hash subkey, zeroised on drop. They are made when they are first needed, since
 /// a key that serves one short message needs few of them.
@@ -18,14 +24,30 @@ pub(super) const MAX_POWER: usize = 40;
 pub(super) struct Powers {
     /// From the highest to the first; then zeros, for the lanes of a vector that goes past it.
     falling: [Block; MAX_POWER + MAX_BLOCKS],
+    /// The same, folded as by [`fold_halves`].
+    folded: [Block; MAX_POWER + MAX_BLOCKS],
+    /// Powers for two chunks' registers, each in every lane, and the same folded.
+    strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
+    folded_strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
     /// The highest that is there; 0 without a subkey.
     highest: usize,
+    /// Whether the strides are there, too.
+    is_complete: bool,
 }
 
 impl Powers {
     /// No powers yet.
     pub(super) fn new() -> Powers {
-        Powers { falling: [[0; BLOCK]; MAX_POWER + MAX_BLOCKS], highest: 0 }
+        let none = [[0; BLOCK]; MAX_POWER + MAX_BLOCKS];
+        let strides = [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES];
+        Powers {
+            falling: none,
+            folded: none,
+            highest: 0,
+            strides,
+            folded_strides: strides,
+            is_complete: false,
+        }
     }
 
     /// Whether there is a subkey.
@@ -33,9 +55,9 @@ impl Powers {
         self.highest > 0
     }
 
-    /// Whether all powers are there.
+    /// Whether all that a long message needs is there, which is enough for a short one.
     pub(super) fn are_complete(&self) -> bool {
-        self.highest == MAX_POWER
+        self.is_complete
     }
 
     /// Sets the subkey: the cipher of a block of zeros.
@@ -45,7 +67,45 @@ impl Powers {
         let carry = (subkey >> 127).wrapping_neg();
         let shifted = subkey << 1 ^ carry & POLYNOMIAL;
         self.falling[MAX_POWER - 1] = shifted.to_le_bytes();
+        self.folded[MAX_POWER - 1] = (shifted ^ shifted.rotate_left(64)).to_le_bytes();
         self.highest = 1;
+        self.is_complete = false;
+    }
+
+    /// Makes what a long message needs.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn complete<V: Carryless>(&mut self) {
+        if self.is_complete {
+            return;
+        }
+        // SAFETY: the caller's promise; a row has as many blocks as any vector.
+        unsafe {
+            self.reach::<V>(MAX_SHORT_POWER.max((2 * STRIDES + 1) * V::BLOCKS));
+            for step in 0..2 * STRIDES {
+                let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
+                power.whole.store(self.strides[step].as_mut_ptr().cast());
+                power.folded.store(self.folded_strides[step].as_mut_ptr().cast());
+            }
+        }
+        self.is_complete = true;
+    }
+
+    /// The power for a register of a long message, which it has in every lane.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn stride<V: Carryless>(&self, step: usize) -> Power<V> {
+        let whole: &[Block] = &self.strides[step][..V::BLOCKS];
+        let folded: &[Block] = &self.folded_strides[step][..V::BLOCKS];
+        // SAFETY: the slices have as many blocks as the vector.
+        unsafe {
+            let whole = V::load(whole.as_ptr().cast());
+            Power { whole, folded: V::load(folded.as_ptr().cast()) }
+        }
     }
 
     /// Makes the powers up to `power` (at most [`MAX_POWER`]).
@@ -54,20 +114,25 @@ impl Powers {
     /// The CPU has the instructions of `V`.
     #[inline(always)]
     pub(super) unsafe fn reach<V: Carryless>(&mut self, power: usize) {
-        // SAFETY: the caller's promise; a power at most `MAX_POWER` has its place, and as many
-        // blocks as a vector has follow it.
+        // SAFETY: the caller's promise; a power at most `MAX_POWER` has its place.
         unsafe {
             while self.highest < power {
-                // The first vector is filled lane by lane, the others are whole.
-                let (step, bytes) = match self.highest {
-                    highest if highest < V::BLOCKS => (1, BLOCK),
-                    _ => (V::BLOCKS, V::BLOCKS * BLOCK),
-                };
-                let factor = V::splat(&self.falling[MAX_POWER - step]);
-                let next = Sum::product(self.load(self.highest), factor).reduced();
-                self.highest += step;
-                let place = self.falling[MAX_POWER - self.highest..].as_mut_ptr();
-                next.store_bytes(place.cast(), bytes);
+                // Most of these products don't wait for the one before.
+                let factor = 1 << self.highest.ilog2();
+                let count = V::BLOCKS.min(factor);
+                let lower: Power<V> = self.load(self.highest - factor + count);
+                let next = Sum::product(lower.whole, self.splat(factor)).reduced();
+                self.highest += count;
+                let place = MAX_POWER - self.highest;
+                let whole = self.falling[place..].as_mut_ptr().cast();
+                let folded = self.folded[place..].as_mut_ptr().cast();
+                if count == V::BLOCKS {
+                    next.store(whole);
+                    fold_halves(next).store(folded);
+                } else {
+                    next.store_bytes(whole, count * BLOCK);
+                    fold_halves(next).store_bytes(folded, count * BLOCK);
+                }
             }
         }
     }
@@ -78,33 +143,53 @@ impl Powers {
     /// # Safety
     /// The CPU has the instructions of `V`.
     #[inline(always)]
-    pub(super) unsafe fn load<V: Carryless>(&self, power: usize) -> V {
-        let powers: &[Block] = &self.falling[MAX_POWER - power..][..V::BLOCKS];
-        // SAFETY: the slice has as many blocks as the vector.
-        unsafe { V::load(powers.as_ptr().cast()) }
+    pub(super) unsafe fn load<V: Carryless>(&self, power: usize) -> Power<V> {
+        let place = MAX_POWER - power;
+        let whole: &[Block] = &self.falling[place..][..V::BLOCKS];
+        let folded: &[Block] = &self.folded[place..][..V::BLOCKS];
+        // SAFETY: the slices have as many blocks as the vector.
+        unsafe {
+            let whole = V::load(whole.as_ptr().cast());
+            Power { whole, folded: V::load(folded.as_ptr().cast()) }
+        }
     }
 
-    /// The first power in every lane.
+    /// The same power, which has been [reached](Powers::reach), in every lane.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
     #[inline(always)]
-    pub(super) unsafe fn first<V: Carryless>(&self) -> V {
+    pub(super) unsafe fn splat<V: Carryless>(&self, power: usize) -> Power<V> {
+        let place = MAX_POWER - power;
         // SAFETY: the caller's promise.
-        unsafe { V::splat(&self.falling[MAX_POWER - 1]) }
+        unsafe {
+            Power { whole: V::splat(&self.falling[place]), folded: V::splat(&self.folded[place]) }
+        }
     }
 }
 
 impl Drop for Powers {
     fn drop(&mut self) {
         self.falling.as_flattened_mut().zeroize();
+        self.folded.as_flattened_mut().zeroize();
+        self.strides.as_flattened_mut().as_flattened_mut().zeroize();
+        self.folded_strides.as_flattened_mut().as_flattened_mut().zeroize();
     }
+}
+
+/// What blocks are multiplied by, one factor a lane.
+#[derive(Clone, Copy)]
+pub(super) struct Power<V> {
+    whole: V,
+    folded: V,
 }
 
 /// A sum of products in every lane, of 256 bits each, not reduced yet.
 #[derive(Clone, Copy)]
 pub(super) struct Sum<V> {
     low: V,
+    /// Of the products of folded factors, as in Karatsuba's method: with `low` and `high` added
+    /// it is the part between them.
     middle: V,
     high: V,
 }
@@ -118,11 +203,11 @@ impl<V: Carryless> Sum<V> {
 
     /// The product of one pair of blocks in every lane.
     #[inline(always)]
-    pub(super) fn product(a: V, b: V) -> Sum<V> {
+    pub(super) fn product(block: V, power: Power<V>) -> Sum<V> {
         Sum {
-            low: a.multiply_low(b),
-            middle: a.multiply_low_by_high(b).xor(b.multiply_low_by_high(a)),
-            high: a.multiply_high(b),
+            low: block.multiply_low(power.whole),
+            middle: fold_halves(block).multiply_low(power.folded),
+            high: block.multiply_high(power.whole),
         }
     }
 
@@ -150,9 +235,16 @@ impl<V: Carryless> Sum<V> {
     pub(super) fn reduced(self) -> V {
         // SAFETY: a value proves the instructions.
         let polynomial = unsafe { V::splat(&POLYNOMIAL.to_le_bytes()) };
-        let middle = self.middle.xor(fold(self.low, polynomial));
+        let between = self.middle.xor(self.low).xor(self.high);
+        let middle = between.xor(fold(self.low, polynomial));
         self.high.xor(fold(middle, polynomial))
     }
+}
+
+/// The sum of the halves of each lane, in both halves.
+#[inline(always)]
+fn fold_halves<V: Carryless>(block: V) -> V {
+    block.xor(block.swap_halves())
 }
 
 /// Adds a multiple of the polynomial that clears the lower half, and moves up by that half.

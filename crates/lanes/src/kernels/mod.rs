@@ -9,7 +9,11 @@ mod cbc_encrypt;
 mod cbc_lanes;
 mod cbc_rows;
 #[cfg(target_arch = "x86_64")]
+mod first_rounds;
+#[cfg(target_arch = "x86_64")]
 mod gcm;
+#[cfg(target_arch = "x86_64")]
+mod gcm_long;
 #[cfg(target_arch = "x86_64")]
 mod ghash;
 mod jobs;

@@ -1,0 +1,209 @@
+//! The first two rounds of AES for many counters at once.
+//!
+//! The four bytes of a counter go into different columns in the first round (FIPS 197, section
+//! 5.1.2), and the second is linear in the columns after its look at single bytes. So blocks
+//! that differ in the last byte of their counters only (a *span* of 256) differ after the first
+//! round by something that depends on this byte and the key, and after the second the states of
+//! one span differ from those of another by one and the same block. The states of a message's
+//! first span are therefore made from a table that belongs to the key, and those of all others by
+//! adding one block. The tables are read in the order of the counters, which are no secret.
+
+use zeroize::Zeroize;
+
+use super::schedule::SharedKeys;
+use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
+
+/// Blocks whose counters differ in the last byte.
+const SPAN: usize = 256;
+
+/// The round that comes next.
+pub(super) const NEXT_ROUND: usize = 3;
+
+/// A message's first two counters are not for its text: the tables begin behind them.
+const FIRST_COUNTER: usize = 2;
+
+/// What is made from a key, and from its last message; zeroised on drop.
+#[repr(C, align(64))]
+pub(super) struct FirstRounds {
+    /// By what a counter's last byte changes the state after the first round, from the counter
+    /// [`FIRST_COUNTER`] on; the last ones are for the bytes before it.
+    changes: [Block; SPAN],
+    /// The states after the second round of a message's first counters.
+    states: [Block; SPAN],
+    /// So many changes are there.
+    count: usize,
+}
+
+impl FirstRounds {
+    /// Nothing yet.
+    pub(super) fn new() -> FirstRounds {
+        FirstRounds { changes: [[0; BLOCK]; SPAN], states: [[0; BLOCK]; SPAN], count: 0 }
+    }
+
+    /// Prepares for another key.
+    pub(super) fn forget(&mut self) {
+        self.count = 0;
+    }
+
+    /// Starts a message of so many blocks, with its first counter block as two big-endian
+    /// numbers.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn start<'a, V: Carryless>(
+        &'a mut self,
+        keys: &'a SharedKeys,
+        first: (u64, u64),
+        blocks: usize,
+    ) -> Counters<'a, V> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.reach::<V>(keys, blocks.min(SPAN));
+            let next = (first.0, first.1 & !(SPAN as u64 - 1));
+            let (after_first, after_second) = two_rounds::<V>(keys, next);
+            let change = after_second.xor(after_second);
+            let mut counters = Counters {
+                tables: self,
+                keys,
+                after_first,
+                after_second,
+                next,
+                change,
+                next_change: change,
+                place: 0,
+                states: 0,
+            };
+            counters.prepare_span();
+            counters
+        }
+    }
+
+    /// Makes the first `count` changes.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    unsafe fn reach<V: Carryless>(&mut self, keys: &SharedKeys, count: usize) {
+        // SAFETY: the caller's promise; a slice has as many blocks as the vector.
+        unsafe {
+            let zero = V::splat(&[0; BLOCK]);
+            let last_byte = V::splat(&0xFF_u128.to_be_bytes());
+            let key: V = keys.load(0, 0);
+            while self.count < count {
+                let counters = V::counters(0, (self.count + FIRST_COUNTER) as u64).swap_bytes();
+                let block = key.xor(counters.and(last_byte));
+                let change = block.encrypt_round(zero).xor(key.encrypt_round(zero));
+                let to = &mut self.changes[self.count..][..V::BLOCKS];
+                change.store(to.as_mut_ptr().cast());
+                self.count += V::BLOCKS;
+            }
+        }
+    }
+}
+
+impl Drop for FirstRounds {
+    fn drop(&mut self) {
+        self.changes.as_flattened_mut().zeroize();
+        self.states.as_flattened_mut().zeroize();
+    }
+}
+
+/// The counters of a message, in order.
+pub(super) struct Counters<'a, V> {
+    tables: &'a mut FirstRounds,
+    keys: &'a SharedKeys,
+    /// The states after the first and the second round of the first span's counter whose last
+    /// byte is zero.
+    after_first: V,
+    after_second: V,
+    /// The counter block of the span after the next, its last byte zero.
+    next: (u64, u64),
+    /// By what the states after the second round of this span and of the next one differ from
+    /// those of the first.
+    change: V,
+    next_change: V,
+    /// Of the next counter in its span's table.
+    place: usize,
+    /// So many states of the table are there.
+    states: usize,
+}
+
+impl<V: Carryless> Counters<'_, V> {
+    /// The states after the second round of the next `N` registers of counters. A span is a
+    /// multiple of so many, and the message has as many blocks.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn next_states<const N: usize>(&mut self) -> [V; N] {
+        let end = self.place + N * V::BLOCKS;
+        // SAFETY: the caller's promise; a row has as many blocks as `N` vectors.
+        unsafe {
+            let FirstRounds { changes, states, .. } = &mut *self.tables;
+            let states = &mut states[self.place..end];
+            let mut pads = [self.change; N];
+            if self.states < end {
+                // The first span, whose change is nothing.
+                let changes = &changes[self.place..end];
+                let key: V = self.keys.load(NEXT_ROUND - 1, 0);
+                for step in 0..N {
+                    let change = V::load(changes[step * V::BLOCKS..].as_ptr().cast());
+                    pads[step] = self.after_first.xor(change).encrypt_round(key);
+                    pads[step].store(states[step * V::BLOCKS..].as_mut_ptr().cast());
+                }
+                self.states = end;
+            } else {
+                for step in 0..N {
+                    let state = V::load(states[step * V::BLOCKS..].as_ptr().cast());
+                    pads[step] = pads[step].xor(state);
+                }
+            }
+            if end == SPAN {
+                // The last counters of the table belong to the next span.
+                let change = self.next_change.xor(self.change);
+                let none = change.xor(change);
+                let mut lanes = [none; MAX_BLOCKS];
+                for lane in V::BLOCKS - FIRST_COUNTER..V::BLOCKS {
+                    lanes[lane] = change;
+                }
+                pads[N - 1] = pads[N - 1].xor(V::diagonal(lanes));
+            }
+            self.place = end;
+            if end == SPAN {
+                self.place = 0;
+                self.prepare_span();
+            }
+            pads
+        }
+    }
+
+    /// Goes on to the next span.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    unsafe fn prepare_span(&mut self) {
+        self.next.1 += SPAN as u64;
+        self.change = self.next_change;
+        // SAFETY: the caller's promise.
+        let (_, state) = unsafe { two_rounds::<V>(self.keys, self.next) };
+        self.next_change = state.xor(self.after_second);
+    }
+}
+
+/// The states of a counter block after the first and the second round, in every lane.
+///
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn two_rounds<V: Carryless>(keys: &SharedKeys, (high, low): (u64, u64)) -> (V, V) {
+    let block = (u128::from(high) << 64 | u128::from(low)).to_be_bytes();
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = V::splat(&block).xor(keys.load(0, 0)).encrypt_round(keys.load(1, 0));
+        (first, first.encrypt_round(keys.load(2, 0)))
+    }
+}
+
+const _: () = assert!(FIRST_COUNTER <= MAX_BLOCKS && SPAN.is_multiple_of(MAX_BLOCKS));

@@ -1,0 +1,211 @@
+//! GCM of one long message: the registers of a chunk are in flight together, and the chunk
+//! before is hashed between their rounds.
+//!
+//! In the loop the lanes of a register are hashed side by side, each lane by itself: all are
+//! multiplied by the same power of the subkey, and reduced once in two chunks. Only the last
+//! chunk is multiplied by powers that differ from lane to lane, so that the lanes can be added
+//! up.
+
+use super::first_rounds::{Counters, NEXT_ROUND};
+use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables};
+use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
+use super::schedule::SharedKeys;
+use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
+
+/// Does so much of a long message that [`Message::finish`] can do the rest. Returns the sum of
+/// the products so far.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. Input, output and additional data are valid for their
+/// lengths. `ROUNDS` is the cipher's.
+#[inline(always)]
+pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    message: &mut Message,
+    keys: &SharedKeys,
+    Tables { powers, first_rounds }: &mut Tables,
+) -> Sum<V> {
+    let chunk = STRIDES * V::BLOCKS * BLOCK;
+    // SAFETY: the caller's promise. A chunk is read or written only where the text has one, and
+    // the first is there, because it is no longer than the longest rest.
+    unsafe {
+        powers.complete::<V>();
+        let carry = hash_aad::<V>(message, powers);
+        if message.length <= LONGEST_REST {
+            return Sum::product(carry, powers.load(message.powers()));
+        }
+        let blocks = message.length.div_ceil(BLOCK);
+        let mut counters = first_rounds.start::<V>(keys, message.first, blocks);
+        let chunks = message.length / chunk;
+        let mut hash = Hash::new(powers, carry, chunks - 1);
+        let (mut input, mut output) = (message.input, message.output);
+        encrypt_chunk::<V, ENCRYPT, ROUNDS>(keys, &mut counters, input, output, None);
+        for _ in 1..chunks {
+            (input, output) = (input.add(chunk), output.add(chunk));
+            encrypt_chunk::<V, ENCRYPT, ROUNDS>(
+                keys,
+                &mut counters,
+                input,
+                output,
+                Some(&mut hash),
+            );
+        }
+        message.done = chunks * chunk;
+        let text = if ENCRYPT { output } else { input };
+        hash.last(text, message.powers() + STRIDES * V::BLOCKS)
+    }
+}
+
+/// Hashes the additional data, but what [`Message::finish`] takes if that does all of the text.
+/// Returns the hash so far, in the first lane.
+///
+/// # Safety
+/// As for [`shorten`].
+#[inline(always)]
+unsafe fn hash_aad<V: Carryless>(message: &mut Message, powers: &Powers) -> V {
+    let left = if message.length > LONGEST_REST { 0 } else { LONGEST_AAD };
+    // SAFETY: all accesses are to bytes of the data.
+    unsafe {
+        let zero = V::splat(&[0; BLOCK]);
+        let none = Sum::of(zero);
+        let mut carry = zero;
+        while message.aad_length - message.aad_done > left {
+            let count = (message.aad_length - message.aad_done).min(V::BLOCKS * BLOCK);
+            let data = V::load_bytes(message.aad.add(message.aad_done), count).swap_bytes();
+            let sum = Sum::product(data.xor(carry), powers.load(count.div_ceil(BLOCK)));
+            carry = Sum::across(&[sum, none, none, none]).reduced();
+            message.aad_done += count;
+        }
+        carry
+    }
+}
+
+/// Encrypts or decrypts a chunk, and between its rounds adds the chunk before to the hash.
+///
+/// # Safety
+/// As for [`shorten`]: there are a chunk of input and of output, and with a hash another one
+/// before it.
+#[inline(always)]
+unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    counters: &mut Counters<'_, V>,
+    input: *const u8,
+    output: *mut u8,
+    mut hash: Option<&mut Hash<'_, V>>,
+) {
+    let width = V::BLOCKS * BLOCK;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let before = if ENCRYPT { output } else { input }.wrapping_sub(STRIDES * width);
+        let mut pads: [V; STRIDES] = counters.next_states();
+        for round in NEXT_ROUND..ROUNDS {
+            let key: V = keys.load(round, 0);
+            for step in 0..STRIDES {
+                pads[step] = pads[step].encrypt_round(key);
+            }
+            // In the last rounds, since results that have just been written are best left alone.
+            // The first register, which waits for the hash so far, comes last.
+            let step = (round + STRIDES).saturating_sub(ROUNDS);
+            if V::HAS_MANY_REGISTERS
+                && step > 0
+                && step < STRIDES
+                && let Some(hash) = &mut hash
+            {
+                hash.add(step, V::load(before.add(step * width)));
+            }
+        }
+        let key: V = keys.load(ROUNDS, 0);
+        for step in 0..STRIDES {
+            let offset = step * width;
+            V::ask_to_read(input.wrapping_add(offset + AHEAD));
+            V::ask_to_write(output.wrapping_add(offset + AHEAD));
+            let data = V::load(input.add(offset));
+            pads[step].encrypt_last(key.xor(data)).store(output.add(offset));
+        }
+        if let Some(hash) = hash {
+            let rest = if V::HAS_MANY_REGISTERS { STRIDES } else { 1 };
+            for step in rest..=STRIDES {
+                let step = step % STRIDES;
+                hash.add(step, V::load(before.add(step * width)));
+            }
+            hash.end_chunk();
+        }
+    }
+}
+
+/// The hash of a text, of every lane by itself.
+struct Hash<'a, V> {
+    powers: &'a Powers,
+    /// What is there in each lane, to be added to the first register of the next chunk.
+    carry: V,
+    /// The products of a chunk that are still to be reduced, together with those of the next.
+    sum: Sum<V>,
+    /// Of the next chunk's first register.
+    stride: usize,
+}
+
+impl<'a, V: Carryless> Hash<'a, V> {
+    /// Begins with the hash of what precedes the text. After so many chunks, nothing is left to
+    /// be reduced.
+    #[inline(always)]
+    fn new(powers: &'a Powers, carry: V, chunks: usize) -> Hash<'a, V> {
+        let stride = if chunks.is_multiple_of(2) { 0 } else { STRIDES };
+        Hash { powers, carry, sum: Sum::of(carry.xor(carry)), stride }
+    }
+
+    /// Adds a register of a chunk.
+    #[inline(always)]
+    fn add(&mut self, step: usize, text: V) {
+        let text = text.swap_bytes();
+        let text = if step == 0 { text.xor(self.carry) } else { text };
+        // SAFETY: a value proves the instructions.
+        let power = unsafe { self.powers.stride(self.stride + step) };
+        self.sum.add(Sum::product(text, power));
+    }
+
+    /// Goes on to the next chunk.
+    #[inline(always)]
+    fn end_chunk(&mut self) {
+        let zero = self.carry.xor(self.carry);
+        if self.stride == 0 {
+            self.stride = STRIDES;
+            self.carry = zero;
+        } else {
+            self.stride = 0;
+            self.carry = self.sum.reduced();
+            self.sum = Sum::of(zero);
+        }
+    }
+
+    /// Adds the last chunk, whose first block is multiplied by `power`, and brings the lanes
+    /// together.
+    ///
+    /// # Safety
+    /// There is a chunk.
+    #[inline(always)]
+    unsafe fn last(self, text: *const u8, power: usize) -> Sum<V> {
+        let mut sum = self.sum;
+        for step in 0..STRIDES {
+            // SAFETY: the caller's promise.
+            let (text, power) = unsafe {
+                let text = V::load(text.add(step * V::BLOCKS * BLOCK)).swap_bytes();
+                (text, self.powers.load(power - step * V::BLOCKS))
+            };
+            let text = if step == 0 { text.xor(self.carry) } else { text };
+            sum.add(Sum::product(text, power));
+        }
+        sum
+    }
+}
+
+/// How far ahead a long message's input and output are asked for, in bytes. The CPU follows
+/// them by itself, but not into the next page.
+const AHEAD: usize = 2048;
+
+const _: () = {
+    // By the lanes of a vector: the last chunk, a rest that is shorter than one, and the lengths.
+    const fn is_enough(lanes: usize) -> bool {
+        let chunk = STRIDES * lanes;
+        chunk * BLOCK <= LONGEST_REST && 2 * chunk < (2 * STRIDES + 1) * lanes
+    }
+    assert!(is_enough(2) && is_enough(MAX_BLOCKS) && (2 * STRIDES + 1) * MAX_BLOCKS <= MAX_POWER);
+};
