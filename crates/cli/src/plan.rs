@@ -14,7 +14,7 @@ use evener::{
 
 use crate::keys::FreshKey;
 use crate::options::Telling;
-use crate::sys::{stdin_was_closed, stdout_was_closed};
+use crate::sys::{output, stdin_was_closed, stdout_was_closed};
 use crate::trouble::{Trouble, shown};
 
 /// An operation with all that it needs.
@@ -131,7 +131,7 @@ impl Ends {
             if telling.json {
                 return Err(Trouble::usage("--json and the output can't both be standard output"));
             }
-            if operation == Operation::Encrypt && io::stdout().is_terminal() {
+            if operation == Operation::Encrypt && output().is_terminal() {
                 return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
             }
         }
@@ -168,9 +168,7 @@ impl Ends {
     pub(crate) fn stream_target(&self) -> io::Result<StreamTarget> {
         Ok(match &self.target {
             None => StreamTarget::Nowhere,
-            Some(Place::Pipe) => {
-                StreamTarget::Descriptor(io::stdout().as_fd().try_clone_to_owned()?)
-            }
+            Some(Place::Pipe) => StreamTarget::Descriptor(output().try_clone_to_owned()?),
             Some(Place::Path(path)) => StreamTarget::File(path.clone()),
         })
     }

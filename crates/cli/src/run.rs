@@ -19,6 +19,7 @@ use crate::plan::{Place, Plan};
 use crate::progress;
 use crate::signals::Signals;
 use crate::summary;
+use crate::sys;
 use crate::trouble::{Ending, Trouble, complain, end_by_broken_pipe, shown};
 
 /// Makes a plan, carries it out and tells what became of it. With `--json` exactly one document
@@ -29,6 +30,8 @@ pub(crate) fn run(
     signals: &Signals,
     plan: impl FnOnce() -> Result<Plan, Trouble>,
 ) -> Result<Ending, Trouble> {
+    // Before any module is loaded.
+    sys::keep_output();
     say_farewell(operation, telling, signals);
     let result = plan().and_then(|plan| carry_out(plan, telling, signals));
     if let Err(trouble) = &result
@@ -267,10 +270,10 @@ fn reader_left(plan: &Plan, report: &Report) -> bool {
 
 /// Prints a JSON document.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Trouble> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, document)
-        .map_err(io::Error::from)
-        .and_then(|()| writeln!(out))
-        .and_then(|()| out.flush())
-        .map_err(Trouble::Output)
+    let print = || -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(document)?;
+        text.push(b'\n');
+        sys::output_file()?.write_all(&text)
+    };
+    print().map_err(Trouble::Output)
 }

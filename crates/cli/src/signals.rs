@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Control;
-use rustix::stdio::{stderr, stdout};
+use rustix::stdio::stderr;
+
+use crate::sys::output;
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arriving;
@@ -204,7 +206,7 @@ impl Farewell {
         // The program ends all the same.
         let _ = rustix::io::write(stderr(), line);
         if !document.is_empty() {
-            let _ = rustix::io::write(stdout(), document);
+            let _ = rustix::io::write(output(), document);
         }
     }
 }

@@ -1,10 +1,14 @@
-//! What was so before Rust's runtime began, which opens closed standard descriptors as /dev/null.
+//! The standard descriptors: what was so before Rust's runtime began, which opens closed ones as
+//! /dev/null, and an output that is the program's own.
 
 use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::io::{Errno, fcntl_getfd};
-use rustix::stdio::{dup2_stdout, stdin, stdout};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_getfd};
+use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
 
 /// Whether the program was started with its standard output closed (`>&-`).
 pub(crate) fn stdout_was_closed() -> bool {
@@ -21,6 +25,38 @@ pub(crate) fn refuse_closed_stdout() {
         let _ = dup2_stdout(full);
     }
 }
+
+/// Keeps the standard output for the program itself. What the code of modules prints goes to the
+/// standard error from here on, instead of into ciphertext, and a module that closes or replaces
+/// standard descriptors does not meet this one.
+pub(crate) fn keep_output() {
+    if OUTPUT.get().is_some() {
+        return;
+    }
+    let own = fcntl_dupfd_cloexec(stdout(), FIRST_OWN);
+    if let Ok(own) = own
+        && dup2_stdout(stderr()).is_ok()
+    {
+        // There is only one thread that gets here.
+        let _ = OUTPUT.set(File::from(own));
+    }
+}
+
+/// The standard output, where it is now.
+pub(crate) fn output() -> BorrowedFd<'static> {
+    OUTPUT.get().map_or_else(stdout, |output| output.as_fd())
+}
+
+/// A writer to the standard output, where it is now.
+pub(crate) fn output_file() -> io::Result<File> {
+    Ok(File::from(output().try_clone_to_owned()?))
+}
+
+static OUTPUT: OnceLock<File> = OnceLock::new();
+
+/// The least number of a descriptor that is no standard one, with some room for what a careless
+/// module closes besides.
+const FIRST_OWN: i32 = 10;
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 

@@ -169,3 +169,33 @@ fn planted_keys_cost_little() {
     println!("{:?}", begun.elapsed());
     assert!(opened.messages.contains("was tried on 4 keys"), "{}", opened.messages);
 }
+
+#[test]
+fn no_output_replaces_a_key() {
+    let bench = Bench::new();
+    fs::write(bench.path("a"), "text").unwrap();
+    fs::create_dir_all(bench.path("home")).unwrap();
+    fs::create_dir_all(bench.path("other")).unwrap();
+    fs::write(bench.path("other/my"), "text").unwrap();
+    fs::copy(bench.path("my.key"), bench.path("home/my.key")).unwrap();
+    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "sealed"]);
+    let key = fs::read(bench.path("my.key")).unwrap();
+    let wrapped = fs::read(bench.path("sealed/evener-key.age")).unwrap();
+    let overwriting: [&[&str]; 6] = [
+        &["encrypt", "-k", "my.key", "--overwrite", "a", "my.key"],
+        &["encrypt", "-n", "-k", "my.key", "--overwrite", "a", "my.key"],
+        &["encrypt", "-k", "my.key", "--overwrite", "/dev/null", "my.key"],
+        &["encrypt", "-k", "home/my.key", "--suffix", ".key", "--overwrite", "other", "home"],
+        &["encrypt", "-r", RECIPIENT, "-i", "identity", "--overwrite", "a", "identity"],
+        &["decrypt", "-i", "identity", "--overwrite", "sealed/one.enc", "sealed/evener-key.age"],
+    ];
+    for arguments in overwriting {
+        let ended = bench.run(arguments);
+        assert!(matches!(ended.status, Some(1 | 2)), "{arguments:?}: {ended:?}");
+        assert!(ended.messages.contains("would replace a key"), "{arguments:?}: {ended:?}");
+        assert_eq!(fs::read(bench.path("my.key")).unwrap(), key, "{arguments:?}");
+        assert_eq!(fs::read(bench.path("home/my.key")).unwrap(), key, "{arguments:?}");
+        assert_eq!(fs::read(bench.path("sealed/evener-key.age")).unwrap(), wrapped);
+        assert_eq!(fs::read_to_string(bench.path("identity")).unwrap(), common::IDENTITY);
+    }
+}

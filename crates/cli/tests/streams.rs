@@ -3,7 +3,8 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 use common::{Bench, has};
 
@@ -86,4 +87,49 @@ fn a_stream_makes_do_with_the_memory_there_is() {
         assert_eq!(ended.status, Some(0), "{memory}: {}", ended.messages);
         assert_eq!(ended.output, vec![7; 1_500_000], "{memory}");
     }
+}
+
+#[test]
+fn a_file_that_changes_on_its_way_into_a_pipe_is_told() {
+    let bench = Bench::new();
+    fs::write(bench.path("long"), vec![1; 8 << 20]).unwrap();
+    let mut command = bench.command(&["encrypt", "-k", "my.key", "long", "-"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    // It has begun, and waits for the pipe to be read.
+    output.read_exact(&mut [0; 1000]).unwrap();
+    let long = fs::File::options().write(true).open(bench.path("long")).unwrap();
+    long.set_len(9 << 20).unwrap();
+    std::io::copy(&mut output, &mut std::io::sink()).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{words}");
+    assert!(words.contains("changed while it was read"), "{words}");
+}
+
+#[test]
+fn a_device_is_written_only_where_nobody_uses_it() {
+    let bench = Bench::new();
+    fs::write(bench.path("image"), vec![0; 1 << 20]).unwrap();
+    let image = bench.path("image");
+    let attached = Command::new("losetup").args(["-f", "--show"]).arg(&image).output();
+    let Some(attached) = attached.ok().filter(|attached| attached.status.success()) else {
+        evener_skipped::skipped!("there is no loop device to attach a file to");
+        return;
+    };
+    let device = String::from_utf8(attached.stdout).unwrap().trim().to_owned();
+    let ended = bench.run(&["encrypt", "-k", "my.key", &device, &device]);
+    // Whoever has it open for itself alone, as a mounted file system has.
+    let held = rustix::fs::open(
+        device.as_str(),
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::EXCL,
+        rustix::fs::Mode::empty(),
+    );
+    let used = bench.run(&["encrypt", "-k", "my.key", "tree/one", &device]);
+    drop(held);
+    let free = bench.run(&["encrypt", "-q", "-k", "my.key", "tree/one", &device]);
+    assert!(Command::new("losetup").arg("-d").arg(&device).status().unwrap().success());
+    assert!(ended.messages.contains("is the source itself"), "{ended:?}");
+    assert!(used.messages.contains("is in use"), "{used:?}");
+    assert_eq!((ended.status, used.status, free.status), (Some(2), Some(2), Some(0)), "{free:?}");
 }

@@ -60,6 +60,9 @@ pub(crate) fn within(
 ) -> Found {
     let absent = |reason| Err(EngineError::Unavailable { engine: engine.to_owned(), reason });
     let (send, messages) = mpsc::channel();
+    // The first wait of a thread takes the dynamic loader's lock, which the other thread may hold
+    // for good when it loads a module that hangs.
+    let _: Result<Message, _> = messages.recv_timeout(Duration::from_micros(1));
     let look = move || {
         let waiter = Waiter(send);
         let found = look(&waiter);

@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
 use crate::naming::{Naming, is_device, refuse_special, rename_to_free};
-use crate::{Control, FileError};
+use crate::{FileError, Options, Protected};
 
 /// How outputs come to be on one filesystem.
 ///
@@ -31,6 +31,8 @@ pub(crate) struct Outputs {
     replace: bool,
     /// Whether `--resume` would skip an output that is complete.
     resumable: bool,
+    /// What no output may replace.
+    protected: Protected,
     /// Whether names were given that the filesystem could not keep for one file.
     checked: AtomicBool,
     /// How many temporary names there are.
@@ -69,8 +71,8 @@ impl Drop for Temporary {
 
 impl Outputs {
     /// `replace` decides what happens to files that have an output's name already, `resumable`
-    /// what is said of them.
-    pub(crate) fn new(replace: bool, resumable: bool, control: &Control) -> Outputs {
+    /// what is said of them. The operation's own keys are never replaced.
+    pub(crate) fn new(replace: bool, resumable: bool, options: &Options) -> Outputs {
         // Giving a nameless file its name goes through /proc.
         let has_proc = std::fs::exists("/proc/self/fd").unwrap_or(false);
         Outputs {
@@ -78,14 +80,33 @@ impl Outputs {
             proved: AtomicBool::new(false),
             replace,
             resumable,
+            protected: options.protected.clone(),
             checked: AtomicBool::new(false),
-            temporaries: Arc::clone(control.temporaries()),
+            temporaries: Arc::clone(options.control.temporaries()),
         }
     }
 
     /// What the user should know of the names that were given.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         if self.checked.load(Ordering::Relaxed) { Naming::Checked.notice() } else { None }
+    }
+
+    /// Refuses to replace a key of the operation, and what opens it: without them nothing that it
+    /// makes can be read.
+    pub(crate) fn refuse_protected(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> Result<(), FileError> {
+        match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) if self.replace && self.protected.contains(&there) => {
+                Err(FileError::Refused(format!(
+                    "the output `{}` would replace a key of this operation, or what opens one",
+                    shown(name)
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Begins a file that is to be called `name` in `directory`.
@@ -95,6 +116,7 @@ impl Outputs {
         name: &OsStr,
         mode: Mode,
     ) -> Result<Output<D>, FileError> {
+        self.refuse_protected(directory.as_fd(), name)?;
         let name = name.to_owned();
         if self.nameless.load(Ordering::Relaxed) {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -264,6 +286,7 @@ impl<D: AsFd> Output<D> {
     fn replace(&self, outputs: &Outputs, from: &OsStr) -> Result<Naming, FileError> {
         let directory = self.directory.as_fd();
         refuse_special(directory, &self.name)?;
+        outputs.refuse_protected(directory, &self.name)?;
         retry_on_intr(|| renameat(directory, from, directory, &self.name))
             .map_err(|errno| self.has_no_name(outputs, errno))?;
         Ok(Naming::Exclusive)

@@ -52,10 +52,11 @@ impl Decrypt {
         let operation = Operation::Decrypt;
         let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
         self.writing.check(&ends)?;
-        let key_files: Vec<_> = self.keys.files().cloned().collect();
+        let mut key_files: Vec<_> = self.keys.files().cloned().collect();
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
         let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
+        key_files.extend(keyholder.found());
         let evener = self.engines.evener(ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(self.writing.warning(evener.key_ring(), false));

@@ -11,6 +11,7 @@ use evener_lab::measure::Command as Measuring;
 use serde::Serialize;
 
 use crate::run::print_json;
+use crate::sys;
 use crate::trouble::{Ending, Trouble};
 
 /// Show the engines of this machine, tested
@@ -45,6 +46,7 @@ impl Engines {
         if let Some(kernel) = &self.calibrate {
             return calibrate(kernel);
         }
+        sys::keep_output();
         let engines: Vec<_> = probe_all().iter().map(Found::from).collect();
         if self.json {
             #[derive(Serialize)]
@@ -53,7 +55,7 @@ impl Engines {
             }
             print_json(&Document { engines })?;
         } else {
-            let mut out = io::stdout().lock();
+            let mut out = io::BufWriter::new(sys::output_file().map_err(Trouble::Output)?);
             engines
                 .iter()
                 .try_for_each(|engine| engine.print(&mut out))

@@ -41,10 +41,11 @@ impl Verify {
     fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
         let ends = Ends::find(operation, self.source, None, &self.telling)?;
-        let key_files: Vec<_> = self.keys.files().cloned().collect();
+        let mut key_files: Vec<_> = self.keys.files().cloned().collect();
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
         let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
+        key_files.extend(keyholder.found());
         let evener = self.engines.evener(ring, &self.telling, signals)?;
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);

@@ -1,6 +1,6 @@
 //! What opens wrapped keys: identities, and a passphrase wherever it comes from.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,8 @@ pub(crate) struct Keyholder<'a> {
     identities: Vec<Identity>,
     source: Option<Source>,
     given: OnceCell<Passphrase>,
+    /// The files of wrapped keys that were found beside what they open.
+    found: RefCell<Vec<PathBuf>>,
     /// Whether to ask for the passphrase of a file although no option speaks of one.
     asks_unbidden: bool,
 }
@@ -49,6 +51,7 @@ impl<'a> Keyholder<'a> {
             identities: Vec::new(),
             source,
             given: OnceCell::new(),
+            found: RefCell::default(),
             asks_unbidden,
         };
         let identities = match identities {
@@ -56,6 +59,16 @@ impl<'a> Keyholder<'a> {
             None => Vec::new(),
         };
         Ok(Keyholder { identities, ..empty(source, asks_unbidden) })
+    }
+
+    /// Notes files of wrapped keys that were found.
+    pub(super) fn note_found(&self, paths: &[PathBuf]) {
+        self.found.borrow_mut().extend_from_slice(paths);
+    }
+
+    /// The files of wrapped keys that were found.
+    pub(crate) fn found(&self) -> Vec<PathBuf> {
+        self.found.borrow().clone()
     }
 
     /// Whether the options speak of a passphrase.

@@ -289,7 +289,9 @@ pub(super) fn find(
     };
     let mut refusal = None;
     for place in beside.into_iter().chain([KeyPlace::in_tree(tree)]) {
-        let opened = open_all(place.existing(), keyholder)?;
+        let existing = place.existing();
+        keyholder.note_found(&existing);
+        let opened = open_all(existing, keyholder)?;
         let fitting: Vec<_> = opened
             .keys
             .into_iter()

@@ -23,10 +23,11 @@ use std::time::Instant;
 
 use evener_core::Direction;
 use evener_pipeline::Worker;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
 
 use crate::format::{FileCipher, Header};
+use crate::identity::FileState;
 use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
@@ -85,9 +86,13 @@ pub fn process_stream(
     let fail = |error| Failure { path: name.clone(), error };
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
+    let is_named = matches!(source, StreamSource::File(_));
     let input = open(source).map_err(fail)?;
-    let outputs = Outputs::new(options.overwrite, false, &options.control);
-    let sink = Sink::open(target, &outputs)?;
+    let outputs = Outputs::new(options.overwrite, false, options);
+    let sink = Sink::open(target, &outputs, input.as_fd())?;
+    // What comes through a redirection is whatever comes; a file that is named is to be one state
+    // of it.
+    let before = if is_named { state_of_file(input.as_fd()).map_err(fail)? } else { None };
     options.control.found(1, 0);
 
     let mut report = Report {
@@ -97,7 +102,12 @@ pub fn process_stream(
         ..Report::default()
     };
     let mut stream = Stream { operation, keys, options, sink: &sink, report: &mut report };
-    let result = stream.run(&seats, input.as_fd()).and_then(|()| sink.publish(&outputs, options));
+    let result = stream.run(&seats, input.as_fd()).and_then(|()| {
+        if before.is_some() && state_of_file(input.as_fd())? != before {
+            return Err(FileError::Changed);
+        }
+        sink.publish(&outputs, options)
+    });
     let engines: Vec<_> = report.retired.iter().map(|retired| retired.engine.clone()).collect();
     report.add_doubts(engines.into_iter().map(|engine| (engine, name.clone())));
     match result {
@@ -230,6 +240,13 @@ fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
     // A larger pipe means fewer turns between the programs; where it is refused nothing is lost.
     let _ = rustix::pipe::fcntl_setpipe_size(&opened, PIPE_SIZE);
     Ok(opened)
+}
+
+/// The state of a regular file; `None` of anything else.
+fn state_of_file(input: BorrowedFd<'_>) -> Result<Option<FileState>, FileError> {
+    let status = fstat(input).map_err(FileError::system("read its status"))?;
+    let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    Ok(is_file.then(|| FileState::of(&status)))
 }
 
 /// A larger pipe means fewer turns between the programs.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{PIPE_SIZE, StreamTarget};
@@ -20,7 +20,11 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    pub(super) fn open(target: StreamTarget, outputs: &Outputs) -> Result<Sink, Failure> {
+    pub(super) fn open(
+        target: StreamTarget,
+        outputs: &Outputs,
+        source: BorrowedFd<'_>,
+    ) -> Result<Sink, Failure> {
         match target {
             StreamTarget::Nowhere => Ok(Sink::Nowhere),
             StreamTarget::Descriptor(descriptor) => {
@@ -28,9 +32,9 @@ impl Sink {
                 Ok(Sink::Descriptor(descriptor))
             }
             StreamTarget::File(path) if takes_a_stream(&path) => {
-                let descriptor = open_as_it_is(&path);
+                let descriptor = open_as_it_is(&path, source);
                 let descriptor = descriptor.map_err(|error| Failure { path, error })?;
-                Sink::open(StreamTarget::Descriptor(descriptor), outputs)
+                Sink::open(StreamTarget::Descriptor(descriptor), outputs, source)
             }
             StreamTarget::File(path) => {
                 let output = create(&path, outputs);
@@ -100,12 +104,27 @@ fn is_descriptor(path: &Path) -> bool {
     false
 }
 
-fn open_as_it_is(path: &Path) -> Result<OwnedFd, FileError> {
+fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileError> {
     // Not for where they lead, which need be no path (`pipe:[1]`), but for whose links they are.
     behind_links(path)?;
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))
-        .map_err(FileError::system("open the output"))
+    let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let system = FileError::system("open the output");
+    let there = rustix::fs::stat(path).map_err(&system)?;
+    if FileType::from_raw_mode(there.st_mode) == FileType::BlockDevice {
+        let source = fstat(source).map_err(&system)?;
+        let is_device = FileType::from_raw_mode(source.st_mode) == FileType::BlockDevice;
+        if is_device && source.st_rdev == there.st_rdev {
+            return Err(FileError::Refused("is the source itself".to_owned()));
+        }
+        // The kernel refuses it while the device is mounted, or in use otherwise.
+        flags |= OFlags::EXCL;
+    }
+    match retry_on_intr(|| openat(CWD, path, flags, Mode::empty())) {
+        Err(Errno::BUSY) => Err(FileError::Refused(
+            "is in use: a file system on it is mounted, or another program has it".to_owned(),
+        )),
+        opened => opened.map_err(&system),
+    }
 }
 
 fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {

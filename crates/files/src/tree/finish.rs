@@ -165,8 +165,9 @@ impl TreeWork<'_> {
                     self.record.notice(Path::new(""), reason);
                 }
             }
-            // After a stop the next run comes back to these directories.
-            if !self.is_stopped() && self.writes() {
+            // After a stop the next run comes back to these directories, but can't tell which of
+            // those that belong to this user the source's owner is to have.
+            if self.writes() && (!self.is_stopped() || self.options.owner) {
                 self.finish_directories(root);
             }
         }

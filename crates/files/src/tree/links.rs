@@ -237,6 +237,7 @@ impl TreeWork<'_> {
         let system = FileError::system("link its output");
         let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = status(into, new).map_err(&system)?;
+        self.outputs.refuse_protected(into.as_fd(), new)?;
         // An earlier run may have met this name first and made an output of its own for it.
         if !self.options.overwrite {
             let wanted = status(from, existing).map_err(&system)?;

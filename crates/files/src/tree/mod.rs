@@ -122,7 +122,7 @@ pub fn process(
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
     let replaces = options.overwrite || options.resume && options.remove_source;
-    let outputs = Outputs::new(replaces, !options.resume, &options.control);
+    let outputs = Outputs::new(replaces, !options.resume, options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let work = TreeWork::new(operation, keys, root, options, &outputs, &seats);

@@ -42,6 +42,7 @@ impl TreeWork<'_> {
             may_make(target.as_fd()).map_err(FileError::system("create its output"))?;
             self.refuse_existing(&target, item)?;
             check_name(&target, item)?;
+            self.outputs.refuse_protected(target.as_fd(), &item.target)?;
         }
         self.record.done(source.length(), 0);
         if self.options.remove_source {
