@@ -4,7 +4,7 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -405,5 +405,37 @@ fn threads_and_memory_that_cant_be_had_are_errors() {
                 assert!(messages.contains("encrypted 2 files"), "{limit}: {messages}");
             }
         }
+    }
+}
+
+#[test]
+fn a_run_with_owners_that_was_stopped_is_resumed() {
+    if !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("only root may give files to other users");
+        return;
+    }
+    let bench = Bench::new();
+    let old = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    for number in 0..20 {
+        let directory = bench.path(&format!("plain/{number}"));
+        fs::create_dir_all(&directory).unwrap();
+        for file in 0..20 {
+            fs::write(directory.join(file.to_string()), vec![1; 50_000]).unwrap();
+        }
+        chown(&directory, Some(1234), Some(1234)).unwrap();
+        fs::File::open(&directory).unwrap().set_modified(old).unwrap();
+    }
+    let mut command = bench.command(&["encrypt", "-k", "my.key", "--owner", "plain", "sealed"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    while !bench.path("sealed").exists() && child.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    send(&child, Signal::INT);
+    child.wait().unwrap();
+    bench.expect(0, &["encrypt", "-k", "my.key", "--owner", "--resume", "plain", "sealed"]);
+    for number in 0..20 {
+        let status = fs::metadata(bench.path(&format!("sealed/{number}"))).unwrap();
+        assert_eq!((status.uid(), status.gid(), status.mode() & 0o777), (1234, 1234, 0o755));
+        assert_eq!(status.modified().unwrap(), old, "directory {number}");
     }
 }
