@@ -64,6 +64,12 @@ def openssl_enc(evener: Evener) -> str:
                 )
                 read = readers("openssl_enc.py", cipher, str(iterations), passphrase, sealed)
                 assert read == content(size), f"{cipher}, {size} bytes"
+        if cipher.endswith("cbc"):
+            wrong_padding(readers, sealed_file(evener, 20, with_iterations), cipher, passphrase)
+    with_return = evener.write("with-return", b"correct horse\r\nbattery\n")
+    options = ["--format", "openssl", "--cipher", "aes-256-cbc", "--passphrase-file", with_return]
+    sealed = sealed_file(evener, 20, options)
+    assert readers("openssl_enc.py", "aes-256-cbc", "600000", with_return, sealed) == content(20)
     return f"{len(OPENSSL_CIPHERS)} ciphers"
 
 
@@ -108,6 +114,17 @@ def sealed_file(evener: Evener, size: int, options: list[str | Path]) -> Path:
     plain, sealed = evener.write("plain", content(size)), evener.home / "sealed"
     evener("encrypt", *options, "--overwrite", "--quiet", plain, sealed)
     return sealed
+
+
+def wrong_padding(readers: Readers, sealed: Path, cipher: str, passphrase: Path) -> None:
+    """The reader sees padding that no block has: in CBC a changed bit of one block changes the same
+    bit of the next, here the highest of the padding's length."""
+    whole = sealed.read_bytes()
+    changed = bytearray(whole)
+    changed[-9 if cipher.startswith(("des", "bf")) else -17] ^= 128
+    for wrong in bytes(changed), whole[:16]:
+        sealed.write_bytes(wrong)
+        readers("openssl_enc.py", cipher, "10000", passphrase, sealed, fails=True)
 
 
 def damaged(readers: Readers, sealed: Path, reader: str, key: Path) -> None:

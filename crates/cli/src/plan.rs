@@ -135,6 +135,9 @@ impl Ends {
                 return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
             }
         }
+        if let (false, Some(Place::Path(target))) = (source_is_tree, &target) {
+            refuse_no_directory(target)?;
+        }
         if let (true, Place::Path(source), Some(Place::Path(target))) =
             (source_is_tree, &source, &target)
         {
@@ -225,6 +228,19 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Refuses a name that only a directory can have, where there is none: a file would go there under
+/// another name than the user means.
+fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
+    let name = target.as_os_str().as_encoded_bytes();
+    if target.is_dir() || ![&b"/"[..], b"/.", b"/.."].iter().any(|end| name.ends_with(end)) {
+        return Ok(());
+    }
+    Err(Trouble::Usage(format!(
+        "{}: there is no such directory; make it first, or give the name of a file",
+        shown(target)
+    )))
 }
 
 /// Refuses a target inside the source before anything is made there.

@@ -45,7 +45,7 @@ impl From<Ending> for ExitCode {
 pub(crate) enum Trouble {
     #[error("{0}")]
     Usage(String),
-    #[error(transparent)]
+    #[error("{}", key_words(.0))]
     Key(#[from] KeyError),
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -123,6 +123,17 @@ pub(crate) fn complain(text: &dyn std::fmt::Display) {
 /// A path for people.
 pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
     evener::shown(path)
+}
+
+/// What is wrong with a key, or with an identity file, to which the same applies.
+fn key_words(error: &KeyError) -> String {
+    match error {
+        KeyError::NotRegular { path } => format!(
+            "{path:?} is not a regular file, as key and identity files must be; \
+             write it to a file first"
+        ),
+        _ => error.to_string(),
+    }
 }
 
 /// Why standard output can't be written to.

@@ -201,3 +201,107 @@ fn nothing_done_is_told_of_what_links_lead_to() {
     let ended = bench.expect(1, &["verify", "--follow-symlinks", "-k", "my.key", "links"]);
     assert!(ended.messages.contains("nothing was verified"), "{}", ended.messages);
 }
+
+#[test]
+fn iterations_that_openssl_cannot_count_are_refused() {
+    let bench = Bench::new();
+    bench.secret("passphrase", "correct horse\n");
+    for number in ["2147483648", "4294967295", "4294967296", "0"] {
+        for command in ["encrypt", "decrypt"] {
+            let options = [command, "--format", "openssl", "--cipher", "aes-256-cbc"];
+            let rest = ["--passphrase-file", "passphrase", "--iterations", number, "tree/one", "o"];
+            let ended = bench.expect(2, &[&options[..], &rest].concat());
+            let bounds = "not a number from 1 to 2147483647";
+            assert!(ended.messages.contains(bounds), "{}", ended.messages);
+        }
+    }
+}
+
+#[test]
+fn a_profile_that_was_named_must_be_one() {
+    let bench = Bench::new();
+    fs::write(bench.path("old"), r#"{"version": 1, "profiles": []}"#).unwrap();
+    fs::write(bench.path("torn"), "{").unwrap();
+    let measure = "engines --measure --engine openssl --bytes 16 --time 1 --rounds 1 -o whole";
+    bench.expect(0, &measure.split(' ').collect::<Vec<_>>());
+    for (profile, why) in [
+        ("none", "No such file or directory"),
+        ("tree", "it is not a regular file"),
+        ("torn", "EOF while parsing"),
+        ("old", "`evener engines --measure --keep` makes a new one"),
+    ] {
+        for policy in ["pull", "adaptive"] {
+            let options = ["--policy", policy, "--profile", profile, "tree/one", "one.enc"];
+            let ended = bench.expect(2, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
+            let told = format!("evener: {profile}: can't read it: ");
+            assert!(ended.messages.starts_with(&told), "{}", ended.messages);
+            assert!(ended.messages.contains(why), "{}", ended.messages);
+            assert!(!bench.path("one.enc").exists());
+        }
+    }
+    let options = ["--profile", "whole", "tree/one", "one.enc"];
+    bench.expect(0, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
+    // Nobody has named the default one.
+    let line = "mkdir cache cache/evener; cp old cache/evener/profile.json; \
+                XDG_CACHE_HOME=$PWD/cache $evener encrypt -k my.key --policy adaptive tree/one two";
+    let ended = bench.shell(line);
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert!(ended.messages.contains("this profile of the engines is not used"));
+    assert!(ended.messages.contains("makes a new one"), "{}", ended.messages);
+}
+
+#[test]
+fn a_name_that_only_a_directory_has_makes_no_file() {
+    let bench = Bench::new();
+    fs::write(bench.path("file"), "a file").unwrap();
+    for target in ["new/", "new/.", "new//", "file/"] {
+        for dry in [&["-n"][..], &[], &["--overwrite"]] {
+            let told = refused(&bench, &[dry, &["tree/one", target]].concat());
+            let rest = "there is no such directory; make it first, or give the name of a file";
+            assert_eq!(told, format!("evener: {target}: {rest}"));
+        }
+        let told = refused(&bench, &["-", target]);
+        assert!(told.contains("no such directory"), "{told}");
+        assert!(!bench.path("new").exists());
+    }
+    assert_eq!(fs::read(bench.path("file")).unwrap(), b"a file");
+    fs::create_dir(bench.path("there")).unwrap();
+    for (source, target) in [("tree/one", "there/"), ("tree", "new/")] {
+        bench.expect(0, &["encrypt", "-q", "-k", "my.key", source, target]);
+    }
+    assert!(bench.path("there/one.enc").is_file() && bench.path("new/one.enc").is_file());
+    bench.expect(2, &["decrypt", "-q", "-k", "my.key", "there/one.enc", "back/"]);
+    assert!(!bench.path("back").exists());
+}
+
+#[test]
+fn what_is_no_regular_file_is_said_to_be_none() {
+    let bench = Bench::new();
+    bench.shell("mkfifo pipe");
+    for options in [["-k", "pipe"], ["-i", "pipe"], ["-k", "/dev/stdin"]] {
+        let ended = bench.run(&[&["encrypt"], &options[..], &["tree/one", "out"]].concat());
+        let told = "is not a regular file, as key and identity files must be; \
+                    write it to a file first";
+        assert_eq!(ended.status, Some(2));
+        assert!(ended.messages.contains(told), "{options:?}: {}", ended.messages);
+    }
+    for source in ["pipe", "/dev/null"] {
+        for json in [&[][..], &["--json"]] {
+            let ended = bench.expect(2, &[&["list"], json, &[source]].concat());
+            let told = format!("evener: {source}: is a pipe or a device, and list shows files");
+            assert!(ended.messages.starts_with(&told), "{}", ended.messages);
+            assert_eq!(ended.output.is_empty(), json.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_place_that_keeps_no_calibration_is_named() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("cache")).unwrap();
+    fs::write(bench.path("cache/evener"), "a file").unwrap();
+    let ended = bench.shell("XDG_CACHE_HOME=$PWD/cache $evener engines --calibrate");
+    let told = "cache/evener: can't keep the calibration in it: File exists";
+    assert_eq!(ended.status, Some(2));
+    assert!(ended.messages.contains(told), "{}", ended.messages);
+}

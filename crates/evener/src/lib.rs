@@ -42,7 +42,7 @@ mod seats;
 
 pub use crate::evener::Evener;
 pub use crate::parallel::{BufferError, ParallelCipher};
-pub use crate::profile::{default_profile, keep_profile};
+pub use crate::profile::{check_profile, default_profile, keep_profile};
 pub use crate::records::{RecordCipher, RecordError};
 
 pub use evener_core::{

@@ -18,6 +18,17 @@ pub fn default_profile() -> Option<PathBuf> {
     Some(evener_engines::cpu::cache_directory()?.join("profile.json"))
 }
 
+/// Whether a file can be read as profiles of engines, each of which makes sense.
+///
+/// # Errors
+/// Why not.
+pub fn check_profile(path: &Path) -> io::Result<()> {
+    for profile in read_all(path)?.profiles {
+        profile.to_json().parse::<Profile>().map_err(invalid)?;
+    }
+    Ok(())
+}
+
 /// Adds what a profile says to a file of profiles: its engines replace those of their names in
 /// the profile of the same cipher and direction. The file is replaced as a whole; what is no such
 /// file, or an earlier version's, is lost.
@@ -70,23 +81,31 @@ struct Document {
     profiles: Vec<Profile>,
 }
 
+/// The profiles of a file that make sense.
 fn read(path: &Path) -> io::Result<Document> {
-    check(path)?;
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
-    let document = match serde_json::from_str::<Document>(&text) {
-        Ok(document) if document.version == VERSION => Ok(document),
-        Ok(_) => Err("it is of another version of Evener".to_owned()),
-        Err(error) => match text.parse::<Profile>() {
-            Ok(profile) => Ok(Document { version: VERSION, profiles: vec![profile] }),
-            Err(_) => Err(error.to_string()),
-        },
-    };
-    let document = document.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+    let document = read_all(path)?;
     // Each is checked as one that stands alone.
     let sound = |profile: &Profile| profile.to_json().parse::<Profile>().ok();
     let profiles = document.profiles.iter().filter_map(sound).collect();
     Ok(Document { profiles, ..document })
+}
+
+fn read_all(path: &Path) -> io::Result<Document> {
+    check(path)?;
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    match serde_json::from_str::<Document>(&text) {
+        Ok(document) if document.version == VERSION => Ok(document),
+        Ok(_) => Err(invalid(OTHER_VERSION)),
+        Err(error) => match text.parse::<Profile>() {
+            Ok(profile) => Ok(Document { version: VERSION, profiles: vec![profile] }),
+            Err(_) => Err(invalid(error)),
+        },
+    }
+}
+
+fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 /// Refuses what is no regular file (a device or a pipe may have no end) or too long. Whatever
@@ -125,6 +144,9 @@ fn is_same(
         && (known.detail.is_empty() || description.detail == known.detail)
         && offer.is_some_and(|offer| offer.batch.max(1) == known.batch)
 }
+
+const OTHER_VERSION: &str =
+    "it is of another version of Evener; `evener engines --measure --keep` makes a new one";
 
 /// 1 was of files that every run wrote.
 const VERSION: u32 = 2;
@@ -202,9 +224,16 @@ mod tests {
         for broken in ["", "{", "[]", "\0\0", r#"{"version": 1, "profiles": []}"#] {
             fs::write(&path, broken).unwrap();
             assert!(known(&path).is_err(), "{broken}");
+            assert!(check_profile(&path).is_err(), "{broken}");
             keep_profile(&path, &measured(10.0)).unwrap();
             assert_eq!(known(&path).unwrap(), Some(10.0));
+            check_profile(&path).unwrap();
         }
+        // Of several, those that make sense are used, and whoever names the file hears of the others.
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(r#""cores": 1"#, r#""cores": 0"#)).unwrap();
+        assert_eq!(known(&path).unwrap(), None);
+        assert!(check_profile(&path).unwrap_err().to_string().contains("needs a core"));
         assert!(keep_profile(Path::new("/proc/no/such/place"), &measured(10.0)).is_err());
     }
 

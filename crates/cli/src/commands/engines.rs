@@ -1,5 +1,6 @@
 //! `evener engines`
 
+use std::fs;
 use std::io::{self, Write};
 
 use clap::Args;
@@ -69,9 +70,13 @@ impl Engines {
 /// Measures the crossovers of the processor's engine, prints them, and keeps those of the kernel
 /// that it uses.
 fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
+    let keeps = kernel.is_empty();
+    if keeps && let Some(directory) = cpu::cache_directory() {
+        // Before the time for measuring is spent.
+        fs::create_dir_all(directory).map_err(not_kept)?;
+    }
     let crossovers = cpu::calibrate(kernel)?;
-    let kept = kernel.is_empty().then(|| cpu::keep(&crossovers)).transpose();
-    let kept = kept.map_err(Trouble::Calibration)?;
+    let kept = keeps.then(|| cpu::keep(&crossovers)).transpose().map_err(not_kept)?;
     let mut out = io::stdout().lock();
     let mut print = || -> io::Result<()> {
         writeln!(out, "{:26} batches that go to lanes", "cipher and direction")?;
@@ -85,6 +90,13 @@ fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
     };
     print().map_err(Trouble::Output)?;
     Ok(Ending::Done)
+}
+
+fn not_kept(cause: io::Error) -> Trouble {
+    match cpu::cache_directory() {
+        Some(path) => Trouble::File { action: "keep the calibration in", path, cause },
+        None => Trouble::Calibration(cause),
+    }
 }
 
 fn batches(crossover: Crossover) -> String {

@@ -1,7 +1,7 @@
 //! `evener keygen`
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -39,6 +39,12 @@ pub(crate) struct Keygen {
 
 impl Keygen {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        if self.output.as_deref().is_some_and(|path| path == Path::new("-")) {
+            return Err(Trouble::usage(
+                "keygen takes no `-`: leave --output out for standard output, or give ./- for a \
+                 file of that name",
+            ));
+        }
         let keyholder = Keyholder::new(signals, None, &self.passphrase, false)?;
         let wrapping = wrapping(&self.recipients, &keyholder)?;
         if wrapping.is_some() && self.output.is_none() && io::stdout().is_terminal() {

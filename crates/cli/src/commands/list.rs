@@ -1,10 +1,11 @@
 //! `evener list`
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use evener::{Listing, Options, list};
+use evener::{Failure, FileError, Listing, Options, list};
 
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys};
@@ -55,6 +56,13 @@ impl List {
     }
 
     fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {
+        // What is not there is refused later, with the reason.
+        if fs::metadata(&self.source).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            let reason =
+                "is a pipe or a device, and list shows files and trees; write it to a file";
+            let error = FileError::Refused(reason.to_owned());
+            return Err(Failure { path: self.source.clone(), error }.into());
+        }
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
         let ring = if self.keys.is_empty() {

@@ -90,6 +90,13 @@ impl EngineOptions {
         if !self.engines.is_empty() {
             evener = evener.engines_with(&self.engines, &|token| ask_for_pin(signals, token))?;
         }
+        if let Some(profile) = &self.profile {
+            evener::check_profile(profile).map_err(|cause| Trouble::File {
+                action: "read",
+                path: profile.clone(),
+                cause,
+            })?;
+        }
         if let Some(profile) = self.profile.clone().or_else(evener::default_profile) {
             evener = evener.profile(profile);
         }

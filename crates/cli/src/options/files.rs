@@ -53,7 +53,8 @@ pub(crate) struct Writing {
     /// Replace outputs that exist; otherwise they are errors
     #[arg(long, help_heading = "Outputs")]
     overwrite: bool,
-    /// Remove each source file once its output was read back, compared and synced
+    /// Remove each source file once its output was read back, compared and synced. Not for files
+    /// that are being written meanwhile: what is added at the moment of the removal is lost
     #[arg(long, help_heading = "Outputs")]
     remove_source: bool,
     /// Have every output and its name on the device before the end

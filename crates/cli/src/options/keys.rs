@@ -124,7 +124,8 @@ pub(crate) struct PassphraseOptions {
     /// Ask for a passphrase on the terminal
     #[arg(long, help_heading = "Keys")]
     pub(crate) passphrase: bool,
-    /// Take the first line of this file as the passphrase
+    /// Take the first line of this file as the passphrase: all before the newline, also spaces, and
+    /// a carriage return where lines end in CRLF
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
     pub(crate) passphrase_file: Option<PathBuf>,
     /// Take the first line from this open file descriptor as the passphrase

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -44,9 +43,8 @@ impl FromStr for Iterations {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Iterations, String> {
-        let number: NonZeroU32 =
-            text.parse().map_err(|_| format!("not a number from 1 to {}", u32::MAX))?;
-        Ok(Iterations(number.get()))
+        let number = text.parse().ok().filter(|number| (1..=MOST_ITERATIONS).contains(number));
+        number.map(Iterations).ok_or_else(|| format!("not a number from 1 to {MOST_ITERATIONS}"))
     }
 }
 
@@ -117,6 +115,9 @@ pub(crate) fn suffix(text: OsString) -> Result<OsString, &'static str> {
     Ok(text)
 }
 
+/// OpenSSL counts them in a C `int`.
+const MOST_ITERATIONS: u32 = i32::MAX as u32;
+
 const SMALLEST_MEMORY: usize = 1 << 20;
 
 #[cfg(test)]
@@ -176,8 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn iterations_are_at_least_one() {
-        assert!("0".parse::<Iterations>().is_err());
-        assert_eq!("600000".parse::<Iterations>().unwrap().0, 600_000);
+    fn iterations_are_what_openssl_can_count() {
+        for text in ["0", "2147483648", "4294967295", "4294967296", "-1", ""] {
+            assert!(text.parse::<Iterations>().is_err(), "{text}");
+        }
+        for number in [1, 600_000, 2_147_483_647] {
+            assert_eq!(number.to_string().parse::<Iterations>().unwrap().0, number);
+        }
     }
 }

@@ -11,6 +11,7 @@ use evener_core::{Cipher, Direction, Engine, Profile};
 
 use super::{MeasureError, Plan, chart, measure, table};
 use crate::Machine;
+use crate::speed::length;
 
 /// `evener engines --measure`.
 #[derive(Args, Clone, Debug)]
@@ -28,8 +29,9 @@ pub struct Command {
     #[arg(long, value_name = "D", default_value = "encrypt", value_parser = direction,
         requires = "measure")]
     direction: Direction,
-    /// Message lengths in bytes [default: 8 bytes to 1 MiB]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "measure")]
+    /// Message lengths in bytes, up to 16 MiB [default: 8 bytes to 1 MiB]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = length,
+        requires = "measure")]
     bytes: Vec<usize>,
     /// How long to measure each engine at each length, in milliseconds, in each round
     #[arg(long, value_name = "MS", default_value_t = 100, requires = "measure",

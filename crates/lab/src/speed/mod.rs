@@ -34,5 +34,6 @@ pub use command::Command;
 pub use compare::Comparison;
 pub use error::SpeedError;
 pub use options::SpeedOptions;
+pub(crate) use options::length;
 pub use report::{Contestant, LeftOut, Row, SpeedReport};
 pub use run::run;

@@ -97,7 +97,8 @@ fn direction() -> impl TypedValueParser<Value = Direction> {
     })
 }
 
-fn length(text: &str) -> Result<usize, String> {
+/// A message's length, of which a machine has room for some.
+pub(crate) fn length(text: &str) -> Result<usize, String> {
     up_to(LONGEST, text)
 }
 
