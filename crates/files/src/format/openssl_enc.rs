@@ -81,16 +81,17 @@ impl OpensslEnc {
     ///
     /// # Errors
     /// [`FormatError::NoSuchCipher`], [`FormatError::Length`] for a raw key or IV, and
-    /// [`FormatError::Parameters`] for no iterations.
+    /// [`FormatError::Parameters`] for iterations that OpenSSL can't count.
     pub fn new(cipher: Cipher, secret: OpensslSecret) -> Result<OpensslEnc, FormatError> {
         if !matches!(cipher.mode(), Mode::Cbc | Mode::Ctr) {
             return Err(FormatError::NoSuchCipher(cipher));
         }
         match &secret {
-            OpensslSecret::Passphrase { iterations: 0, .. } => {
-                return Err(FormatError::Parameters("PBKDF2 takes at least one iteration"));
+            OpensslSecret::Passphrase { iterations: 1..=MOST_ITERATIONS, .. } => {}
+            OpensslSecret::Passphrase { .. } => {
+                let reason = "PBKDF2 takes from 1 to 2147483647 iterations";
+                return Err(FormatError::Parameters(reason));
             }
-            OpensslSecret::Passphrase { .. } => {}
             OpensslSecret::Raw { key, iv } => {
                 check(cipher, "a key", cipher.key_length(), key.len())?;
                 check(cipher, "an IV", cipher.iv_length(), iv.bytes().len())?;
@@ -276,3 +277,6 @@ const SALT_LENGTH: usize = 8;
 /// Four chunks fill a typical 256 KiB of second-level cache, and a file of some megabytes
 /// still has enough of them for many workers. It is a multiple of every block length.
 const CHUNK_LENGTH: u64 = 65_536;
+
+/// OpenSSL counts iterations in an `int`.
+const MOST_ITERATIONS: u32 = i32::MAX as u32;

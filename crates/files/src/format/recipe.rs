@@ -51,7 +51,7 @@ impl Recipe {
     ///
     /// # Errors
     /// [`FormatError::NoSuchCipher`], [`FormatError::Length`] for a raw key or IV, and
-    /// [`FormatError::Parameters`] for no iterations.
+    /// [`FormatError::Parameters`] for iterations that OpenSSL can't count.
     pub fn openssl_enc(cipher: Cipher, secret: OpensslSecret) -> Result<Recipe, FormatError> {
         OpensslEnc::new(cipher, secret).map(Recipe::OpensslEnc)
     }
