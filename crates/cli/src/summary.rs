@@ -21,8 +21,9 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         complain(&format_args!("{}; it was taken out of service", retired.cause));
         if retired.doubtful_jobs > 0 {
             let jobs = count(retired.doubtful_jobs, "job");
+            let were = if retired.doubtful_jobs == 1 { "was" } else { "were" };
             let advice = advice(operation);
-            complain(&format_args!("{jobs} of it were not verified: {advice}"));
+            complain(&format_args!("{jobs} of it {were} not verified: {advice}"));
         }
     }
     for doubt in &report.doubtful {
