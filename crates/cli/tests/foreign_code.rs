@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use common::Bench;
 
+/// A module has half a minute to say what it is.
+const LONGEST: Duration = Duration::from_secs(45);
+
 /// Has the program use a module of this C code; `None` where there is no compiler.
 fn encrypt_with(code: &str) -> Option<Output> {
     let bench = Bench::new();
@@ -30,7 +33,7 @@ fn encrypt_with(code: &str) -> Option<Output> {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > Duration::from_secs(20) {
+        if started.elapsed() > LONGEST {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("the program did not end");
@@ -60,4 +63,26 @@ fn a_library_that_hangs_at_the_end_holds_nobody_up() {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{words}");
     assert!(words.contains("the module"), "{words}");
+}
+
+#[test]
+fn a_library_that_hangs_when_it_is_loaded_is_left_behind() {
+    // The dynamic loader holds its lock meanwhile.
+    let code = "#include <unistd.h>
+        __attribute__((constructor)) static void hang(void) { for (;;) pause(); }
+        unsigned long C_GetFunctionList(void **list) { (void)list; return 5; }";
+    let Some(output) = encrypt_with(code) else { return };
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    assert!(words.contains("did not answer within 30 s"), "{words}");
+}
+
+#[test]
+fn a_library_that_closes_what_is_not_its_own_holds_nobody_up() {
+    let code = "#include <unistd.h>
+        __attribute__((constructor)) static void close_all(void) { close(0); close(1); }
+        unsigned long C_GetFunctionList(void **list) { (void)list; return 5; }";
+    let Some(output) = encrypt_with(code) else { return };
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{words}");
 }

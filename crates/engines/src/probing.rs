@@ -62,7 +62,7 @@ pub(crate) fn within(
     let (send, messages) = mpsc::channel();
     // The first wait of a thread takes the dynamic loader's lock, which the other thread may hold
     // for good when it loads a module that hangs.
-    let _: Result<Message, _> = messages.recv_timeout(Duration::from_micros(1));
+    let _: Result<Message, _> = messages.recv_timeout(Duration::from_millis(1));
     let look = move || {
         let waiter = Waiter(send);
         let found = look(&waiter);
