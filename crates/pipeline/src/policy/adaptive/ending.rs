@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use evener_core::Kind;
-
 use super::{Adaptive, State};
 use crate::Waiting;
 
@@ -24,7 +22,6 @@ impl Adaptive {
         let groups: Vec<_> = waiting.classes().map(|class| self.group(class, waiting)).collect();
         let jobs: f64 = groups.iter().map(|group| group.jobs).sum();
         let mut others = Vec::with_capacity(self.workers.len());
-        let mut cores = self.cpu_workers;
         for (number, other) in self.workers.iter().enumerate() {
             // Whoever is idle has declined too, or waits for a core: who counts on them and is
             // counted on by them would leave the tasks to nobody.
@@ -33,8 +30,7 @@ impl Adaptive {
                 State::Working { until, .. } => until.saturating_sub(now).as_secs_f64() * 1e6,
                 State::Called => 0.0,
             };
-            let is_cpu = self.engines[other.engine].kind == Kind::Cpu;
-            if number == worker || is_cpu && cores == 0 {
+            if number == worker {
                 continue;
             }
             // The mean time for a job of those that wait.
@@ -48,7 +44,6 @@ impl Adaptive {
             if !knows {
                 continue;
             }
-            cores -= usize::from(is_cpu);
             others.push((free, sum / jobs));
         }
         let drained = drained_after(&mut others, jobs, wall)?;

@@ -44,8 +44,6 @@ pub(super) struct Adaptive {
     engines: Vec<Engine>,
     /// How many cores there are to share.
     cores: usize,
-    /// How many workers of CPU engines may work at a time.
-    cpu_workers: usize,
     trials: Trials,
     teams: Teams,
     window: Option<Window>,
@@ -138,7 +136,6 @@ impl Adaptive {
             yielding: Yielding::default(),
             engines,
             cores: setting.cores.max(1),
-            cpu_workers: seats.iter().filter(|seat| seat.kind == Kind::Cpu).count(),
             around: Around::default(),
             usual_bytes: USUAL_BYTES,
             taken_by: [0; SizeClass::COUNT],
@@ -154,17 +151,6 @@ impl Adaptive {
             _ => counts.bytes as f64 / jobs,
         };
         Group { class, tasks: counts.tasks, jobs, bytes }
-    }
-
-    /// How many workers of CPU engines work or are about to, apart from one.
-    fn busy_cores(&self, apart_from: usize) -> usize {
-        let is_busy = |(number, worker): (usize, &Worker)| {
-            number != apart_from
-                && self.engines[worker.engine].kind == Kind::Cpu
-                && (matches!(worker.state, State::Called | State::Working { .. })
-                    || self.trials.is_planned_for(number))
-        };
-        self.workers.iter().enumerate().filter(|&worker| is_busy(worker)).count()
     }
 
     /// What to take of a class.
@@ -259,9 +245,6 @@ impl Policy for Adaptive {
         if let Some(trial) = self.trials.planned_for(worker) {
             let yields = self.is_of_cpu(engine) && self.yielding.now;
             return Decision::Claim(Claim { yields, ..trial });
-        }
-        if self.engines[engine].kind == Kind::Cpu && self.busy_cores(worker) >= self.cpu_workers {
-            return Decision::Wait(None);
         }
         match self.choose(engine, waiting) {
             None => Decision::Wait(None),

@@ -53,7 +53,7 @@ impl Adaptive {
             return true;
         }
         let cores = self.cores as f64;
-        let (mut busy, mut cpu_workers) = (0.0, 0.0);
+        let mut busy = 0.0;
         for (number, other) in self.engines.iter().enumerate() {
             let Some(cost) = self.price(number, group) else { continue };
             if !self.teams.admits(number, group.class) {
@@ -68,7 +68,7 @@ impl Adaptive {
                 continue;
             }
             match other.kind {
-                Kind::Cpu => cpu_workers += other.in_service as f64,
+                Kind::Cpu => busy += other.in_service as f64,
                 // Time in which it waited for a core is not time that it leaves to others.
                 _ => {
                     let wall = cost.least_wall.max(cost.cpu).max(1e-6);
@@ -76,7 +76,6 @@ impl Adaptive {
                 }
             }
         }
-        busy += f64::min(cpu_workers, self.cpu_workers as f64);
         busy < cores - LEAST_LEFT
     }
 
@@ -150,22 +149,13 @@ impl Adaptive {
 
     /// How many jobs of a group all workers that are for it do in a microsecond.
     fn rate(&self, group: &Group) -> f64 {
-        let mut cpu_workers = self.cpu_workers;
         let mut sum = 0.0;
         for (number, engine) in self.engines.iter().enumerate() {
             if engine.in_service == 0 || !self.takes(number, group) {
                 continue;
             }
             let Some(cost) = self.price(number, group) else { continue };
-            let workers = match engine.kind {
-                Kind::Cpu => {
-                    let workers = engine.in_service.min(cpu_workers);
-                    cpu_workers -= workers;
-                    workers
-                }
-                _ => engine.in_service,
-            };
-            sum += workers as f64 / (cost.wall + self.around.wall).max(1e-3);
+            sum += engine.in_service as f64 / (cost.wall + self.around.wall).max(1e-3);
         }
         sum
     }

@@ -228,7 +228,7 @@ impl Adaptive {
             .collect();
         engines.sort_by(|(_, one), (_, other)| one.cpu.total_cmp(&other.cpu));
         let (mut rate, mut working): (f64, Members) = (0.0, 0);
-        let (mut cores, mut cpu_workers) = (self.cores as f64, self.cpu_workers as f64);
+        let mut cores = self.cores as f64;
         for (number, cost) in engines {
             if cores < super::ranking::LEAST_LEFT {
                 break;
@@ -236,11 +236,7 @@ impl Adaptive {
             let engine = &self.engines[number];
             let cpu = (cost.cpu + self.around.cpu).max(1e-3);
             let most = match engine.kind {
-                Kind::Cpu => {
-                    let workers = cpu_workers.min(engine.in_service as f64).min(cores);
-                    cpu_workers -= workers;
-                    workers / cpu
-                }
+                Kind::Cpu => (engine.in_service as f64).min(cores) / cpu,
                 // Beside others it may have waited for a core, but not for most of the time; the
                 // few jobs of a trial may all have done so.
                 _ => {
