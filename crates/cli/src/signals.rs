@@ -12,14 +12,13 @@ use std::time::{Duration, Instant};
 
 use evener::Control;
 use rustix::stdio::stderr;
-
-use crate::sys::output;
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arriving;
 use signal_hook::low_level;
 use zeroize::Zeroizing;
 
+use crate::sys::output;
 use crate::terminal::Terminal;
 use crate::trouble::{INTERRUPTED, Trouble};
 

@@ -23,7 +23,6 @@ use evener_core::{
     Account, Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session,
     SessionRequest,
 };
-
 use evener_lanes::Kernel;
 
 use crate::registry::Found;
