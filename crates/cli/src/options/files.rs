@@ -50,7 +50,8 @@ pub(crate) struct Writing {
     /// size and time are right and its header fits the key; its content is not verified)
     #[arg(long, help_heading = "Outputs")]
     resume: bool,
-    /// Replace outputs that exist; otherwise they are errors
+    /// Replace outputs that exist; otherwise they are errors. A device or a FIFO as DST is written
+    /// into in any case, from its beginning
     #[arg(long, help_heading = "Outputs")]
     overwrite: bool,
     /// Remove each source file once its output was read back, compared and synced. Not for files
