@@ -5,8 +5,14 @@ mod common;
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use common::{Bench, has};
+use rustix::fs::{Mode, OFlags};
+
+/// Whoever uses the machine's loop devices: one test at a time.
+static DEVICES: Mutex<()> = Mutex::new(());
 
 #[test]
 fn a_fifo_is_read_from_beginning_to_end() {
@@ -60,6 +66,7 @@ fn a_device_is_read_to_its_end() {
     bench.expect(0, &["encrypt", "-q", "-k", "my.key", "/dev/null", "null.enc"]);
     bench.expect(0, &["decrypt", "-q", "-k", "my.key", "null.enc", "null"]);
     assert_eq!(fs::read(bench.path("null")).unwrap(), b"");
+    let _alone = DEVICES.lock().unwrap();
     let device = ["/dev/loop7", "/dev/loop0", "/dev/ram0"]
         .into_iter()
         .find(|path| fs::File::open(path).is_ok());
@@ -112,6 +119,7 @@ fn a_device_is_written_only_where_nobody_uses_it() {
     let bench = Bench::new();
     fs::write(bench.path("image"), vec![0; 1 << 20]).unwrap();
     let image = bench.path("image");
+    let _alone = DEVICES.lock().unwrap();
     let attached = Command::new("losetup").args(["-f", "--show"]).arg(&image).output();
     let Some(attached) = attached.ok().filter(|attached| attached.status.success()) else {
         evener_skipped::skipped!("there is no loop device to attach a file to");
@@ -120,14 +128,19 @@ fn a_device_is_written_only_where_nobody_uses_it() {
     let device = String::from_utf8(attached.stdout).unwrap().trim().to_owned();
     let ended = bench.run(&["encrypt", "-k", "my.key", &device, &device]);
     // Whoever has it open for itself alone, as a mounted file system has.
-    let held = rustix::fs::open(
-        device.as_str(),
-        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::EXCL,
-        rustix::fs::Mode::empty(),
-    );
+    let alone = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
+    let held = rustix::fs::open(device.as_str(), alone, Mode::empty()).unwrap();
     let used = bench.run(&["encrypt", "-k", "my.key", "tree/one", &device]);
     drop(held);
-    let free = bench.run(&["encrypt", "-q", "-k", "my.key", "tree/one", &device]);
+    // A child that another test was starting has a copy of the descriptor until it executes its
+    // program.
+    let until = Instant::now() + Duration::from_secs(20);
+    let free = loop {
+        let ended = bench.run(&["encrypt", "-q", "-k", "my.key", "tree/one", &device]);
+        if !ended.messages.contains("is in use") || Instant::now() > until {
+            break ended;
+        }
+    };
     assert!(Command::new("losetup").arg("-d").arg(&device).status().unwrap().success());
     assert!(ended.messages.contains("is the source itself"), "{ended:?}");
     assert!(used.messages.contains("is in use"), "{used:?}");
