@@ -44,7 +44,6 @@ pub(super) fn measure(
         workload.build(place, &source)?;
         let rounds = Rounds { place, source: &source, rounds: 1, budget: Duration::MAX };
 
-        rounds.touch_memory()?;
         let encrypt = |source: &Path, target: &Path| evener.encrypt(source, target);
         let decrypt = |source: &Path, target: &Path| evener.decrypt(source, target);
         let (encrypted, ciphertext) = rounds.measure(&source, ENCRYPTED, encrypt)?;

@@ -2,10 +2,10 @@
 //!
 //! In every round each contender encrypts a tree and decrypts the result, in turn, and
 //! `cp -r` copies it; the next round begins with another contender. Before every measurement
-//! the outputs of the last one are gone, what it will read is in the page cache, and nothing
-//! waits to be written to the disk; before the first, memory for the outputs has been touched
-//! once. Evener runs as the program, in a process of its own, so that its start and its
-//! memory count. What a contender restored is compared with the source, once for each tree.
+//! the outputs of the last one are gone, what it will read is in the page cache, nothing waits
+//! to be written to the disk, and memory for the output has been touched. Evener runs as the
+//! program, in a process of its own, so that its start and its memory count. What a contender
+//! restored is compared with the source, once for each tree.
 
 mod command;
 mod contender;

@@ -79,7 +79,9 @@ pub struct Row {
     pub contender: &'static str,
     /// `copy`, `encrypt` or `decrypt`.
     pub operation: &'static str,
-    /// Wall time of the program, the median of the rounds.
+    /// Wall time of the program in each round that it took part in, from the first.
+    pub seconds: Vec<f64>,
+    /// Their median.
     pub seconds_median: f64,
     /// The median of the rounds' ratios to what `cp -r` took in the same round.
     pub ratio_to_cp: f64,
@@ -199,6 +201,7 @@ impl Row {
             place: tree.place,
             contender,
             operation,
+            seconds: turns.iter().map(seconds).collect(),
             seconds_median,
             ratio_to_cp: median_of(&ratio),
             peak_rss_mib: peak as f64 / 1024.0,

@@ -52,7 +52,6 @@ impl Rounds<'_> {
     ) -> Result<(Vec<Cost>, Vec<Turns>), LabError> {
         let mut copies = Vec::new();
         let mut turns: Vec<Turns> = contenders.iter().map(|_| Turns::default()).collect();
-        self.touch_memory()?;
         for round in 0..self.rounds {
             watch.next(&format!("round {} of {}: cp -r", round + 1, self.rounds))?;
             let copied = self.measure(self.source, "copy", copy)?;
@@ -82,14 +81,6 @@ impl Rounds<'_> {
         Ok((copies, turns))
     }
 
-    /// Makes the outputs once with `cp`, unmeasured. A virtual machine's memory is slow the
-    /// first time it is touched, and whoever came first would pay for it.
-    pub(super) fn touch_memory(&self) -> Result<(), LabError> {
-        let outputs = [ENCRYPTED, DECRYPTED].map(|output| self.place.path(output));
-        outputs.iter().try_for_each(|output| copy(self.source, output).map(drop))?;
-        outputs.iter().try_for_each(|output| self.place.discard(output))
-    }
-
     /// Encrypts the tree and decrypts the result; the first time, checks that it came back.
     fn turn(
         &self,
@@ -115,7 +106,8 @@ impl Rounds<'_> {
     }
 
     /// Measures `operation` from `source` to a new tree, from a state that is always the
-    /// same: the source in the page cache, the output absent, nothing left to write.
+    /// same: the source in the page cache, the output absent, nothing left to write, and free
+    /// memory at hand.
     pub(super) fn measure(
         &self,
         source: &Path,
@@ -124,11 +116,29 @@ impl Rounds<'_> {
     ) -> Result<(Cost, PathBuf), LabError> {
         let target = self.place.path(output);
         self.place.discard(&target)?;
-        warm(source)?;
+        let bytes = warm(source)?;
         self.place.settle()?;
+        touch_memory(bytes);
         operation(source, &target).map(|cost| (cost, target))
     }
 }
+
+/// Takes as much memory as an output of `bytes` takes, and gives it back.
+///
+/// A virtual machine's free memory may have gone back to its host (free page reporting, after some
+/// seconds): whoever took it next would pay for having it fetched, which takes up to six times as
+/// long as encryption.
+fn touch_memory(bytes: u64) {
+    let mut memory = Vec::new();
+    let length = usize::try_from(bytes + MARGIN).unwrap_or(usize::MAX);
+    if memory.try_reserve_exact(length).is_ok() {
+        memory.resize(length, 1_u8);
+        std::hint::black_box(&memory);
+    }
+}
+
+/// What a program takes besides its output, in bytes.
+const MARGIN: u64 = 64 << 20;
 
 /// The output of encryption.
 pub(super) const ENCRYPTED: &str = "encrypted";
