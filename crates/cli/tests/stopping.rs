@@ -94,7 +94,7 @@ fn interrupted_at_random_no_file_is_half_there() {
     let begun = Instant::now();
     bench.expect(0, &["encrypt", "-q", "-k", "my.key", "plain", "sealed"]);
     let whole = begun.elapsed();
-    let policies = ["pull", "adaptive", "round-robin", "polling", "cpu-only"];
+    let policies = ["pull", "adaptive", "round-robin", "cpu-only"];
     let mut interrupted = 0;
     for round in 0..20 {
         let (operation, from, to) =
@@ -389,7 +389,7 @@ fn threads_and_memory_that_cant_be_had_are_errors() {
     let threads = ["--nproc=1", "--nproc=2", "--nproc=3"];
     let memory = ["--as=50000000", "--as=70000000", "--as=100000000", "--as=200000000"];
     for limit in threads.into_iter().chain(memory) {
-        for policy in ["adaptive", "pull", "polling"] {
+        for policy in ["adaptive", "pull"] {
             let _ = fs::remove_dir_all(bench.path("sealed"));
             let mut command = Command::new("prlimit");
             command.args([limit, "setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]);

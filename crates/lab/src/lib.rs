@@ -14,6 +14,7 @@ mod pin;
 pub mod policies;
 mod process;
 pub mod processes;
+mod rival;
 pub mod simulate;
 pub mod speed;
 mod statistics;
@@ -28,6 +29,7 @@ use evener_engines::{Probed, Watch};
 
 pub use error::LabError;
 pub use machine::Machine;
+pub use rival::Rival;
 
 /// Finds an engine to measure: a module is tested with known answers, and works alone.
 fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {

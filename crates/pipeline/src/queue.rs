@@ -65,6 +65,26 @@ impl<T> Queue<'_, T> {
         self.inner.lock().is_stopped()
     }
 
+    /// Adds a task if a worker waits for one; never waits itself. Where none waits, it takes no
+    /// lock from those that work.
+    ///
+    /// # Errors
+    /// Hands the task back when no worker waits.
+    pub fn offer(&self, task: T) -> Result<(), T> {
+        if !self.inner.parking.iter().any(|parking| parking.waits.load(Ordering::Acquire)) {
+            return Err(task);
+        }
+        let load = (self.inner.load)(&task);
+        let mut scheduler = self.inner.lock();
+        // One that was called has its task already.
+        if !(0..self.inner.parking.len()).any(|worker| scheduler.waits(worker)) {
+            return Err(task);
+        }
+        scheduler.push(task, load, self.inner.now());
+        drop(self.answer(scheduler));
+        Ok(())
+    }
+
     /// Why the worker failed that failed last.
     pub fn failure(&self) -> Option<EngineError> {
         self.inner.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -130,38 +150,11 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Hands tasks to workers that wait, until the run is over. Between two looks the dispatcher
-    /// sleeps for `rest`, or spins where there is none.
-    pub(crate) fn dispatch(&self, rest: Option<Duration>) {
-        while !self.inner.is_over.load(Ordering::Acquire) {
-            for worker in 0..self.inner.parking.len() {
-                // Looking does not take the lock from those who need it.
-                if !self.inner.parking[worker].waits.load(Ordering::Acquire) {
-                    continue;
-                }
-                let mut scheduler = self.inner.lock();
-                if scheduler.dispatch(worker, self.inner.now()) {
-                    self.inner.tell_feed();
-                }
-                drop(self.answer(scheduler));
-            }
-            match rest {
-                Some(rest) => std::thread::sleep(rest),
-                None => std::hint::spin_loop(),
-            }
-        }
-    }
-
     /// Wakes and starts whom the scheduler has called.
     fn answer<'d>(
         &'d self,
         mut scheduler: MutexGuard<'d, Scheduler<T>>,
     ) -> MutexGuard<'d, Scheduler<T>> {
-        if scheduler.is_over() {
-            // Workers that leave wait for nothing, so a dispatcher that looks for those who do
-            // would not notice.
-            self.inner.is_over.store(true, Ordering::Release);
-        }
         let mut started = Vec::new();
         for call in scheduler.calls() {
             match call {
@@ -200,9 +193,6 @@ pub(crate) struct Inner<T> {
     left: Condvar,
     /// Whether the feed waits for that. Written under the lock.
     feed_waits: AtomicBool,
-    /// Whether no worker will get another task. Written under the lock, and read by a
-    /// dispatcher without it.
-    is_over: AtomicBool,
     /// Where each worker waits.
     parking: Vec<Parking>,
     /// Why the worker failed that failed last. Written before that worker leaves.
@@ -212,7 +202,7 @@ pub(crate) struct Inner<T> {
 #[derive(Default)]
 struct Parking {
     called: Condvar,
-    /// Whether it waits. Written under the lock, and read by a dispatcher without it.
+    /// Whether it waits. Written under the lock, and read without it by [`Queue::offer`].
     waits: AtomicBool,
 }
 
@@ -230,7 +220,6 @@ impl<T> Inner<T> {
             started: Instant::now(),
             left: Condvar::new(),
             feed_waits: AtomicBool::new(false),
-            is_over: AtomicBool::new(false),
             parking: (0..workers).map(|_| Parking::default()).collect(),
             failure: Mutex::default(),
         }
@@ -350,6 +339,26 @@ mod tests {
             worker.join().unwrap()
         });
         assert_eq!(claimed, Vec::from_iter(0..100));
+    }
+
+    #[test]
+    fn a_task_is_offered_to_those_who_wait() {
+        let inner = inner(4, 1);
+        let queue = queue(&inner);
+        assert_eq!(queue.offer(7), Err(7));
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let mut claim = VecDeque::new();
+                queue.claim(0, None, &mut claim, Duration::ZERO);
+                claim
+            });
+            while queue.offer(7).is_err() {
+                thread::yield_now();
+            }
+            // It has been called, or works.
+            assert_eq!(queue.offer(8), Err(8));
+            assert_eq!(worker.join().unwrap(), [7]);
+        });
     }
 
     #[test]

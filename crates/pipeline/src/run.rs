@@ -175,7 +175,6 @@ pub(crate) struct Run<'run, W: Work> {
     pub(crate) seats: &'run [Arc<dyn Engine>],
     pub(crate) work: &'run W,
     pub(crate) inner: Inner<W::Task>,
-    has_dispatcher: bool,
     pub(crate) throttle: Option<Throttle>,
     pub(crate) pressure: Option<Pressure>,
     ended: Mutex<Vec<Ended>>,
@@ -199,14 +198,13 @@ impl<'run, W: Work> Run<'run, W> {
             costs: options.costs.clone(),
         };
         let policy = options.policy.policy(&facts, &setting);
-        let has_dispatcher = policy.has_dispatcher();
         let inner = Inner::new(policy, seats.len(), options.capacity, W::load);
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
         let Courtesy { in_background, ignores_pressure, .. } = options.courtesy;
         let pressure = (in_background && !ignores_pressure).then(Pressure::watch).flatten();
         let ended = Mutex::default();
-        Run { options, seats, work, inner, has_dispatcher, throttle, pressure, ended }
+        Run { options, seats, work, inner, throttle, pressure, ended }
     }
 
     fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
@@ -217,24 +215,7 @@ impl<'run, W: Work> Run<'run, W> {
             let crew = Crew { run: &self, scope, panicked: &panicked };
             let start = |worker| crew.start(worker);
             let queue = Queue { inner: &self.inner, start: &start };
-            let mut is_open = true;
-            // A dispatcher that spun would use up the CPU time that the workers are to share.
-            let is_courteous = self.options.courtesy != Courtesy::default();
-            let rest = is_courteous.then_some(DISPATCHER_REST);
-            if self.has_dispatcher {
-                let dispatch = move || {
-                    let start = |worker| crew.start(worker);
-                    Queue { inner: &crew.run.inner, start: &start }.dispatch(rest);
-                };
-                if let Err(error) = thread::Builder::new().spawn_scoped(scope, dispatch) {
-                    // Nobody would get a task, so nobody is to begin and wait for one.
-                    (0..self.seats.len()).for_each(|worker| crew.give_up(worker, &error));
-                    is_open = false;
-                }
-            }
-            if is_open {
-                queue.open();
-            }
+            queue.open();
             let feeding = Feeding(&queue);
             feed(feeding.0);
             queue.close();
@@ -349,9 +330,6 @@ impl<T> Drop for Feeding<'_, '_, T> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// How long a dispatcher sleeps between two looks, where the run leaves cores to others.
-const DISPATCHER_REST: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 pub(crate) mod tests;

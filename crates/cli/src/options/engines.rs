@@ -21,9 +21,9 @@ pub(crate) struct EngineOptions {
     #[arg(long = "engine", value_name = "NAME", help_heading = "Engines")]
     engines: Vec<String>,
     /// How workers come by their work: with `pull` each takes the next task when it is free;
-    /// `adaptive` fills engines in the order of what a job costs in CPU time; `polling`,
-    /// `round-robin`, `cpu-only` and `module-only` are there to compare them with [default:
-    /// adaptive beside modules, pull otherwise]
+    /// `adaptive` fills engines in the order of what a job costs in CPU time; `round-robin`,
+    /// `cpu-only` and `module-only` are there to compare them with [default: adaptive beside
+    /// modules, pull otherwise]
     #[arg(long, value_name = "POLICY", help_heading = "Engines")]
     policy: Option<PolicyName>,
     /// What the engines cost, as `evener engines --measure` wrote it, for the adaptive policy to

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use evener_core::{Cipher, Direction};
-use evener_pipeline::PolicyName;
 
 use super::Sizes;
+use crate::Rival;
 
 /// What the benchmark is to run. The defaults are the 2015 paper's experiment.
 #[derive(Args, Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct PoliciesOptions {
     pub runs: u32,
     /// Which policies [default: all]
     #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
-    pub policies: Vec<PolicyName>,
+    pub policies: Vec<Rival>,
     /// Which ciphers; several key lengths, for example
     #[arg(
         long = "cipher",
@@ -64,6 +64,7 @@ fn direction(text: &str) -> Result<Direction, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use evener_pipeline::PolicyName;
 
     use super::*;
 
@@ -98,7 +99,7 @@ mod tests {
         ])
         .options;
         assert_eq!(Sizes::all(&options.sizes), [8, 100, 200, 300]);
-        assert_eq!(options.policies, [PolicyName::Pull, PolicyName::CpuOnly]);
+        assert_eq!(options.policies, [PolicyName::Pull, PolicyName::CpuOnly].map(Rival::Own));
         assert_eq!(options.directions, [Direction::Decrypt]);
         assert_eq!((options.ciphers.len(), options.pin.len()), (2, 2));
     }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use evener_core::{Cipher, Direction, Engine, Kind};
 use evener_pipeline::costs::Costs;
-use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run_filled};
+use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run as run_fed, run_filled};
 
 use super::files::{Files, Processing};
 use super::{PoliciesOptions, PoliciesReport, Row, Sizes};
 use crate::measure::{Plan, measure};
 use crate::pin::pin;
+use crate::rival::dispatch;
 use crate::statistics::median;
-use crate::{LabError, Machine};
+use crate::{LabError, Machine, Rival};
 
 /// Runs the benchmark. `progress` is told what is being measured.
 ///
@@ -40,7 +41,7 @@ pub fn run(
     for &cipher in &options.ciphers {
         for &direction in directions {
             let policies = team.policies(cipher, direction, &mut report);
-            let costs = match policies.contains(&PolicyName::Adaptive) {
+            let costs = match policies.contains(&PolicyName::Adaptive.into()) {
                 true => team.costs(cipher, direction)?,
                 false => Costs::default(),
             };
@@ -122,11 +123,11 @@ impl Team<'_> {
         cipher: Cipher,
         direction: Direction,
         report: &mut PoliciesReport,
-    ) -> Vec<PolicyName> {
+    ) -> Vec<Rival> {
         let seats = self.seats(cipher, direction);
         let wanted = &self.options.policies;
-        let wanted = if wanted.is_empty() { PolicyName::ALL } else { wanted };
-        let (able, unable): (Vec<_>, Vec<_>) = wanted.iter().partition(|policy: &&PolicyName| {
+        let wanted = if wanted.is_empty() { Rival::ALL } else { wanted };
+        let (able, unable): (Vec<_>, Vec<_>) = wanted.iter().partition(|policy: &&Rival| {
             seats.iter().any(|engine| policy.admits(engine.description().kind))
         });
         let why = |policy| format!("{policy}, {cipher} {direction}: no engine here does it");
@@ -147,7 +148,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     /// Lets the policies take turns, each run another one first.
-    fn rows(&self, policies: &[PolicyName]) -> Result<Vec<Row>, LabError> {
+    fn rows(&self, policies: &[Rival]) -> Result<Vec<Row>, LabError> {
         let &Case { cipher, direction, bytes, team, costs } = self;
         let count = team.options.files as usize;
         let seats = team.seats(cipher, direction);
@@ -163,7 +164,7 @@ impl Case<'_> {
         Ok(rows.map(|(policy, turns)| self.row(*policy, turns)).collect())
     }
 
-    fn row(&self, policy: PolicyName, turns: &[Turn]) -> Row {
+    fn row(&self, policy: Rival, turns: &[Turn]) -> Row {
         let runs = turns.len() as f64;
         let ms: Vec<f64> = turns.iter().map(|turn| turn.ms).collect();
         let mean = |figures: &mut dyn Iterator<Item = f64>| figures.sum::<f64>() / runs;
@@ -193,7 +194,7 @@ struct Turn {
 }
 
 fn take_turn(
-    policy: PolicyName,
+    policy: Rival,
     seats: &[Arc<dyn Engine>],
     costs: &Costs,
     files: &mut Files,
@@ -206,9 +207,12 @@ fn take_turn(
         .collect();
     let processing = Processing::new(cipher, direction);
     let jobs = files.jobs();
-    let mut options = RunOptions::new(policy, cipher, direction, jobs.len());
+    let mut options = RunOptions::new(policy.of_queue(), cipher, direction, jobs.len());
     options.costs = costs.clone();
-    let statistics = run_filled(&seats, &options, &processing, jobs);
+    let statistics = match policy {
+        Rival::Own(_) => run_filled(&seats, &options, &processing, jobs),
+        Rival::Polling => run_fed(&seats, &options, &processing, |queue| dispatch(queue, jobs)),
+    };
     processing.result()?;
     if !files.are_right() {
         return Err(LabError::Differs { contender: policy.name(), cipher });
@@ -254,7 +258,7 @@ mod tests {
         let options = Line::parse_from(line.into_iter().chain([module.as_str()])).options;
         let report = run(&options, &mut |_| {}).unwrap();
         // The modelled module encrypts only.
-        assert_eq!(report.rows.len(), 2 * (2 * PolicyName::ALL.len() - 1));
+        assert_eq!(report.rows.len(), 2 * (2 * Rival::ALL.len() - 1));
         for row in &report.rows {
             assert_eq!((row.files, row.files_cpu + row.files_module), (40, 40.0), "{row:?}");
             assert!(row.ms_min <= row.ms_median && row.ms_median <= row.ms_max, "{row:?}");

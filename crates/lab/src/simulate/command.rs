@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use evener_core::{EngineProfile, Kind, Profile};
-use evener_pipeline::PolicyName;
 
 use super::{Plan, simulate};
-use crate::LabError;
 use crate::policies::{PoliciesReport, Sizes};
+use crate::{LabError, Rival};
 
 /// What to simulate, as options of a program.
 #[derive(Args, Clone, Debug)]
@@ -22,7 +21,7 @@ pub struct Command {
     sizes: Vec<Sizes>,
     /// Which policies [default: all]
     #[arg(long = "policy", alias = "policies", value_name = "NAME", value_delimiter = ',')]
-    policies: Vec<PolicyName>,
+    policies: Vec<Rival>,
     /// How many files there are of each size
     #[arg(long, value_name = "N", default_value_t = 4000)]
     files: usize,
@@ -49,7 +48,7 @@ impl Command {
             .parse()
             .map_err(|error| LabError::Profile { path: self.profile.clone(), error })?;
         let policies = match &self.policies[..] {
-            [] => PolicyName::ALL.to_vec(),
+            [] => Rival::ALL.to_vec(),
             chosen => chosen.to_vec(),
         };
         let rows = simulate(

@@ -11,9 +11,9 @@ mod processor;
 mod run;
 
 use evener_core::{Kind, Profile};
-use evener_pipeline::PolicyName;
 use evener_pipeline::costs::Costs;
 
+use crate::Rival;
 use crate::policies::Row;
 
 pub use command::Command;
@@ -25,7 +25,7 @@ pub struct Plan {
     /// The lengths of the files, one row for each and policy.
     pub sizes: Vec<usize>,
     /// The policies.
-    pub policies: Vec<PolicyName>,
+    pub policies: Vec<Rival>,
     /// How many files there are of each size.
     pub files: usize,
     /// How many cores there are, instead of what the profile says.
@@ -47,7 +47,7 @@ pub fn simulate(profile: &Profile, plan: &Plan) -> Vec<Row> {
     rows
 }
 
-fn row(profile: &Profile, policy: PolicyName, bytes: usize, outcome: &Outcome) -> Row {
+fn row(profile: &Profile, policy: Rival, bytes: usize, outcome: &Outcome) -> Row {
     let ms = outcome.wall.as_secs_f64() * 1e3;
     let files = |of_cpu: bool| {
         let each = outcome.jobs.iter().zip(&profile.engines);

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use evener_core::{EngineProfile, Kind};
 use evener_pipeline::Load;
-use evener_pipeline::PolicyName;
 use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::{Performed, Processed, Seat, Setting, YIELDING_NICE};
 use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
 use super::processor::Processor;
+use crate::Rival;
 
 /// The machine and what it is to do.
 pub struct Scene<'a> {
@@ -52,7 +52,8 @@ impl<'a> Scene<'a> {
     }
 
     /// Simulates a run under a policy that knows `costs` before it begins.
-    pub fn run(&self, policy: PolicyName, costs: Costs) -> Outcome {
+    pub fn run(&self, policy: impl Into<Rival>, costs: Costs) -> Outcome {
+        let rival = policy.into();
         let mut seats = Vec::new();
         let mut workers = Vec::new();
         let mut processor = Processor::new(self.cores);
@@ -69,11 +70,14 @@ impl<'a> Scene<'a> {
             }
         }
         let setting = Setting { cores: self.cores, costs };
-        let policy = policy.policy(&seats, &setting);
-        let dispatcher = policy.has_dispatcher().then(|| processor.add_thread());
+        let policy = rival.of_queue().policy(&seats, &setting);
         let mut scheduler = Scheduler::new(policy, workers.len());
-        for &bytes in &self.jobs {
-            scheduler.fill(bytes, Load::job(bytes as u64));
+        let dispatcher = (rival == Rival::Polling)
+            .then(|| Dispatcher { thread: processor.add_thread(), jobs: self.jobs.clone().into() });
+        if dispatcher.is_none() {
+            for &bytes in &self.jobs {
+                scheduler.fill(bytes, Load::job(bytes as u64));
+            }
         }
         let jobs = vec![0; self.engines.len()];
         let simulation =
@@ -87,10 +91,15 @@ struct Simulation<'a> {
     processor: Processor,
     scheduler: Scheduler<usize>,
     workers: Vec<Worker>,
-    /// The thread that hands out tasks, under the policy that has one.
-    dispatcher: Option<usize>,
+    dispatcher: Option<Dispatcher>,
     jobs: Vec<u64>,
     threads: usize,
+}
+
+/// The thread that hands out tasks, and those that it still has.
+struct Dispatcher {
+    thread: usize,
+    jobs: VecDeque<usize>,
 }
 
 struct Worker {
@@ -155,11 +164,11 @@ impl Worker {
 
 impl Simulation<'_> {
     fn run(mut self) -> Outcome {
-        if let Some(thread) = self.dispatcher {
-            self.processor.work(thread, LOOK);
-        }
         self.scheduler.open(self.now());
-        self.scheduler.close(self.now());
+        match &self.dispatcher {
+            Some(dispatcher) => self.processor.work(dispatcher.thread, LOOK),
+            None => self.scheduler.close(self.now()),
+        }
         let by_caller = self.scheduler.unstarted(self.now());
         self.answer();
         if let Some(worker) = by_caller {
@@ -200,17 +209,8 @@ impl Simulation<'_> {
 
     /// A thread has done its work on a core.
     fn done_on_core(&mut self, thread: usize) {
-        if Some(thread) == self.dispatcher {
-            for worker in 0..self.workers.len() {
-                self.scheduler.dispatch(worker, self.now());
-            }
-            self.answer();
-            // It goes on looking; what it sees matters again when somebody waits.
-            self.processor.work(thread, f64::INFINITY);
-            if self.scheduler.is_over() {
-                self.processor.sleep(thread);
-            }
-            return;
+        if self.dispatcher.as_ref().is_some_and(|dispatcher| dispatcher.thread == thread) {
+            return self.dispatch();
         }
         let is_of = |worker: &Worker| worker.thread() == thread || worker.driver == thread;
         let Some(number) = self.workers.iter().position(is_of) else {
@@ -233,6 +233,32 @@ impl Simulation<'_> {
             }
             (Phase::OnCore, _) => self.stage_done(number),
             _ => self.ask(number),
+        }
+    }
+
+    /// The dispatcher has looked at the workers.
+    fn dispatch(&mut self) {
+        let now = self.now();
+        let Some(dispatcher) = &mut self.dispatcher else { return };
+        let free = (0..self.workers.len()).filter(|&worker| self.scheduler.waits(worker)).count();
+        for bytes in dispatcher.jobs.drain(..free.min(dispatcher.jobs.len())) {
+            self.scheduler.push(bytes, Load::job(bytes as u64), now);
+        }
+        if dispatcher.jobs.is_empty() {
+            self.processor.sleep(dispatcher.thread);
+            self.scheduler.close(now);
+        } else {
+            // It goes on looking; what it sees matters again when somebody waits.
+            self.processor.work(dispatcher.thread, f64::INFINITY);
+        }
+        self.answer();
+    }
+
+    /// A worker waits, which the dispatcher sees.
+    fn let_dispatcher_look(&mut self) {
+        let waits = |dispatcher: &&Dispatcher| !dispatcher.jobs.is_empty();
+        if let Some(dispatcher) = self.dispatcher.as_ref().filter(waits) {
+            self.processor.work(dispatcher.thread, LOOK);
         }
     }
 
@@ -278,17 +304,13 @@ impl Simulation<'_> {
             Turn::Leave => {
                 worker.phase = Phase::Absent;
                 self.processor.sleep(worker.thread());
-                if let Some(dispatcher) = self.dispatcher {
-                    self.processor.work(dispatcher, LOOK);
-                }
+                self.let_dispatcher_look();
             }
             Turn::Wait(at_most) => {
                 let at_most = at_most.map_or(f64::INFINITY, |most| most.as_secs_f64() * 1e6);
                 worker.phase = Phase::Waiting(now + at_most);
                 self.processor.sleep(worker.thread());
-                if let Some(dispatcher) = self.dispatcher {
-                    self.processor.work(dispatcher, LOOK);
-                }
+                self.let_dispatcher_look();
             }
             Turn::Work { yields, .. } => {
                 let mut relief = 0.0;

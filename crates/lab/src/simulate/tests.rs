@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use evener_core::{EngineProfile, Point};
+use evener_pipeline::PolicyName;
 use evener_pipeline::costs::EngineCosts;
 
 use super::*;
@@ -11,9 +12,8 @@ const PUBLISHED: &str = include_str!("../../reference/am3358-policies-aes128.csv
 fn plan(policies: &[PolicyName]) -> Plan {
     Plan {
         sizes: vec![8, 16, 64, 256, 1024, 4096, 8192, 16_384],
-        policies: policies.to_vec(),
+        policies: policies.iter().copied().map(Rival::from).collect(),
         files: 4000,
-
         cores: None,
     }
 }
@@ -80,9 +80,9 @@ fn module(name: &str, fixed: f64, bytes: f64, part: f64) -> EngineProfile {
 
 /// How many times the best of the other policies `adaptive` takes, knowing nothing before.
 fn against_the_best(scene: &Scene<'_>) -> f64 {
-    let best = PolicyName::ALL
+    let best = Rival::ALL
         .iter()
-        .filter(|policy| **policy != PolicyName::Adaptive)
+        .filter(|policy| **policy != PolicyName::Adaptive.into())
         .map(|&policy| scene.run(policy, Costs::default()))
         .filter(|outcome| outcome.jobs.iter().sum::<u64>() == scene.jobs.len() as u64)
         .map(|outcome| outcome.wall)
@@ -237,9 +237,9 @@ fn measured(scene: &Scene<'_>) -> Costs {
 
 /// How many times the best of the other policies `adaptive` takes, knowing a profile.
 fn against_the_best_once_measured(scene: &Scene<'_>) -> f64 {
-    let best = PolicyName::ALL
+    let best = Rival::ALL
         .iter()
-        .filter(|policy| **policy != PolicyName::Adaptive)
+        .filter(|policy| **policy != PolicyName::Adaptive.into())
         .map(|&policy| scene.run(policy, Costs::default()))
         .filter(|outcome| outcome.jobs.iter().sum::<u64>() == scene.jobs.len() as u64)
         .map(|outcome| outcome.wall)

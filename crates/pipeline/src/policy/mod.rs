@@ -7,7 +7,6 @@
 mod adaptive;
 mod fixed;
 mod name;
-mod polling;
 mod pull;
 mod round_robin;
 
@@ -37,12 +36,6 @@ pub trait Policy: Send {
     /// started when [`Policy::starts`] says so, and what is little work is done by the caller's.
     fn starts_at_once(&self) -> bool {
         true
-    }
-
-    /// Whether a dispatcher watches the workers and hands tasks to those that are free, instead
-    /// of their claiming tasks themselves.
-    fn has_dispatcher(&self) -> bool {
-        false
     }
 
     /// Learns what happened to a worker, and says what that means for the others.

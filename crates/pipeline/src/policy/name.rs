@@ -7,7 +7,6 @@ use evener_core::Kind;
 
 use super::adaptive::Adaptive;
 use super::fixed::OneKind;
-use super::polling::Polling;
 use super::pull::Pull;
 use super::round_robin::RoundRobin;
 use super::{Policy, Seat, Setting};
@@ -21,8 +20,6 @@ pub enum PolicyName {
     ModuleOnly,
     /// Equal shares for all workers, dealt out in turn.
     RoundRobin,
-    /// A dispatcher hands a task to whichever worker is free.
-    Polling,
     /// Every worker takes the next task when it is free.
     Pull,
     /// Engines are filled in the order of their CPU cost per job, which is learnt meanwhile.
@@ -30,12 +27,12 @@ pub enum PolicyName {
 }
 
 impl PolicyName {
-    /// All of them, in the order of the papers' tables.
+    /// All of them, in the order of the papers' tables, of whose rivals only `polling` is missing:
+    /// nobody wants its dispatcher, which spins, outside of a benchmark.
     pub const ALL: &'static [PolicyName] = &[
         PolicyName::CpuOnly,
         PolicyName::ModuleOnly,
         PolicyName::RoundRobin,
-        PolicyName::Polling,
         PolicyName::Pull,
         PolicyName::Adaptive,
     ];
@@ -55,7 +52,6 @@ impl PolicyName {
             PolicyName::CpuOnly => "cpu-only",
             PolicyName::ModuleOnly => "module-only",
             PolicyName::RoundRobin => "round-robin",
-            PolicyName::Polling => "polling",
             PolicyName::Pull => "pull",
             PolicyName::Adaptive => "adaptive",
         }
@@ -76,7 +72,6 @@ impl PolicyName {
             PolicyName::CpuOnly => Box::new(OneKind::new(Kind::Cpu, seats)),
             PolicyName::ModuleOnly => Box::new(OneKind::new(Kind::Module, seats)),
             PolicyName::RoundRobin => Box::new(RoundRobin::new(seats)),
-            PolicyName::Polling => Box::new(Polling),
             PolicyName::Pull => Box::new(Pull),
             PolicyName::Adaptive => Box::new(Adaptive::new(seats, setting)),
         }

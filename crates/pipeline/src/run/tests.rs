@@ -119,7 +119,7 @@ fn when_every_engine_fails_the_tasks_are_abandoned_and_the_feed_ends() {
 
 #[test]
 fn courtesy_loses_nothing() {
-    for policy in [PolicyName::Pull, PolicyName::Polling, PolicyName::Adaptive] {
+    for policy in [PolicyName::Pull, PolicyName::Adaptive] {
         let record = Record::default();
         let mut options = RunOptions { policy, ..pull(8) };
         options.courtesy =

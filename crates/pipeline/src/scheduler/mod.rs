@@ -24,8 +24,6 @@ pub struct Scheduler<T> {
     backlog: Backlog<T>,
     policy: Box<dyn Policy>,
     workers: Vec<State>,
-    /// What a dispatcher has handed to workers that have not come for it yet.
-    handed: Vec<VecDeque<T>>,
     phase: Phase,
     claims: usize,
     in_service: usize,
@@ -62,8 +60,6 @@ enum State {
     Unstarted,
     /// It was woken or started and has not asked yet.
     Called,
-    /// It was handed tasks and has not asked yet.
-    Handed,
     Working,
     /// It waits until it is called.
     Parked,
@@ -88,7 +84,6 @@ impl<T> Scheduler<T> {
             backlog: Backlog::new(),
             policy,
             workers: vec![State::Unstarted; workers],
-            handed: (0..workers).map(|_| VecDeque::new()).collect(),
             phase: Phase::Open,
             claims: 0,
             in_service: workers,
@@ -223,33 +218,13 @@ impl<T> Scheduler<T> {
         for (task, load) in rest.into_iter().rev() {
             self.backlog.push_front(task, load);
         }
-        if matches!(self.workers[worker], State::Working | State::Handed) {
+        if self.workers[worker] == State::Working {
             self.claims -= 1;
         }
         self.set_left(worker, now);
         self.end_when_drained();
         self.consider(now);
         self.ensure(now);
-    }
-
-    /// Claims for a worker that waits and hands it the tasks; for dispatchers. True when it
-    /// was handed some.
-    pub fn dispatch(&mut self, worker: usize, now: Duration) -> bool {
-        if self.workers[worker] != State::Parked
-            || self.is_over()
-            || self.backlog.waiting().tasks == 0
-        {
-            return false;
-        }
-        let Decision::Claim(claim) = self.policy.next(worker, self.backlog.waiting(), now) else {
-            return false;
-        };
-        let mut tasks = std::mem::take(&mut self.handed[worker]);
-        self.take(worker, claim, &mut tasks, now);
-        self.workers[worker] = State::Handed;
-        self.handed[worker] = tasks;
-        self.calls.push(Call::Wake(worker));
-        true
     }
 
     /// A worker that would claim and whose thread has not started: the caller's thread can be
@@ -279,11 +254,6 @@ impl<T> Scheduler<T> {
     }
 
     fn decide(&mut self, worker: usize, claim: &mut VecDeque<T>, now: Duration) -> Turn {
-        if self.workers[worker] == State::Handed {
-            std::mem::swap(&mut self.handed[worker], claim);
-            self.workers[worker] = State::Working;
-            return Turn::Work { measured: false, yields: false };
-        }
         self.end_when_drained();
         if self.is_over() {
             self.set_left(worker, now);
@@ -293,7 +263,6 @@ impl<T> Scheduler<T> {
             Decision::Wait(None)
         } else {
             match self.policy.next(worker, self.backlog.waiting(), now) {
-                Decision::Claim(_) if self.policy.has_dispatcher() => Decision::Wait(None),
                 // Whatever a policy hopes for, tasks don't wait for nobody.
                 Decision::Wait(None) if !self.is_anyone_coming(Some(worker)) => {
                     Decision::Claim(Claim::ONE)
@@ -365,7 +334,7 @@ impl<T> Scheduler<T> {
             let waits = matches!(state, State::Unstarted | State::Parked | State::Left);
             Some(worker) != apart_from && !waits
         };
-        self.policy.has_dispatcher() || self.workers.iter().enumerate().any(is_coming)
+        self.workers.iter().enumerate().any(is_coming)
     }
 
     fn end_when_drained(&mut self) {
@@ -386,7 +355,7 @@ impl<T> Scheduler<T> {
     /// Asks those who wait or have not started whether they would claim now, and calls as many
     /// as there are tasks.
     fn consider(&mut self, now: Duration) {
-        if self.is_over() || self.policy.has_dispatcher() {
+        if self.is_over() {
             return;
         }
         let called = self.workers.iter().filter(|state| **state == State::Called).count();

@@ -86,20 +86,6 @@ fn shared_tasks_belong_to_whoever_is_free() {
 }
 
 #[test]
-fn a_dispatcher_hands_tasks_to_those_who_wait() {
-    let (mut scheduler, _) = scheduler(PolicyName::Polling);
-    assert_eq!(turn(&mut scheduler, 0), Some(vec![]));
-    assert!(
-        scheduler.dispatch(0, NOW) && !scheduler.dispatch(0, NOW) && !scheduler.dispatch(1, NOW)
-    );
-    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(0)]);
-    assert_eq!(turn(&mut scheduler, 0), Some(vec![0]));
-    assert_eq!(turn(&mut scheduler, 0), Some(vec![]));
-    assert!(scheduler.dispatch(0, NOW));
-    assert_eq!(turn(&mut scheduler, 0), Some(vec![1]));
-}
-
-#[test]
 fn when_all_have_left_the_run_is_over_and_the_tasks_stay() {
     let (mut scheduler, _) = scheduler(PolicyName::Pull);
     for worker in 0..2 {
