@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install-c fuzz
+.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-c deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -77,7 +77,19 @@ bench-testbed: needs
 bench-processes: needs
 	testbed/processes
 
-# The C library, below PREFIX.
+# The program with its manual pages and completions, below DESTDIR and PREFIX.
 PREFIX ?= /usr/local
+install: build
+	scripts/install $(PREFIX) target/release/evener
+
+# Packages for this machine's architecture, in target/packages.
+deb rpm: build
+	scripts/package $@
+
+# The Debian package, installed and used in a Debian of its own; as root.
+check-packages: deb
+	scripts/check-packages
+
+# The C library, below PREFIX.
 install-c: needs
 	bindings/c/install $(PREFIX)
