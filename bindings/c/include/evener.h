@@ -4,30 +4,30 @@
  * Made from the sources by cbindgen; bindings/c/README.md says how. Rules, for all functions:
  *
  * Status. A function that can fail returns an evener_status: EVENER_STATUS_OK, which is 0, or
- * what went wrong; evener_last_error() then has the words to it. No function ends the process or
- * lets an exception out.
+ * the kind of failure; evener_last_error() then returns the message. No function ends the process
+ * or lets an exception out.
  *
- * Ownership. What evener_X_new, _open, _generate, _from_bytes or _load puts into the last
- * argument is the caller's, who gives it back exactly once, with evener_X_free; where such a
- * function fails it puts NULL there. Everything else that is handed in is only lent for the
- * call: the library keeps no pointer to it. Texts and structs that come out point into the
- * object that they were asked of and end with it; nobody frees them. Objects do not depend on
- * each other: a session outlives its engine and its key.
+ * Ownership. Functions named evener_X_new, _open, _generate, _from_bytes or _load put a new object
+ * into the last argument; the caller frees it exactly once, with evener_X_free. On failure they
+ * put NULL there. All other arguments are only used during the call: the library keeps no pointer
+ * to them. Texts and structs that a function returns point into the object that it was called with
+ * and end with that object; do not free them. Objects do not depend on each other: a session
+ * outlives its engine and its key.
  *
  * Memory. A pointer that is not NULL points to as many bytes (elements) as its length says, and
- * nobody else changes them during the call. NULL is fine where the length is 0. Outputs may be
- * uninitialised, and overlap nothing else. Texts end with a zero byte and are UTF-8; paths are
- * any bytes.
+ * no other thread changes them during the call. NULL is allowed if the length is 0. Outputs may be
+ * uninitialised, and must not overlap anything else. Texts end with a zero byte and are UTF-8;
+ * paths are any bytes.
  *
- * Threads. Every function may be called on any thread. Engines, keys, lists and reports may be
- * used by several at once; a session by one at a time. Nobody may use what is being given back.
+ * Threads. Every function may be called on any thread. Several threads may use an engine, key, list
+ * or report at once, and one at a time a session. No thread may use an object that is being freed.
  *
- * Keys are wiped when they are given back, and appear in no message.
+ * Keys are wiped when they are freed, and appear in no message.
  *
  * Versions. Structs begin with their size, which the caller sets to sizeof before each call, as
- * in `evener_job job = {sizeof job};`, so that both sides may grow: zero in all other fields is
- * the default. Compare evener_abi_version() with EVENER_ABI_VERSION where the library may be
- * another than the header's.
+ * in `evener_job job = {sizeof job};`, so that later versions can add fields: zero in all other
+ * fields is the default. Compare evener_abi_version() with EVENER_ABI_VERSION if the loaded library
+ * may be of another version than the header.
  */
 
 
@@ -69,22 +69,22 @@
 #define EVENER_RESUME 1
 
 /**
- * A flag: replace outputs that exist; otherwise they are errors.
+ * A flag: replace existing outputs; otherwise they are errors.
  */
 #define EVENER_OVERWRITE 2
 
 /**
- * A flag: remove each source once its output has been read back, compared and synced.
+ * A flag: remove each source after its output was read back, compared and synced.
  */
 #define EVENER_REMOVE_SOURCE 4
 
 /**
- * A flag: have every output on the device before the operation ends.
+ * A flag: sync every output to the storage device before the operation ends.
  */
 #define EVENER_DURABLE 8
 
 /**
- * A flag: take what symbolic links point to, instead of recreating the links.
+ * A flag: follow symbolic links instead of recreating them.
  */
 #define EVENER_FOLLOW_SYMLINKS 16
 
@@ -99,17 +99,17 @@
 #define EVENER_KEEP_XATTRS 64
 
 /**
- * A flag: when decrypting, leave holes where the plaintext has whole pages of zeros.
+ * A flag: when decrypting, write pages of zeros as holes.
  */
 #define EVENER_SPARSE 128
 
 /**
- * A flag: count what would be done and write nothing.
+ * A flag: write nothing, only count what would be done.
  */
 #define EVENER_DRY_RUN 256
 
 /**
- * A flag: add up all sizes while walking, so that progress can tell the remaining time.
+ * A flag: add up all sizes while walking, so that the progress includes the total.
  */
 #define EVENER_MEASURE_TOTAL 512
 
@@ -124,7 +124,7 @@
 #define EVENER_PKCS7 1
 
 /**
- * What became of a call. Later versions may add numbers and never change one.
+ * The result of a call. Later versions may add numbers and never change one.
  */
 enum evener_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -144,7 +144,7 @@ enum evener_status
      */
     EVENER_STATUS_UNKNOWN_CIPHER = 2,
     /**
-     * The key's length is not the cipher's, or a key is missing or superfluous.
+     * The key has the wrong length, is missing, or is superfluous.
      */
     EVENER_STATUS_INVALID_KEY = 3,
     /**
@@ -172,7 +172,7 @@ enum evener_status
      */
     EVENER_STATUS_MALFORMED_JOB = 9,
     /**
-     * Of a job: it was not done, because the engine failed before. Its input is as it was.
+     * Of a job: it was not done, because the engine failed before. Its input is unchanged.
      */
     EVENER_STATUS_PENDING = 10,
     /**
@@ -184,11 +184,11 @@ enum evener_status
      */
     EVENER_STATUS_FILE = 12,
     /**
-     * An operation on files was done but for some; its report lists them.
+     * Some files of an operation failed; its report lists them.
      */
     EVENER_STATUS_INCOMPLETE = 13,
     /**
-     * The progress callback stopped the operation. What was complete stays.
+     * The progress callback stopped the operation. Complete outputs stay.
      */
     EVENER_STATUS_CANCELLED = 14,
     /**
@@ -196,7 +196,7 @@ enum evener_status
      */
     EVENER_STATUS_BUSY = 15,
     /**
-     * A defect of Evener's. Nothing can be said of the outputs.
+     * A bug of Evener. The outputs are undefined.
      */
     EVENER_STATUS_INTERNAL = 16,
 };
@@ -214,18 +214,18 @@ typedef int32_t evener_status;
 typedef struct evener_engine evener_engine;
 
 /**
- * The engines that were found, and those that were looked for in vain.
+ * The list of engines, found and absent.
  */
 typedef struct evener_engine_list evener_engine_list;
 
 /**
- * What a key file holds: a key, or Tink's keys, and the format that they are for. It is wiped
- * when it is given back.
+ * The content of a key file: a key, or Tink's keys, and their format. `evener_file_key_free` wipes
+ * it.
  */
 typedef struct evener_file_key evener_file_key;
 
 /**
- * A key of a cipher, as it is. It is wiped when it is given back.
+ * A raw key of a cipher. `evener_key_free` wipes it.
  */
 typedef struct evener_key evener_key;
 
@@ -236,25 +236,24 @@ typedef struct evener_key evener_key;
 typedef struct evener_parallel evener_parallel;
 
 /**
- * Threads that sleep until there is a buffer to do, for any number of ciphers. Any number of
- * threads may use it at once.
+ * A pool of threads, which sleep between buffers, for any number of ciphers. Any number of threads
+ * may use it at once.
  */
 typedef struct evener_pool evener_pool;
 
 /**
- * What an operation on files did: numbers, the files that could not be done, and everything as
- * JSON.
+ * The report of an operation on files: numbers, the failed files, and everything as JSON.
  */
 typedef struct evener_report evener_report;
 
 /**
- * An engine opened for one cipher, direction and key. One thread at a time uses it; another
- * that tries meanwhile gets `EVENER_STATUS_BUSY`.
+ * An engine opened for one cipher, direction and key. One thread at a time uses it; a second one
+ * gets `EVENER_STATUS_BUSY`.
  */
 typedef struct evener_session evener_session;
 
 /**
- * What there is to know of a cipher.
+ * The properties of a cipher.
  */
 typedef struct evener_cipher_info {
     /**
@@ -278,7 +277,7 @@ typedef struct evener_cipher_info {
      */
     size_t block_length;
     /**
-     * How many bytes longer than the message the ciphertext of an AEAD cipher is; else 0.
+     * Length of the tag of an AEAD cipher, in bytes; else 0.
      */
     size_t tag_length;
     /**
@@ -288,7 +287,7 @@ typedef struct evener_cipher_info {
 } evener_cipher_info;
 
 /**
- * What there is to know of an engine. The texts belong to the list.
+ * The description of an engine. The texts belong to the list.
  */
 typedef struct evener_engine_info {
     /**
@@ -304,7 +303,7 @@ typedef struct evener_engine_info {
      */
     const char *detail;
     /**
-     * Why the engine is absent, and what to do about it; NULL when it is there.
+     * Why the engine is absent, and what to do; NULL if it is present.
      */
     const char *absent;
     /**
@@ -314,7 +313,7 @@ typedef struct evener_engine_info {
 } evener_engine_info;
 
 /**
- * How an engine likes to be used for a cipher and direction.
+ * The recommended use of an engine for a cipher and direction.
  */
 typedef struct evener_offer {
     /**
@@ -322,21 +321,21 @@ typedef struct evener_offer {
      */
     size_t size;
     /**
-     * How many threads can use it at once with profit; for CPU engines the number of cores.
+     * Number of threads up to which throughput grows; the number of cores for CPU engines.
      */
     size_t depth;
     /**
-     * How many jobs it likes in one call; 1 for engines that gain nothing from more.
+     * Recommended number of jobs in one call; 1 for engines that gain nothing from more.
      */
     size_t batch;
     /**
-     * How many processes' sessions it serves at once; 0 for no such limit.
+     * Number of processes that can have sessions at once; 0 for no limit.
      */
     size_t holders;
 } evener_offer;
 
 /**
- * What the guard of an engine has seen of its work.
+ * The counts of an engine's guard.
  */
 typedef struct evener_account {
     /**
@@ -344,26 +343,26 @@ typedef struct evener_account {
      */
     size_t size;
     /**
-     * Jobs that the engine did and that were handed on.
+     * Jobs that the engine did and the guard passed on.
      */
     uint64_t jobs;
     /**
-     * How many of them were computed again by the reference engine, with the same result.
+     * How many of them the reference engine recomputed with the same result.
      */
     uint64_t verified;
     /**
-     * Jobs that the reference engine did instead, after the engine had failed.
+     * Jobs that the reference engine did after the engine had failed.
      */
     uint64_t retreated;
     /**
-     * Why the engine is out of service, as one line that belongs to the engine; NULL while it
-     * is not.
+     * Why the engine is out of service, as one line that belongs to the engine; NULL while it is
+     * in service.
      */
     const char *fault;
 } evener_account;
 
 /**
- * How far an operation has come. Every number only grows, and is exact at the end.
+ * The progress of an operation. No number ever shrinks, and all are exact at the end.
  */
 typedef struct evener_progress {
     /**
@@ -389,15 +388,15 @@ typedef struct evener_progress {
 } evener_progress;
 
 /**
- * Is told how far an operation has come, on the thread that called it: before it begins, now and
- * then, and at its end. What it returns says whether to go on: 0 to do so; with anything else no
- * new file is begun, files at work are dropped without a trace, complete outputs stay, and the
- * callback is not called again. It may not throw or jump out.
+ * Called with the progress of an operation, on the thread that called the operation: before it
+ * begins, at intervals, and at its end. Return 0 to continue. After any other value no new file is
+ * begun, unfinished outputs are removed, complete outputs stay, and the callback is not called
+ * again. It must not throw or jump out.
  */
 typedef int (*evener_progress_callback)(const struct evener_progress *progress, void *user_data);
 
 /**
- * How an operation on files is to be done. Zero in every field but the first is the default.
+ * Options of an operation on files. Zero in every field but the first is the default.
  */
 typedef struct evener_options {
     /**
@@ -405,27 +404,27 @@ typedef struct evener_options {
      */
     size_t size;
     /**
-     * The names of the engines that work, all of them at once; NULL for the default one.
+     * Names of the engines, which all work at once; NULL for the default engine.
      */
     const char *const *engines;
     /**
-     * How many names there are.
+     * Number of names.
      */
     size_t engine_count;
     /**
-     * How many workers there are over all engines; 0 for as many as each engine likes.
+     * Number of workers over all engines; 0 for as many as the engines recommend.
      */
     size_t jobs;
     /**
-     * How much memory the workers' buffers may take together, in bytes; 0 for 64 MiB.
+     * Memory limit for the buffers of all workers, in bytes; 0 for 64 MiB.
      */
     size_t memory;
     /**
-     * What encrypting appends to a file's name and decrypting strips; NULL for `.enc`.
+     * Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`.
      */
     const char *suffix;
     /**
-     * What files are bound to beside the key, the same in both directions; NULL for nothing.
+     * Context that files are bound to, the same in both directions; NULL for none.
      */
     const uint8_t *context;
     /**
@@ -437,15 +436,15 @@ typedef struct evener_options {
      */
     uint32_t flags;
     /**
-     * How often `progress` is called, in milliseconds; 0 for 100.
+     * Interval of the calls of `progress`, in milliseconds; 0 for 100.
      */
     uint32_t progress_interval;
     /**
-     * Told of the progress; NULL for nobody.
+     * Called with the progress; NULL for no callback.
      */
     evener_progress_callback progress;
     /**
-     * Handed to `progress`.
+     * Passed to `progress`.
      */
     void *user_data;
 } evener_options;
@@ -487,7 +486,7 @@ typedef struct evener_summary {
      */
     uint64_t directories;
     /**
-     * Files that could not be done.
+     * Files that failed.
      */
     uint64_t failures;
     /**
@@ -503,25 +502,25 @@ typedef struct evener_summary {
      */
     uint32_t interrupted;
     /**
-     * 1 if everything was done and nothing that was done is in doubt, else 0.
+     * 1 if everything was done and no file is in doubt, else 0.
      */
     uint32_t success;
     /**
-     * Files that were done and may be wrong, since an engine computed wrong results.
+     * Files that were done but may be wrong, because an engine computed wrong results.
      */
     uint64_t doubtful_files;
     /**
-     * Jobs of modules that were computed again by the reference engine, with the same result.
+     * Jobs of modules that the reference engine recomputed with the same result.
      */
     uint64_t verified_jobs;
     /**
-     * Jobs of modules whose results nobody has compared.
+     * Jobs of modules that were not recomputed.
      */
     uint64_t unverified_jobs;
 } evener_summary;
 
 /**
- * A file that could not be done. The texts belong to the report.
+ * A file that failed. The texts belong to the report.
  */
 typedef struct evener_failure {
     /**
@@ -533,7 +532,7 @@ typedef struct evener_failure {
      */
     const char *path;
     /**
-     * Why, as one line.
+     * The cause, as one line.
      */
     const char *cause;
 } evener_failure;
@@ -542,9 +541,9 @@ typedef struct evener_failure {
  * One message. Input and output never overlap (`evener_parallel_crypt_in_place` does), and the input is never changed. For a message
  * of n bytes:
  *
- * - ECB and CBC take and give n bytes, whole blocks; with `EVENER_PKCS7` encrypting gives 1 to
- *   one block more, and decrypting takes whole blocks and tells in `written` what is left.
- * - CTR and XTS (from 16 bytes on) take and give n bytes.
+ * - ECB and CBC: n bytes to n bytes, in whole blocks. With `EVENER_PKCS7` encryption adds 1 byte
+ *   to one block; decryption takes whole blocks and sets `written` to the length without padding.
+ * - CTR and XTS (from 16 bytes on): n bytes to n bytes.
  * - GCM and ChaCha20-Poly1305 encrypt n bytes to n + 16, the tag last, and decrypt n + 16 to n.
  */
 typedef struct evener_job {
@@ -553,7 +552,7 @@ typedef struct evener_job {
      */
     size_t size;
     /**
-     * What to encrypt or decrypt.
+     * The message to encrypt or decrypt.
      */
     const uint8_t *input;
     /**
@@ -561,11 +560,11 @@ typedef struct evener_job {
      */
     size_t input_length;
     /**
-     * Where the result goes.
+     * The buffer for the result.
      */
     uint8_t *output;
     /**
-     * How many bytes there is room for. No more are written than the message needs.
+     * Its length in bytes. No more are written than the message needs.
      */
     size_t output_capacity;
     /**
@@ -573,7 +572,7 @@ typedef struct evener_job {
      */
     const uint8_t *iv;
     /**
-     * In bytes; what the cipher takes, see `evener_cipher_info`.
+     * In bytes; must be the cipher's, see `evener_cipher_info`.
      */
     size_t iv_length;
     /**
@@ -597,7 +596,7 @@ typedef struct evener_job {
      */
     int status;
     /**
-     * Set by the call: how many bytes of the output are the result.
+     * Set by the call: the length of the result.
      */
     size_t written;
 } evener_job;
@@ -617,64 +616,65 @@ uint32_t evener_abi_version(void);
 const char *evener_version(void);
 
 /**
- * What the last call on this thread that did not return `EVENER_STATUS_OK` has to say: one line
- * that names the file, engine or argument, and what to do next. The text is the library's, and
- * good until the next such call on this thread. Empty when there was none.
+ * The message of the last call on this thread that did not return `EVENER_STATUS_OK`: one line
+ * that names the file, engine or argument, and what to do next. The text belongs to the library
+ * and is valid until the next such call on this thread. Empty if there was none.
  */
 const char *evener_last_error(void);
 
 /**
- * A few words for a status, such as `authentication failed`. Static.
+ * A short text for a status, such as `authentication failed`. Static.
  */
 const char *evener_status_words(int32_t status);
 
 /**
- * How many ciphers there are.
+ * Number of ciphers.
  */
 size_t evener_cipher_count(void);
 
 /**
- * Tells about the cipher of this number, less than `evener_cipher_count()`.
+ * Reads the properties of the cipher with this number, which must be less than
+ * `evener_cipher_count()`.
  */
 evener_status evener_cipher_at(size_t index, struct evener_cipher_info *info);
 
 /**
- * Tells about the cipher of this OpenSSL name, in any case.
+ * Reads the properties of the cipher with this OpenSSL name, in any case.
  */
 evener_status evener_cipher_named(const char *name, struct evener_cipher_info *info);
 
 /**
- * Looks for every engine. Give the list back with `evener_engine_list_free`.
+ * Probes for every engine. Free the list with `evener_engine_list_free`.
  */
 evener_status evener_engine_list_new(struct evener_engine_list **list);
 
 /**
- * How many engines the list has, those that are absent included; 0 for NULL.
+ * Number of engines in the list, including absent ones; 0 for NULL.
  */
 size_t evener_engine_list_length(const struct evener_engine_list *list);
 
 /**
- * Tells about the engine of this number in the list. The texts are good until the list is
- * given back.
+ * Reads the description of the engine with this number. The texts are valid until the list is
+ * freed.
  */
 evener_status evener_engine_list_at(const struct evener_engine_list *list,
                                     size_t index,
                                     struct evener_engine_info *info);
 
 /**
- * Gives a list back. NULL does nothing.
+ * Frees a list. NULL does nothing.
  */
 void evener_engine_list_free(struct evener_engine_list *list);
 
 /**
- * Finds an engine by its name, with parameters where it takes some, such as `openssl` or
- * `af_alg:DRIVER`; NULL for the default one. Give it back with `evener_engine_free`.
+ * Finds an engine by its name, with parameters if it has any, such as `openssl` or
+ * `af_alg:DRIVER`; NULL for the default engine. Free it with `evener_engine_free`.
  */
 evener_status evener_engine_open(const char *name, struct evener_engine **engine);
 
 /**
- * Tells how the engine likes to be used for a cipher; `EVENER_STATUS_NOT_OFFERED` when it
- * can't do it.
+ * Reads the recommended use of an engine for a cipher; returns `EVENER_STATUS_NOT_OFFERED` if the
+ * engine lacks it.
  */
 evener_status evener_engine_offer(const struct evener_engine *engine,
                                   const char *cipher,
@@ -682,36 +682,37 @@ evener_status evener_engine_offer(const struct evener_engine *engine,
                                   struct evener_offer *offer);
 
 /**
- * Tells what has been seen of a module's work. A module has some of its jobs computed again, at
- * random; when it is found to fail, all of its jobs are done by `openssl` from then on, and this
- * says so. All is zero for engines that compute on the calling core, which have no guard.
+ * Reads the counts of a module's guard. The guard recomputes some jobs, chosen at random. After a
+ * failure, `openssl` does all further jobs, and the counts show it. All counts are zero for CPU
+ * engines, which have no guard.
  */
 evener_status evener_engine_account(const struct evener_engine *engine,
                                     struct evener_account *account);
 
 /**
- * Gives an engine back. Its sessions stay open. NULL does nothing.
+ * Frees an engine. Its sessions stay open. NULL does nothing.
  */
 void evener_engine_free(struct evener_engine *engine);
 
 /**
- * Makes a fresh key for files from the system's randomness: `cobblestone-256`,
- * `cobblestone-128` or `tink`; NULL for the first. Give it back with `evener_file_key_free`.
+ * Makes a fresh key for files from the system's randomness: `cobblestone-256`, `cobblestone-128`
+ * or `tink`; NULL for the first. Free it with `evener_file_key_free`.
  */
-evener_status evener_file_key_generate(const char *format, struct evener_file_key **key);
+evener_status evener_file_key_generate(const char *format,
+                                       struct evener_file_key **key);
 
 /**
- * Copies a raw key for files: 32 bytes for Cobblestone-256, 16 for Cobblestone-128. Wiping the
- * original is the caller's business. Give the key back with `evener_file_key_free`.
+ * Copies a raw key for files: 32 bytes for Cobblestone-256, 16 for Cobblestone-128. The caller
+ * wipes the original. Free the key with `evener_file_key_free`.
  */
 evener_status evener_file_key_from_bytes(const uint8_t *bytes,
                                          size_t length,
                                          struct evener_file_key **key);
 
 /**
- * Reads a key file: Evener's own or a Tink keyset, plain (its owner's alone) or encrypted with
- * age. What opens the latter is a passphrase, or a file of identities, which may itself be
- * encrypted with the passphrase; both may be NULL. Give the key back with
+ * Reads a key file: Evener's own or a Tink keyset, plain (accessible only to its owner) or
+ * encrypted with age. An encrypted one opens with a passphrase, or with a file of identities,
+ * which may itself be encrypted with the passphrase; both may be NULL. Free the key with
  * `evener_file_key_free`.
  */
 evener_status evener_file_key_load(const char *path,
@@ -721,27 +722,28 @@ evener_status evener_file_key_load(const char *path,
                                    struct evener_file_key **key);
 
 /**
- * Writes a key to a new file of mode 0600, which appears complete or not at all. A file of
- * that name stays as it is and is an error.
+ * Writes a key to a new file of mode 0600, which appears complete or not at all. An existing file
+ * is not changed and is an error.
  */
-evener_status evener_file_key_save(const struct evener_file_key *key, const char *path);
+evener_status evener_file_key_save(const struct evener_file_key *key,
+                                   const char *path);
 
 /**
- * Wipes a key and gives it back. NULL does nothing.
+ * Wipes and frees a key. NULL does nothing.
  */
 void evener_file_key_free(struct evener_file_key *key);
 
 /**
- * Tells how many bytes `evener_seal` makes of `length` bytes.
+ * Computes the length of the output of `evener_seal` for `length` bytes.
  */
 evener_status evener_sealed_length(const struct evener_file_key *key,
                                    size_t length,
                                    size_t *sealed_length);
 
 /**
- * Encrypts a buffer to what a file would hold, in chunks that all threads of the pool share:
- * the authenticated formats on all cores. The context may be NULL. `written`, which may be
- * NULL, is 0 when it was not done.
+ * Encrypts a buffer to the content of an encrypted file. All threads of the pool work on its
+ * chunks. For the authenticated formats only. The context may be NULL. `written` may be NULL; it
+ * is 0 after an error.
  */
 evener_status evener_seal(const struct evener_file_key *key,
                           const struct evener_pool *pool,
@@ -754,8 +756,8 @@ evener_status evener_seal(const struct evener_file_key *key,
                           size_t *written);
 
 /**
- * Decrypts what `evener_seal` made, or what a file holds. The plaintext is never longer than
- * that. When something is not authentic or missing, there is no plaintext.
+ * Decrypts the output of `evener_seal` or the content of an encrypted file. The plaintext is never
+ * longer than the input. If any part is not authentic or missing, there is no plaintext.
  */
 evener_status evener_unseal(const struct evener_file_key *key,
                             const struct evener_pool *pool,
@@ -771,12 +773,12 @@ evener_status evener_unseal(const struct evener_file_key *key,
  * Encrypts a file or a tree.
  *
  * A tree goes to a tree: the same relative names with the suffix. A file goes to the file
- * `target`, or into it under such a name if it is a directory. An output has no name until it
- * is complete. `options` may be NULL.
+ * `target`, or into the directory `target` under its name with the suffix. An output has no name
+ * until it is complete. `options` may be NULL.
  *
- * Files that can't be done are listed in the report, all others are done, and the status is
- * `EVENER_STATUS_INCOMPLETE`. Where there is a report, `report` gets it whatever the status, to
- * be given back with `evener_report_free`; else NULL. It may be NULL when nobody wants it.
+ * If files fail, they are listed in the report, all others are done, and the status is
+ * `EVENER_STATUS_INCOMPLETE`. `report` gets the report with any status, or NULL if there is none;
+ * free it with `evener_report_free`. `report` itself may be NULL.
  */
 evener_status evener_encrypt_path(const struct evener_file_key *key,
                                   const char *source,
@@ -785,8 +787,7 @@ evener_status evener_encrypt_path(const struct evener_file_key *key,
                                   struct evener_report **report);
 
 /**
- * Decrypts a file or a tree, see `evener_encrypt_path`. Nothing that is not authentic appears
- * under a final name.
+ * Decrypts a file or a tree, see `evener_encrypt_path`. Only authenticated data gets a final name.
  */
 evener_status evener_decrypt_path(const struct evener_file_key *key,
                                   const char *source,
@@ -795,7 +796,7 @@ evener_status evener_decrypt_path(const struct evener_file_key *key,
                                   struct evener_report **report);
 
 /**
- * Authenticates everything in a file or a tree and writes nothing, see `evener_encrypt_path`.
+ * Authenticates a file or a tree and writes nothing, see `evener_encrypt_path`.
  */
 evener_status evener_verify_path(const struct evener_file_key *key,
                                  const char *source,
@@ -803,77 +804,78 @@ evener_status evener_verify_path(const struct evener_file_key *key,
                                  struct evener_report **report);
 
 /**
- * Tells a report's numbers.
+ * Reads a report's numbers.
  */
 evener_status evener_report_summary(const struct evener_report *report,
                                     struct evener_summary *summary);
 
 /**
- * Tells which file could not be done, and why, by its number, less than the summary's
- * `failures`. The texts are good until the report is given back.
+ * Reads a failed file and the cause. The number must be less than the summary's `failures`. The
+ * texts are valid until the report is freed.
  */
 evener_status evener_report_failure(const struct evener_report *report,
                                     size_t index,
                                     struct evener_failure *failure);
 
 /**
- * Tells which file was done and may be wrong, and why, by its number, less than the summary's
- * `doubtful_files`. The texts are good until the report is given back.
+ * Reads a file in doubt and the cause. The number must be less than the summary's
+ * `doubtful_files`. The texts are valid until the report is freed.
  */
 evener_status evener_report_doubt(const struct evener_report *report,
                                   size_t index,
                                   struct evener_failure *doubt);
 
 /**
- * The whole report, as the program's `--json` prints it: what each engine and worker did too.
- * The text is good until the report is given back. NULL for NULL.
+ * The whole report as JSON, as the program's `--json` prints it, with the work of each engine and
+ * worker. The text is valid until the report is freed. NULL for NULL.
  */
 const char *evener_report_json(const struct evener_report *report);
 
 /**
- * Gives a report back. NULL does nothing.
+ * Frees a report. NULL does nothing.
  */
 void evener_report_free(struct evener_report *report);
 
 /**
- * Copies a key's bytes, 1 to 64 of them; wiping the original is the caller's business. Give
- * the key back with `evener_key_free`.
+ * Copies a key's bytes, 1 to 64 of them; the caller wipes the original. Free the key with
+ * `evener_key_free`.
  */
 evener_status evener_key_from_bytes(const uint8_t *bytes,
                                     size_t length,
                                     struct evener_key **key);
 
 /**
- * Makes a fresh key for a cipher from the system's randomness. It never leaves the library: it
- * is for data that live no longer than the process. Give it back with `evener_key_free`.
+ * Makes a fresh key for a cipher from the system's randomness. It never leaves the library, so it
+ * is for data that is not needed after the process ends. Free it with `evener_key_free`.
  */
-evener_status evener_key_generate(const char *cipher, struct evener_key **key);
+evener_status evener_key_generate(const char *cipher,
+                                  struct evener_key **key);
 
 /**
- * Wipes a key and gives it back. Sessions have copies of their own, which they wipe. NULL does
- * nothing.
+ * Wipes and frees a key. Sessions have their own copies, which they wipe. NULL does nothing.
  */
 void evener_key_free(struct evener_key *key);
 
 /**
- * Makes a pool of this many threads, the caller's among them; 0 for one a core. They start when
- * they are needed, and sleep between calls. Give it back with `evener_pool_free`.
+ * Makes a pool of this many threads, including the caller's; 0 for one per core. They start at the
+ * first use and sleep between calls. Free it with `evener_pool_free`.
  */
-evener_status evener_pool_new(size_t threads, struct evener_pool **pool);
+evener_status evener_pool_new(size_t threads,
+                              struct evener_pool **pool);
 
 /**
- * Gives a pool back. Its threads end when nothing that was opened with it is left. NULL does
+ * Frees a pool. Its threads end when everything that was opened with it is freed. NULL does
  * nothing.
  */
 void evener_pool_free(struct evener_pool *pool);
 
 /**
- * Opens a cipher of the modes ECB, CBC or CTR for single buffers that all threads of a pool do
- * together: all of ECB and CTR, and CBC when it decrypts. (CBC encrypts on the calling thread,
- * as every mode does where the buffer is so small that waking others takes longer.)
+ * Opens a cipher of the modes ECB, CBC or CTR for single buffers that all threads of a pool
+ * process together: ECB, CTR, and CBC decryption. (CBC encryption runs on the calling thread, and
+ * so does any mode on a buffer that takes less time than waking another thread.)
  *
- * NULL for the pool is one of its own, with a thread a core; NULL for the engine's name is the
- * fastest. Give it back with `evener_parallel_free`.
+ * NULL for the pool makes a pool with one thread per core; NULL for the engine's name selects the
+ * fastest engine. Free it with `evener_parallel_free`.
  */
 evener_status evener_parallel_open(const struct evener_pool *pool,
                                    const char *engine,
@@ -883,8 +885,7 @@ evener_status evener_parallel_open(const struct evener_pool *pool,
                                    struct evener_parallel **parallel);
 
 /**
- * Encrypts or decrypts a buffer into another. `written`, which may be NULL, is 0 when it was
- * not done.
+ * Encrypts or decrypts a buffer into another. `written` may be NULL; it is 0 after an error.
  */
 evener_status evener_parallel_crypt(const struct evener_parallel *parallel,
                                     uint32_t direction,
@@ -897,8 +898,8 @@ evener_status evener_parallel_crypt(const struct evener_parallel *parallel,
                                     size_t *written);
 
 /**
- * Replaces a buffer by what it encrypts or decrypts to. Without padding. Where the engine
- * fails, the buffer is lost.
+ * Encrypts or decrypts a buffer in place, without padding. If the engine fails, the buffer is
+ * lost.
  */
 evener_status evener_parallel_crypt_in_place(const struct evener_parallel *parallel,
                                              uint32_t direction,
@@ -908,14 +909,14 @@ evener_status evener_parallel_crypt_in_place(const struct evener_parallel *paral
                                              size_t length);
 
 /**
- * Wipes the key and gives a cipher for single buffers back. NULL does nothing.
+ * Wipes the key and frees a cipher for single buffers. NULL does nothing.
  */
 void evener_parallel_free(struct evener_parallel *parallel);
 
 /**
- * Opens an engine for a cipher, direction and key, with everything that many messages need
- * prepared once. NULL for the engine is the default one; NULL for the key where each job
- * brings its own or the engine holds one. Give the session back with `evener_session_free`.
+ * Opens an engine for a cipher, direction and key, for any number of messages. NULL for the engine
+ * selects the default engine; give NULL for the key if each job has its own or the engine holds
+ * one. Free the session with `evener_session_free`.
  */
 evener_status evener_session_open(const struct evener_engine *engine,
                                   const char *cipher,
@@ -924,21 +925,21 @@ evener_status evener_session_open(const struct evener_engine *engine,
                                   struct evener_session **session);
 
 /**
- * Does `count` jobs, whose outputs overlap nothing. Engines gain from many at once: see
- * `evener_offer`.
+ * Processes `count` jobs, whose outputs must not overlap anything. Engines are faster with many at
+ * once, see `evener_offer`.
  *
- * Each job's `status` and `written` tell what became of it. Returns `EVENER_STATUS_OK` when all
- * were done; the status of the first that was rejected, though all others were done; or, when the
- * engine failed, that, and the jobs that it did not come to are pending. Where an argument is
- * not valid, nothing was done.
+ * Sets each job's `status` and `written`. Returns `EVENER_STATUS_OK` if all were done. If jobs
+ * were rejected, returns the status of the first; all others are done. If the engine failed,
+ * returns that; the jobs that were not done are pending. If an argument is not valid, no job is
+ * done.
  */
 evener_status evener_session_process(const struct evener_session *session,
                                      struct evener_job *jobs,
                                      size_t count);
 
 /**
- * Does one message: `evener_session_process` with its job spread out as arguments, for callers
- * to whom structs are a burden. `written`, which may be NULL, is 0 when it was not done.
+ * Processes one message: `evener_session_process` with the job's fields as arguments, for callers
+ * for which structs are difficult. `written` may be NULL; it is 0 after an error.
  */
 evener_status evener_session_crypt(const struct evener_session *session,
                                    uint32_t padding,
@@ -953,8 +954,8 @@ evener_status evener_session_crypt(const struct evener_session *session,
                                    size_t *written);
 
 /**
- * Does one message with the default engine and no session: right for a few messages, and dear
- * for many. The job may bring the key itself; then `key` is NULL.
+ * Processes one message with the default engine, without a session: good for a few messages, slow
+ * for many. If the job has its own key, `key` is NULL.
  */
 evener_status evener_crypt(const char *cipher,
                            uint32_t direction,
@@ -962,14 +963,15 @@ evener_status evener_crypt(const char *cipher,
                            struct evener_job *job);
 
 /**
- * Has the last message verified, if a module did it and nobody has compared it yet. Fails when
- * the module computed wrong results: what the session did before may be wrong, and what it does
- * from then on is done by `openssl`. A session that is given back does the same and can't tell.
+ * Verifies the last message, if a module processed it and it was not verified yet. Fails if the
+ * module computed wrong results: earlier results of the session may be wrong, and `openssl`
+ * processes all later messages. `evener_session_free` verifies it too, but can't report the
+ * result.
  */
 evener_status evener_session_finish(const struct evener_session *session);
 
 /**
- * Wipes a session's keys and gives it back. No thread may be using it. NULL does nothing.
+ * Wipes a session's keys and frees it. No thread may be using it. NULL does nothing.
  */
 void evener_session_free(struct evener_session *session);
 

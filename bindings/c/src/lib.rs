@@ -1,12 +1,12 @@
-//! Evener for C and for what calls C.
+//! Evener for C and for languages that call C.
 //!
-//! `include/evener.h` is the documentation for users; it is generated from the comments here.
-//! One folder a subject: `mod.rs` does the work in safe Rust, `sys.rs` holds the functions that
-//! are exported, which turn what C gives into Rust's types and nothing else.
+//! `include/evener.h` is the documentation for users; it is generated from the comments here. There
+//! is a folder for each subject: `mod.rs` does the work in safe Rust; `sys.rs` has the exported
+//! functions, which only convert C's types to Rust's.
 //!
-//! Every exported function that can fail runs inside [`boundary::enter`], which turns errors
-//! and panics into a status and keeps the message for the thread. Ownership is in the types: a
-//! parameter `Option<&T>` is borrowed for the call, an `Option<Box<T>>` is handed over.
+//! Every exported function that can fail runs inside [`boundary::enter`], which turns errors and
+//! panics into a status and keeps the message for the thread. Ownership is in the types: a
+//! parameter `Option<&T>` is borrowed for the call, an `Option<Box<T>>` passes to the function.
 
 #![allow(
     unreachable_pub,

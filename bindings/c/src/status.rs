@@ -1,4 +1,4 @@
-//! What functions return, and where the words to it are kept.
+//! Return values of functions, and their messages.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
@@ -7,7 +7,7 @@ use facade::format::FormatError;
 use facade::keys::KeyError;
 use facade::{EngineError, Failure, FileError, Rejection, UnknownCipher};
 
-/// What became of a call. Later versions may add numbers and never change one.
+/// The result of a call. Later versions may add numbers and never change one.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -17,7 +17,7 @@ pub enum Status {
     InvalidArgument = 1,
     /// There is no cipher of this name.
     UnknownCipher = 2,
-    /// The key's length is not the cipher's, or a key is missing or superfluous.
+    /// The key has the wrong length, is missing, or is superfluous.
     InvalidKey = 3,
     /// There is no engine of this name, or it can't be used on this machine.
     EngineUnavailable = 4,
@@ -31,24 +31,24 @@ pub enum Status {
     BadPadding = 8,
     /// The lengths of a job do not fit its cipher or each other.
     MalformedJob = 9,
-    /// Of a job: it was not done, because the engine failed before. Its input is as it was.
+    /// Of a job: it was not done, because the engine failed before. Its input is unchanged.
     Pending = 10,
     /// A key file can't be read, made or opened.
     KeyFile = 11,
     /// An operation on files could not begin.
     File = 12,
-    /// An operation on files was done but for some; its report lists them.
+    /// Some files of an operation failed; its report lists them.
     Incomplete = 13,
-    /// The progress callback stopped the operation. What was complete stays.
+    /// The progress callback stopped the operation. Complete outputs stay.
     Cancelled = 14,
     /// Another thread is using the session.
     Busy = 15,
-    /// A defect of Evener's. Nothing can be said of the outputs.
+    /// A bug of Evener. The outputs are undefined.
     Internal = 16,
 }
 
 impl Status {
-    /// One line that says what it means.
+    /// A line that explains it.
     pub(crate) fn words(self) -> &'static CStr {
         match self {
             Status::Ok => c"done",
@@ -97,7 +97,7 @@ const ALL: &[Status] = &[
     Status::Internal,
 ];
 
-/// Why a call did not do everything: a status and the words to it.
+/// Why a call failed: a status and a message.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Trouble {
@@ -116,18 +116,18 @@ impl Trouble {
 
     /// Keeps the message for [`last_message`] on this thread.
     pub(crate) fn keep(self) -> Status {
-        // A message holds no zero byte unless a name or path that it quotes did.
+        // A message contains a zero byte only if a quoted name or path does.
         let message = CString::new(self.message.replace('\0', "\u{FFFD}")).unwrap_or_default();
-        // While a thread ends its messages may be gone already; the status still tells.
+        // While a thread ends its messages may be freed already; only the status remains.
         let _ = LAST.try_with(|last| last.replace(message));
         self.status
     }
 }
 
-/// Shows `read` the message of the last call on this thread that did not return [`Status::Ok`];
-/// empty when there was none. It stays where it is until the next such call.
+/// Passes `read` the message of the last call on this thread that did not return [`Status::Ok`];
+/// empty if there was none. It stays valid until the next such call.
 pub(crate) fn last_message<T>(read: impl Fn(&CStr) -> T) -> T {
-    // While a thread ends its messages may be gone already.
+    // While a thread ends its messages may be freed already.
     LAST.try_with(|last| read(&last.borrow())).unwrap_or_else(|_| read(c""))
 }
 
@@ -177,7 +177,7 @@ impl From<FormatError> for Trouble {
     }
 }
 
-/// Of a file's content in memory.
+/// The status of an error with a file's content in memory.
 impl From<FileError> for Trouble {
     fn from(error: FileError) -> Trouble {
         let status = match &error {

@@ -1,20 +1,23 @@
-//! What can be typed.
+//! The command line, parsed.
 
 use std::env;
 use std::ffi::OsString;
+use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command as CommandLine, FromArgMatches, Parser, Subcommand};
 use evener::Report;
 
 use crate::commands::{
     Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed, Verify,
 };
+use crate::end;
+use crate::help::{self, Page};
 use crate::run::print_json;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, complain};
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
 #[derive(Parser)]
-#[command(name = "evener", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "evener", version)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -37,18 +40,20 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// What was typed. Ends the program where help was asked for, and where it can't be understood,
-/// which with `--json` is told in a document too.
+/// Parses the command line. Prints help and ends the program where help was asked for. A usage
+/// error is reported, with `--json` in a document too, and ends the program.
 pub(crate) fn parse() -> Result<Arguments, Trouble> {
-    let error = match Arguments::try_parse() {
+    let mut words = env::args_os();
+    let name = words.next().unwrap_or_default();
+    let typed = asking_for_help(words.collect());
+    let mut program = help::program(Page::asked_for(&typed));
+    let error = match read(&mut program, &name, &typed) {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
-    let typed: Vec<OsString> = env::args_os().skip(1).collect();
     let options = typed.iter().take_while(|word| *word != "--");
     if error.use_stderr() && options.into_iter().any(|word| word == "--json") {
-        let known = Arguments::command();
-        let is_command = |word: &&OsString| known.find_subcommand(word).is_some();
+        let is_command = |word: &&OsString| program.find_subcommand(word).is_some();
         let mut report = Report::default();
         if let Some(command) = typed.first().filter(is_command).and_then(|word| word.to_str()) {
             command.clone_into(&mut report.operation);
@@ -56,16 +61,46 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
         report.failures.push(Trouble::Usage(in_one_line(&error)).as_failure());
         print_json(&report)?;
     }
-    error.exit()
+    match error.to_string().strip_prefix(PREFIX) {
+        Some(text) => {
+            complain(&text.trim_end());
+            end::now(ExitCode::from(WRONG_USAGE))
+        }
+        // Help or the version.
+        None => error.exit(),
+    }
 }
 
-/// What is wrong, without the hints that come after it.
+/// Reads `help COMMAND` as `COMMAND --help`, so that a mistyped command gets a suggestion.
+fn asking_for_help(mut typed: Vec<OsString>) -> Vec<OsString> {
+    if typed.first().is_some_and(|word| word == "help") {
+        typed.remove(0);
+        typed.push("--help".into());
+    }
+    typed
+}
+
+fn read(
+    program: &mut CommandLine,
+    name: &OsString,
+    typed: &[OsString],
+) -> Result<Arguments, clap::Error> {
+    let matches = program.try_get_matches_from_mut(std::iter::once(name).chain(typed))?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(program))
+}
+
+/// The error alone, without the hints after it.
 fn in_one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
     let text = lines.collect::<Vec<_>>().join(" ");
-    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+    text.strip_prefix(PREFIX).unwrap_or(&text).to_owned()
 }
+
+/// How clap begins its errors.
+const PREFIX: &str = "error: ";
+
+const WRONG_USAGE: u8 = 2;
 
 impl Command {
     /// Whether the command handles keys of the user's.
@@ -75,22 +110,14 @@ impl Command {
     }
 }
 
-const AFTER_HELP: &str = "\
-Memory: the workers' buffers take 64 MiB by default (--memory), and the whole program stays \
-below 256 MiB whatever the size of the files. Making a key that is wrapped with a passphrase takes \
-256 MiB on its own for about a second, before the files are begun, and so does opening it. One that \
-another program wrapped (age does more work on faster machines) takes up to 1 GiB and four times as \
-long. At most 4 wrapped keys are tried with a passphrase.
-
-Exit status: 0 all done; 1 some files could not be done (each is named on standard error, the \
-others are done), or none of a tree's files was to be decrypted or verified; 2 wrong usage or key; 130 interrupted.";
-
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use crate::help::{Page, program};
 
     #[test]
     fn no_two_options_have_one_name() {
-        super::Arguments::command().debug_assert();
+        for page in [Page::Usual, Page::Engines, Page::All] {
+            program(page).debug_assert();
+        }
     }
 }

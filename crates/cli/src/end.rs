@@ -1,4 +1,4 @@
-//! How the process ends: with a status of the program's own, and without foreign code.
+//! Ends the process with the program's own status, without running foreign code.
 
 #[allow(unsafe_code)]
 mod sys;
@@ -11,29 +11,28 @@ use signal_hook::low_level;
 
 use crate::trouble::Trouble;
 
-/// Has whatever calls C's `exit` from now on end the program with the status of work that was not
-/// all done: a module's code must not end it with that of a success. The program itself ends by
-/// [`now`] only.
+/// Makes any call of C's `exit` end the program with the status of failed work: a module's code
+/// must not end it with a success. The program itself ends only by [`now`].
 pub(crate) fn refuse_foreign() {
     sys::at_exit(ended_by_others);
 }
 
-/// Ends the program. Destructors of foreign libraries, which may hang, do not run.
+/// Ends the program without running destructors of foreign libraries, which may hang.
 pub(crate) fn now(status: ExitCode) -> ! {
     let flushed = io::stdout().flush();
     let status = flushed.map_or_else(|cause| Trouble::Output(cause).tell(), |()| status);
-    // The standard library does not tell a status's number.
+    // The standard library does not expose a status' number.
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == status);
     low_level::exit(number.unwrap_or(NOT_DONE).into())
 }
 
 extern "C" fn ended_by_others() {
-    // The thread may hold any lock, so nothing is asked of Rust's own standard error.
+    // The thread may hold any lock, so Rust's standard error can't be used.
     let _ = rustix::io::write(stderr(), ENDED_BY_OTHERS);
     low_level::exit(NOT_DONE.into())
 }
 
-/// The status of work that was not all done.
+/// The status of failed work.
 const NOT_DONE: u8 = 1;
 
 const ENDED_BY_OTHERS: &[u8] =

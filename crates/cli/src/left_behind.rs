@@ -1,10 +1,9 @@
-//! Calls into drivers that have not come back when the program ends.
+//! Reports calls into drivers that still hang when the program ends.
 //!
-//! A thread that hangs in a module's own code ends with the process. One that hangs inside the
-//! kernel, in a driver that waits for its device, does not: the process stays as a zombie until
-//! the driver answers, and whoever waits for its end waits as long. Nothing here can change that,
-//! so it is said. (A driver may also hold the process when its device is closed, which happens
-//! after all that the program can say.)
+//! A thread that hangs in a module's own code ends with the process. A thread that hangs inside the
+//! kernel, in a driver that waits for its device, does not: the process stays as a zombie until the
+//! driver answers, and so do processes that wait for it. The program can only report that. (A
+//! driver may also block when its device is closed, which is too late for a report.)
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,9 +14,9 @@ use rustix::fs::Dir;
 
 use crate::trouble::complain;
 
-/// Says so if a thread that was left behind keeps the process from ending.
+/// Prints a message if an abandoned thread keeps the process from ending.
 pub(crate) fn tell() {
-    // A thread may be in the kernel for a moment; one that hangs is there later too.
+    // A thread may be in the kernel for a moment; a thread that hangs is still there later.
     if stuck_threads() > 0 {
         thread::sleep(A_MOMENT);
         let stuck = stuck_threads();
@@ -31,10 +30,10 @@ pub(crate) fn tell() {
     }
 }
 
-/// How many of the threads that work with modules can't be ended.
+/// Number of threads of modules that can't be ended.
 fn stuck_threads() -> usize {
-    // A link for each thread, and the two that every directory has: usually it is known at once
-    // that there are none but the program's own two.
+    // The directory has a link for each thread plus two. Usually this shows at once that only the
+    // program's own two threads exist.
     if fs::metadata(TASKS).is_ok_and(|tasks| tasks.nlink() <= 2 + OWN_THREADS) {
         return 0;
     }
@@ -58,10 +57,10 @@ fn is_stuck(stat: &str) -> bool {
 
 const TASKS: &str = "/proc/self/task";
 
-/// The threads on which modules are looked for and work.
+/// The names of the threads for probing and running modules.
 const NAMES: [&str; 2] = ["evener-probe", "evener-module"];
 
-/// The one that works, and the one that waits for signals.
+/// The main thread, and the one that waits for signals.
 const OWN_THREADS: u64 = 2;
 
 const A_MOMENT: Duration = Duration::from_millis(20);

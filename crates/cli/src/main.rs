@@ -1,14 +1,15 @@
 //! The program `evener`.
 //!
-//! What the user typed is parsed into [`arguments`]; of these a command makes a [`plan`] (keys,
-//! engines, options, paths) before anything runs; [`run`] carries the plan out, shows progress
-//! and tells what became of it.
+//! [`arguments`] parses the command line. A command makes a [`plan`] of it (keys, engines, options,
+//! paths) before anything runs. [`run`] carries the plan out, shows progress and reports the
+//! result.
 
 #![deny(unsafe_code)]
 
 mod arguments;
 mod commands;
 mod end;
+mod help;
 mod keys;
 mod left_behind;
 mod limits;
@@ -48,7 +49,7 @@ fn main() -> ! {
 fn perform(command: Command) -> Result<Ending, Trouble> {
     let signals = Signals::install()?;
     if command.holds_keys() {
-        // Where it is refused, the work can be done all the same.
+        // The work is possible without it.
         let _ = evener::keys::protect_process();
     }
     match command {

@@ -1,12 +1,12 @@
-//! Bugs.
+//! Handling of panics.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
 use crate::trouble::complain;
 
-/// Runs the program; a bug is reported in a line, without a backtrace, and ends it with the
-/// status of work that was not all done.
+/// Runs the program. A panic is reported in one line, without a backtrace, and gives the status of
+/// failed work.
 pub(crate) fn caught(program: impl FnOnce() -> ExitCode) -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         if panic.location().is_some_and(|place| place.file().ends_with(THREAD_START)) {
@@ -19,5 +19,5 @@ pub(crate) fn caught(program: impl FnOnce() -> ExitCode) -> ExitCode {
     panic::catch_unwind(AssertUnwindSafe(program)).unwrap_or_else(|_| ExitCode::from(1))
 }
 
-/// Where the standard library panics when a thread that has begun gets no stack for its signals.
+/// The place where the standard library panics if a new thread gets no stack for signals.
 const THREAD_START: &str = "/sys/pal/unix/stack_overflow.rs";

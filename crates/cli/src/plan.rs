@@ -1,4 +1,4 @@
-//! What is to be done, worked out before anything is.
+//! The plan of an operation, made before anything runs.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,25 +17,25 @@ use crate::options::Telling;
 use crate::sys::{output, stdin_was_closed, stdout_was_closed};
 use crate::trouble::{Trouble, shown};
 
-/// An operation with all that it needs.
+/// An operation with everything that it needs.
 pub(crate) struct Plan {
     pub(crate) operation: Operation,
     pub(crate) evener: Evener,
     pub(crate) control: Arc<Control>,
-    /// Whether what symbolic links below the source lead to is taken.
+    /// Whether symbolic links below the source are followed.
     pub(crate) follows_links: bool,
     pub(crate) ends: Ends,
-    /// A key that has to be on disk before the first output.
+    /// A new key, which must be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
-    /// A wrapped key that is used again, and must not go away meanwhile.
+    /// A reused wrapped key, kept open so that it is not removed meanwhile.
     pub(crate) reused_key: Option<File>,
-    /// What was decided that the user did not ask for by name.
+    /// A message about a choice that the user did not make explicitly.
     pub(crate) said: Option<String>,
-    /// What the user should know beforehand.
+    /// Warnings before the operation begins.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Where it comes from and where it goes.
+/// Source and target.
 pub(crate) struct Ends {
     pub(crate) source: Place,
     /// `None` to verify.
@@ -56,7 +56,7 @@ pub(crate) enum Place {
 }
 
 impl Plan {
-    /// A plan with its options, for keys that are there already.
+    /// A plan with its options, for existing keys.
     pub(crate) fn new(
         operation: Operation,
         evener: Evener,
@@ -89,14 +89,14 @@ impl Plan {
 }
 
 impl Place {
-    /// What was typed, where `pipe` are the names of standard input or output.
+    /// Interprets an argument; `pipe` has the names of standard input or output.
     fn named(typed: OsString, pipe: &[&str]) -> Place {
         if pipe.iter().any(|name| typed == *name) { Place::Pipe } else { Place::Path(typed.into()) }
     }
 }
 
 impl Ends {
-    /// Looks at the source, and refuses what can't be meant.
+    /// Examines source and target, and rejects combinations that make no sense.
     pub(crate) fn find(
         operation: Operation,
         source: OsString,
@@ -156,7 +156,7 @@ impl Ends {
         Ok(Ends { source, target, source_is_tree, source_is_stream, length })
     }
 
-    /// Whether one of the ends is standard input or output, or read as that is.
+    /// Whether one of the ends is a pipe or is read like one.
     pub(crate) fn has_pipe(&self) -> bool {
         self.source == Place::Pipe || self.source_is_stream || self.target == Some(Place::Pipe)
     }
@@ -177,7 +177,7 @@ impl Ends {
     }
 }
 
-/// What the user should know before the operation begins.
+/// Warnings for the user before the operation begins.
 pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> Vec<String> {
     let mut warnings: Vec<String> = evener
         .unable_engines(operation)
@@ -230,8 +230,8 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Refuses a name that only a directory can have, where there is none: a file would go there under
-/// another name than the user means.
+/// Rejects a name that only a directory can have, if that directory does not exist: the file would
+/// get another name than the user means.
 fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
     let name = target.as_os_str().as_encoded_bytes();
     if target.is_dir() || ![&b"/"[..], b"/.", b"/.."].iter().any(|end| name.ends_with(end)) {
@@ -243,10 +243,10 @@ fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
     )))
 }
 
-/// Refuses a target inside the source before anything is made there.
+/// Rejects a target inside the source, before anything is created.
 fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
     let there = if target.exists() { target } else { directory_of(target) };
-    // What can't be resolved here is refused later, with the reason.
+    // A path that can't be resolved is rejected later, with the reason.
     let (Ok(there), Ok(root)) = (fs::canonicalize(there), fs::canonicalize(source)) else {
         return Ok(());
     };

@@ -12,13 +12,13 @@ use rustix::termios::tcgetwinsize;
 use crate::options::Telling;
 use crate::summary::size;
 
-/// Whether there is somebody to watch a line.
+/// Whether to show a progress line.
 pub(crate) fn is_watched(telling: &Telling) -> bool {
     !telling.json && !telling.quiet && io::stderr().is_terminal()
 }
 
-/// Does the work while a line on standard error shows how far it has come. `expected` is the
-/// number of bytes to come where it is known beforehand; otherwise what was found so far counts.
+/// Does the work and shows its progress in a line on standard error. `expected` is the total number
+/// of bytes, if known; otherwise the bytes found so far count.
 pub(crate) fn watch<T>(control: &Control, expected: Option<u64>, work: impl FnOnce() -> T) -> T {
     let (ended, end) = mpsc::channel::<()>();
     let begun = Instant::now();
@@ -30,7 +30,7 @@ pub(crate) fn watch<T>(control: &Control, expected: Option<u64>, work: impl FnOn
             }
             clear_bar();
         };
-        // Where there is no thread to be had, the work goes on without a line.
+        // If no thread can be started, the work runs without a line.
         let _ = thread::Builder::new().spawn_scoped(scope, draw);
         let result = work();
         drop(ended);
@@ -38,17 +38,17 @@ pub(crate) fn watch<T>(control: &Control, expected: Option<u64>, work: impl FnOn
     })
 }
 
-/// Makes room for a line in the place of the progress, if it is shown; it is drawn again below.
+/// Clears the progress line for a message; it is drawn again below.
 pub(crate) fn clear_bar() {
     let mut terminal = io::stderr().lock();
     if terminal.is_terminal() {
-        // Where that can't be written to, nobody sees a bar either.
+        // If this fails, the line is not visible either.
         let _ = terminal.write_all(CLEAR.as_bytes());
     }
 }
 
-/// Draws the line in the place of the one before. It fits the terminal as wide as it is now, and
-/// the cursor never moves up: above are the lines of others.
+/// Replaces the line. It fits the present width of the terminal, and the cursor never moves up into
+/// other lines.
 fn show(line: &str) {
     let columns = tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
     let mut terminal = io::stderr().lock();
@@ -56,9 +56,10 @@ fn show(line: &str) {
     let _ = terminal.flush();
 }
 
-/// As much of a line as fits, in ASCII. In the last column some terminals go on to the next line.
+/// The part of a line (in ASCII) that fits. Some terminals wrap after the last column, so it stays
+/// empty.
 fn fitting(line: &str, columns: usize) -> &str {
-    // A terminal that does not tell its width says 0.
+    // The width is 0 if the terminal does not report it.
     let columns = if columns == 0 { 80 } else { columns };
     line.get(..line.len().min(columns - 1)).unwrap_or_default()
 }
@@ -85,7 +86,7 @@ fn line(control: &Control, expected: Option<u64>, elapsed: Duration) -> String {
     line
 }
 
-/// To the line's beginning, and nothing in it.
+/// Moves to the beginning of the line and clears it.
 const CLEAR: &str = "\r\x1b[2K";
 /// How wide the bar is.
 const BAR: usize = 30;

@@ -1,4 +1,4 @@
-//! What became of it, in words.
+//! Messages about the result of an operation.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use evener::{Operation, Report};
 use crate::options::Telling;
 use crate::trouble::{complain, shown};
 
-/// Tells people on standard error.
+/// Prints the result on standard error.
 pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     if !telling.quiet {
         for notice in &report.notices {
@@ -43,7 +43,7 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     }
 }
 
-/// What to do about files that may be wrong. They have their names and their sizes.
+/// Advice about files in doubt, which have their final names and sizes.
 fn advice(operation: Operation) -> &'static str {
     match operation {
         Operation::Verify => "do this again without it",
@@ -68,7 +68,7 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
         count(report.files, "file"),
         size(report.bytes as f64),
     );
-    // A plan reads none of these bytes, so its time says nothing.
+    // A dry run reads none of these bytes, so its time means nothing.
     if !report.dry_run {
         let rate = report.bytes as f64 / report.seconds.max(1e-9);
         line.push_str(&format!(" in {:.3} s, {}/s", report.seconds, size(rate)));
@@ -89,7 +89,7 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
     line
 }
 
-/// How much of what watched engines did was verified: `engine cryptodev: 12 of 4000 jobs were
+/// The number of verified jobs of guarded engines: `engine cryptodev: 12 of 4000 jobs were
 /// verified, 3988 were not`.
 fn verification(report: &Report) -> Vec<String> {
     let line = |(engine, effort): (&String, &evener::Effort)| {

@@ -1,4 +1,4 @@
-//! The user's terminal, on which a secret is asked for.
+//! The user's terminal, for asking for secrets.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use evener::shown_text;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
-/// The terminal and how it was set.
+/// The terminal and its original settings.
 pub(crate) struct Terminal {
     device: File,
     settings: Termios,
@@ -15,26 +15,26 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// # Errors
-    /// Where there is no terminal.
+    /// When there is no terminal.
     pub(crate) fn open() -> io::Result<Terminal> {
         let device = File::options().read(true).write(true).open("/dev/tty")?;
         let settings = tcgetattr(&device)?;
         Ok(Terminal { device, settings })
     }
 
-    /// Shows a prompt, and none of what is typed from now on. The keys that correct a line, and
-    /// those that interrupt, quit or stop the program, do so as anywhere else.
+    /// Shows a prompt, and turns off the echo. The keys for editing a line and for interrupting,
+    /// quitting or stopping the program work as usual.
     pub(crate) fn prompt(&self, text: &str) -> io::Result<()> {
         let mut settings = self.settings.clone();
         settings.local_modes.remove(LocalModes::ECHO);
         let kept = LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHONL;
         settings.local_modes.insert(kept);
         tcsetattr(&self.device, OptionalActions::Now, &settings)?;
-        // Part of it may come from a device or a file's name.
+        // It may contain text of a device or a file's name.
         write!(&self.device, "{}", shown_text(text))
     }
 
-    /// Reads what is typed up to the end of the line, or of the input.
+    /// Reads up to the end of the line or of the input.
     pub(crate) fn read_line(&self) -> io::Result<Zeroizing<Vec<u8>>> {
         // A buffer that had to grow would leave copies of the secret behind.
         let mut line = Zeroizing::new(vec![0; LONGEST]);
@@ -54,9 +54,9 @@ impl Terminal {
         Ok(line)
     }
 
-    /// Sets everything as it was.
+    /// Restores the settings.
     pub(crate) fn put_right(&self) {
-        // A terminal that has gone needs nothing.
+        // A closed terminal needs no settings.
         let _ = tcsetattr(&self.device, OptionalActions::Now, &self.settings);
     }
 
@@ -67,5 +67,5 @@ impl Terminal {
     }
 }
 
-/// As long as a line can be that the kernel edits.
+/// The kernel's limit for an edited line.
 const LONGEST: usize = 4096;

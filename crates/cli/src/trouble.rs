@@ -1,4 +1,4 @@
-//! How the program ends.
+//! Errors of the program, and its exit status.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use signal_hook::consts::SIGPIPE;
 
 use crate::sys::stdout_was_closed;
 
-/// How a command ended that could begin.
+/// The result of a command that could begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// All is done.
+    /// Everything is done.
     Done,
-    /// Some files could not be done; they were named.
+    /// Some files failed; they were named.
     SomeFailed,
-    /// None could be done, since the key is another one.
+    /// All files failed, because the key is wrong.
     WrongKey,
     /// A signal stopped it.
     Interrupted,
@@ -40,7 +40,7 @@ impl From<Ending> for ExitCode {
     }
 }
 
-/// Why a command could not begin, or could not say what it did.
+/// Why a command could not begin, or could not print its result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("{0}")]
@@ -80,7 +80,7 @@ impl Trouble {
         Trouble::Usage(text.into())
     }
 
-    /// For the report of what could not begin.
+    /// The error as an entry of a JSON report.
     pub(crate) fn as_failure(&self) -> Failure {
         match self {
             Trouble::Failure(failure) => failure.clone(),
@@ -92,8 +92,8 @@ impl Trouble {
         }
     }
 
-    /// Says it on standard error and gives the exit status. Where nobody reads standard output
-    /// any more, nothing is said, as other programs do.
+    /// Prints the error on standard error and returns the exit status. If the reader of standard
+    /// output has gone, it prints nothing, like other programs.
     pub(crate) fn tell(&self) -> ExitCode {
         if matches!(self, Trouble::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe) {
             end_by_broken_pipe();
@@ -107,25 +107,25 @@ impl Trouble {
     }
 }
 
-/// Ends the program as the system ends one that writes to a pipe which nobody reads.
+/// Ends the program like the signal for writing to a pipe without a reader.
 pub(crate) fn end_by_broken_pipe() {
-    // Returns only when the signal can't be raised; then the caller's way to end is as good.
+    // Returns only if the signal can't be raised; then the caller ends the program.
     let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
 }
 
-/// Says something on standard error, and lets nothing in it steer the terminal: what a device
-/// says of itself may be part of it. Where standard error is closed, nobody wants to know.
+/// Prints a message with the prefix `evener: ` on standard error. Control characters are escaped,
+/// because the message may contain text of a device. Does nothing if standard error is closed.
 pub(crate) fn complain(text: &dyn std::fmt::Display) {
     use io::Write;
     let _ = writeln!(io::stderr().lock(), "evener: {}", shown_text(&text.to_string()));
 }
 
-/// A path for people.
+/// A path, safe to print.
 pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
     evener::shown(path)
 }
 
-/// What is wrong with a key, or with an identity file, to which the same applies.
+/// The message for a key or an identity file.
 fn key_words(error: &KeyError) -> String {
     match error {
         KeyError::NotRegular { path } => format!(
@@ -136,12 +136,12 @@ fn key_words(error: &KeyError) -> String {
     }
 }
 
-/// Why standard output can't be written to.
+/// The message for an error of standard output.
 fn output_words(error: &io::Error) -> String {
     if stdout_was_closed() { "it is closed".to_owned() } else { words(error) }
 }
 
-/// The system's words without the number.
+/// The system's error message without the number.
 fn words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

@@ -180,7 +180,7 @@ fn what_cant_be_understood_is_in_a_document_too() {
         assert_eq!(document["operation"], operation, "{arguments:?}");
         let told = document["failures"][0]["cause"].as_str().unwrap();
         assert!(told.contains(cause) && !told.contains('\n'), "{arguments:?}: {told}");
-        assert!(ended.messages.starts_with("error: "), "{}", ended.messages);
+        assert!(ended.messages.starts_with("evener: "), "{}", ended.messages);
     }
     let document = bench.expect(2, &["list", "--json", "-k", "absent.key", "tree"]).document();
     let cause = document["failures"][0]["cause"].as_str().unwrap();

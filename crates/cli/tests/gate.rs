@@ -88,7 +88,7 @@ fn a_group_and_a_lease_make_a_gate_of_their_own() {
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let shown = bench.run(&["gate", "--group", &group]);
     let shown = String::from_utf8(shown.output).unwrap();
-    assert!(shown.contains("openssl: fifo, 0 of 1 places taken"), "{shown}");
+    assert!(shown.contains("openssl: fifo, 0 of 1 permits in use"), "{shown}");
     assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(0));
     assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(2));
 }

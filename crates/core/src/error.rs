@@ -1,4 +1,4 @@
-//! Why an engine could not serve.
+//! Errors of engines.
 
 use crate::{Cipher, Direction};
 
@@ -26,14 +26,14 @@ pub enum EngineError {
         /// In bytes.
         actual: usize,
     },
-    /// A job brought no key and the session has none.
-    #[error("engine `{engine}` was given a job without a key")]
+    /// Neither the job nor the session has a key.
+    #[error("engine `{engine}` got a job without a key, and its session has none")]
     NoKey {
         /// The engine's name.
         engine: String,
     },
-    /// A job or session brought a key to an engine that has one of its own.
-    #[error("engine `{engine}` works with the key that it holds and takes no other")]
+    /// A job or session has a key, but the engine holds its own.
+    #[error("engine `{engine}` uses only the key that it holds; give no other key")]
     HoldsKey {
         /// The engine's name.
         engine: String,
@@ -46,7 +46,7 @@ pub enum EngineError {
         /// In words.
         reason: String,
     },
-    /// The operation was stopped while it waited for its turn at the engine, which is as it was.
+    /// The operation was stopped while it waited for its turn at the engine.
     #[error("the wait for engine `{engine}` was interrupted")]
     Interrupted {
         /// The engine's name.
@@ -57,7 +57,7 @@ pub enum EngineError {
     WrongResult {
         /// The engine's name.
         engine: String,
-        /// Jobs handed on before that were not verified.
+        /// Earlier jobs that were not verified.
         unverified: u64,
     },
     /// The engine failed while working.
@@ -70,11 +70,11 @@ pub enum EngineError {
     },
 }
 
-/// What else may be wrong, in words.
+/// The sentence about earlier jobs.
 fn doubt(unverified: u64) -> String {
     match unverified {
         0 => String::new(),
-        1 => "; one job that it did before was not verified and may be wrong too".to_owned(),
-        jobs => format!("; {jobs} jobs that it did before were not verified and may be wrong too"),
+        1 => "; one earlier job was not verified and may be wrong too".to_owned(),
+        jobs => format!("; {jobs} earlier jobs were not verified and may be wrong too"),
     }
 }

@@ -1,4 +1,4 @@
-//! One message that is replaced by its result.
+//! Jobs that replace a message by its result.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use zeroize::Zeroizing;
 
 use crate::{Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, Session};
 
-/// One message that is replaced by its result, for ciphers that keep the length: ECB, CBC
-/// without padding, and CTR. It is done with the session's key.
+/// One message that is replaced by its result, for ciphers that keep the length: ECB, CBC without
+/// padding, and CTR. The session's key is used.
 ///
-/// The message is gone where it has been replaced, so a job keeps account of how far that is:
-/// an engine that fails leaves the bytes from [`InPlaceJob::done`] on as they were, and the
-/// [`InPlaceJob::iv`] with which another engine can go on from there.
+/// The replaced bytes are gone, so the job counts them: an engine that fails leaves the bytes from
+/// [`InPlaceJob::done`] on unchanged, and sets [`InPlaceJob::iv`] to the IV with which another
+/// engine can continue there.
 pub struct InPlaceJob<'a> {
     /// The cipher that the session was opened for.
     pub cipher: Cipher,
@@ -23,18 +23,17 @@ pub struct InPlaceJob<'a> {
     pub data: &'a mut [u8],
     /// How many bytes of the message have been replaced; set by the engine.
     pub done: usize,
-    /// What became of it; set by the engine.
+    /// The result; set by the engine.
     pub outcome: Outcome,
 }
 
 impl<'a> InPlaceJob<'a> {
-    /// A job of which nothing is done.
+    /// A new job.
     pub fn new(cipher: Cipher, direction: Direction, iv: Iv, data: &'a mut [u8]) -> InPlaceJob<'a> {
         InPlaceJob { cipher, direction, iv, data, done: 0, outcome: Outcome::Pending }
     }
 
-    /// Checks the job's shape, so that an engine may rely on it. Every engine calls this
-    /// first and rejects the job with the result.
+    /// Checks the job's lengths. Every engine calls this first and rejects the job on an error.
     ///
     /// # Errors
     /// [`Rejection::Malformed`] says what is wrong.
@@ -53,9 +52,8 @@ impl<'a> InPlaceJob<'a> {
         Err(Rejection::Malformed(wrong))
     }
 
-    /// Does the job with a session that can't work in place, or not with this cipher: piece by
-    /// piece, each copied back from a scratch that stays in the first-level cache and is wiped
-    /// in the end.
+    /// Does the job with a session that can't work in place: piece by piece, each copied back from
+    /// a buffer that fits the first-level cache and is wiped at the end.
     ///
     /// # Errors
     /// Those of [`Session::process`].
@@ -86,7 +84,7 @@ impl<'a> InPlaceJob<'a> {
                 Direction::Encrypt => &*result,
                 Direction::Decrypt => &*piece,
             };
-            // What follows the last piece is nothing, so that its IV does not matter.
+            // Nothing follows the last piece, so the IV after it is not needed.
             self.iv = self.iv.following(self.cipher, ciphertext).unwrap_or(self.iv);
             piece.copy_from_slice(result);
             self.done = end;
@@ -97,7 +95,7 @@ impl<'a> InPlaceJob<'a> {
 }
 
 impl fmt::Debug for InPlaceJob<'_> {
-    /// Says how long the message is, and nothing of what is in it.
+    /// Prints the length of the message, not its content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InPlaceJob")
             .field("cipher", &self.cipher)

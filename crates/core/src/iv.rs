@@ -28,8 +28,8 @@ impl Iv {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The counter block `blocks` blocks further on, as NIST SP 800-38A's standard
-    /// incrementing function over all 128 bits (big-endian, wrapping).
+    /// The counter block after `blocks` more blocks, as NIST SP 800-38A's standard incrementing
+    /// function over all 128 bits (big-endian, wrapping).
     ///
     /// Meant for CTR, whose IV is one whole 16-byte block.
     #[must_use]
@@ -39,12 +39,12 @@ impl Iv {
         Iv { bytes: counter.to_be_bytes(), ..self }
     }
 
-    /// The IV with which a message goes on behind its beginning, whole blocks that have been
-    /// encrypted to `ciphertext` under this IV: for CTR the counter block that far on (where
-    /// only the length counts), for CBC the last block of ciphertext, for ECB none.
+    /// The IV with which a message continues after its first blocks. `ciphertext` is the encryption
+    /// of those whole blocks under this IV. For CTR the result is the counter block after them, for
+    /// CBC the last block of ciphertext, for ECB no IV.
     ///
-    /// `None` for the other modes, whose messages can't be cut, and when `ciphertext` is not
-    /// whole blocks or the IV is not the cipher's.
+    /// `None` for the other modes, whose messages can't be cut, when `ciphertext` is not whole
+    /// blocks, and when the IV has the wrong length.
     #[must_use]
     pub fn following(self, cipher: Cipher, ciphertext: &[u8]) -> Option<Iv> {
         let blocks = ciphertext.len() / Iv::MAX_LENGTH;

@@ -1,4 +1,4 @@
-//! One message on its way through an engine.
+//! Jobs: one message each.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use crate::{Cipher, Direction, Iv, Key, Mode, Padding, padding};
 
 /// One message (a file, a segment of a file, a record) with its IV.
 ///
-/// A job borrows its input and its output, which never overlap, and the input is never
-/// written to: a job that an engine did not finish can be given to another as it is.
+/// A job borrows its input and its output, which never overlap. The input is never written to, so
+/// another engine can do a job that one engine did not finish.
 ///
 /// Shapes, for a message of *n* bytes:
 ///
@@ -33,10 +33,9 @@ pub struct Job<'a> {
     pub input: &'a [u8],
     /// Where the result goes.
     pub output: &'a mut [u8],
-    /// What became of it; set by the engine.
+    /// The result; set by the engine.
     pub outcome: Outcome,
-    /// Whether its result is compared with a trusted engine's; engines that nobody watches
-    /// leave it alone.
+    /// Whether the guard recomputes the result; engines without a guard ignore it.
     pub verification: Verification,
 }
 
@@ -55,7 +54,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// How many bytes of output the message may need, in bytes.
+    /// The output's greatest length, in bytes.
     pub fn output_length(&self, cipher: Cipher, direction: Direction) -> usize {
         match (direction, self.padding) {
             (Direction::Encrypt, Padding::Pkcs7) => {
@@ -66,8 +65,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Checks the job's shape, so that an engine may rely on it. Every engine calls this
-    /// first and rejects the job with the result.
+    /// Checks the job's lengths. Every engine calls this first and rejects the job on an error.
     ///
     /// # Errors
     /// [`Rejection::Malformed`] says which length is wrong.
@@ -107,7 +105,7 @@ impl<'a> Job<'a> {
 }
 
 impl fmt::Debug for Job<'_> {
-    /// Says how long the message is, and nothing of what is in it.
+    /// Prints the length of the message, not its content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
             .field("input_length", &self.input.len())
@@ -118,30 +116,29 @@ impl fmt::Debug for Job<'_> {
     }
 }
 
-/// Whether a job's result is compared with what a trusted engine makes of it.
+/// Whether a guard recomputes a job on the reference engine and compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
-    /// The one who watches the engine draws lots.
+    /// The guard chooses jobs at random.
     #[default]
     ByChance,
-    /// It is asked for: nothing else of the job's file may be verified.
+    /// Recompute this job: perhaps no other job of its file is verified.
     Wanted,
-    /// The two were equal; set by the one who watches the engine.
+    /// Both results were equal; set by the guard.
     Passed,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not done: the engine has not come to it, or failed before finishing it.
+    /// Not done: the engine has not started it, or failed before finishing it.
     Pending,
     /// The first `written` bytes of the output are the result.
     Done {
         /// In bytes; [`Job::output_length`], or less after removing padding.
         written: usize,
     },
-    /// The message can't be processed, by this engine or any other. No unauthenticated
-    /// plaintext is left in the output.
+    /// No engine can process the message. The output holds no unauthenticated plaintext.
     Rejected(Rejection),
 }
 
@@ -155,7 +152,7 @@ pub enum Rejection {
     /// The padding is malformed: the key is wrong or the data was changed.
     #[error("the padding is malformed")]
     Padding,
-    /// The job's own lengths do not fit together; the text says how.
+    /// The job's lengths do not fit together; the text says which.
     #[error("malformed job: {0}")]
     Malformed(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Key bytes that leave no trace.
+//! Keys, wiped when dropped.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl Key {
     /// The longest key of any cipher (both keys of AES-256-XTS), in bytes.
     pub const MAX_LENGTH: usize = 64;
 
-    /// Copies a key. The caller's copy is the caller's to wipe.
+    /// Copies a key. The caller wipes its own copy.
     ///
     /// Returns `None` unless the length is between 1 and [`Key::MAX_LENGTH`].
     pub fn new(bytes: &[u8]) -> Option<Key> {
@@ -26,7 +26,7 @@ impl Key {
         Some(Key(kept, bytes.len() as u8))
     }
 
-    /// The key's bytes. What is copied from here is the caller's to wipe.
+    /// The key's bytes. The caller wipes the copies that it makes.
     pub fn bytes(&self) -> &[u8] {
         &self.0[..usize::from(self.1)]
     }

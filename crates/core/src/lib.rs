@@ -1,9 +1,9 @@
-//! Evener's words and its contract.
+//! The types and traits that all of Evener shares.
 //!
 //! Everything that encrypts in Evener is an [`Engine`]: it says what it offers, and opens a
-//! [`Session`] for one [`Cipher`] and [`Direction`]. A session processes batches of [`Job`]s.
-//! A job is one message with its IV; it borrows its input and its output, so moving data is
-//! the caller's business and an engine that fails has destroyed nothing.
+//! [`Session`] for one [`Cipher`] and [`Direction`]. A session processes batches of [`Job`]s. A job
+//! is one message with its IV; it borrows its input and its output, so the caller owns all data,
+//! and an engine that fails has destroyed nothing.
 //!
 //! This crate has no threads, does no input or output and holds no unsafe code.
 

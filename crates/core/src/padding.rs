@@ -3,7 +3,7 @@
 /// Whether a job's message is padded to whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Padding {
-    /// The message is a multiple of the block length as it is.
+    /// No padding: the message is whole blocks.
     #[default]
     None,
     /// RFC 5652: 1 to `block_length` bytes, each holding their number. ECB and CBC only.
@@ -26,7 +26,7 @@ pub fn fill_last_block(block: &mut [u8], tail: &[u8]) {
 /// How many bytes of padding end `block`, the last block of a decrypted message; `None` when
 /// it is not well-formed.
 ///
-/// Every byte is looked at whatever its value, so the time taken does not depend on the data.
+/// Reads every byte whatever its value, so the time does not depend on the data.
 pub fn padding_length(block: &[u8]) -> Option<usize> {
     let pad = *block.last()?;
     let length = block.len();

@@ -1,8 +1,8 @@
-//! What engines cost on a machine.
+//! Profiles: the costs of a machine's engines.
 //!
-//! A profile is what `evener engines --measure` writes, what the adaptive policy starts from,
-//! what a modelled engine takes its time from, and what the simulator simulates. In JSON it
-//! has these fields under these names.
+//! `evener engines --measure` writes a profile. The adaptive policy starts from it, the engine
+//! `model` takes its times from it, and the simulator simulates it. The JSON has these fields under
+//! these names.
 
 use std::str::FromStr;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Kind;
 
-/// What engines cost on a machine, for one cipher and direction.
+/// The costs of a machine's engines, for one cipher and direction.
 ///
-/// What is parsed from JSON, with [`str::parse`], has at least one engine, every engine has at
+/// A profile parsed from JSON, with [`str::parse`], has at least one engine, every engine has at
 /// least one point, and all figures are finite and not negative.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
@@ -25,29 +25,29 @@ pub struct Profile {
     /// `encrypt` or `decrypt`. Published profiles, which have no such field, are of encryption.
     #[serde(default = "encrypt")]
     pub direction: String,
-    /// What the costs are of.
+    /// What was measured.
     #[serde(default, skip_serializing_if = "Includes::is_usual")]
     pub includes: Includes,
     /// The engines that offer it.
     pub engines: Vec<EngineProfile>,
 }
 
-/// What a profile's costs are of.
+/// What the costs of a profile include.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Includes {
-    /// Of the engine's own work.
+    /// The engine's own work.
     #[default]
     Engine,
-    /// Of whole runs, divided by their jobs: what a worker's thread does between two jobs, such
-    /// as claiming the next, is in them too. A modelled engine counts the thread's CPU time since
-    /// its previous job as a part of the cost; to a simulator, whose queue costs nothing, it
-    /// makes no difference.
+    /// Whole runs, divided by their jobs. They include the work of a worker's thread between two
+    /// jobs, such as claiming the next task. The engine `model` counts the thread's CPU time since
+    /// its previous job as part of the cost. For the simulator, whose queue costs nothing, both are
+    /// the same.
     Queue,
 }
 
-/// What an engine costs.
+/// The costs of one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineProfile {
     /// The name by which `--engine` selects it.
@@ -57,9 +57,9 @@ pub struct EngineProfile {
     /// Version, driver or device, for people.
     #[serde(default)]
     pub detail: String,
-    /// How many workers it takes at once.
+    /// The recommended number of workers.
     pub depth: usize,
-    /// How many jobs it takes in a batch.
+    /// The recommended number of jobs in a batch.
     #[serde(default = "one")]
     pub batch: usize,
     /// With one worker, by growing size.
@@ -69,23 +69,23 @@ pub struct EngineProfile {
     pub points_at_depth: Vec<Point>,
 }
 
-/// What a job of one size costs.
+/// The cost of a job of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The message's length before padding.
     pub bytes: usize,
-    /// How long a worker takes for a job, in microseconds. Of several workers at once, each
-    /// takes so long, and together they finish `workers / wall_us` jobs in a microsecond.
+    /// Wall time of a job on one worker, in microseconds. Several workers together finish
+    /// `workers / wall_us` jobs per microsecond.
     pub wall_us: f64,
-    /// How long a worker's thread is on a core for a job, in microseconds.
+    /// CPU time of the worker's thread for a job, in microseconds.
     pub cpu_us: f64,
-    /// How long others are on a core for it, whom no clock of that thread shows: a driver's
-    /// thread, an interrupt. In microseconds, a part of `wall_us`; only the simulator knows it.
+    /// CPU time for a job that the thread's clock does not show: a driver's thread, an interrupt.
+    /// In microseconds, a part of `wall_us`; only the simulator uses it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden_us: f64,
 }
 
-/// Why a text is no profile.
+/// Errors of reading a profile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -144,16 +144,15 @@ impl Profile {
 }
 
 impl Includes {
-    /// Whether it is what a file that says nothing means.
+    /// Whether it is the default, which files leave out.
     fn is_usual(&self) -> bool {
         *self == Includes::default()
     }
 }
 
 impl EngineProfile {
-    /// What a job of `bytes` costs with one worker: on the straight line between the
-    /// neighbouring points, which is prolonged past the last two; below the first point what
-    /// that costs.
+    /// The cost of a job of `bytes` with one worker: interpolated between the neighbouring points,
+    /// extrapolated beyond the last two; below the first point, the cost of that point.
     pub fn cost(&self, bytes: usize) -> Point {
         let after = self.points.partition_point(|point| point.bytes < bytes);
         let (one, other) = match (self.points.get(after), after.checked_sub(1)) {
@@ -167,7 +166,7 @@ impl EngineProfile {
             gap => (bytes as f64 - one.bytes as f64) / gap as f64,
         };
         let on_line = |from: f64, to: f64| {
-            // Figures that shrink with size are noise, not to be prolonged to nothing.
+            // Costs that shrink with size are noise; extrapolating them would reach zero.
             if along > 1.0 {
                 to + (to - from).max(0.0) * (along - 1.0)
             } else {

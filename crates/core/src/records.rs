@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::{Cipher, Direction, EngineError, Iv, Job, Outcome, Padding, Rejection, Session};
 
-/// How records lie in their buffers.
+/// The layout of records in their buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLayout {
-    /// How many records there are.
+    /// Number of records.
     pub count: usize,
     /// Length of a message (a record's plaintext) in bytes.
     pub length: usize,
@@ -42,8 +42,8 @@ impl RecordLayout {
         }
     }
 
-    /// The room in bytes that a record takes after processing, as [`Job::output_length`] says:
-    /// where padding is to be removed, the message needs room for it too.
+    /// The space in bytes that a record needs after processing (see [`Job::output_length`]).
+    /// Removing padding needs space for the padding too.
     pub fn output_length(&self, cipher: Cipher, direction: Direction) -> usize {
         match (direction, self.padding) {
             (Direction::Decrypt, Padding::None) => self.length,
@@ -63,15 +63,14 @@ impl RecordLayout {
     }
 }
 
-/// Messages of one length in one buffer, with their IVs in another, to be processed with a
-/// session's key.
+/// Messages of one length in one buffer, and their IVs in another. The session's key is used.
 ///
-/// Their shape is checked once, when this is made, and not for every record; that and the lack
-/// of anything to follow makes short ones several times as fast as [jobs](Job).
+/// The lengths are checked once, here, instead of for every record, and there are no pointers to
+/// follow. This makes short records several times as fast as [jobs](Job).
 ///
-/// Record *i* is the [`RecordLayout::input_length`] bytes at *i* · `input_stride`, its result
-/// goes to *i* · `output_stride`, and its IV is the *i*-th of `ivs`, each of the cipher's
-/// [`Cipher::iv_length`]. What lies between two records' outputs is left alone.
+/// Record *i* is the [`RecordLayout::input_length`] bytes at *i* · `input_stride`, its result goes
+/// to *i* · `output_stride`, and its IV is the *i*-th of `ivs`, each of the cipher's
+/// [`Cipher::iv_length`]. Bytes between the outputs of two records are not written to.
 pub struct Records<'a> {
     cipher: Cipher,
     direction: Direction,
@@ -87,7 +86,7 @@ impl<'a> Records<'a> {
     /// Checks that the lengths fit together.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`] says which does not.
+    /// [`Rejection::Malformed`] says which is wrong.
     pub fn new(
         cipher: Cipher,
         direction: Direction,
@@ -141,7 +140,7 @@ impl<'a> Records<'a> {
         self.direction
     }
 
-    /// How the records lie.
+    /// The layout of the records.
     pub fn layout(&self) -> &RecordLayout {
         &self.layout
     }
@@ -151,13 +150,13 @@ impl<'a> Records<'a> {
         (self.ivs, self.input, self.output)
     }
 
-    /// How many records, from the first on, have been processed (or rejected).
+    /// Number of records from the first on that were processed or rejected.
     pub fn done(&self) -> usize {
         self.done
     }
 
-    /// The records that can't be processed by anyone, by their numbers, in rising order, and
-    /// why. No unauthenticated plaintext of them is left in the output.
+    /// The numbers of the records that no engine can process, in rising order, with the reason.
+    /// Their outputs hold no unauthenticated plaintext.
     pub fn rejected(&self) -> &[(usize, Rejection)] {
         &self.rejected
     }
@@ -167,14 +166,13 @@ impl<'a> Records<'a> {
         self.done = self.layout.count.min(self.done + count);
     }
 
-    /// Takes back what was noted of the records from this one on, whose outputs are not
-    /// believed, so that another engine does them.
+    /// Marks the records from this one on as not done, so that another engine does them.
     pub fn back_to(&mut self, record: usize) {
         self.done = self.done.min(record);
         self.rejected.retain(|&(rejected, _)| rejected < record);
     }
 
-    /// A record as it is in the buffers: its IV, its input and its output.
+    /// A record's IV, input and output in the buffers.
     pub fn record(&self, record: usize) -> Option<(Iv, &[u8], &[u8])> {
         let layout = &self.layout;
         let iv_length = self.cipher.iv_length();
@@ -196,7 +194,7 @@ impl<'a> Records<'a> {
         self.rejected.push((record, rejection));
     }
 
-    /// Does what is not yet done as jobs, some at a time.
+    /// Does the remaining records as jobs, some at a time.
     ///
     /// # Errors
     /// Those of [`Session::process`].
@@ -240,7 +238,7 @@ impl<'a> Records<'a> {
 }
 
 impl fmt::Debug for Records<'_> {
-    /// Says how the records lie, and nothing of what is in them.
+    /// Prints the layout of the records, not their content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Records")
             .field("cipher", &self.cipher)
@@ -252,7 +250,7 @@ impl fmt::Debug for Records<'_> {
     }
 }
 
-/// Whether a buffer of `bytes` has room for so many records.
+/// Whether a buffer of `bytes` has space for that many records.
 fn reaches(bytes: usize, count: usize, stride: usize, length: usize) -> bool {
     let Some(last) = count.checked_sub(1) else { return true };
     last.checked_mul(stride)
@@ -260,8 +258,8 @@ fn reaches(bytes: usize, count: usize, stride: usize, length: usize) -> bool {
         .is_some_and(|end| end <= bytes)
 }
 
-/// What became of a record that was a job: a decrypted message has the length that it should
-/// have, or its padding is not what it was.
+/// The result of a record that was processed as a job. A decrypted message of the wrong length
+/// means that its padding was changed.
 fn outcome_of(job: Job<'_>, direction: Direction, length: usize) -> Outcome {
     match job.outcome {
         Outcome::Done { written } if direction == Direction::Decrypt && written != length => {
@@ -272,7 +270,7 @@ fn outcome_of(job: Job<'_>, direction: Direction, length: usize) -> Outcome {
     }
 }
 
-/// How many jobs travel together: what engines like, and few enough to stay in the cache.
+/// Jobs in one batch: as many as engines recommend, few enough for the cache.
 const BATCH: usize = 64;
 
 #[cfg(test)]

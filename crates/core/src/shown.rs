@@ -1,4 +1,4 @@
-//! Names as people see them.
+//! Names and texts, made safe to print.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 /// Shows a name or a path to people, on a terminal or in a log. This is the only way in which
 /// Evener shows one.
 ///
-/// Whoever makes a file chooses its name, and a name may hold anything but a slash and a zero
-/// byte: what would steer the terminal (control characters), show the name in another order or
-/// hide part of it (Unicode's format characters), or is not UTF-8. Such a name is shown in
-/// quotes with these escaped, as `"a\u{1b}b"` or `"\xff"`; any other is shown as it is.
+/// A file's name may hold any byte but a slash and zero: control characters, which steer the
+/// terminal; Unicode's format characters, which reorder or hide parts of the name; bytes that are
+/// not UTF-8. Such a name is shown in quotes with these escaped, as `"a\u{1b}b"` or `"\xff"`. Other
+/// names are shown unchanged.
 pub fn shown<N: AsRef<OsStr> + ?Sized>(name: &N) -> Shown<'_> {
     Shown(name.as_ref().as_bytes())
 }
 
-/// Shows text that may quote names, or what a device said, without quotes: what must not reach
-/// a terminal is escaped. Lines stay lines.
+/// Shows text that may contain names or a device's messages. Escapes the same characters, adds no
+/// quotes, and keeps line breaks.
 pub fn shown_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -29,14 +29,14 @@ pub fn shown_text(text: &str) -> String {
     shown
 }
 
-/// What [`shown`] makes of a name.
+/// A name that prints safely; [`shown`] makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'n>(&'n [u8]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Ok(text) = std::str::from_utf8(self.0)
-            // Otherwise a name could look like another in quotes.
+            // A name that begins with a quote could look like a quoted name.
             && !text.starts_with('"')
             && text.chars().all(is_harmless)
         {
@@ -59,7 +59,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Whether a character is seen where it stands and moves nothing else.
+/// Whether a character is visible and moves nothing on the terminal.
 fn is_harmless(character: char) -> bool {
     !character.is_control() && !is_format_character(character)
 }

@@ -1,7 +1,7 @@
-//! An engine with a fault, for tests of what uses engines (feature `faulty`).
+//! An engine with a fault, for tests of callers (feature `faulty`).
 //!
-//! It does its work with another engine, and counts its jobs; from a given job on it has the
-//! fault. The jobs by which a session is tested when it opens count too.
+//! It passes its jobs to another engine and counts them; from a given job on it has the fault. The
+//! test jobs of a new session count too.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -15,7 +15,7 @@ use evener_core::{
     Session, SessionRequest,
 };
 
-/// What goes wrong.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -23,7 +23,7 @@ pub enum Fault {
     Error,
     /// Processing fails, and no session can be opened any more.
     Vanish,
-    /// One byte less is returned than is due.
+    /// One byte too few is returned.
     Short,
     /// A bit of the result is wrong.
     Wrong,
@@ -33,23 +33,23 @@ pub enum Fault {
     Undone,
     /// Processing panics.
     Panic,
-    /// Processing takes so long, and does the job then.
+    /// Processing takes this long; the result is right.
     Hang(Duration),
-    /// Processing takes so long, and a bit of the result is wrong.
+    /// Processing takes this long, and a bit of the result is wrong.
     Late(Duration),
-    /// The result of the job before is returned again.
+    /// The result of the previous job is returned.
     Repeat,
-    /// Two results of a batch are exchanged, or that of a batch of one with the one before.
+    /// Two results of a batch are exchanged; in a batch of one, the result is the previous job's.
     Swap,
-    /// A bit is wrong in the results of messages of more than so many bytes.
+    /// A bit is wrong in the results of messages of more than this many bytes.
     Long(usize),
-    /// A bit of the IV is wrong, when encrypting and when decrypting, so that the engine
-    /// understands itself and nobody else does.
+    /// A bit of the IV is wrong in both directions, so that the engine decrypts its own output and
+    /// no other engine does.
     Symmetric,
-    /// A bit of the result is wrong in so many of a million jobs, drawn by lot.
+    /// A bit of the result is wrong in this many of a million jobs, chosen at random.
     Rare(u32),
-    /// A bit of the result is wrong in these jobs and no others, counted from the first that may
-    /// have the fault, which is number 0.
+    /// A bit of the result is wrong in exactly these jobs, numbered from 0 at the first job that
+    /// may have the fault.
     Among(&'static [u64]),
 }
 
@@ -127,18 +127,18 @@ impl Faulty {
         Arc::new(Faulty { description, inner, state: Arc::new(state) })
     }
 
-    /// How many jobs it has been given.
+    /// Number of jobs so far.
     pub fn jobs(&self) -> u64 {
         self.state.jobs.load(Ordering::SeqCst)
     }
 
-    /// Whether the fault has shown.
+    /// Whether the fault has occurred.
     pub fn has_struck(&self) -> bool {
         *self.state.struck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A sound engine that begins to work when the fault has shown, so that a test decides
-    /// which job that is. It gives up waiting after half a minute.
+    /// A correct engine that starts when the fault has occurred, so that a test controls which job
+    /// fails. It waits half a minute at most.
     pub fn successor(&self) -> Arc<dyn Engine> {
         Arc::new(Successor { inner: Arc::clone(&self.inner), state: Arc::clone(&self.state) })
     }
@@ -171,7 +171,7 @@ struct FaultySession {
 }
 
 impl FaultySession {
-    /// Does a job as the fault has it.
+    /// Processes a job with the fault.
     fn perform(&mut self, job: &mut Job<'_>) -> Result<(), EngineError> {
         let inner = &mut self.inner;
         let mut perform = |job: &mut Job<'_>| inner.process(std::slice::from_mut(job));
@@ -226,7 +226,7 @@ impl FaultySession {
                     let own = job.output[..written].to_vec();
                     let others = self.before.iter().cycle().chain(std::iter::repeat(&0));
                     job.output[..written].iter_mut().zip(others).for_each(|(to, from)| *to = *from);
-                    // Where they happen to be the same, nothing is wrong.
+                    // If both results are equal by chance, nothing is wrong.
                     if job.output[..written] != own {
                         self.state.strike();
                     }
@@ -277,20 +277,20 @@ impl State {
 }
 
 impl Fault {
-    /// Whether only the result tells if a job has the fault.
+    /// Whether a job's result decides if it has the fault.
     fn shows_later(self) -> bool {
         matches!(self, Fault::Long(_) | Fault::Repeat | Fault::Swap)
     }
 
-    /// Whether the lots, or the list, say that a job is done well. `at` is the first that may
-    /// have the fault.
+    /// Whether the random choice or the list spares a job. `at` is the first job that may have the
+    /// fault.
     fn spares(self, number: u64, at: u64) -> bool {
         let millionths = match self {
             Fault::Among(wrong) => return !wrong.contains(&(number - at)),
             Fault::Rare(millionths) => millionths,
             _ => return false,
         };
-        // Of the process' own randomness, so that runs differ.
+        // From the process' random state, so that runs differ.
         let lot = RandomState::new().hash_one(number) % 1_000_000;
         lot >= u64::from(millionths)
     }
@@ -329,5 +329,5 @@ fn gone() -> EngineError {
 
 const NAME: &str = "faulty";
 
-/// A test whose fault does not come must fail and not hang.
+/// A test whose fault does not occur must fail, not hang.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! What fuzzing reaches and nobody else: parsers that are private.
+//! Entry points for fuzzing: parsers that are otherwise private.
 
 use crate::pkcs11;
 

@@ -1,16 +1,16 @@
-//! What is known about the drivers of Linux's crypto subsystem by their names.
+//! Recognises drivers of Linux's crypto subsystem by their names.
 
-/// Whether a driver of this name computes on the core that calls it, or in a kernel thread,
-/// rather than on a device.
+/// Whether a driver of this name computes on a core (the caller's, or a kernel thread's) instead of
+/// a device.
 ///
-/// The kernel's listing does not say so. Drivers in plain C and for instruction sets are
-/// named after those; everything else is taken for a device.
+/// The kernel's listing does not say so. Software drivers have `generic` or an instruction set in
+/// their names; all others count as devices.
 pub(crate) fn computes_on_the_calling_core(driver: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| driver.starts_with(wrapper))
         || driver.split(['-', '_', '(', ')', ',']).any(|word| COMPUTING_WORDS.contains(&word))
 }
 
-/// Drivers that run other drivers in kernel threads, and parts of such.
+/// Drivers that run other drivers in kernel threads, and parts of these names.
 const WRAPPERS: &[&str] = &["cryptd(", "pcrypt(", "__", "simd"];
 
 /// Words in the names of drivers that compute: plain C, and the instruction set extensions of

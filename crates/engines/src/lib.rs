@@ -1,14 +1,14 @@
 //! Evener's engines, one folder each, and the registry that lists them.
 //!
-//! [`find`] and [`probe_all`] are all that callers need: what they return is spoken to through
-//! [`evener_core::Engine`]. Modules come with a [`guard()`] before them, and there is no way to
-//! one without, but for tests (feature `raw`). Every folder has the same files, as far as the engine needs them:
+//! Callers need only [`find`] and [`probe_all`], which return [`evener_core::Engine`]s. Every
+//! module is wrapped in a [`guard()`]; only tests can get it without one (feature `raw`). Every
+//! folder has the same files, as far as the engine needs them:
 //!
 //! | file | holds |
 //! |---|---|
 //! | `mod.rs` | the engine: its description and its offers |
-//! | `probe.rs` | what is there on this machine |
-//! | `session.rs` | the work |
+//! | `probe.rs` | finds the device or library on this machine |
+//! | `session.rs` | processes jobs |
 //! | `sys.rs` | foreign calls, and all `unsafe` |
 
 mod guard;
@@ -44,4 +44,4 @@ mod model;
 
 pub use guard::{Watch, guard, watched};
 pub use pkcs11::PinPrompt;
-pub use registry::{Probed, find, find_with, probe_all};
+pub use registry::{Probed, find, find_with, names, probe_all};

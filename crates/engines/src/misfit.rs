@@ -1,13 +1,13 @@
-//! What is checked at the call into a backend itself.
+//! The length checks directly at the call into a backend.
 //!
-//! A backend reads an IV or a key by the cipher's length, not by ours, and what it does with a
-//! shorter one is its own affair: cryptodev-linux takes an empty IV to mean "go on with the last
-//! one", and returns success. Jobs have been checked long before, so a misfit is a mistake of the
-//! engine; it must be loud, and nothing may be passed on.
+//! A backend reads as many bytes of an IV or key as the cipher has. A shorter one may have any
+//! effect: cryptodev-linux continues with the previous IV if it gets an empty one, and returns
+//! success. Jobs were checked long before, so a wrong length here is a bug of the engine. It must
+//! be an error, and no result may be passed on.
 
 use std::io;
 
-/// A length that a backend must not be given.
+/// A length that must not reach a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it was about to be given {what} of {actual} bytes, where {expected} are right; this is a \
@@ -25,7 +25,7 @@ impl From<Misfit> for io::Error {
     }
 }
 
-/// Checks that something has the length that the backend is going to read or write.
+/// Checks that a slice has the length that the backend will read or write.
 pub(crate) fn check(what: &'static str, actual: usize, expected: usize) -> Result<(), Misfit> {
     if actual == expected { Ok(()) } else { Err(Misfit { what, expected, actual }) }
 }

@@ -1,11 +1,11 @@
 //! Messages of ECB, CBC and CTR in parts of a size that a backend takes.
 //!
-//! The IV that carries on is computed here, because not every driver hands it back.
+//! The IV of the next part is computed here, because not every driver returns it.
 
 use evener_core::{Cipher, Direction, Iv, Job, Mode, Padding, Rejection, padding};
 use zeroize::Zeroizing;
 
-/// How far a message is.
+/// The progress of a message.
 pub(crate) struct Parts {
     cipher: Cipher,
     direction: Direction,
@@ -37,8 +37,8 @@ impl Parts {
         self.ready(job, most).next()
     }
 
-    /// The parts that can be done now, in any order: all that are left, or one where each needs
-    /// the result of the one before.
+    /// The parts that can be processed now, in any order: all remaining ones, or only the next if
+    /// each part needs the previous result.
     pub(crate) fn ready<'m>(
         &self,
         job: &'m mut Job<'_>,
@@ -62,8 +62,8 @@ impl Parts {
         })
     }
 
-    /// Goes on behind the next `length` bytes, which are done. Where that is nothing, such as for
-    /// a message that has to wait for its turn, all stays as it is.
+    /// Advances by `length` bytes that were processed. With 0, as for a message that must wait,
+    /// nothing changes.
     pub(crate) fn advance(&mut self, job: &Job<'_>, length: usize) {
         self.done += length;
         if length == 0 || self.done == self.length {
@@ -99,8 +99,8 @@ impl<'m> Part<'m> {
         self.message.len() < self.output.len()
     }
 
-    /// The part's input in two: whole blocks of the message, and behind them the block with the
-    /// padding, which is made in `last`; empty where there is no padding.
+    /// The part's input in two slices: whole blocks of the message, and the block with the padding,
+    /// which is built in `last` (empty without padding).
     pub(crate) fn input<'i>(&self, last: &'i mut LastBlock) -> [&'i [u8]; 2]
     where
         'm: 'i,
@@ -114,7 +114,7 @@ impl<'m> Part<'m> {
         [whole, last]
     }
 
-    /// Copies the part's input to where there is as much room as in the output.
+    /// Copies the part's input to a buffer of the output's length.
     pub(crate) fn copy_input(&self, data: &mut [u8]) {
         copy(self.message, self.block, data);
     }
@@ -125,7 +125,7 @@ impl<'m> Part<'m> {
     }
 }
 
-/// Room for a block with padding.
+/// Buffer for a block with padding.
 pub(crate) type LastBlock = Zeroizing<[u8; LONGEST_BLOCK]>;
 
 fn copy(message: &[u8], block: usize, data: &mut [u8]) {
@@ -138,7 +138,7 @@ fn copy(message: &[u8], block: usize, data: &mut [u8]) {
     padding::fill_last_block(last, tail);
 }
 
-/// The last block of what goes before, as an IV.
+/// The last block of the previous part, as an IV.
 fn last_block(before: &[u8], block: usize) -> Iv {
     Iv::new(&before[before.len().saturating_sub(block)..]).unwrap_or(Iv::NONE)
 }
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// Does a message in parts with an engine that knows nothing of parts.
+    /// Processes a message in parts with an engine that does not divide messages.
     fn in_parts(job: &mut Job<'_>, cipher: Cipher, direction: Direction, at_once: bool) -> usize {
         let engine = crate::find("openssl").unwrap();
         let key = Key::new(&[9; 16]).unwrap();

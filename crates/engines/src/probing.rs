@@ -1,8 +1,9 @@
-//! Looking for what may never answer.
+//! Probing with a time limit.
 //!
-//! A module's library, a driver or a device may hang in the first call that it gets, and nothing
-//! can end such a call. So it is made on a thread that can be left behind: the caller waits until
-//! a deadline, says that nothing answered, and goes on; signals end the program meanwhile as ever.
+//! A module's library, a driver or a device may hang in the first call, and such a call can't be
+//! cancelled. So the call runs on a thread that can be abandoned: the caller waits until a
+//! deadline, reports that there was no answer, and continues. Signals can end the program
+//! meanwhile.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -16,17 +17,17 @@ use zeroize::Zeroizing;
 use crate::pkcs11::PinPrompt;
 use crate::registry::Found;
 
-/// How long something may take to answer, if it has not said that it takes longer.
+/// Default time limit of a probe.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Whoever waits for what is looked for on another thread.
+/// The waiting caller, as the probing thread sees it.
 pub(crate) struct Waiter(Sender<Message>);
 
 enum Message {
     Found(Found),
-    /// The next message may take so long.
+    /// The next message may take this long.
     Expect(Duration),
-    /// Somebody is to be asked for a PIN.
+    /// Ask the user for a PIN.
     Ask {
         token: String,
         answer: Sender<Option<Zeroizing<Vec<u8>>>>,
@@ -34,13 +35,13 @@ enum Message {
 }
 
 impl Waiter {
-    /// Says for how long to wait for what comes next.
+    /// Sets the time limit of the next step.
     pub(crate) fn expect(&self, patience: Duration) {
-        // A caller who has gone away waits for nothing.
+        // If the caller has given up, there is no one to tell.
         let _ = self.0.send(Message::Expect(patience));
     }
 
-    /// Asks the caller's prompt for a token's PIN, for as long as a person takes.
+    /// Asks the caller's prompt for a token's PIN, without a time limit.
     pub(crate) fn ask(&self, token: &str) -> Option<Zeroizing<Vec<u8>>> {
         let (answer, answers) = mpsc::channel();
         self.0.send(Message::Ask { token: token.to_owned(), answer }).ok()?;
@@ -48,7 +49,7 @@ impl Waiter {
     }
 }
 
-/// Looks for an engine on a thread, for `deadline` at most since it was last heard of.
+/// Probes for an engine on a thread, which must answer or ask for more time within `deadline`.
 ///
 /// # Errors
 /// Those of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
@@ -90,8 +91,8 @@ pub(crate) fn within(
     }
 }
 
-/// Has something closed on a thread that can be left behind, and waits for it no longer than this.
-/// Where no thread can be started it stays open.
+/// Closes something on a thread, and abandons the thread after this time. If no thread can be
+/// started it stays open.
 pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
     let open = ManuallyDrop::new(open);
     let (send, closed) = mpsc::channel::<()>();
@@ -100,7 +101,7 @@ pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
         drop(send);
     };
     if thread::Builder::new().name("evener-probe".to_owned()).spawn(close).is_ok() {
-        // What comes is the end of the thread.
+        // The channel closes when the thread ends.
         let _ = closed.recv_timeout(deadline);
     }
 }

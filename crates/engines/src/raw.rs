@@ -1,4 +1,4 @@
-//! Engines that nobody watches, for the tests of engines (feature `raw`).
+//! Engines without guards, for the tests of engines (feature `raw`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     registry::find_raw(selector)
 }
 
-/// Looks for every engine: one line for each engine found, one for each that is absent.
+/// Probes for every engine: one entry for each engine found, and one for each absent one.
 pub fn probe_all() -> Vec<Probed> {
     registry::probe_all_raw()
 }

@@ -10,7 +10,7 @@ use crate::pkcs11::{self, PinPrompt};
 use crate::{af_alg, cryptodev, model};
 use crate::{cpu, lanes, openssl};
 
-/// Every engine, in the order in which they are listed to people.
+/// Every engine, in the order of `evener engines`.
 const ENTRIES: &[Entry] = &[
     Entry { name: cpu::NAME, probe: cpu::probe },
     Entry { name: "openssl", probe: openssl::probe },
@@ -22,7 +22,7 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "cryptodev", probe: cryptodev::probe },
 ];
 
-/// Engines that are there only when named, because they are made from what their name says.
+/// Engines that exist only when selected, because their parameters define them.
 const NAMED: &[Entry] = &[
     #[cfg(target_os = "linux")]
     Entry { name: model::NAME, probe: model::probe },
@@ -31,15 +31,15 @@ const NAMED: &[Entry] = &[
 struct Entry {
     /// The name, without parameters, by which the engine is selected.
     name: &'static str,
-    /// Finds what the parameters (`DRIVER` in `af_alg:DRIVER`; empty when there are none)
-    /// select.
+    /// Finds the engines that the parameters select (`DRIVER` in `af_alg:DRIVER`; empty without
+    /// parameters).
     probe: fn(parameters: &str) -> Found,
 }
 
-/// What probing found, best first, or why there is nothing.
+/// The engines found, best first, or the reason why there are none.
 pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
 
-/// An engine that was looked for.
+/// The result of probing for an engine.
 pub struct Probed {
     /// The name in the registry, without parameters.
     pub name: &'static str,
@@ -47,11 +47,26 @@ pub struct Probed {
     pub engine: Result<Arc<dyn Engine>, EngineError>,
 }
 
-/// Finds the engine that `--engine` selects as `NAME` or `NAME:PARAMETERS`; a module comes with
-/// a guard before it, which [watches it as usual](Watch::default).
+/// The names of all engines, without parameters, whether they are on this machine or not.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ENTRIES.iter().chain(NAMED).map(|entry| entry.name)
+}
+
+/// The engine's name that looks most like a mistyped one, if any does.
+fn nearest(typed: &str) -> Option<&'static str> {
+    let likeness = |name: &str| strsim::jaro(&typed.to_ascii_lowercase(), name);
+    let likest = names().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    (likeness(likest) > LEAST_LIKENESS).then_some(likest)
+}
+
+/// Below this, two names are not taken for each other. (1 stands for equal names.)
+const LEAST_LIKENESS: f64 = 0.7;
+
+/// Finds the engine that `--engine` selects as `NAME` or `NAME:PARAMETERS`; a module is wrapped in
+/// a guard with the [default settings](Watch::default).
 ///
 /// # Errors
-/// [`EngineError::Unavailable`] when no engine has that name, or it is not there.
+/// [`EngineError::Unavailable`] when no engine has that name, or it is not on this machine.
 pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     watched(&find_raw(selector)?, Watch::default())
 }
@@ -62,15 +77,17 @@ pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
     let mut entries = ENTRIES.iter().chain(NAMED);
     let entry = entries.find(|entry| entry.name == name).ok_or_else(|| {
-        let names: Vec<_> = ENTRIES.iter().chain(NAMED).map(|entry| entry.name).collect();
-        absent(format!("there is no engine of this name; there are {}", names.join(", ")))
+        let all = names().collect::<Vec<_>>().join(", ");
+        let nearest = nearest(name).map(|name| format!(" (did you mean `{name}`?)"));
+        let nearest = nearest.unwrap_or_default();
+        absent(format!("there is no engine of this name{nearest}; there are {all}"))
     })?;
     let engines = (entry.probe)(parameters)?;
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
 }
 
-/// Finds an engine like [`find`], watched in a way of the caller's, with somebody to ask for a
-/// token's PIN where it has none.
+/// As [`find`], with the settings of the guard, and a prompt for a token's PIN if the selector has
+/// none.
 ///
 /// # Errors
 /// As [`find`].
@@ -86,7 +103,7 @@ pub fn find_with(
     watched(&engine?, watch)
 }
 
-/// Looks for every engine: one line for each engine found, one for each that is absent. Modules
+/// Probes for every engine: one entry for each engine found, and one for each absent one. Modules
 /// are guarded, as by [`find`].
 pub fn probe_all() -> Vec<Probed> {
     let guarded = |Probed { name, engine }| Probed {
@@ -96,7 +113,7 @@ pub fn probe_all() -> Vec<Probed> {
     probe_all_raw().into_iter().map(guarded).collect()
 }
 
-/// Looks for the engines themselves.
+/// As [`probe_all`], without guards.
 pub(crate) fn probe_all_raw() -> Vec<Probed> {
     let probe = |entry: &Entry| {
         let name = entry.name;
@@ -140,5 +157,21 @@ mod tests {
         let Err(error) = find("enigma:M4") else { panic!("found an Enigma") };
         let text = error.to_string();
         assert!(text.contains("enigma:M4") && text.contains("openssl"), "{text}");
+        assert!(!text.contains("did you mean"), "{text}");
+    }
+
+    #[test]
+    fn a_mistyped_name_is_answered_with_the_nearest_one() {
+        for (typed, meant) in [
+            ("opensl", "openssl"),
+            ("OpenSSL", "openssl"),
+            ("lane", "lanes"),
+            ("afalg:cbc(aes)", "af_alg"),
+            ("cryptdev", "cryptodev"),
+        ] {
+            let Err(error) = find(typed) else { panic!("found {typed}") };
+            let text = error.to_string();
+            assert!(text.contains(&format!("did you mean `{meant}`?")), "{text}");
+        }
     }
 }

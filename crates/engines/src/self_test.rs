@@ -1,20 +1,20 @@
-//! A known-answer test, short enough for every start of a program.
+//! A known-answer test, fast enough for every program start.
 //!
-//! It finds a device that computes nonsense, a driver that is broken on this kernel, a build
-//! that selected the wrong code for this processor. The conformance suite is the thorough one.
+//! It detects a device with wrong results, a driver that is broken on this kernel, and a build with
+//! the wrong code for this processor. The conformance suite is thorough.
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Rejection, SessionRequest,
 };
 
-/// What became of the test of one cipher and direction.
+/// The result of the test of one cipher and direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfTest {
     /// The cipher.
     pub cipher: Cipher,
     /// The direction.
     pub direction: Direction,
-    /// Fine, or what went wrong.
+    /// The failure, if any.
     pub result: Result<(), SelfTestError>,
 }
 
@@ -25,16 +25,16 @@ pub enum SelfTestError {
     /// There is no known answer for the cipher, or for the key that the engine holds.
     #[error("no known answer to compare with")]
     NoAnswer,
-    /// It offers the cipher and then could not do it.
+    /// The engine offers the cipher but failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// It rejected a good message or did not do it.
-    #[error("a good message came back as {0:?}")]
+    /// The engine rejected a valid message or did not process it.
+    #[error("a valid message came back as {0:?}")]
     NotDone(Outcome),
-    /// It did something else.
+    /// The result is wrong.
     #[error("the result is not the known answer")]
     WrongAnswer,
-    /// It took a forged message for a good one.
+    /// The engine accepted a forged message.
     #[error("a forged message came back as {0:?}")]
     Forgery(Outcome),
 }
@@ -66,7 +66,7 @@ pub fn check(
     if engine.holds_key() {
         return Err(SelfTestError::NoAnswer);
     }
-    // What a guard would make good on another engine is this one's failure.
+    // A guard would hide failures by using the reference engine.
     let alone = crate::guard::alone(engine);
     let engine = alone.as_deref().unwrap_or(engine);
     let known = ANSWERS.iter().find(|(known, _)| *known == cipher);

@@ -1,4 +1,4 @@
-//! What sessions share that do one job after the other with one key at a time.
+//! Helpers for sessions that process jobs one after the other, with one key at a time.
 
 use std::hint::black_box;
 
@@ -24,9 +24,9 @@ pub(crate) fn perform_each(
 /// Why a job was not done. The failure is boxed because this is returned for every job, and
 /// moving a large result costs more than some of the calls into a library.
 pub(crate) enum Stop {
-    /// The message is wrong: nobody can do it.
+    /// The message is wrong: no engine can process it.
     Rejected(Rejection),
-    /// The engine could not do it.
+    /// The engine failed.
     Failed(Box<EngineError>),
 }
 
@@ -42,11 +42,11 @@ impl From<EngineError> for Stop {
     }
 }
 
-/// A copy of the key that the backend holds, by which a repeated key is known: a key's address
-/// proves nothing, since another key may come to lie there.
+/// A copy of the key that the backend holds, to recognise a repeated key. (A key's address is no
+/// proof: another key may be stored there later.)
 pub(crate) struct LoadedKey {
-    /// Words, because byte by byte the comparison would be dearer than a key schedule. All
-    /// keys are whole words; one that is not would merely never count as repeated.
+    /// Words, because comparing bytes would take longer than a key schedule. All keys are whole
+    /// words; any other key would never count as repeated.
     words: Zeroizing<[u64; Key::MAX_LENGTH / 8]>,
     /// In bytes; 0 when nothing is loaded.
     length: usize,

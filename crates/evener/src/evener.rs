@@ -1,4 +1,4 @@
-//! The way in.
+//! The facade: keys, engines and options of an operation.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -36,29 +36,28 @@ use crate::seats::seats;
 pub struct Evener {
     keys: KeyRing,
     engines: Vec<Arc<dyn Engine>>,
-    /// Whether somebody has named them.
+    /// Whether the caller chose them.
     are_chosen: bool,
     jobs: Option<NonZeroUsize>,
     verify_every: Option<u64>,
     turns: Turns,
     on_wait: Option<Arc<HearOfWait>>,
     options: Options,
-    /// `None` for what is usual with the engines that are able.
+    /// `None` for the usual policy with these engines.
     policy: Option<PolicyName>,
-    /// What was measured of the engines.
+    /// The file with measured costs of the engines.
     profile: Option<PathBuf>,
 }
 
 impl Evener {
-    /// The engine that does every cipher, and that others are compared with.
+    /// The reference: it has every cipher, and the results of other engines are compared with its
+    /// own.
     pub const REFERENCE_ENGINE: &'static str = "openssl";
 
-    /// The engine that is used when none is chosen: that of the processor's cores, which does
-    /// every cipher that the reference engine does.
+    /// The default engine: it uses the CPU cores and has every cipher of the reference engine.
     pub const CPU_ENGINE: &'static str = "cpu";
 
-    /// Takes keys, for the processor's engine with one worker a core, and the default
-    /// [`Options`].
+    /// Takes keys, for the engine `cpu` with one worker per core and the default [`Options`].
     ///
     /// # Errors
     /// When OpenSSL has no ciphers.
@@ -80,19 +79,19 @@ impl Evener {
         })
     }
 
-    /// Chooses the engines by their names, such as `openssl` or `af_alg:DRIVER`, instead of
-    /// the processor's. All of them work at once.
+    /// Selects engines by name, such as `openssl` or `af_alg:DRIVER`, instead of `cpu`. All of them
+    /// work at once.
     ///
     /// # Errors
-    /// When one of them is not there.
+    /// When an engine is not available.
     pub fn engines<S: AsRef<str>>(self, names: &[S]) -> Result<Evener, EngineError> {
         self.engines_with(names, &|_| None)
     }
 
-    /// As [`Evener::engines`], with somebody to ask for a token's PIN.
+    /// As [`Evener::engines`], with a function that asks for a token's PIN.
     ///
     /// # Errors
-    /// When one of them is not there.
+    /// When an engine is not available.
     pub fn engines_with<S: AsRef<str>>(
         mut self,
         names: &[S],
@@ -104,68 +103,68 @@ impl Evener {
         Ok(self)
     }
 
-    /// Chooses how workers come by their work, instead of what is [usual](PolicyName::usual) with
-    /// the engines that can do the operation.
+    /// Selects the policy that assigns tasks to workers, instead of the [usual](PolicyName::usual)
+    /// one for the engines.
     #[must_use]
     pub fn policy(mut self, policy: PolicyName) -> Evener {
         self.policy = Some(policy);
         self
     }
 
-    /// Shares the cores with other programs, instead of competing with them.
+    /// Limits the use of the cores in favour of other programs.
     #[must_use]
     pub fn courtesy(mut self, courtesy: Courtesy) -> Evener {
         self.options.courtesy = courtesy;
         self
     }
 
-    /// Lets the adaptive policy begin with what a file says of the engines' costs, as
-    /// `evener engines --measure` writes it; the program uses
-    /// [`default_profile`](crate::default_profile). A file that can't be read is named in the
-    /// report, and not used.
+    /// Sets the file with measured costs from which the adaptive policy starts, as
+    /// `evener engines --measure` writes it. (The program uses
+    /// [`default_profile`](crate::default_profile).) A file that can't be read is named in the
+    /// report and ignored.
     #[must_use]
     pub fn profile(mut self, path: PathBuf) -> Evener {
         self.profile = Some(path);
         self
     }
 
-    /// Has one in `every` jobs of every engine but `openssl`, drawn by lot, computed again on
-    /// that and compared, besides two in every file that an engine does alone; 0 for none at
-    /// all. Otherwise one in 1,000 of the modules' jobs is.
+    /// Recomputes one in `every` jobs on OpenSSL and compares. The jobs are chosen at random, from
+    /// every engine but `openssl`; two jobs of every file that one engine does alone come on top. 0
+    /// recomputes none. By default one in 1,000 jobs of modules is recomputed.
     #[must_use]
     pub fn verify_engine(mut self, every: u64) -> Evener {
         self.verify_every = Some(every);
         self
     }
 
-    /// Sets how many workers there are, over all engines; otherwise each engine has as many as
-    /// it likes.
+    /// Sets the number of workers over all engines. By default each engine has as many as it
+    /// recommends.
     #[must_use]
     pub fn jobs(mut self, jobs: NonZeroUsize) -> Evener {
         self.jobs = Some(jobs);
         self
     }
 
-    /// Sets how processes take turns at engines that serve only so many of them at once;
-    /// otherwise in order of arrival.
+    /// Sets the order in which processes get permits for engines that only some of them may use at
+    /// once. The default is the order of arrival.
     ///
-    /// A process keeps its turn until its operation ends. Where two of them are the ends of one
-    /// pipe, the engine must serve both at once, or the discipline be `none`.
+    /// A process keeps its permit until its operation ends. If two processes are connected by a
+    /// pipe, the engine must have permits for both, or the discipline must be `none`.
     #[must_use]
     pub fn gate(mut self, discipline: Discipline) -> Evener {
         self.turns.discipline = discipline;
         self
     }
 
-    /// Sets how many processes each engine serves at once, also for engines that have no such
-    /// limit of their own. All processes that are there at one time must set the same.
+    /// Sets the number of permits of each engine, also of engines without a limit of their own. All
+    /// processes at one gate must set the same number.
     #[must_use]
     pub fn permits(mut self, permits: NonZeroUsize) -> Evener {
         self.turns.permits = Some(permits);
         self
     }
 
-    /// Sets with which processes turns are taken: those of the same user, otherwise, or of all
+    /// Sets which processes share the gates: those of the same user (the default), or of all
     /// members of a group.
     #[must_use]
     pub fn gate_scope(mut self, scope: Scope) -> Evener {
@@ -173,25 +172,25 @@ impl Evener {
         self
     }
 
-    /// Sets for how long a process may be stopped (`SIGSTOP`) before its turn is given on;
-    /// otherwise others wait for as long as it takes. All processes that are there at one time
-    /// must set the same. A process that goes on after longer still uses the engine, which
-    /// then has one more than it should.
+    /// Sets how long a process may be stopped (`SIGSTOP`) before its permit passes to another
+    /// process. By default it keeps the permit. All processes at one gate must set the same time. A
+    /// process that continues later still uses the engine, so for a while there is one session more
+    /// than permits.
     #[must_use]
     pub fn gate_lease(mut self, lease: Duration) -> Evener {
         self.turns.lease = Some(lease);
         self
     }
 
-    /// Has somebody told when an operation waits for its turn: after 1 s, 2 s, 4 s and so on,
-    /// from a worker's thread.
+    /// Sets a function that is called when an operation has waited for its permit for 1 s, 2 s, 4 s
+    /// and so on, on a worker's thread.
     #[must_use]
     pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> Evener {
         self.on_wait = Some(Arc::new(tell));
         self
     }
 
-    /// Changes options. [`Options::seats`] is not among them: it is made of the engines.
+    /// Changes options. A change of [`Options::seats`] has no effect: the engines determine it.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Evener {
         change(&mut self.options);
@@ -203,7 +202,7 @@ impl Evener {
         &self.keys
     }
 
-    /// The engines chosen that can't do what the keys' format needs, and are left out.
+    /// The selected engines that lack the cipher of the keys' format; they are not used.
     pub fn unable_engines(&self, operation: Operation) -> Vec<&str> {
         let cipher = self.keys.primary().cipher();
         let unable =
@@ -246,11 +245,11 @@ impl Evener {
     /// stripped. A file goes to the file `target`, or into it under such a name if it is a
     /// directory. `target` is `None` exactly for [`Operation::Verify`].
     ///
-    /// Files that can't be done are listed in the report, and all others are done.
+    /// Failed files are listed in the report; all other files are done.
     ///
     /// # Errors
-    /// When the operation could not begin: the source is not there, the target can't be made
-    /// or lies inside the source, or no chosen engine can do the cipher.
+    /// When the operation could not begin: the source does not exist, the target can't be made or
+    /// lies inside the source, or no selected engine has the cipher.
     pub fn process(
         &self,
         operation: Operation,
@@ -266,12 +265,12 @@ impl Evener {
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
     ///
-    /// Plaintext goes on only after its chunks were authenticated. What fails on the way is in
-    /// the report, with the path `-` for a descriptor.
+    /// A chunk of plaintext is written only after it was authenticated. Later failures are in the
+    /// report, with the path `-` for a descriptor.
     ///
     /// # Errors
-    /// When the operation could not begin: an end can't be opened, or no chosen engine can do
-    /// the cipher.
+    /// When the operation could not begin: source or target can't be opened, or no selected engine
+    /// has the cipher.
     pub fn process_stream(
         &self,
         operation: Operation,
@@ -285,10 +284,11 @@ impl Evener {
         Ok(report)
     }
 
-    /// The options with one entry for each worker, and what the user should know of them.
+    /// The options with one seat for each worker, and a notice for the user if the profile is
+    /// ignored.
     fn seated(&self, operation: Operation) -> Result<(Options, Option<Notice>), EngineError> {
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
-        // As if they had done nothing yet: each operation has its own account.
+        // New guards, so that each operation has its own count of jobs.
         let watch = Watch::of_a_run(self.verify_every);
         let watched = |engine| evener_engines::watched(engine, watch);
         let engines: Vec<_> = self.engines.iter().map(watched).collect::<Result<_, _>>()?;

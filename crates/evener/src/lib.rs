@@ -1,7 +1,7 @@
 //! Evener encrypts in bulk with every crypto engine of a machine at once.
 //!
-//! [`Evener`] is the way in: give it keys, choose engines if the default is not wanted, and
-//! encrypt, decrypt or verify files, trees and pipes.
+//! Start with [`Evener`]: give it keys, select engines if the default does not suit, and encrypt,
+//! decrypt or verify files, trees and pipes.
 //!
 //! ```
 //! use evener::keys::{KeyFormat, KeyMaterial};
@@ -25,8 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Files that could not be done are listed in the [`Report`], and all others are done; a
-//! [`Failure`] comes back only when the operation could not begin.
+//! Failed files are listed in the [`Report`]; all other files are done. An operation returns a
+//! [`Failure`] only if it could not begin.
 //!
 //! # Features
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
@@ -70,12 +70,12 @@ pub mod format {
     pub use evener_files::format::*;
 }
 
-/// Keys and the files they live in.
+/// Keys and key files.
 pub mod keys {
     pub use evener_files::keys::*;
 }
 
-/// The gate, where processes take turns at an engine that serves only so many at once.
+/// The gate: admission of processes to an engine that only some of them may use at once.
 pub mod gate {
     pub use evener_gate::*;
 }
@@ -83,6 +83,6 @@ pub mod gate {
 /// The engines of this machine.
 pub mod engines {
     pub use evener_engines::{
-        PinPrompt, Probed, Watch, cpu, find, find_with, probe_all, self_test, watched,
+        PinPrompt, Probed, Watch, cpu, find, find_with, names, probe_all, self_test, watched,
     };
 }

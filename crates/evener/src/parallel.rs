@@ -11,14 +11,14 @@ use evener_pipeline::Pool;
 
 use crate::Evener;
 
-/// A cipher and its key, for buffers that all cores of a pool encrypt and decrypt together.
+/// A cipher and its key, for buffers that all threads of a pool process together.
 ///
-/// A buffer is cut into blocks of pages, which threads claim one by one and process where they
-/// lie; nothing is copied. That is possible with ECB, CTR, and CBC when it decrypts; CBC
-/// encrypts on the calling thread, as every mode does with buffers that take less time than
-/// waking another thread: AES with less than half a megabyte.
+/// A buffer is divided into blocks of pages. Threads claim the blocks one by one and process them
+/// in place of the buffer, without a copy. This works for ECB, CTR and CBC decryption. CBC
+/// encryption runs on the calling thread, and so does any mode on buffers that take less time than
+/// waking another thread (AES: less than half a megabyte).
 ///
-/// It may be used by many threads at once.
+/// Many threads may use it at once.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -43,10 +43,11 @@ pub struct ParallelCipher {
 }
 
 impl ParallelCipher {
-    /// Takes a key for a cipher of the modes ECB, CBC and CTR, for the processor's engine.
+    /// Takes a key for a cipher of the modes ECB, CBC and CTR, for the engine `cpu`.
     ///
     /// # Errors
-    /// When the mode is another, no engine does the cipher, or the key has not its length.
+    /// When the mode is not one of these, no engine has the cipher, or the key has the wrong
+    /// length.
     pub fn new(cipher: Cipher, key: &Key, pool: Arc<Pool>) -> Result<ParallelCipher, BufferError> {
         ParallelCipher::with_engine(cipher, key, pool, Evener::CPU_ENGINE)
     }
@@ -54,7 +55,7 @@ impl ParallelCipher {
     /// As [`ParallelCipher::new`], with the engine of this name, such as `openssl`.
     ///
     /// # Errors
-    /// As [`ParallelCipher::new`], and when the engine is not there.
+    /// As [`ParallelCipher::new`], and when the engine is not available.
     pub fn with_engine(
         cipher: Cipher,
         key: &Key,
@@ -90,7 +91,8 @@ impl ParallelCipher {
         Ok(ParallelCipher { cipher, key, padding, encrypting, decrypting, pool })
     }
 
-    /// Pads messages in ECB and CBC, as PKCS #7 does (not those that are processed in place).
+    /// Pads messages in ECB and CBC with PKCS #7 padding, except messages that are processed in
+    /// place.
     #[must_use]
     pub fn padded(mut self) -> ParallelCipher {
         self.padding = Padding::Pkcs7;
@@ -115,13 +117,13 @@ impl ParallelCipher {
         }
     }
 
-    /// Encrypts `plaintext` into `ciphertext`, which is as long or longer (by padding's 1 to 16
-    /// bytes, if there is any), and returns how many bytes it wrote.
+    /// Encrypts `plaintext` into `ciphertext`, which must be at least as long (plus 1 to 16 bytes
+    /// of padding, if any), and returns the number of bytes written.
     ///
     /// The IV has the cipher's [`Cipher::iv_length`]; CTR's is the first counter block.
     ///
     /// # Errors
-    /// When a length is wrong or the engine failed. What is in `ciphertext` then is of no use.
+    /// When a length is wrong or the engine failed. The content of `ciphertext` is then undefined.
     pub fn encrypt(
         &self,
         iv: Iv,
@@ -131,8 +133,8 @@ impl ParallelCipher {
         self.process(Direction::Encrypt, iv, plaintext, ciphertext)
     }
 
-    /// Decrypts `ciphertext` into `plaintext`, which is as long or longer, and returns how long
-    /// the message is. Nothing is authenticated.
+    /// Decrypts `ciphertext` into `plaintext`, which must be at least as long, and returns the
+    /// length of the message. Nothing is authenticated.
     ///
     /// # Errors
     /// As [`ParallelCipher::encrypt`], and when padding is malformed; there is no plaintext then.
@@ -148,7 +150,7 @@ impl ParallelCipher {
     /// Replaces the plaintext in `data` by its ciphertext, without padding.
     ///
     /// # Errors
-    /// When a length is wrong, and `data` is as it was, or the engine failed, and it is lost.
+    /// When a length is wrong (`data` is unchanged), or the engine failed (`data` is lost).
     pub fn encrypt_in_place(&self, iv: Iv, data: &mut [u8]) -> Result<(), BufferError> {
         self.process_in_place(Direction::Encrypt, iv, data)
     }
@@ -204,13 +206,13 @@ impl fmt::Debug for ParallelCipher {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BufferError {
-    /// The cipher's messages can't be cut, or grow by a tag.
+    /// The cipher's messages can't be divided, or have a tag.
     #[error("{cipher} does not process one buffer in parallel; ECB, CBC and CTR do")]
     Mode {
         /// What was asked for.
         cipher: Cipher,
     },
-    /// The engine is not there, or failed.
+    /// The engine is not available, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The lengths do not fit together, or the padding is malformed.

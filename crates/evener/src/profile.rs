@@ -1,8 +1,10 @@
-//! What engines cost on this machine, as `evener engines --measure` found it.
+//! The file with the engines' costs on this machine, which `evener engines --measure --keep`
+//! writes.
 //!
 //! The file is a JSON document with one [`Profile`] for each cipher and direction. It holds names
-//! of engines, sizes and times, and nothing of keys or data. A single profile is read too. Only
-//! a measurement writes it: a run's own figures depend on what else the machine did meanwhile.
+//! of engines, sizes and times, and no keys or data. A file with a single profile can be read too.
+//! Only a measurement writes the file: the figures of a usual run depend on the other load of the
+//! machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,16 +14,16 @@ use evener_core::{Cipher, Direction, Engine, EngineProfile, Profile};
 use evener_pipeline::costs::{Costs, EngineCosts};
 use serde::{Deserialize, Serialize};
 
-/// Where `evener engines --measure --keep` keeps profiles: `evener/profile.json` below
+/// The path where `evener engines --measure --keep` saves profiles: `evener/profile.json` below
 /// `XDG_CACHE_HOME`, or below `.cache` in the home directory. `None` where there is neither.
 pub fn default_profile() -> Option<PathBuf> {
     Some(evener_engines::cpu::cache_directory()?.join("profile.json"))
 }
 
-/// Whether a file can be read as profiles of engines, each of which makes sense.
+/// Checks that a file holds valid profiles of engines.
 ///
 /// # Errors
-/// Why not.
+/// When it can't be read, or a profile is not valid.
 pub fn check_profile(path: &Path) -> io::Result<()> {
     for profile in read_all(path)?.profiles {
         profile.to_json().parse::<Profile>().map_err(invalid)?;
@@ -29,13 +31,12 @@ pub fn check_profile(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds what a profile says to a file of profiles: its engines replace those of their names in
-/// the profile of the same cipher and direction. The file is replaced as a whole; what is no such
-/// file, or an earlier version's, is lost.
+/// Adds a profile to a file of profiles: its engines replace those of the same names in the profile
+/// of the same cipher and direction. The file is replaced as a whole; the content of a file of
+/// another format or version is lost.
 ///
 /// # Errors
-/// When the file can't be written, or what has its name can't be a file of profiles; that stays
-/// as it is.
+/// When the file can't be written, or is no regular file or too long; it is unchanged then.
 pub fn keep_profile(path: &Path, profile: &Profile) -> io::Result<()> {
     check(path)?;
     let mut profiles = read(path).map(|document| document.profiles).unwrap_or_default();
@@ -52,10 +53,10 @@ pub fn keep_profile(path: &Path, profile: &Profile) -> io::Result<()> {
     write(path, &Document { version: VERSION, profiles })
 }
 
-/// Reads what a cipher costs those of `engines` that are still what they were.
+/// Reads the costs of a cipher on those of `engines` whose version and driver are as measured.
 ///
 /// # Errors
-/// When the file can't be read or is no such document.
+/// When the file can't be read or holds no profiles.
 pub(crate) fn load(
     path: &Path,
     engines: &[&dyn Engine],
@@ -81,10 +82,10 @@ struct Document {
     profiles: Vec<Profile>,
 }
 
-/// The profiles of a file that make sense.
+/// The valid profiles of a file.
 fn read(path: &Path) -> io::Result<Document> {
     let document = read_all(path)?;
-    // Each is checked as one that stands alone.
+    // Each is checked like a single profile.
     let sound = |profile: &Profile| profile.to_json().parse::<Profile>().ok();
     let profiles = document.profiles.iter().filter_map(sound).collect();
     Ok(Document { profiles, ..document })
@@ -108,8 +109,8 @@ fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Erro
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Refuses what is no regular file (a device or a pipe may have no end) or too long. Whatever
-/// else is wrong is found when the file is read.
+/// Rejects a file that is not regular (a device or pipe may be endless) or too long. Other faults
+/// are found when the file is read.
 fn check(path: &Path) -> io::Result<()> {
     let why = match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => "it is not a regular file",
@@ -131,7 +132,7 @@ fn write(path: &Path, document: &Document) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a profile is of this engine, as it is now.
+/// Whether the engine's version, driver and offer are still as measured.
 fn is_same(
     engine: &dyn Engine,
     known: &EngineProfile,
@@ -148,7 +149,7 @@ fn is_same(
 const OTHER_VERSION: &str =
     "it is of another version of Evener; `evener engines --measure --keep` makes a new one";
 
-/// 1 was of files that every run wrote.
+/// Version 1 was written by every run.
 const VERSION: u32 = 2;
 
 /// The longest file that is read, in bytes.
@@ -205,7 +206,7 @@ mod tests {
             keep_profile(&path, &measured(cpu_us)).unwrap();
             assert_eq!(known(&path).unwrap(), Some(cpu_us));
         }
-        // Another version of the engine is another engine, and another direction's costs differ.
+        // The costs of another version or direction do not count.
         let other = load(&path, &[&*openssl()], CIPHER, Direction::Decrypt).unwrap();
         assert!(other.engine("openssl").is_none());
         let text = fs::read_to_string(&path).unwrap();
@@ -229,7 +230,7 @@ mod tests {
             assert_eq!(known(&path).unwrap(), Some(10.0));
             check_profile(&path).unwrap();
         }
-        // Of several, those that make sense are used, and whoever names the file hears of the others.
+        // Valid profiles are used; `check_profile` reports the others.
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace(r#""cores": 1"#, r#""cores": 0"#)).unwrap();
         assert_eq!(known(&path).unwrap(), None);

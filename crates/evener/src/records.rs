@@ -13,11 +13,11 @@ use crate::Evener;
 /// A cipher and its key, for many short messages of one length: the fields of a table, samples
 /// of a sensor, lines of a log.
 ///
-/// The messages lie at equal distances in one buffer, and so do their results; their IVs follow
-/// each other in a third. That is checked once for all of them, and the engine `lanes` works on
-/// up to 32 at a time as they lie, which takes a few cycles a message.
+/// The messages lie at equal distances in one buffer, the results in a second, and the IVs without
+/// gaps in a third. The lengths are checked once for all messages. The engine `lanes` processes up
+/// to 32 messages at a time in these buffers, in a few cycles per message.
 ///
-/// One thread at a time uses it. With several, each has its own and takes a range of records.
+/// One thread at a time uses it. For several threads, give each its own and a range of the records.
 ///
 /// ```
 /// use evener::{Cipher, Key, Padding, RecordCipher};
@@ -31,8 +31,7 @@ use crate::Evener;
 /// let mut sealed = vec![0; 1_000 * cipher.sealed_length(24)];
 /// cipher.encrypt(24, &ivs, &samples, &mut sealed)?;
 ///
-/// // Where padding is removed, the message's place has room for it.
-/// let mut opened = vec![0; sealed.len()];
+/// // Removing padding needs space for the padding too. let mut opened = vec![0; sealed.len()];
 /// cipher.decrypt(24, &ivs, &sealed, &mut opened)?;
 /// assert!(opened.chunks(32).zip(samples.chunks(24)).all(|(open, sample)| open[..24] == *sample));
 /// # Ok::<(), evener::RecordError>(())
@@ -45,17 +44,17 @@ pub struct RecordCipher {
     decrypting: Side,
 }
 
-/// One direction: its engine, and a session from when it was first needed.
+/// One direction: its engine, and its session, which opens at the first use.
 struct Side {
     engine: Arc<dyn Engine>,
     session: Option<Box<dyn Session>>,
 }
 
 impl RecordCipher {
-    /// Takes a key for a cipher, for the processor's engine.
+    /// Takes a key for a cipher, for the engine `cpu`.
     ///
     /// # Errors
-    /// When no engine does the cipher, or the key has not its length.
+    /// When no engine has the cipher, or the key has the wrong length.
     pub fn new(cipher: Cipher, key: &Key) -> Result<RecordCipher, RecordError> {
         RecordCipher::with_engine(cipher, key, Evener::CPU_ENGINE)
     }
@@ -63,7 +62,7 @@ impl RecordCipher {
     /// As [`RecordCipher::new`], with the engine of this name, such as `openssl`.
     ///
     /// # Errors
-    /// As [`RecordCipher::new`], and when the engine is not there.
+    /// As [`RecordCipher::new`], and when the engine is not available.
     pub fn with_engine(
         cipher: Cipher,
         key: &Key,
@@ -93,7 +92,7 @@ impl RecordCipher {
         Ok(RecordCipher { cipher, key: key.clone(), padding, encrypting, decrypting })
     }
 
-    /// Pads messages in ECB and CBC, as PKCS #7 does.
+    /// Pads messages in ECB and CBC with PKCS #7 padding.
     #[must_use]
     pub fn padded(mut self) -> RecordCipher {
         self.padding = Padding::Pkcs7;
@@ -113,20 +112,19 @@ impl RecordCipher {
         }
     }
 
-    /// How long messages of `length` bytes are when they are encrypted, with their padding or
-    /// tag.
+    /// The length of an encrypted message of `length` bytes, with padding or tag.
     pub fn sealed_length(&self, length: usize) -> usize {
         let layout = self.packed(Direction::Encrypt, 0, length);
         layout.output_length(self.cipher, Direction::Encrypt)
     }
 
     /// Encrypts messages of `length` bytes that follow each other in `messages`. Their results
-    /// follow each other in `sealed`, [`RecordCipher::sealed_length`] bytes each, and so do
-    /// their IVs in `ivs`, of the cipher's [`Cipher::iv_length`]. There are as many messages as
-    /// fill `sealed`.
+    /// follow each other in `sealed`, [`RecordCipher::sealed_length`] bytes each, and so do their
+    /// IVs in `ivs`, of the cipher's [`Cipher::iv_length`]. The length of `sealed` gives the number
+    /// of messages.
     ///
     /// # Errors
-    /// When a length is wrong or the engine failed. What is in `sealed` then is of no use.
+    /// When a length is wrong or the engine failed. The content of `sealed` is then undefined.
     pub fn encrypt(
         &mut self,
         length: usize,
@@ -140,13 +138,13 @@ impl RecordCipher {
         self.process(Direction::Encrypt, layout, ivs, messages, sealed)
     }
 
-    /// Decrypts what [`RecordCipher::encrypt`] made. The messages lie as far apart in
-    /// `messages` as they do in `sealed`, if they are padded, and without gaps otherwise.
+    /// Decrypts the result of [`RecordCipher::encrypt`]. Padded messages lie at the same distances
+    /// in `messages` as in `sealed`, other messages without gaps.
     ///
     /// # Errors
-    /// As [`RecordCipher::encrypt`], and [`RecordError::Rejected`] when a message is forged: a
-    /// tag is wrong, or padding is not that of a message of this length. Such messages are
-    /// zeros then, and all others are decrypted.
+    /// As [`RecordCipher::encrypt`], and [`RecordError::Rejected`] when a message is forged: its
+    /// tag is wrong, or its padding does not fit the length. Such messages become zeros; all others
+    /// are decrypted.
     pub fn decrypt(
         &mut self,
         length: usize,
@@ -160,8 +158,8 @@ impl RecordCipher {
         self.process(Direction::Decrypt, layout, ivs, sealed, messages)
     }
 
-    /// Processes records that lie as `layout` says; see [`RecordLayout`] and [`Records`] for
-    /// what the buffers hold.
+    /// Processes records of any layout; see [`RecordLayout`] and [`Records`] for the content of the
+    /// buffers.
     ///
     /// # Errors
     /// As [`RecordCipher::decrypt`].
@@ -211,7 +209,7 @@ impl fmt::Debug for RecordCipher {
     }
 }
 
-/// How many records of a size fill a buffer.
+/// Number of records of a size in a buffer.
 fn whole(bytes: usize, size: usize) -> Result<usize, RecordError> {
     match size {
         0 => Err(Rejection::Malformed("records of no bytes can't be counted").into()),
@@ -233,7 +231,7 @@ fn exactly(bytes: usize, count: usize, stride: usize) -> Result<(), RecordError>
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The engine is not there, or failed.
+    /// The engine is not available, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The lengths do not fit together.
@@ -242,11 +240,11 @@ pub enum RecordError {
     /// Some messages are forged, or were encrypted with another key or length.
     #[error("record {record}: {rejection} ({count} rejected in all)")]
     Rejected {
-        /// The first of them, counted from 0.
+        /// The number of the first, from 0.
         record: usize,
         /// Why.
         rejection: Rejection,
-        /// How many there are.
+        /// The number of rejected records.
         count: usize,
     },
 }

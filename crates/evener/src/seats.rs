@@ -1,4 +1,4 @@
-//! How many workers each engine gets.
+//! Assigns workers to engines.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use evener_core::{Cipher, Direction, Engine, Kind};
 
 /// One entry for each worker.
 ///
-/// A module that offers the cipher has as many as its depth says. Engines that compute on the
-/// calling core share the cores: one worker a core, dealt to them in turn, and one at least for
-/// each. With `jobs`, so many are dealt in all, in the same order.
+/// A module that offers the cipher gets as many workers as its depth. CPU engines share the cores:
+/// one worker per core, assigned to the engines in turn, and at least one for each engine. With
+/// `jobs`, exactly that many workers are assigned in total, in the same order.
 pub(crate) fn seats(
     engines: &[Arc<dyn Engine>],
     cipher: Cipher,
@@ -23,7 +23,7 @@ pub(crate) fn seats(
         able.partition(|(engine, _)| engine.description().kind == Kind::Cpu);
     let cores = on_cores.iter().map(|(_, depth)| *depth).max().unwrap_or(0).max(on_cores.len());
     let on_cores: Vec<_> = on_cores.iter().cycle().take(cores).map(|(engine, _)| *engine).collect();
-    // The processor's workers and those of each module take turns.
+    // CPU workers and the workers of each module alternate.
     let mut queues = vec![on_cores.into_iter()];
     queues.extend(modules.iter().map(|(engine, depth)| vec![*engine; *depth].into_iter()));
     let mut dealt = Vec::new();

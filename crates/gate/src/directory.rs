@@ -1,4 +1,4 @@
-//! The directory where the gates of one user or group are.
+//! The directory with the gates of one user or group.
 
 use std::fs;
 use std::io;
@@ -21,12 +21,12 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Opens the directory, and makes it if it is not there.
+    /// Opens the directory, and makes it if it does not exist.
     ///
-    /// All processes of a user or group have to find the same one, however they were started. So
-    /// of several places, which are in a fixed order, the first that is there and can be trusted
-    /// is taken, and only where there is none is one made. (For the same reason `XDG_RUNTIME_DIR`
-    /// does not count: not every process has it.)
+    /// All processes of a user or group must find the same directory, however they were started. So
+    /// the places are tried in a fixed order, and the first existing directory that can be trusted
+    /// is used; one is made only if none exists. (`XDG_RUNTIME_DIR` is not used, because not every
+    /// process has it.)
     pub(crate) fn open(
         engine: &str,
         scope: Scope,
@@ -45,9 +45,10 @@ impl Directory {
 
     fn make(engine: &str, scope: Scope, path: &Path) -> Result<Directory, GateError> {
         match rustix::fs::mkdir(path, scope.directory_mode()) {
-            // Umask and group are put right at once; who opens it before that tries again.
+            // Mode and group are corrected at once; a process that opens it before that tries
+            // again.
             Ok(()) => scope.adopt(path).map_err(|cause| {
-                // Nobody else could use it.
+                // Other processes could not use it.
                 let _ = rustix::fs::rmdir(path);
                 match scope.group() {
                     Some(group) if cause == Errno::PERM => {
@@ -63,7 +64,7 @@ impl Directory {
         Directory::open_there(engine, scope, path)?.ok_or_else(gone)
     }
 
-    /// Opens the directory if it is there.
+    /// Opens the directory if it exists.
     fn open_there(engine: &str, scope: Scope, path: &Path) -> Result<Option<Directory>, GateError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -86,8 +87,7 @@ impl Directory {
         Ok(Some(Directory { file, path: path.to_owned(), scope }))
     }
 
-    /// Waits until nobody else removes files here, and keeps others from it until the lock is
-    /// dropped.
+    /// Locks the directory against other processes that remove files, until the lock is dropped.
     pub(crate) fn lock(&self, engine: &str) -> Result<DirectoryLock<'_>, GateError> {
         for _ in 0..LONGEST_WAIT.as_millis() {
             match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
@@ -152,8 +152,8 @@ fn places(scope: Scope, parent: Option<&Path>) -> Vec<PathBuf> {
     if let Some(parent) = parent {
         return vec![parent.join(name)];
     }
-    // Nobody else can make anything in the first. In /dev/shm anybody can make a directory of
-    // any name: that is not trusted, but it stands in the way.
+    // Other users can make nothing in the first place. In /dev/shm any user can make a directory
+    // with our name; it is not trusted, but it blocks the name.
     let first = match scope {
         Scope::User if user == 0 => PathBuf::from("/run/evener"),
         Scope::User => PathBuf::from(format!("/run/user/{user}/evener")),
@@ -176,13 +176,13 @@ fn failed(engine: &str, path: &Path) -> impl Fn(Errno) -> GateError {
     }
 }
 
-/// Keeps others from removing files in a directory.
+/// A lock against other processes that remove files in the directory.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock<'a>(&'a OwnedFd);
 
 impl Drop for DirectoryLock<'_> {
     fn drop(&mut self) {
-        // What can't be unlocked is unlocked when it is closed.
+        // If this fails, closing the file unlocks it.
         let _ = rustix::fs::flock(self.0, FlockOperation::Unlock);
     }
 }
@@ -209,7 +209,7 @@ impl Scope {
         }
     }
 
-    /// Why a file or directory that should have this mode is not ours alone, if so.
+    /// The reason if other users could write to a file or directory that should have this mode.
     pub(crate) fn distrusts(self, stat: &Stat, mode: Mode) -> Option<String> {
         let user = rustix::process::geteuid().as_raw();
         let found = Mode::from_raw_mode(stat.st_mode);
@@ -232,14 +232,14 @@ impl Scope {
         }
     }
 
-    /// Gives a directory that this process made the group and mode that it is to have.
+    /// Sets group and mode of a directory that this process made.
     fn adopt(self, path: &Path) -> Result<(), Errno> {
         rustix::fs::chown(path, None, self.group())?;
         rustix::fs::chmod(path, self.directory_mode())
     }
 }
 
-/// The engine whose gate a file is.
+/// The engine of a gate's file.
 fn engine_of(file_name: &str) -> Option<String> {
     let mut pieces = file_name.strip_suffix(SUFFIX)?.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -253,7 +253,7 @@ fn engine_of(file_name: &str) -> Option<String> {
 
 const SUFFIX: &str = ".gate";
 
-/// Removing a file takes no time; a process that was stopped meanwhile takes for ever.
+/// Removing a file is fast; only a process that was stopped holds the lock for longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// So that no file name is longer than 255 bytes.

@@ -1,18 +1,18 @@
-//! Why a gate can't be opened or passed.
+//! Errors of the gate.
 
 use std::io;
 use std::path::PathBuf;
 
 use evener_core::shown;
 
-/// Why a gate can't be opened or passed.
+/// Why a gate can't be opened or entered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateError {
-    /// The engine's name can't name a gate.
-    #[error("`{engine}` can't name a gate: 1 to 80 bytes are needed")]
+    /// The engine's name is empty or too long.
+    #[error("`{engine}` can't be the name of a gate: it must have 1 to 80 bytes")]
     Name {
-        /// As it was given.
+        /// The given name.
         engine: String,
     },
     /// A number in the options is out of bounds.
@@ -20,12 +20,12 @@ pub enum GateError {
     Bounds {
         /// Permits or places.
         what: &'static str,
-        /// As it was given.
+        /// The given number.
         given: usize,
-        /// The largest that works.
+        /// The largest allowed number.
         most: usize,
     },
-    /// There is no directory in which processes could meet.
+    /// No directory for the gate can be used.
     #[error(
         "the gate of engine `{engine}` can't use `{}`: {cause}; mount a writable tmpfs \
          there, or turn the gate off (discipline `none`)",
@@ -36,11 +36,11 @@ pub enum GateError {
         engine: String,
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// A gate for a group was to be made by a process that does not belong to it.
+    /// The process does not belong to the gate's group.
     #[error(
         "no gate for group {group} can be made as `{}`: this process does not belong to that \
          group; name one of its groups (`id -G` lists them)",
@@ -52,7 +52,7 @@ pub enum GateError {
         /// The directory.
         path: PathBuf,
     },
-    /// A file or directory of the gate is not ours alone.
+    /// Other users could write to a file or directory of the gate.
     #[error(
         "`{}` can't be trusted with a gate: {reason}; have its owner remove it (`evener gate \
          reset` removes a gate of yours)",
@@ -64,7 +64,7 @@ pub enum GateError {
         /// In words.
         reason: String,
     },
-    /// Processes that are there now use the gate in another way.
+    /// Other processes use the gate with other settings.
     #[error(
         "the gate of engine `{engine}` is in use with {theirs}, and this process wants {ours}; \
          give all processes the same settings, or end them and run `evener gate reset`"
@@ -72,12 +72,12 @@ pub enum GateError {
     Differs {
         /// The engine.
         engine: String,
-        /// How the others use it.
+        /// The settings of the other processes.
         theirs: String,
-        /// How this process wants to.
+        /// The settings of this process.
         ours: String,
     },
-    /// The file is not as this version writes it, and processes that are there now use it.
+    /// The file is damaged or of another version, and other processes use it.
     #[error(
         "the gate file `{}` is in use but can't be read: {reason}; end the processes that \
          use it, or run `evener gate reset`",
@@ -91,23 +91,23 @@ pub enum GateError {
     },
     /// Every place in the queue is taken.
     #[error(
-        "{places} processes wait for engine `{engine}` already; try again later, or see who \
-         they are with `evener gate`"
+        "the queue for engine `{engine}` is full: {places} processes wait; try again later \
+         (`evener gate` lists them)"
     )]
     Full {
         /// The engine.
         engine: String,
-        /// How many can wait.
+        /// The capacity of the queue.
         places: usize,
     },
     /// A system call failed.
     #[error("{doing} for the gate of engine `{engine}`: {cause}")]
     System {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
         /// The engine.
         engine: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },

@@ -1,13 +1,13 @@
 //! A gate's shared file: made whole, checked before use, replaced when it is stale.
 //!
-//! - A file is made nameless (`O_TMPFILE`), filled in, and then given its name in one step, so
-//!   nobody ever sees half of one and a crash leaves nothing.
-//! - Whoever has a gate open holds a shared `flock` on its file, which the kernel takes back
-//!   when the process ends in whatever way. So an exclusive `flock` proves that nobody uses a
-//!   file: then one that is damaged, of another version or shape, or from before a reboot is
-//!   removed and made anew. While others use it, it is an error that says what to do.
-//! - Who only looks at a file, or finds that it does not fit, holds no lock on it, so that the
-//!   proof never fails for them. (A file's shape never changes, and its words stay mapped when it
+//! - A file is made nameless (`O_TMPFILE`), filled in, and then given its name in one step, so no
+//!   process sees an incomplete file and a crash leaves nothing.
+//! - A process with an open gate holds a shared `flock` on its file; the kernel releases it when
+//!   the process ends, however it ends. So an exclusive `flock` proves that the file is not in use,
+//!   and a file that is damaged, of another version or shape, or from before a reboot can be
+//!   replaced. While other processes use such a file, opening it is an error that says what to do.
+//! - A process that only reads a file, or finds that it does not fit, holds no lock on it, so it
+//!   never spoils this proof. (A file's shape never changes, and its words stay mapped when it
 //!   loses its name.)
 //! - Files are removed under the directory's lock only, and only after their inode was compared.
 
@@ -31,12 +31,12 @@ use crate::table::Table;
 #[derive(Debug)]
 pub(crate) struct GateFile {
     pub(crate) table: Table<Mapping>,
-    /// Holds the lock; locks of the processes that share it by fork last as long as theirs.
+    /// Holds the lock. After a fork, parent and child share it, and it lasts until both close it.
     _lock: OwnedFd,
 }
 
 impl GateFile {
-    /// Opens an engine's gate in the given shape, making or replacing its file if need be.
+    /// Opens an engine's gate in the given shape; makes or replaces its file if necessary.
     pub(crate) fn open(
         directory: &Directory,
         engine: &str,
@@ -55,7 +55,7 @@ impl GateFile {
             let problem = match read(&file, &stat) {
                 Ok(table) if table.layout == layout => {
                     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
-                        // Somebody is replacing it.
+                        // Another process is replacing it.
                         std::thread::sleep(Duration::from_millis(5));
                     } else if directory.still_has(&name, file.as_fd()) {
                         return Ok(GateFile { table, _lock: file });
@@ -70,8 +70,8 @@ impl GateFile {
                 Err(reason) => GateError::Damaged { path: directory.file_path(&name), reason },
             };
             if turn.is_none() {
-                // Those who want to replace it do so one after another, and look again: who was
-                // before them may have made what they want.
+                // Processes that want to replace it take the lock in turn and check again: the
+                // previous one may have made the right file.
                 turn = Some(directory.lock(engine)?);
                 continue;
             }
@@ -83,7 +83,7 @@ impl GateFile {
         Err(system("opening the file", engine)(Errno::TIMEDOUT))
     }
 
-    /// Opens an engine's gate as it is.
+    /// Opens an engine's existing gate, whatever its settings.
     pub(crate) fn find(directory: &Directory, engine: &str) -> Result<Found, GateError> {
         let name = Directory::file_name(engine)?;
         let Some(file) = open_named(directory, engine, &name)? else { return Ok(Found::Nothing) };
@@ -99,8 +99,8 @@ impl GateFile {
         }
     }
 
-    /// Removes an engine's gate, whatever state it is in, and sends those who wait at it to the
-    /// next. Returns whether there was one.
+    /// Removes an engine's gate, whatever state it is in; processes that wait at it continue at the
+    /// new one. Returns whether there was a gate.
     pub(crate) fn reset(directory: &Directory, engine: &str) -> Result<bool, GateError> {
         let name = Directory::file_name(engine)?;
         let old = match open_named(directory, engine, &name) {
@@ -110,15 +110,15 @@ impl GateFile {
         };
         let stat = match check(directory, engine, &name, &old) {
             Ok(stat) => stat,
-            // Whatever has become of what is one's own.
+            // The user's own file, in any state.
             Err(error) => match rustix::fs::fstat(&old) {
                 Ok(stat) if is_own_file(&stat) => stat,
                 _ => return remove_own(directory, engine, &name, error),
             },
         };
         let _turn = directory.lock(engine)?;
-        // Where somebody else has reset it meanwhile, the new gate stays: its holders are counted
-        // there.
+        // If another process has reset the gate meanwhile, its new gate stays, because it counts
+        // its holders.
         if remove(directory, engine, &name, &old)?
             && let Ok(table) = read(&old, &stat)
         {
@@ -128,17 +128,17 @@ impl GateFile {
     }
 }
 
-/// What there is under an engine's name.
+/// The state of the file under an engine's name.
 #[derive(Debug)]
 pub(crate) enum Found {
     Nothing,
-    /// A file that nobody uses and whoever comes next replaces: it is damaged, of another
-    /// version, or of processes that are no more.
+    /// A file that is not in use and will be replaced by the next process: it is damaged, of
+    /// another version, or its processes have ended.
     Remains,
     Gate(Table<Mapping>),
 }
 
-/// Opens the file; `None` if it is not there.
+/// Opens the file; `None` if it does not exist.
 fn open_named(
     directory: &Directory,
     engine: &str,
@@ -159,7 +159,7 @@ fn open_named(
     }
 }
 
-/// Checks whose an open file is.
+/// Checks the owner and mode of an open file.
 fn check(
     directory: &Directory,
     engine: &str,
@@ -178,7 +178,7 @@ fn check(
     }
 }
 
-/// Makes the file; `None` if somebody else was faster.
+/// Makes the file; `None` if another process was faster.
 fn create(
     directory: &Directory,
     engine: &str,
@@ -221,7 +221,7 @@ fn create(
     }
 }
 
-/// Maps a file and reads its shape; the error says why it is no gate of this version.
+/// Maps a file and reads its shape; the error says why this version can't use it.
 fn read(file: &OwnedFd, stat: &Stat) -> Result<Table<Mapping>, String> {
     let length = usize::try_from(stat.st_size).unwrap_or(0);
     let words = length / size_of::<u64>();
@@ -238,7 +238,7 @@ fn read(file: &OwnedFd, stat: &Stat) -> Result<Table<Mapping>, String> {
     }
     let this_boot = boot().map_err(|cause| cause.to_string())?;
     if [memory.load(header::BOOT), memory.load(header::BOOT + 1)] != this_boot {
-        return Err("it is from before the last start of the system".into());
+        return Err("it is from before the last boot".into());
     }
     if memory.load(header::NAMESPACE) != namespace().map_err(|cause| cause.to_string())? {
         return Err("its processes are in another container (process id namespace)".into());
@@ -261,8 +261,8 @@ fn read(file: &OwnedFd, stat: &Stat) -> Result<Table<Mapping>, String> {
     Ok(Table { memory, layout })
 }
 
-/// Takes the name of a file that is open, unless the name is another's by now; returns whether
-/// it did. Under the directory's lock nobody else takes it in between.
+/// Removes the name of an open file, unless the name belongs to another file by now; returns
+/// whether it did. The directory's lock keeps other processes from removing it in between.
 fn remove(
     directory: &Directory,
     engine: &str,
@@ -279,8 +279,8 @@ fn remove(
     }
 }
 
-/// Removes what has a gate's name and can't be opened as one (`refusal` says why), if it is the
-/// user's own.
+/// Removes a file with a gate's name that can't be opened as a gate (`refusal` says why), if the
+/// user owns it.
 fn remove_own(
     directory: &Directory,
     engine: &str,
@@ -316,12 +316,12 @@ fn describe(layout: &Layout) -> String {
     format!("{discipline}, {} permits, {} places and {lease}", queues * permits, queues * places)
 }
 
-/// A lease as the file can keep it: in whole nanoseconds, from 1 up to some 292 years.
+/// A lease as the file stores it: in whole nanoseconds, from 1 up to some 292 years.
 pub(crate) fn whole_lease(lease: Duration) -> Duration {
     lease.clamp(Duration::from_nanos(1), Duration::from_nanos(i64::MAX as u64))
 }
 
-/// The random number of this start of the system.
+/// The random id of this boot.
 fn boot() -> io::Result<[u64; 2]> {
     let mut text = [0; 37];
     let length = File::open("/proc/sys/kernel/random/boot_id")?.read(&mut text)?;
@@ -331,7 +331,7 @@ fn boot() -> io::Result<[u64; 2]> {
     Ok([(number >> 64) as u64, number as u64])
 }
 
-/// The process id namespace: process ids of another one mean nothing here.
+/// The process id namespace: process ids of another namespace are not valid here.
 fn namespace() -> io::Result<u64> {
     let name = fs::read_link("/proc/self/ns/pid")?;
     let digits = name.to_str().and_then(|name| name.strip_prefix("pid:[")?.strip_suffix(']'));

@@ -1,4 +1,4 @@
-//! The gate as its users see it.
+//! The gate's public interface.
 
 use std::fmt;
 use std::path::Path;
@@ -14,26 +14,26 @@ use crate::options::{GateOptions, Scope};
 use crate::patience::{Patience, Recall, Recallable, Wait};
 use crate::table::{Hold, Refusal, Visitor};
 
-/// The gate before an engine, where processes take turns.
+/// The gate of an engine: it limits the number of processes that use the engine.
 ///
-/// Threads share one by reference and may each hold permits. After a fork the child can go on
-/// using it; permits stay the parent's. A gate of the discipline
-/// [`None`](crate::Discipline::None) is off: it lets everybody in and touches no file.
+/// Threads share one by reference and may each hold permits. After a fork the child can use the
+/// gate too; permits stay with the parent. A gate of the discipline
+/// [`None`](crate::Discipline::None) is off: it admits every process and uses no file.
 pub struct Gate {
     options: GateOptions,
     layout: Option<Layout>,
-    /// The shared file; `None` when the gate is off. Another one after a reset.
+    /// The shared file; `None` when the gate is off. A reset replaces it.
     file: RwLock<Option<Arc<GateFile>>>,
     /// This process' identity; a child after a fork sees that it is not its own.
     me: AtomicU64,
 }
 
 impl Gate {
-    /// Opens the gate, and makes it if this is the first process to come.
+    /// Opens the gate, and makes it if it does not exist.
     ///
     /// # Errors
-    /// [`GateError`] when the options are out of bounds, shared memory can't be used or can't
-    /// be trusted, or others use the gate in another shape. The messages say what to do.
+    /// [`GateError`] when the options are out of bounds, shared memory can't be used or can't be
+    /// trusted, or other processes use the gate with other settings. The messages say what to do.
     pub fn open(options: GateOptions) -> Result<Gate, GateError> {
         Directory::file_name(&options.engine)?;
         let layout = options.layout()?;
@@ -50,22 +50,22 @@ impl Gate {
         &self.options
     }
 
-    /// Waits for this thread's turn, asleep, and returns with a permit.
+    /// Sleeps until this thread gets a permit.
     ///
     /// In the discipline `fifo`, permits are given in the order in which `enter` was called. A
     /// process that dies while it waits or holds a permit is passed over within 100 ms.
     ///
-    /// A thread that holds a permit and enters again may wait for itself.
+    /// A thread that enters again while it holds a permit may deadlock.
     ///
     /// # Errors
-    /// [`GateError::Full`] when too many wait already; [`GateError::Damaged`] when the shared
-    /// file was written to by others.
+    /// [`GateError::Full`] when too many wait already; [`GateError::Damaged`] when other programs
+    /// wrote to the shared file.
     pub fn enter(&self) -> Result<Permit, GateError> {
         self.pass(&mut true)?.ok_or_else(|| self.damaged())
     }
 
     /// As [`Gate::enter`], but returns `None` as soon as `recall` [calls](Recall::call), and
-    /// tells of the wait when that has taken 1 s, 2 s, 4 s and so on.
+    /// reports the wait after 1 s, 2 s, 4 s and so on.
     ///
     /// # Errors
     /// As [`Gate::enter`].
@@ -80,7 +80,7 @@ impl Gate {
         self.pass(&mut Recallable::new(recall, tell, &self.options.engine))
     }
 
-    /// Returns with a permit, or with `None` where [`Gate::enter`] would wait.
+    /// Returns a permit, or `None` where [`Gate::enter`] would wait.
     ///
     /// # Errors
     /// As [`Gate::enter`].
@@ -108,7 +108,7 @@ impl Gate {
                     return Err(GateError::Full { engine, places: layout.places });
                 }
                 Err(Refusal::Damaged) => return Err(self.damaged()),
-                // Who marks the file that is there as reset has not reset it.
+                // A file that is marked as reset but still has its name was not reset by Evener.
                 Err(Refusal::Retired) if resets == MOST_RESETS => return Err(self.damaged()),
                 Err(Refusal::Retired) => {
                     resets += 1;
@@ -118,7 +118,7 @@ impl Gate {
         }
     }
 
-    /// The shared file; a new one if that in hand has been `retired` by a reset.
+    /// The shared file; a new one if a reset has `retired` the present one.
     fn file(&self, retired: Option<&Arc<GateFile>>) -> Result<Arc<GateFile>, GateError> {
         let is_good = |file: &&Arc<GateFile>| !retired.is_some_and(|old| Arc::ptr_eq(old, file));
         let current = self.file.read().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +163,7 @@ impl Gate {
     }
 }
 
-/// How many times a gate may be reset while one thread comes to it.
+/// How many resets one call of `enter` follows.
 const MOST_RESETS: usize = 1000;
 
 impl fmt::Debug for Gate {
@@ -172,7 +172,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// The right to use the engine, given back on drop.
+/// The right to use the engine. Dropping it releases it.
 ///
 /// It belongs to the process that entered: a copy in a child after a fork does nothing. A
 /// process that replaces itself (`exec`) without dropping its permits keeps them until it ends.
@@ -190,8 +190,8 @@ struct Held {
 }
 
 impl Permit {
-    /// Whether the permit is still this process'. It is not after a stop for longer than the
-    /// lease, after a reset, and in a child after a fork.
+    /// Whether this process still holds the permit. It does not after it was stopped for longer
+    /// than the lease, after a reset, and in a child after a fork.
     pub fn is_held(&self) -> bool {
         self.held.as_ref().is_none_or(|held| {
             held.who.process() == std::process::id() && held.file.table.is_held(held.hold)
@@ -217,11 +217,11 @@ impl Drop for Permit {
 
 /// Removes an engine's gate, whatever state it is in; returns whether there was one.
 ///
-/// Processes that wait go on to a new gate. Those that hold permits keep using the engine, so
-/// until they are done the engine may have more sessions than permits.
+/// Waiting processes continue at a new gate. Processes with permits keep using the engine, so until
+/// they finish the engine may have more sessions than permits.
 ///
 /// # Errors
-/// [`GateError`] when the directory or file is not ours.
+/// [`GateError`] when other users could write to the directory or file.
 pub fn reset(engine: &str, scope: Scope, directory: Option<&Path>) -> Result<bool, GateError> {
     let directory = Directory::open(engine, scope, directory)?;
     GateFile::reset(&directory, engine)

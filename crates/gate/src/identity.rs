@@ -1,4 +1,4 @@
-//! Who stands at the gate: a process that can be told from every other, in 48 bits.
+//! The identity of a process at the gate, unique in 48 bits.
 
 use std::fmt;
 use std::fs::File;
@@ -7,10 +7,9 @@ use std::io::{self, Read};
 /// A process: its id (22 bits, Linux' limit) and when it started (the low 26 bits of the clock
 /// ticks since boot, which come round after 7.7 days).
 ///
-/// A process id is given to another process some day; the start tells the two apart. Both fit
-/// into one word beside a 16-bit tag, so that a place is taken, with its taker's name on it,
-/// by one compare-and-exchange: there is no moment at which a place is taken by nobody knows
-/// whom.
+/// Process ids are reused; the start time distinguishes the processes. Both fit into one word with
+/// a 16-bit tag, so one compare-and-exchange takes a place and records its owner: a taken place
+/// always has a known owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 
@@ -18,7 +17,7 @@ impl Identity {
     /// The number of bits of an identity.
     pub(crate) const BITS: u32 = PROCESS_BITS + START_BITS;
 
-    /// An identity from its parts; what does not fit is cut off.
+    /// An identity from its parts; excess bits are cut off.
     pub(crate) fn new(process: u32, start: u64) -> Identity {
         let start = start & ((1 << START_BITS) - 1);
         Identity(start << PROCESS_BITS | u64::from(process) & PROCESS_MASK)
@@ -44,10 +43,11 @@ impl Identity {
         (self.0 & PROCESS_MASK) as u32
     }
 
-    /// What has become of the process, from `/proc`, which costs some microseconds.
+    /// The state of the process, from `/proc`; takes some microseconds.
     ///
     /// Where `/proc` hides other users' processes or can't be read now, the process counts as
-    /// running for as long as its id is in use: better a late hand-over than a false one.
+    /// running while its id is in use: releasing its permit late is better than releasing it
+    /// wrongly.
     pub(crate) fn fate(self) -> Fate {
         let process = self.process();
         let Ok(stat) = Stat::read(process) else {
@@ -56,7 +56,8 @@ impl Identity {
         match stat {
             None => Fate::Running,
             Some(stat) if Identity::new(process, stat.start) != self => Fate::Dead,
-            // A process whose first thread has ended looks like a zombie while others run on.
+            // A process whose first thread has ended looks like a zombie while its other threads
+            // run.
             Some(Stat { state: b'Z', threads: 0 | 1, .. }) => Fate::Dead,
             Some(Stat { state: b'X' | b'x', .. }) => Fate::Dead,
             Some(Stat { state: b'T' | b't', .. }) => Fate::Stopped,
@@ -71,7 +72,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// What has become of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Running,
@@ -80,7 +81,7 @@ pub(crate) enum Fate {
     Dead,
 }
 
-/// What the gate reads of `/proc/PID/stat`, proc(5).
+/// The fields of `/proc/PID/stat` (proc(5)) that the gate uses.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: u8,

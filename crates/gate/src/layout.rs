@@ -1,4 +1,4 @@
-//! Where everything stands in the shared file, which is an array of 64-bit words.
+//! The layout of the shared file, an array of 64-bit words.
 //!
 //! ```text
 //! header       16 words
@@ -16,13 +16,13 @@ use crate::identity::Identity;
 /// The shape of one gate's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// How many queues there are: 1 for `fifo`, up to 64 for `lists`.
+    /// Number of queues: 1 for `fifo`, up to 64 for `lists`.
     pub(crate) queues: usize,
-    /// How many permits each queue gives out.
+    /// Number of permits of each queue.
     pub(crate) permits: usize,
-    /// How many can wait in each queue; a power of two.
+    /// Number of places in each queue; a power of two.
     pub(crate) places: usize,
-    /// How long a process may be stopped before its place is given on.
+    /// How long a process may be stopped before it loses its place or permit.
     pub(crate) lease: Option<Duration>,
 }
 
@@ -32,7 +32,7 @@ impl Layout {
         HEADER + self.queues * self.queue_words()
     }
 
-    /// The position of the first waiter, or where the next will stand if there is none.
+    /// The position of the first waiter, or of the next one if there is none.
     pub(crate) fn head(&self, queue: usize) -> usize {
         HEADER + queue * self.queue_words()
     }
@@ -42,12 +42,12 @@ impl Layout {
         self.head(queue) + LINE
     }
 
-    /// A permit's word: its holder's identity, and how often it has changed hands.
+    /// A permit's word: its holder's identity, and a count of its holders.
     pub(crate) fn permit(&self, queue: usize, permit: usize) -> usize {
         self.head(queue) + 2 * LINE + permit
     }
 
-    /// What is known of a permit's holder.
+    /// The record of a permit's holder.
     pub(crate) fn permit_record(&self, queue: usize, permit: usize) -> Record {
         let records = self.permit(queue, self.permits.next_multiple_of(LINE));
         Record(records + permit * PERMIT_RECORD)
@@ -64,12 +64,12 @@ impl Layout {
         self.place(queue, position) + 1
     }
 
-    /// What is known of a place's waiter.
+    /// The record of a place's waiter.
     pub(crate) fn place_record(&self, queue: usize, position: u64) -> Record {
         Record(self.place(queue, position) + 2)
     }
 
-    /// How often the ring of places has been round at a position, as a tag.
+    /// The lap of a position: how often the ring was reused, as a tag.
     pub(crate) fn lap(&self, position: u64) -> u16 {
         (position / self.places as u64) as u16
     }
@@ -80,12 +80,12 @@ impl Layout {
     }
 }
 
-/// What is known of a holder or waiter besides its identity, for the snapshot and the lease.
+/// The record of a holder or waiter besides its identity, for the snapshot and the lease.
 #[derive(Clone, Copy)]
 pub(crate) struct Record(usize);
 
 impl Record {
-    /// When it came, on the shared clock.
+    /// Its time of arrival, on the shared clock.
     pub(crate) fn since(self) -> usize {
         self.0
     }
@@ -101,8 +101,8 @@ impl Record {
     }
 }
 
-/// An identity, if any, with a 16-bit tag that changes whenever the word is used anew: laps
-/// for places, turns for permits. A late compare-and-exchange therefore fails.
+/// An identity, if any, with a 16-bit tag that changes at every use of the word (lap of a place,
+/// count of a permit). So a late compare-and-exchange fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tagged(pub(crate) u64);
 
@@ -132,19 +132,19 @@ pub(crate) mod header {
     /// Two words.
     pub(crate) const BOOT: usize = 6;
     pub(crate) const NAMESPACE: usize = 8;
-    /// Not 0 once the gate has been reset: whoever comes here must open the new one.
+    /// Not 0 after a reset: processes must open the new gate.
     pub(crate) const RETIRED: usize = 9;
-    /// When somebody last looked after the gate.
+    /// Time of the last check for dead processes.
     pub(crate) const LOOKED: usize = 10;
-    /// The waiters who look after the gate.
+    /// The waiters that check for dead processes.
     pub(crate) const SEATS: [usize; 3] = [11, 12, 13];
-    /// When somebody last claimed a seat in a crowd.
+    /// Time of the last claim to a seat in a long queue.
     pub(crate) const CLAIMED: usize = 14;
 }
 
 const HEADER: usize = 16;
 const LINE: usize = 8;
-/// One of them is not used.
+/// Unused.
 const PERMIT_RECORD: usize = 4;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The gate: admission of many processes to a limited engine.
 //!
-//! When more processes want an engine than it can serve at once, they take turns in order of
-//! arrival instead of trampling on each other. There is no daemon and nothing to install:
-//! the processes of one user, or of one group, meet in a file in shared memory.
+//! When more processes want an engine than it can serve at once, they queue in order of arrival
+//! instead of failing or slowing each other down. There is no daemon and nothing to install: the
+//! processes of one user, or of one group, share a file in memory.
 //!
 //! ```
 //! use evener_gate::{Gate, GateOptions};
@@ -18,10 +18,10 @@
 //! # }
 //! ```
 //!
-//! Inside, from the top: [`Gate`] and [`Permit`] over a checked `file` in a checked `directory`;
-//! the algorithm in `table` and `watch`, which knows only the trait `memory`; the words'
-//! places in `layout` and the processes' names in `identity`; `patience` is how
-//! long a visitor waits. The module `model` checks the algorithm in every interleaving.
+//! The modules: `gate` has [`Gate`] and [`Permit`]; `file` and `directory` open and check the
+//! shared file; `table` and `watch` are the algorithm, which uses memory only through the trait in
+//! `memory`; `layout` places the words in the file; `identity` identifies processes; `patience`
+//! decides how long a process waits. `model` checks the algorithm in every interleaving.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How a gate is to be.
+//! Settings of a gate.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,27 +8,26 @@ use std::time::Duration;
 use crate::error::GateError;
 use crate::layout::Layout;
 
-/// How a gate is to be. All processes that meet at a gate want it alike.
+/// Settings of a gate. All processes at one gate must have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateOptions {
-    /// The engine that the gate stands before: its name names the gate. 1 to 80 bytes.
+    /// The engine's name, which is also the gate's. 1 to 80 bytes.
     pub engine: String,
-    /// How many sessions the engine serves at once: 1 to [`GateOptions::MAX_PERMITS`]. No
-    /// discipline admits more; `lists` never more than 64, one for each list.
+    /// Number of processes admitted at once: 1 to [`GateOptions::MAX_PERMITS`]. `lists` admits at
+    /// most 64, one for each list.
     pub permits: usize,
-    /// In which order processes are admitted.
+    /// The order in which processes are admitted.
     pub discipline: Discipline,
-    /// Which processes meet.
+    /// The processes that share the gate.
     pub scope: Scope,
-    /// How long a process may be stopped (`SIGSTOP`) while it holds a permit or is the next to
-    /// get one, before its place is given on. A holder that is then continued still uses the
-    /// engine, so for a while there may be one session too many. `None`, the default, waits for
-    /// as long as it takes.
+    /// How long a process may be stopped (`SIGSTOP`) while it holds a permit or is the next to get
+    /// one, before it loses it. A holder that continues later still uses the engine, so for a while
+    /// there may be one session too many. With `None`, the default, it keeps its permit or place.
     pub lease: Option<Duration>,
-    /// How many processes can wait: 2 to [`GateOptions::MAX_PLACES`], rounded up to a power of
-    /// two. In the discipline `lists`, in all lists together.
+    /// Number of processes that can wait: 2 to [`GateOptions::MAX_PLACES`], rounded up to a power
+    /// of two. For the discipline `lists`, over all lists.
     pub places: usize,
-    /// The directory to meet in, instead of the usual ones; for tests and unusual systems.
+    /// The directory for the shared file, instead of the usual ones; for tests and unusual systems.
     pub directory: Option<PathBuf>,
 }
 
@@ -51,7 +50,7 @@ impl GateOptions {
         }
     }
 
-    /// The shape of the shared file; `None` for a gate that is off.
+    /// The layout of the shared file; `None` for a gate that is off.
     pub(crate) fn layout(&self) -> Result<Option<Layout>, GateError> {
         let bounds = [
             ("permits", self.permits, 1, GateOptions::MAX_PERMITS),
@@ -72,21 +71,20 @@ impl GateOptions {
     }
 }
 
-/// In which order processes are admitted.
+/// The order in which processes are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Discipline {
-    /// One queue in order of arrival, for as many permits as the engine has contexts. No
-    /// permit is idle while somebody waits.
+    /// One queue in order of arrival, with as many permits as the engine has contexts. No permit is
+    /// idle while a process waits.
     #[default]
     Fifo,
     /// The control lists of the UltraSPARC paper: a process joins list number *process id mod
-    /// number of lists*, and only the head of each list runs. A list may be idle while another
-    /// has a queue. The paper has 64 lists, whatever its engine serves; here there are so many
-    /// where there are as many permits, and otherwise one for each permit, because an engine
-    /// with a fixed number of contexts turns away whoever comes beyond them.
+    /// number of lists*, and only the head of each list runs. A list may be idle while another has
+    /// a queue. The paper has 64 lists for every engine. Here there is one list per permit, at most
+    /// 64, because an engine with a fixed number of contexts rejects further sessions.
     Lists,
-    /// No gate: everybody runs at once.
+    /// No gate: all processes run at once.
     None,
 }
 
@@ -103,7 +101,7 @@ impl Discipline {
         }
     }
 
-    /// The discipline of a file that has so many queues. One list is the same as `fifo`.
+    /// The discipline of a file with this layout. One list is the same as `fifo`.
     pub(crate) fn of(layout: &Layout) -> Discipline {
         if layout.queues > 1 { Discipline::Lists } else { Discipline::Fifo }
     }
@@ -125,23 +123,23 @@ impl FromStr for Discipline {
     }
 }
 
-/// A name that is no discipline's.
+/// An unknown name of a discipline.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown gate discipline `{0}`: it is `fifo`, `lists` or `none`")]
 pub struct UnknownDiscipline(pub String);
 
-/// Which processes meet at a gate.
+/// The processes that share a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Those of the effective user. Nobody else can join, read or wedge it.
+    /// Those of the effective user. Other users can't join, read or block it.
     #[default]
     User,
     /// Those of all members of this group (a group id). The members trust one another.
     Group(u32),
 }
 
-/// How many control lists there are at most.
+/// The greatest number of control lists.
 pub(crate) const LISTS: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How long a visitor waits, and who may call it away.
+//! How long a process waits at a gate, and how a wait is ended.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 
 use crate::file::GateFile;
 
-/// What a visitor does where it would have to wait.
+/// Decides how long a process waits.
 pub(crate) trait Patience {
-    /// Asked before every sleep at a place, after its bell was read: for how long to sleep at
-    /// most until it is asked again. `None`: the visitor leaves.
+    /// Called before every sleep at a place, after its bell was read. Returns the time limit of the
+    /// sleep; `None` ends the wait.
     fn stays(&mut self, queue: usize, position: u64) -> Option<Duration>;
 
-    /// Told at which file the visitor will wait; another one after a reset.
+    /// Called with the file at which the process will wait; again with the new file after a reset.
     fn comes_to(&mut self, _: &Arc<GateFile>) {}
 }
 
-/// Waits for as long as it takes, or not at all.
+/// Waits without limit, or not at all.
 impl Patience for bool {
     fn stays(&mut self, _: usize, _: u64) -> Option<Duration> {
         self.then_some(Duration::MAX)
     }
 }
 
-/// Calls threads of this process away from gates at which they wait, for example when the user
-/// presses Ctrl-C. Clones are one and the same.
+/// Ends the waits of this process' threads at gates, for example when the user presses Ctrl-C.
+/// Clones share their state.
 #[derive(Clone, Default)]
 pub struct Recall(Arc<Called>);
 
@@ -35,7 +35,7 @@ struct Called {
     sleepers: Mutex<Vec<Sleeper>>,
 }
 
-/// Where somebody waits.
+/// The place where a thread waits.
 struct Sleeper {
     file: Arc<GateFile>,
     queue: usize,
@@ -43,11 +43,11 @@ struct Sleeper {
 }
 
 impl Recall {
-    /// Calls everybody who waits with this recall, now and later. Safe from any thread, not in
-    /// a signal handler.
+    /// Ends all waits with this recall, present and future. Safe from any thread, not in a signal
+    /// handler.
     pub fn call(&self) {
-        // First the word, then the bells: a waiter reads its bell, says where it is, reads the
-        // word and then sleeps unless the bell has rung, so it misses one of them at most.
+        // First the word, then the bells. A waiter reads its bell, registers its place, reads the
+        // word, and then sleeps unless the bell has rung. So it sees at least one of the two.
         self.0.called.store(true, Ordering::SeqCst);
         for Sleeper { file, queue, position } in self.sleepers().iter() {
             file.table.ring(*queue, *position);
@@ -70,28 +70,28 @@ impl fmt::Debug for Recall {
     }
 }
 
-/// A wait at a gate, as far as it has come.
+/// The state of a wait at a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The engine that the gate stands before.
+    /// The gate's engine.
     pub engine: String,
-    /// For how long it has gone on.
+    /// How long it has lasted.
     pub time: Duration,
-    /// How many wait that came before.
+    /// Number of processes ahead in the queue.
     pub ahead: usize,
 }
 
-/// Waits until it is called, and tells of it: after 1 s, 2 s, 4 s and so on, so that a crowd
-/// which waits long hardly ever wakes up for that.
+/// Waits until a recall ends the wait, and reports after 1 s, 2 s, 4 s and so on, so that a long
+/// queue hardly ever wakes for reports.
 pub(crate) struct Recallable<'a> {
     recall: &'a Recall,
     tell: &'a mut dyn FnMut(&Wait),
     engine: &'a str,
     started: Instant,
-    /// When to tell next.
+    /// Time of the next report.
     next: Duration,
     file: Option<Arc<GateFile>>,
-    /// The place that the recall knows.
+    /// The place registered with the recall.
     at: Option<(usize, u64)>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Recallable<'a> {
         Recallable { recall, tell, engine, started, next, file: None, at: None }
     }
 
-    /// Lets the recall know the place.
+    /// Registers the place with the recall.
     fn register(&mut self, file: &Arc<GateFile>, queue: usize, position: u64) {
         if self.at != Some((queue, position)) {
             self.forget();
@@ -156,5 +156,5 @@ impl Drop for Recallable<'_> {
     }
 }
 
-/// A shorter wait is not worth a word.
+/// Shorter waits are not reported.
 const FIRST_WORD: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Who is at the gate now.
+//! A list of the processes at a gate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use crate::options::{Discipline, Scope};
 use crate::sys::Mapping;
 use crate::table::{Standing, Table};
 
-/// A gate as it was at one moment. Processes come and go while it is read, so it need not be
-/// the same moment for all of them.
+/// The state of a gate. Processes come and go while it is read, so the entries may be from slightly
+/// different moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The engine that the gate stands before.
+    /// The gate's engine.
     pub engine: String,
     /// The shared file.
     pub path: PathBuf,
-    /// In which order it admits.
+    /// The order in which it admits.
     pub discipline: Discipline,
-    /// How many it admits at once, in all queues together.
+    /// Number of permits, over all queues.
     pub permits: usize,
-    /// How long a process may be stopped before its place is given on.
+    /// How long a process may be stopped before it loses its place or permit.
     pub lease: Option<Duration>,
-    /// Who holds permits.
+    /// The threads with permits.
     pub holders: Vec<Presence>,
-    /// Who waits: queue by queue, in each in order of arrival.
+    /// The waiting threads: queue by queue, in each in order of arrival.
     pub waiters: Vec<Presence>,
 }
 
@@ -44,13 +44,13 @@ pub struct Presence {
     pub thread: u32,
     /// Its queue: for `lists`, process id mod number of lists; else 0.
     pub queue: usize,
-    /// What has become of its process.
+    /// The state of its process.
     pub condition: Condition,
     /// How long it has held its permit, or waited.
     pub time: Duration,
 }
 
-/// What has become of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
@@ -58,12 +58,12 @@ pub enum Condition {
     Running,
     /// It is stopped by a signal or a debugger.
     Stopped,
-    /// It has died and its place will be given on as soon as somebody waits for it.
+    /// It has died; its place or permit will pass on as soon as another process waits for it.
     Dead,
 }
 
 impl Gate {
-    /// Who is at this gate now; nobody when the gate is off.
+    /// The state of this gate; empty when the gate is off.
     ///
     /// # Errors
     /// [`GateError`] when the gate was reset and can't be opened again.
@@ -86,8 +86,8 @@ impl Gate {
     }
 }
 
-/// Who is at an engine's gate now; `None` if there is no such gate, or only what another
-/// version left of one that nobody uses.
+/// The state of an engine's gate. `None` if there is no gate, or only an unused file of another
+/// version.
 ///
 /// # Errors
 /// [`GateError`] when the gate's file can't be trusted, or is in use and can't be read.
@@ -104,7 +104,7 @@ pub fn snapshot(
     })
 }
 
-/// The engines of all gates that there are, whatever state they are in.
+/// The engines with a gate, whatever state the gates are in.
 ///
 /// # Errors
 /// [`GateError`] when the directory can't be read or trusted.

@@ -16,10 +16,10 @@ use crate::memory::Memory;
 
 /// A file of 64-bit words, shared with every process that maps it.
 ///
-/// Other processes write to it at any time, so its words are only ever reached as atomics and
-/// nothing in it is believed before it is checked. The file's space is allocated when it is
-/// made, so that a full file system shows there and not as a signal here; only someone who may
-/// write to the file could shorten it under its users.
+/// Other processes write to it at any time, so its words are accessed only as atomics, and every
+/// value is checked before use. The file's space is allocated when it is made, so a full file
+/// system is an error then and not a signal later. Only a user who may write to the file could
+/// shorten it while it is mapped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     words: NonNull<AtomicU64>,
@@ -124,10 +124,10 @@ impl Memory for Mapping {
     }
 }
 
-/// Has this process end with a message and status 1 if the file of a gate is cut short under it:
-/// every member of a group can do that to a gate of [`Scope::Group`](crate::Scope::Group), and the
-/// signal that then comes (`SIGBUS`) would end it without a word. For programs: it holds for the
-/// whole process, whatever memory the signal is about.
+/// Installs a handler for `SIGBUS` that ends this process with a message and status 1. The signal
+/// comes if a gate's file is cut short while it is mapped, which every member of the group can do
+/// to a gate of [`Scope::Group`](crate::Scope::Group). For programs only: the handler is for the
+/// whole process and all of its memory.
 pub fn explain_bus_errors() {
     // SAFETY: all-zero bytes are a valid `sigaction`: no flags, an empty mask, no restorer.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -147,11 +147,11 @@ extern "C" fn on_bus_error(_signal: libc::c_int) {
     }
 }
 
-const CUT_SHORT: &str = "evener: memory that is shared with other processes is gone: somebody has \
+const CUT_SHORT: &str = "evener: memory that is shared with other processes is gone: a process has \
      cut the file of a gate short (with --gate-group, any member of the group can), or memory has \
      failed; no final name has half a file\n";
 
-/// Not private to a process.
+/// Shared between processes, hence without the private flag.
 const SHARED: futex::Flags = futex::Flags::empty();
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
     fn a_bell_wakes_one_sleeper() {
         let mapping = mapping();
         let long = Duration::from_secs(60);
-        // A bell that has rung since it was read is not slept on.
+        // Returns at once if the bell has rung since it was read.
         mapping.store(7, 1 << 32 | 5);
         assert!(!mapping.sleep(7, 4, long));
         std::thread::scope(|scope| {

@@ -5,23 +5,22 @@
 //! - **Arriving** is one compare-and-exchange that writes the process into the place at the
 //!   tail. The order of these exchanges is the order of arrival.
 //! - The **head** is the first place that is not past. Only the process at the head may take a
-//!   permit, and it stays at the head until its place is past: nobody can overtake it. It takes
-//!   one with a compare-and-exchange that writes its name into a free permit, *then* leaves its
-//!   place, and then sees whether the next in line finds a permit too.
+//!   permit, and it stays at the head until its place is past: no process can overtake it. It
+//!   writes its identity into a free permit with a compare-and-exchange, *then* leaves its place,
+//!   and then wakes the next process if there is a permit for it too.
 //! - **Releasing** empties the permit's word and rings the bell of the head: one wake.
 //!
-//! Each word is true by itself: a permit is held by the process whose name is in it and by
-//! nobody else; a place is waited in by the process whose name is in it. No step needs a
-//! second one to make it true, so there is no lock, and a process that dies or stops between
-//! any two steps leaves nothing half done. What it leaves is its name, and whoever sees that the
-//! process is dead may clear the word ([`watch`](crate::watch)). The head and tail counters
-//! are hints that trail the places; anyone moves them on.
+//! Each word is consistent by itself: a permit belongs to the process whose identity is in it, and
+//! so does a place. No step depends on a second one, so there is no lock, and a process that dies
+//! or stops between two steps leaves nothing half done. It leaves only its identity, and any
+//! process that finds it dead may clear the word ([`watch`](crate::watch)). The head and tail
+//! counters are hints that lag behind the places; any process may advance them.
 //!
-//! No wake-up is lost: a waiter reads its bell, then looks for a free permit, then sleeps
-//! unless the bell has changed. A releaser first frees the permit, then looks who is at the
-//! head, then rings. Whichever of the two comes first, the other sees it; and when the head
-//! changes in between, the one who left it looks for free permits after leaving.
-//! The interleavings are checked exhaustively in [`model`](crate::model).
+//! No wake-up is lost: a waiter reads its bell, then looks for a free permit, then sleeps unless
+//! the bell has changed. A releaser first frees the permit, then finds the head, then rings its
+//! bell. So either the waiter sees the free permit, or its bell rings before it sleeps. When the
+//! head changes in between, the process that left it looks for free permits after leaving. The
+//! interleavings are checked exhaustively in [`model`](crate::model).
 
 use crate::identity::{Fate, Identity};
 use crate::layout::{Layout, Record, Tagged, header};
@@ -35,7 +34,7 @@ pub(crate) struct Table<M> {
     pub(crate) layout: Layout,
 }
 
-/// Who comes to the gate: a thread of a process.
+/// A thread of a process at the gate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visitor {
     pub(crate) who: Identity,
@@ -47,7 +46,7 @@ pub(crate) struct Visitor {
 pub(crate) struct Hold {
     pub(crate) queue: usize,
     pub(crate) permit: usize,
-    /// What the permit's word holds while it is held.
+    /// The value of the permit's word while it is held.
     pub(crate) word: Tagged,
     /// The place from which it was admitted: its number in the order of arrival.
     pub(crate) position: u64,
@@ -61,16 +60,16 @@ pub(crate) struct Bell {
     pub(crate) seen: u64,
 }
 
-/// Why nobody was admitted.
+/// Why the thread was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Every place is taken.
     Full,
-    /// There would be a wait, and the visitor does not want to wait, or no longer.
+    /// The thread would have to wait, and its patience is over.
     Busy,
-    /// The gate was reset and there is a new one.
+    /// The gate was reset; there is a new one.
     Retired,
-    /// The words make no sense.
+    /// The words are damaged.
     Damaged,
 }
 
@@ -121,19 +120,19 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// Gives a permit back and wakes the head; returns whether it was still held.
+    /// Releases a permit and wakes the head; returns whether it was still held.
     pub(crate) fn release(&self, hold: Hold) -> bool {
         let word = self.layout.permit(hold.queue, hold.permit);
         let free = Tagged::new(None, hold.word.tag());
         let held = self.memory.exchange(word, hold.word.0, free.0);
         if held {
-            // A damaged queue is found by the next visitor, who can be told of it.
+            // A damaged queue is reported to the next process that enters.
             let _ = self.prompt(hold.queue);
         }
         held
     }
 
-    /// Whether a permit has not been given on by a lease or a reset.
+    /// Whether the permit is still held: no lease or reset has released it.
     pub(crate) fn is_held(&self, hold: Hold) -> bool {
         self.memory.load(self.layout.permit(hold.queue, hold.permit)) == hold.word.0
             && self.memory.load(header::RETIRED) == 0
@@ -166,7 +165,7 @@ impl<M: Memory> Table<M> {
                         position.wrapping_add(1),
                     );
                 }
-                // The waiter of the lap before is still here; perhaps it is only its body.
+                // The waiter of the previous lap is still here, or it has died here.
                 Standing::Ahead if !looked => {
                     self.look(me.who)?;
                     looked = true;
@@ -198,7 +197,7 @@ impl<M: Memory> Table<M> {
         Ok(Attempt::Wait)
     }
 
-    /// Leaves a place, and lets the next in line know if there is a permit for it.
+    /// Leaves a place, and wakes the next process if there is a permit for it.
     fn leave(&self, queue: usize, position: u64, who: Identity) -> Result<(), Refusal> {
         self.clear_place(queue, position, who);
         self.advance(queue)?;
@@ -235,7 +234,7 @@ impl<M: Memory> Table<M> {
                 Standing::Past => continue,
                 Standing::Vacant | Standing::Ahead => return Ok(()),
             };
-            // If nobody sleeps there, the process is about to see the bell, or it is dead.
+            // If no process sleeps there, it is about to see the bell, or it is dead.
             if self.ring(queue, head) || self.memory.fate(who) != Fate::Dead {
                 return Ok(());
             }
@@ -244,7 +243,7 @@ impl<M: Memory> Table<M> {
         Ok(())
     }
 
-    /// How many wait before a position.
+    /// Number of waiters before a position.
     pub(crate) fn count_ahead(&self, queue: usize, position: u64) -> usize {
         let head = self.memory.load(self.layout.head(queue));
         let ahead = position.wrapping_sub(head).min(self.layout.places as u64);
@@ -254,14 +253,14 @@ impl<M: Memory> Table<M> {
             .count()
     }
 
-    /// Rings a place's bell; returns whether that woke somebody.
+    /// Rings a place's bell; returns whether that woke a process.
     pub(crate) fn ring(&self, queue: usize, position: u64) -> bool {
         let bell = self.layout.bell(queue, position);
         self.memory.increment(bell);
         self.memory.wake(bell)
     }
 
-    /// How a position stands.
+    /// The state of a position.
     pub(crate) fn standing(&self, queue: usize, position: u64) -> Standing {
         let word = Tagged(self.memory.load(self.layout.place(queue, position)));
         let laps = word.tag().wrapping_sub(self.layout.lap(position)).cast_signed();
@@ -273,7 +272,7 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// Closes the gate for good and sends everybody who waits to the new one.
+    /// Closes the gate for good; the waiters continue at the new one.
     pub(crate) fn retire(&self) {
         self.memory.store(header::RETIRED, 1);
         for queue in 0..self.layout.queues {
@@ -296,28 +295,28 @@ impl<M: Memory> Table<M> {
     }
 }
 
-/// How a position of the ring stands.
+/// The state of a position of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nobody has come yet.
+    /// No process has come yet.
     Vacant,
-    /// This process waits, or is about to leave.
+    /// This process waits here, or is about to leave.
     Waiting(Identity),
-    /// Whoever was here has left.
+    /// The process that waited here has left.
     Past,
-    /// The place still serves the lap before.
+    /// The place is still used by the previous lap.
     Ahead,
 }
 
 enum Attempt {
     Admitted(Hold),
     Wait,
-    /// The place was given up on this process' behalf, because it was stopped for too long.
+    /// Another process released the place, because this one was stopped for too long.
     Skipped,
 }
 
-/// How many times round the ring the head or the tail is looked for before the words count as damaged:
-/// others may pass at the same time.
+/// How many laps the search for head or tail may take before the words count as damaged; other
+/// processes may advance them meanwhile.
 const PATIENCE: usize = 64;
 
 #[cfg(test)]
@@ -326,7 +325,7 @@ mod tests {
     use crate::sys::Mapping;
     use std::os::fd::AsFd;
 
-    /// Whatever others write into the shared words, no call panics or goes on for ever.
+    /// Whatever other processes write into the shared words, no call panics or runs for ever.
     #[test]
     fn garbage_is_survived() {
         let layout = Layout { queues: 2, permits: 3, places: 4, lease: None };

@@ -1,18 +1,18 @@
-//! Looking after the gate: what dead and stopped processes leave behind is given on.
+//! Finds dead and stopped processes and releases their permits and places.
 //!
-//! Nothing tells a process that another has died, so somebody must look, and sleepers are to
-//! use no CPU. Therefore three waiters of the whole gate, on three *seats*, look after it for
-//! all: they wake every [`PERIODS`] and look if nobody else has in the meantime. Three that came
-//! late have the seats, because they will wait longest: who comes claims one, in a crowd one
-//! in [`CLAIMS_APART`], and whoever leaves a seat wakes one of the last to take it. All others
-//! sleep until they are rung for. Three seats and not one, because the one might die together
-//! with a holder. Should all three die at once with it, the others notice when their own, much
-//! longer, periods are up.
+//! A process gets no notice when another one dies, so some process must check, and waiting must use
+//! no CPU. Three waiters of the whole gate have *seats* and check for all: they wake every
+//! [`PERIODS`], and check if no other has in the meantime. The seats belong to late arrivals,
+//! because these wait longest: a new waiter claims one (in a long queue at most one per
+//! [`CLAIMS_APART`]), and a waiter that leaves a seat wakes one of the last waiters to take it. All
+//! other waiters sleep until their bell rings. There are three seats because one might die together
+//! with a holder. If all three die with it, the other waiters notice after their own, much longer,
+//! periods.
 //!
-//! Cost: however many wait, those on the seats wake at most 54 times a second in all, and 25 of
-//! these read `/proc/PID/stat` of every holder and of the head (some 6 µs each). Each of the
-//! others wakes when it has waited for a second, and then hardly ever (`long_period`). A gate
-//! where nobody waits costs nothing: a dead holder is found by the first process that must wait.
+//! Cost: for any number of waiters, the seats wake at most 54 times a second together, and 25 of
+//! these wake-ups read `/proc/PID/stat` of every holder and of the head (some 6 µs each). Every
+//! other waiter wakes after a second, and then hardly ever (`long_period`). A gate without waiters
+//! costs nothing: the first process that must wait finds a dead holder.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::memory::Memory;
 use crate::table::{Bell, Refusal, Standing, Table};
 
 impl<M: Memory> Table<M> {
-    /// Sleeps until the bell rings or it is time to look after the gate, for `limit` at most.
+    /// Sleeps until the bell rings or the next check is due, for `limit` at most.
     pub(crate) fn doze(
         &self,
         bell: Bell,
@@ -49,8 +49,8 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// Gives on what dead processes, and those stopped for longer than the lease, hold. `me`
-    /// is who looks.
+    /// Releases the permits and places of processes that are dead or were stopped for longer than
+    /// the lease. `me` is the process that checks.
     pub(crate) fn look(&self, me: Identity) -> Result<(), Refusal> {
         let now = self.memory.now();
         for queue in 0..self.layout.queues {
@@ -83,7 +83,7 @@ impl<M: Memory> Table<M> {
         Ok(())
     }
 
-    /// Leaves the seat, if this waiter has one, to another.
+    /// Passes this waiter's seat, if it has one, to another waiter.
     pub(crate) fn stand_down(&self, queue: usize, position: u64) {
         let me = sitter(queue, position);
         for seat in header::SEATS {
@@ -113,7 +113,7 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// The seat that a waiter has or now takes: a vacant one, or any if it `claims` one.
+    /// The waiter's seat, or the one that it takes now: a vacant one, or any if it `claims` one.
     fn take_seat(&self, queue: usize, position: u64, claims: bool) -> Option<usize> {
         let me = sitter(queue, position);
         let mut seats = header::SEATS.iter();
@@ -127,8 +127,8 @@ impl<M: Memory> Table<M> {
         )
     }
 
-    /// Whether who comes now claims a seat even if none is vacant. Who had it then wakes up
-    /// once for nothing, so in a crowd not everybody does.
+    /// Whether a new waiter claims a seat even if none is vacant. The former owner then wakes once
+    /// for nothing, so in a long queue only some do.
     fn is_claim_due(&self, queue: usize) -> bool {
         let (head, tail) = (self.layout.head(queue), self.layout.tail(queue));
         if self.memory.load(tail).saturating_sub(self.memory.load(head)) <= FEW {
@@ -157,7 +157,7 @@ impl<M: Memory> Table<M> {
         header::SEATS.iter().any(|&seat| self.memory.load(seat) == who)
     }
 
-    /// Whether a seat's waiter is still there.
+    /// Whether a seat's waiter still waits.
     fn sits(&self, sitter: u64, me: Identity) -> bool {
         let (queue, position) = ((sitter >> QUEUE_SHIFT) as usize, sitter & POSITION_MASK);
         let Some(position) = position.checked_sub(1) else { return false };
@@ -170,8 +170,8 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// How long a waiter without a seat sleeps: the longer, the more have come after it. In
-    /// sum over n waiters that is some ln(n) wake-ups a second.
+    /// How long a waiter without a seat sleeps: longer if more waiters came after it. For n waiters
+    /// this is some ln(n) wake-ups a second in all.
     fn long_period(&self, queue: usize, position: u64) -> Duration {
         let tail = self.memory.load(self.layout.tail(queue));
         let behind = tail.saturating_sub(position).clamp(1, 3600);
@@ -179,23 +179,23 @@ impl<M: Memory> Table<M> {
     }
 }
 
-/// What a seat holds: the queue and position of its waiter.
+/// A seat's value: the queue and position of its waiter.
 fn sitter(queue: usize, position: u64) -> u64 {
     (queue as u64) << QUEUE_SHIFT | position.wrapping_add(1) & POSITION_MASK
 }
 
-/// After how long without a look the waiter on each seat looks. The last bounds the time
-/// after which a dead process' place is given on even when two seats died with it.
+/// Time without a check after which the waiter on each seat checks. The last one bounds the time
+/// until a dead process' place is released even if two seats died with it.
 const PERIODS: [Duration; header::SEATS.len()] =
     [Duration::from_millis(40), Duration::from_millis(60), Duration::from_millis(80)];
 
-/// So many are no crowd: each claims a seat when it comes.
+/// In a shorter queue each new waiter claims a seat.
 const FEW: u64 = 16;
 
-/// How much time there is at least between two claims to a seat in a crowd.
+/// Least time between two claims to a seat in a long queue.
 const CLAIMS_APART: Duration = Duration::from_millis(10);
 
-/// How many waiters from the end are asked to take a vacant seat.
+/// Number of waiters from the end that are asked to take a vacant seat.
 const NOMINEES: u64 = 8;
 
 const VACANT: u64 = 0;

@@ -1,7 +1,7 @@
 //! Bar charts of ratios, as SVG.
 //!
-//! The scale is logarithmic and shared by all panels. Bars grow from the line of the
-//! reference, ratio 1: to the left what is faster, to the right what is slower.
+//! The scale is logarithmic and shared by all panels. Bars start at the line of the reference,
+//! ratio 1: to the left is faster, to the right slower.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::page::text;
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) subtitle: String,
-    /// What ratio 1 is.
+    /// The meaning of ratio 1.
     pub(crate) reference: String,
     pub(crate) panels: Vec<Panel>,
 }
@@ -90,14 +90,14 @@ impl Bar {
     }
 }
 
-/// From ratios to places on the page.
+/// Maps ratios to positions on the page.
 struct Scale {
     least: f64,
     most: f64,
 }
 
 impl Scale {
-    /// A scale with room for all bars, and for twice as fast and slow as the reference.
+    /// A scale that covers all bars, and from half to twice the reference.
     fn of<'a>(bars: impl Iterator<Item = &'a Bar>) -> Scale {
         let finite = bars.map(|bar| bar.value).filter(|value| value.is_finite() && *value > 0.0);
         finite.fold(Scale { least: 0.5, most: 2.0 }, |scale, value| Scale {
@@ -135,7 +135,7 @@ impl Scale {
 }
 
 const WIDTH: f64 = 900.0;
-/// Where the bars' area begins and ends; the numbers stand beyond its right edge.
+/// Left and right edge of the bars' area; the numbers are to the right of it.
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = WIDTH - 70.0;
 const TOP: f64 = 60.0;

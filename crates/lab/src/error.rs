@@ -1,4 +1,4 @@
-//! Why a benchmark could not be run.
+//! Errors of benchmarks.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ pub enum LabError {
     /// A file or directory could not be handled.
     #[error("cannot {action} {}: {source}", evener_core::shown(path))]
     File {
-        /// What was being done: `create`, `read`.
+        /// The action: `create`, `read`.
         action: &'static str,
-        /// To what.
+        /// The file or directory.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -28,47 +28,47 @@ pub enum LabError {
     /// A program reported failure.
     #[error("{program} failed ({status}): {message}")]
     Failed {
-        /// Its name and what it was to do, such as `rclone copy`.
+        /// Its name and task, such as `rclone copy`.
         program: String,
         /// How it ended.
         status: std::process::ExitStatus,
         /// The end of its standard error.
         message: String,
     },
-    /// What a contender decrypted is not what it had encrypted.
-    #[error("{contender} did not restore {} as it was", evener_core::shown(path))]
+    /// A contender's decryption differs from the source.
+    #[error("{contender} restored {} with different content", evener_core::shown(path))]
     NotRestored {
-        /// Whose work it is.
+        /// The contender.
         contender: String,
         /// The first file that differs.
         path: PathBuf,
     },
-    /// What a contender made of messages in memory is not what OpenSSL made of them.
-    #[error("{contender} does not give what OpenSSL gives for {cipher}")]
+    /// A contender's results for messages in memory differ from OpenSSL's.
+    #[error("{contender} and OpenSSL have different results for {cipher}")]
     Differs {
-        /// Whose work it is.
+        /// The contender.
         contender: &'static str,
-        /// Of which cipher.
+        /// The cipher.
         cipher: evener_core::Cipher,
     },
-    /// A file that should hold a profile holds none.
+    /// A file holds no valid profile.
     #[error("{}: {error}", evener_core::shown(path))]
     Profile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         error: evener_core::ProfileError,
     },
-    /// A contender can't take part; the reason says what would change that.
+    /// A contender can't take part; the reason says what to do.
     #[error("{0}")]
     Unavailable(String),
-    /// A place has too little room for a workload.
+    /// A directory has too little free space for a workload.
     #[error(
         "{} has {available} MiB left and the tree needs {needed} MiB",
         evener_core::shown(place)
     )]
     Space {
-        /// The directory that was to hold it.
+        /// The directory.
         place: PathBuf,
         /// In MiB.
         available: u64,

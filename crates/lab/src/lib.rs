@@ -1,7 +1,7 @@
-//! Evener's benchmarks: workloads, the rivals that run beside Evener, and reports.
+//! Evener's benchmarks: workloads, rivals and reports.
 //!
-//! A benchmark names every parameter, runs its rivals in the same run, and records the
-//! machine. None of them is a test: nothing here fails on a time.
+//! A benchmark names every parameter, runs its rivals in the same run, and records the machine.
+//! Benchmarks are no tests: none fails because of a time.
 
 pub mod background;
 mod chart;
@@ -21,6 +21,7 @@ mod statistics;
 mod sys;
 pub mod threads;
 pub mod tree;
+pub mod values;
 
 use std::sync::Arc;
 
@@ -31,12 +32,12 @@ pub use error::LabError;
 pub use machine::Machine;
 pub use rival::Rival;
 
-/// Finds an engine to measure: a module is tested with known answers, and works alone.
+/// Finds an engine to measure: a module is tested with known answers, but no job is verified.
 fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
     evener_engines::find_with(name, &|_| None, Watch::of_a_benchmark())
 }
 
-/// Looks for all engines to measure.
+/// Probes for all engines to measure.
 fn probe_all() -> Vec<Probed> {
     let alone = |Probed { name, engine }: Probed| {
         let engine = engine.and_then(|it| evener_engines::watched(&it, Watch::of_a_benchmark()));

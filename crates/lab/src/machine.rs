@@ -7,7 +7,7 @@ use std::thread;
 use rustix::system::uname;
 use serde::Serialize;
 
-/// What about the machine explains a benchmark's figures.
+/// The machine's properties that explain a benchmark's figures.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Machine {
@@ -24,7 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine. What the kernel does not tell stays empty or 0.
+    /// Reads this machine's properties. Unknown ones are empty or 0.
     pub fn look() -> Machine {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();

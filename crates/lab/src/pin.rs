@@ -1,14 +1,14 @@
-//! Keeping a benchmark on some cores.
+//! Pins a benchmark to cores.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::LabError;
 
-/// Keeps the calling thread, and those that it will start, on some cores,
-/// numbered from 0; on all where none are named.
+/// Pins the calling thread, and threads that it starts later, to these cores, numbered from 0; to
+/// all if the list is empty.
 ///
 /// # Errors
-/// When the system does not let it have them.
+/// When the system refuses.
 pub(crate) fn pin(cores: &[usize]) -> Result<(), LabError> {
     if cores.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Programs run and measured.
+//! Runs and measures programs.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::LabError;
 use crate::sys::wait_with_peak;
 
-/// What a program took.
+/// Time and memory of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
     /// Wall time from before its start to after its end.
@@ -18,13 +18,12 @@ pub(crate) struct Cost {
     pub(crate) peak: u64,
 }
 
-/// Runs `command` to its end, its standard output thrown away.
+/// Runs `command` to its end; its standard output is discarded.
 ///
 /// # Errors
-/// When it can't be started or reports failure; the error has the end of what it wrote to its
-/// standard error.
+/// When it can't be started or fails; the error has the end of its standard error.
 pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
-    // A file rather than a pipe: nobody needs to empty it while the program runs.
+    // A file, because a pipe would have to be read while the program runs.
     let complaints = tempfile::NamedTempFile::new()
         .map_err(LabError::file("create a file in", std::env::temp_dir()))?;
     let handle = complaints.reopen().map_err(LabError::file("open", complaints.path()))?;
@@ -48,7 +47,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
     Err(LabError::Failed { program: name(command), status, message })
 }
 
-/// The program and its first argument, enough to tell what was being done.
+/// The program and its first argument, for messages.
 fn name(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let arguments = command.get_args().take(1);

@@ -1,4 +1,4 @@
-//! Waiting for a child with the account of what it used, which `std` does not hand out.
+//! Waits for a child and reads its resource usage, which `std` does not offer.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,15 +1,14 @@
-//! Buffers for many messages that do not get in each other's way.
+//! Buffers for many messages, placed so that they don't compete for cache sets.
 //!
-//! Messages at distances of a power of two fall into the same few sets of a cache: 32 lanes
-//! that read and write there evict each other's lines all the time. The arena gives every
-//! buffer whole cache lines, and one line more between two buffers whose distance would be a
-//! multiple of the smallest page. Outputs that begin on a line can also be written around the
-//! cache.
+//! Messages at distances of a power of two fall into the same few sets of a cache: 32 lanes that
+//! read and write there constantly evict each other's lines. The arena gives every buffer whole
+//! cache lines, and one line more between two buffers whose distance would be a multiple of the
+//! smallest page. Outputs that begin on a line can also be written past the cache.
 
 use zeroize::Zeroize;
 
-/// Memory for the buffers of one batch after another. It grows when it must, is reused
-/// otherwise, and is wiped on drop.
+/// Memory for the buffers of successive batches. It is reused, grows when necessary, and is wiped
+/// on drop.
 #[derive(Default)]
 pub struct Arena {
     memory: Vec<u8>,
@@ -21,15 +20,15 @@ impl Arena {
         Arena::default()
     }
 
-    /// Lays out one buffer for each length, in order. The buffers begin on cache lines, and
-    /// hold whatever was there before.
+    /// Lays out one buffer for each length, in order. The buffers begin on cache lines; their
+    /// content is undefined.
     pub fn buffers<'a>(
         &'a mut self,
         lengths: impl Iterator<Item = usize> + Clone + 'a,
     ) -> impl Iterator<Item = &'a mut [u8]> {
         let needed: usize = lengths.clone().map(Arena::stride).sum::<usize>() + LINE;
         if self.memory.len() < needed {
-            // A new allocation comes as untouched pages, and the old content is not wanted.
+            // A new allocation has untouched pages, and the old content is not needed.
             self.memory.zeroize();
             self.memory = vec![0; needed];
         }
@@ -55,10 +54,10 @@ impl Drop for Arena {
     }
 }
 
-/// A cache line in bytes.
+/// Length of a cache line, in bytes.
 const LINE: usize = 64;
 
-/// The smallest page, and what one way of an L1 cache spans, in bytes.
+/// Length of the smallest page, and of one way of an L1 cache, in bytes.
 const PAGE: usize = 4096;
 
 #[cfg(test)]

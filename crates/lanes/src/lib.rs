@@ -1,8 +1,8 @@
-//! AES on the calling core, many messages side by side in SIMD registers: the kernels of the
-//! engine `lanes`, and the arena whose buffers suit them.
+//! AES on the calling core, many messages side by side in SIMD registers: the kernels of the engine
+//! `lanes`, and an arena for their buffers.
 //!
-//! They are a crate of their own because they need no library: they and their tests build for
-//! another architecture in seconds, and run under emulation.
+//! They are in a separate crate because they need no library: this crate and its tests build for
+//! another architecture in seconds and run under emulation.
 
 mod arena;
 mod kernels;

@@ -9,7 +9,7 @@ use common::{Random, encrypt, offers};
 use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Outcome, Padding, Rejection};
 use evener_lanes::{Kernel, available};
 
-/// `EVENER_LANES_MESSAGES` says how many messages there are, about; 5,000 if it is not set.
+/// `EVENER_LANES_MESSAGES` sets the approximate number of messages; 5,000 by default.
 #[test]
 fn random_batches_give_what_the_standard_says() {
     let wanted = env::var("EVENER_LANES_MESSAGES").ok().and_then(|number| number.parse().ok());
@@ -45,7 +45,7 @@ fn batch(random: &mut Random, kernel: Kernel, cipher: Cipher, direction: Directi
     let count = 1 + random.below(most);
     let longest = [17, 65, 300, 2000][random.below(4)];
     let one_length = random.below(3) == 0;
-    // Rows of messages that are like each other have a way of their own.
+    // Rows of uniform messages use separate code.
     let all_alike = random.below(2) == 0;
     let own_keys = if all_alike { 0 } else { random.below(3) };
     let mut length = random.below(longest);

@@ -9,7 +9,7 @@ use common::{Random, encrypt, offers};
 use evener_core::{Cipher, Direction, Key, Mode, Padding, RecordLayout, Records, Rejection};
 use evener_lanes::{Kernel, Prepared, available};
 
-/// `EVENER_LANES_MESSAGES` says how many records there are, about; 20,000 if it is not set.
+/// `EVENER_LANES_MESSAGES` sets the approximate number of records; 20,000 by default.
 #[test]
 fn random_records_give_what_the_standard_says() {
     let wanted = env::var("EVENER_LANES_MESSAGES").ok().and_then(|number| number.parse().ok());
@@ -32,8 +32,8 @@ fn random_records_give_what_the_standard_says() {
     println!("{count} records");
 }
 
-/// Outputs this large are written around the caches, where they lie on lines and the kernel
-/// can; that for ARMv8 does not.
+/// Outputs of this size are written past the caches, if they are aligned and the kernel can; the
+/// ARMv8 kernel can't.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn large_records_give_what_the_standard_says() {
@@ -51,7 +51,7 @@ fn large_records_give_what_the_standard_says() {
     }
 }
 
-/// Inputs, IVs and outputs begin or end where the memory does.
+/// Inputs, IVs and outputs begin or end at the border of mapped memory.
 #[test]
 fn nothing_outside_the_buffers_is_touched() {
     let mut random = Random(23);
@@ -98,7 +98,7 @@ fn records_of_another_cipher_are_left_alone() {
     }
 }
 
-/// Records and what must become of them.
+/// Records and their expected results.
 struct Case {
     cipher: Cipher,
     direction: Direction,
@@ -107,7 +107,7 @@ struct Case {
     ivs: Vec<u8>,
     input: Vec<u8>,
     output_bytes: usize,
-    /// Each record's result, or nothing when it is to be rejected.
+    /// Each record's result, or `None` if it must be rejected.
     expected: Vec<Option<Vec<u8>>>,
 }
 
@@ -118,7 +118,7 @@ impl Case {
         let longest = [17, 17, 65, 300, 1500][random.below(5)];
         let mut length = random.below(longest);
         match random.below(3) {
-            // Whole lines and blocks have ways of their own.
+            // Whole lines and blocks use separate code.
             0 if !pads => length = length.next_multiple_of(64),
             _ if !pads => length -= length % cipher.block_length(),
             _ => {}
@@ -149,7 +149,7 @@ impl Case {
                 expected.push(Some(encrypt(cipher, &key, iv, padding, place)));
                 continue;
             }
-            // Now and then padding that is sound, but not that of a record of this length.
+            // Sometimes valid padding of another length than the record's.
             let is_forged = padding == Padding::Pkcs7 && length % 16 != 0 && random.below(8) == 0;
             let text = random.bytes(length - usize::from(is_forged));
             place.copy_from_slice(&encrypt(cipher, &key, iv, padding, &text));
@@ -169,7 +169,7 @@ impl Case {
         assert!(outside.copied().all(|byte| byte == CANARY));
     }
 
-    /// Processes the records but the first `done`, and looks at every byte of the output.
+    /// Processes the records except the first `done`, and checks every byte of the output.
     fn judge(&self, kernel: Kernel, ivs: &[u8], input: &[u8], output: &mut [u8], done: usize) {
         let &Case { cipher, direction, ref layout, .. } = self;
         let place = format!("{} {direction} {cipher} from {done}, {layout:?}", kernel.name());
@@ -207,7 +207,7 @@ impl Case {
     }
 }
 
-/// Where the last of so many records ends.
+/// The end of the last of this many records.
 fn reach(count: usize, stride: usize, length: usize) -> usize {
     if count == 0 { 0 } else { (count - 1) * stride + length }
 }

@@ -1,4 +1,4 @@
-//! Where C's calls come in: no panic goes out, and every pointer is looked at once.
+//! The boundary for calls from C: it stops panics and checks every pointer.
 
 pub(crate) mod sys;
 
@@ -11,8 +11,8 @@ use crate::status::{Status, Trouble};
 /// Runs the body of an exported function. An error's message is kept for the thread; a panic
 /// becomes [`Status::Internal`].
 pub(crate) fn enter(body: impl FnOnce() -> Result<(), Trouble>) -> Status {
-    // Unwind safety: what a panic may have left half changed is a session, whose lock is then
-    // poisoned so that it refuses to go on.
+    // Unwind safety: a panic may leave only a session half changed, and its poisoned lock then
+    // rejects further calls.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Status::Ok,
         Ok(Err(trouble)) => trouble.keep(),
@@ -20,8 +20,8 @@ pub(crate) fn enter(body: impl FnOnce() -> Result<(), Trouble>) -> Status {
     }
 }
 
-/// Runs the body of an exported function that can't fail by its nature; `fallback` is what it
-/// returns should it panic all the same.
+/// Runs the body of an exported function that returns no status; `fallback` is its result after a
+/// panic.
 pub(crate) fn enter_or<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(fallback)
 }
@@ -31,7 +31,7 @@ pub(crate) fn given<T>(argument: Option<T>, name: &str) -> Result<T, Trouble> {
     argument.ok_or_else(|| Trouble::argument(format!("{name} is NULL")))
 }
 
-/// Puts what `make` makes into the place that the caller has for it, and NULL where it fails.
+/// Stores the result of `make` in the caller's pointer; NULL on failure.
 pub(crate) fn hand_over<T>(
     place: Option<&mut MaybeUninit<Option<Box<T>>>>,
     make: impl FnOnce() -> Result<T, Trouble>,

@@ -1,9 +1,9 @@
-//! Pointers from C, made into Rust's types, and the functions that every other one needs.
+//! Converts pointers from C to Rust's types; versions and messages.
 //!
-//! What no check can see is asked of the caller, in the rules at the header's beginning: that a
-//! pointer which is not NULL points to as many bytes as its length says, that they stay where
-//! they are during the call, and that nobody else changes them meanwhile. Each note here builds
-//! on these rules and on what is checked.
+//! The rules at the beginning of the header demand of the caller what can't be checked: a pointer
+//! that is not NULL points to as many bytes as its length says, these stay valid during the call,
+//! and no other thread changes them meanwhile. Each SAFETY note relies on these rules and on the
+//! checks.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::mem::MaybeUninit;
@@ -31,23 +31,23 @@ pub extern "C" fn evener_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// What the last call on this thread that did not return `EVENER_STATUS_OK` has to say: one line
-/// that names the file, engine or argument, and what to do next. The text is the library's, and
-/// good until the next such call on this thread. Empty when there was none.
+/// The message of the last call on this thread that did not return `EVENER_STATUS_OK`: one line
+/// that names the file, engine or argument, and what to do next. The text belongs to the library
+/// and is valid until the next such call on this thread. Empty if there was none.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_last_error() -> *const c_char {
     enter_or(c"".as_ptr(), || status::last_message(CStr::as_ptr))
 }
 
-/// A few words for a status, such as `authentication failed`. Static.
+/// A short text for a status, such as `authentication failed`. Static.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_status_words(status: i32) -> *const c_char {
     Status::from_number(status).map_or(c"unknown status", Status::words).as_ptr()
 }
 
-/// A struct that both sides may know in different versions. Its first field is `size: usize`,
-/// which the caller sets to the `sizeof` that it was compiled with; fields are only ever added
-/// at the end, and zero means what was done before there was the field.
+/// A struct of which caller and library may have different versions. Its first field is
+/// `size: usize`, which the caller sets to the `sizeof` that it was compiled with; fields are only
+/// ever added at the end, and zero means the behaviour before the field existed.
 ///
 /// # Safety
 /// The type is `repr(C)`, begins with `size: usize`, and every pattern of bits that C can put
@@ -60,10 +60,10 @@ pub(crate) unsafe trait Versioned: Copy {
     const NAME: &'static str;
 }
 
-/// Reads a struct of any version; what the caller's version lacks is zero.
+/// Reads a struct of any version; fields that the caller's version lacks are zero.
 ///
 /// # Safety
-/// `pointer` is NULL or points to a `T` of some version, of the size that it says.
+/// `pointer` is NULL or points to a `T` of some version, with its `size` field set.
 pub(crate) unsafe fn read_versioned<T: Versioned>(pointer: *const T) -> Result<T, Trouble> {
     // SAFETY: as asked of the caller.
     let size = unsafe { size_of_given(pointer) }?;
@@ -80,8 +80,8 @@ pub(crate) unsafe fn read_versioned<T: Versioned>(pointer: *const T) -> Result<T
     }
 }
 
-/// Fills in a struct of any version, but for its size: what the caller's version lacks is left
-/// out, and what only it knows is zeroed.
+/// Fills in a struct of any version, except its size: fields that the caller's version lacks are
+/// skipped, and fields that only the caller's version has are set to zero.
 ///
 /// # Safety
 /// As for [`read_versioned`], and the struct may be written to.
@@ -108,7 +108,7 @@ pub(crate) unsafe fn write_versioned<T: Versioned>(
 }
 
 /// # Safety
-/// `pointer` is NULL or points to a `T` of some version, of the size that it says.
+/// `pointer` is NULL or points to a `T` of some version, with its `size` field set.
 pub(crate) unsafe fn size_of_given<T: Versioned>(pointer: *const T) -> Result<usize, Trouble> {
     if pointer.is_null() {
         return Err(Trouble::argument(format!("a {} is NULL", T::NAME)));
@@ -130,7 +130,7 @@ pub(crate) unsafe fn size_of_given<T: Versioned>(pointer: *const T) -> Result<us
 /// A string that may be NULL.
 ///
 /// # Safety
-/// `pointer` is NULL or points to bytes that end with a zero byte and stay as they are for `'a`.
+/// `pointer` is NULL or points to bytes that end with a zero byte and don't change for `'a`.
 pub(crate) unsafe fn optional_text<'a>(
     pointer: *const c_char,
     name: &str,
@@ -177,7 +177,7 @@ pub(crate) unsafe fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
 /// Elements to read. NULL stands for none.
 ///
 /// # Safety
-/// `pointer` is NULL or points to `length` elements that nobody changes for `'a`.
+/// `pointer` is NULL or points to `length` elements that don't change for `'a`.
 pub(crate) unsafe fn elements<'a, T>(
     pointer: *const T,
     length: usize,
@@ -194,11 +194,11 @@ pub(crate) unsafe fn elements<'a, T>(
 
 /// Bytes to write to. NULL stands for none.
 ///
-/// They may be uninitialised for C: for Rust, what comes from outside holds some bytes or
-/// other, and they are only ever written to.
+/// They may be uninitialised in C. For Rust, memory from outside has arbitrary but fixed bytes, and
+/// this memory is only written to.
 ///
 /// # Safety
-/// `pointer` is NULL or points to `length` bytes that nobody else reads or writes for `'a`.
+/// `pointer` is NULL or points to `length` bytes that no other thread reads or writes for `'a`.
 pub(crate) unsafe fn bytes_mut<'a>(
     pointer: *mut u8,
     length: usize,
@@ -212,7 +212,7 @@ pub(crate) unsafe fn bytes_mut<'a>(
     Ok(unsafe { slice::from_raw_parts_mut(pointer, length) })
 }
 
-/// The two halves of a job in memory: what is read and what is written, which never overlap.
+/// Input and output of a job, which never overlap.
 ///
 /// # Safety
 /// As for [`elements`] and [`bytes_mut`], each on its own.
@@ -247,5 +247,5 @@ fn check_elements<T>(pointer: *const T, length: usize, name: &str) -> Result<(),
     Ok(())
 }
 
-/// More than any version of any struct will have, so that a forgotten size is noticed.
+/// Greater than any version of any struct, to detect a forgotten size.
 const MOST_SIZE: usize = 4096;

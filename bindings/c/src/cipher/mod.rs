@@ -9,7 +9,7 @@ use facade::{Cipher, Direction};
 
 use crate::status::Trouble;
 
-/// What there is to know of a cipher.
+/// The properties of a cipher.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CipherFacts {
@@ -23,7 +23,7 @@ pub struct CipherFacts {
     pub iv_length: usize,
     /// Messages without padding are multiples of this many bytes.
     pub block_length: usize,
-    /// How many bytes longer than the message the ciphertext of an AEAD cipher is; else 0.
+    /// Length of the tag of an AEAD cipher, in bytes; else 0.
     pub tag_length: usize,
     /// The longest message under one IV, in bytes, without its tag; `UINT64_MAX` for no limit.
     pub longest_message: u64,

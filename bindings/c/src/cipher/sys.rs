@@ -20,13 +20,14 @@ unsafe impl Versioned for CipherFacts {
     const NAME: &'static str = "evener_cipher_info";
 }
 
-/// How many ciphers there are.
+/// Number of ciphers.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_cipher_count() -> usize {
     enter_or(0, || Cipher::ALL.len())
 }
 
-/// Tells about the cipher of this number, less than `evener_cipher_count()`.
+/// Reads the properties of the cipher with this number, which must be less than
+/// `evener_cipher_count()`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_cipher_at(index: usize, info: *mut CipherFacts) -> Status {
     enter(|| {
@@ -39,7 +40,7 @@ pub unsafe extern "C" fn evener_cipher_at(index: usize, info: *mut CipherFacts) 
     })
 }
 
-/// Tells about the cipher of this OpenSSL name, in any case.
+/// Reads the properties of the cipher with this OpenSSL name, in any case.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_cipher_named(
     name: *const c_char,

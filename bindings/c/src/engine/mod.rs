@@ -11,7 +11,7 @@ use facade::{Cipher, Direction, Engine, EngineError, Evener, Kind};
 
 use crate::status::Trouble;
 
-/// The engines that were found, and those that were looked for in vain.
+/// The list of engines, found and absent.
 pub struct EngineList {
     entries: Vec<Entry>,
 }
@@ -19,28 +19,28 @@ pub struct EngineList {
 /// An engine. Any number of threads may use it at once.
 pub struct EngineHandle {
     pub(crate) engine: Arc<dyn Engine>,
-    /// Why it is out of service, once it is.
+    /// Why it is out of service, if it is.
     fault: OnceLock<CString>,
 }
 
-/// What the guard of an engine has seen of its work.
+/// The counts of an engine's guard.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct AccountFacts {
     /// `sizeof(evener_account)`, set by the caller.
     pub size: usize,
-    /// Jobs that the engine did and that were handed on.
+    /// Jobs that the engine did and the guard passed on.
     pub jobs: u64,
-    /// How many of them were computed again by the reference engine, with the same result.
+    /// How many of them the reference engine recomputed with the same result.
     pub verified: u64,
-    /// Jobs that the reference engine did instead, after the engine had failed.
+    /// Jobs that the reference engine did after the engine had failed.
     pub retreated: u64,
-    /// Why the engine is out of service, as one line that belongs to the engine; NULL while it
-    /// is not.
+    /// Why the engine is out of service, as one line that belongs to the engine; NULL while it is
+    /// in service.
     pub fault: *const c_char,
 }
 
-/// What there is to know of an engine. The texts belong to the list.
+/// The description of an engine. The texts belong to the list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct EngineFacts {
@@ -50,23 +50,23 @@ pub struct EngineFacts {
     pub name: *const c_char,
     /// Version, driver or device; NULL when the engine is absent.
     pub detail: *const c_char,
-    /// Why the engine is absent, and what to do about it; NULL when it is there.
+    /// Why the engine is absent, and what to do; NULL if it is present.
     pub absent: *const c_char,
     /// `EVENER_CPU` or `EVENER_MODULE`; 0 when the engine is absent.
     pub kind: u32,
 }
 
-/// How an engine likes to be used for a cipher and direction.
+/// The recommended use of an engine for a cipher and direction.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct OfferFacts {
     /// `sizeof(evener_offer)`, set by the caller.
     pub size: usize,
-    /// How many threads can use it at once with profit; for CPU engines the number of cores.
+    /// Number of threads up to which throughput grows; the number of cores for CPU engines.
     pub depth: usize,
-    /// How many jobs it likes in one call; 1 for engines that gain nothing from more.
+    /// Recommended number of jobs in one call; 1 for engines that gain nothing from more.
     pub batch: usize,
-    /// How many processes' sessions it serves at once; 0 for no such limit.
+    /// Number of processes that can have sessions at once; 0 for no limit.
     pub holders: usize,
 }
 
@@ -88,7 +88,7 @@ impl EngineList {
 }
 
 impl EngineHandle {
-    /// Finds an engine by its name and parameters; the default one without.
+    /// Finds an engine by its name and parameters; without a name, the default engine.
     pub(crate) fn open(selector: Option<&str>) -> Result<EngineHandle, EngineError> {
         let engine = find(selector.unwrap_or(Evener::REFERENCE_ENGINE))?;
         Ok(EngineHandle { engine, fault: OnceLock::new() })
@@ -97,7 +97,7 @@ impl EngineHandle {
     /// All zero for an engine that needs no guard.
     pub(crate) fn account(&self) -> AccountFacts {
         let account = self.engine.account().unwrap_or_default();
-        // It is the first that was met and stays so.
+        // The first fault; it never changes.
         let fault = account.fault.map(|fault| {
             let text = fault.to_string().replace('\0', "\u{FFFD}");
             self.fault.get_or_init(|| CString::new(text).unwrap_or_default()).as_ptr()

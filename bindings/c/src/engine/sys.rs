@@ -32,7 +32,7 @@ unsafe impl Versioned for AccountFacts {
     const NAME: &'static str = "evener_account";
 }
 
-/// Looks for every engine. Give the list back with `evener_engine_list_free`.
+/// Probes for every engine. Free the list with `evener_engine_list_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_engine_list_new(
     list: Option<&mut MaybeUninit<Option<Box<EngineList>>>>,
@@ -40,14 +40,14 @@ pub extern "C" fn evener_engine_list_new(
     enter(|| hand_over(list, || Ok(EngineList::probe())))
 }
 
-/// How many engines the list has, those that are absent included; 0 for NULL.
+/// Number of engines in the list, including absent ones; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_engine_list_length(list: Option<&EngineList>) -> usize {
     enter_or(0, || list.map_or(0, EngineList::len))
 }
 
-/// Tells about the engine of this number in the list. The texts are good until the list is
-/// given back.
+/// Reads the description of the engine with this number. The texts are valid until the list is
+/// freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_engine_list_at(
     list: Option<&EngineList>,
@@ -61,14 +61,14 @@ pub unsafe extern "C" fn evener_engine_list_at(
     })
 }
 
-/// Gives a list back. NULL does nothing.
+/// Frees a list. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_engine_list_free(list: Option<Box<EngineList>>) {
     enter_or((), || drop(list));
 }
 
-/// Finds an engine by its name, with parameters where it takes some, such as `openssl` or
-/// `af_alg:DRIVER`; NULL for the default one. Give it back with `evener_engine_free`.
+/// Finds an engine by its name, with parameters if it has any, such as `openssl` or
+/// `af_alg:DRIVER`; NULL for the default engine. Free it with `evener_engine_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_engine_open(
     name: *const c_char,
@@ -82,8 +82,8 @@ pub unsafe extern "C" fn evener_engine_open(
     })
 }
 
-/// Tells how the engine likes to be used for a cipher; `EVENER_STATUS_NOT_OFFERED` when it
-/// can't do it.
+/// Reads the recommended use of an engine for a cipher; returns `EVENER_STATUS_NOT_OFFERED` if the
+/// engine lacks it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_engine_offer(
     engine: Option<&EngineHandle>,
@@ -100,9 +100,9 @@ pub unsafe extern "C" fn evener_engine_offer(
     })
 }
 
-/// Tells what has been seen of a module's work. A module has some of its jobs computed again, at
-/// random; when it is found to fail, all of its jobs are done by `openssl` from then on, and this
-/// says so. All is zero for engines that compute on the calling core, which have no guard.
+/// Reads the counts of a module's guard. The guard recomputes some jobs, chosen at random. After a
+/// failure, `openssl` does all further jobs, and the counts show it. All counts are zero for CPU
+/// engines, which have no guard.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_engine_account(
     engine: Option<&EngineHandle>,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn evener_engine_account(
     enter(|| unsafe { write_versioned(account, &given(engine, "engine")?.account()) })
 }
 
-/// Gives an engine back. Its sessions stay open. NULL does nothing.
+/// Frees an engine. Its sessions stay open. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_engine_free(engine: Option<Box<EngineHandle>>) {
     enter_or((), || drop(engine));

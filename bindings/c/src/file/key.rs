@@ -10,8 +10,8 @@ use facade::{Key, KeyRing};
 
 use crate::status::{Status, Trouble};
 
-/// What a key file holds: a key, or Tink's keys, and the format that they are for. It is wiped
-/// when it is given back.
+/// The content of a key file: a key, or Tink's keys, and their format. `evener_file_key_free` wipes
+/// it.
 pub struct FileKeyHandle {
     material: KeyMaterial,
 }
@@ -25,7 +25,7 @@ impl FileKeyHandle {
         Ok(FileKeyHandle { material: KeyMaterial::generate(format)? })
     }
 
-    /// A raw key; its length says which variant of Cobblestone it is for.
+    /// A raw key; its length determines the variant of Cobblestone.
     pub(crate) fn copied(bytes: &[u8]) -> Result<FileKeyHandle, Trouble> {
         let suite = CobblestoneSuite::ALL.into_iter().find(|s| s.key_length() == bytes.len());
         match (suite, Key::new(bytes)) {
@@ -63,7 +63,7 @@ impl FileKeyHandle {
     }
 }
 
-/// Opens key files with what the caller brought.
+/// Opens key files with the caller's passphrase and identities.
 struct Opener {
     passphrase: Option<Passphrase>,
     identities: Vec<Identity>,

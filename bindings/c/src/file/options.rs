@@ -1,4 +1,4 @@
-//! How an operation on files is to be done.
+//! Options of operations on files.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::num::NonZeroUsize;
@@ -11,44 +11,44 @@ use facade::{Evener, KeyRing, Options};
 use super::watched::ProgressFacts;
 use crate::status::Trouble;
 
-/// How an operation on files is to be done. Zero in every field but the first is the default.
+/// Options of an operation on files. Zero in every field but the first is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FileOptions {
     /// `sizeof(evener_options)`, set by the caller.
     pub size: usize,
-    /// The names of the engines that work, all of them at once; NULL for the default one.
+    /// Names of the engines, which all work at once; NULL for the default engine.
     pub engines: *const *const c_char,
-    /// How many names there are.
+    /// Number of names.
     pub engine_count: usize,
-    /// How many workers there are over all engines; 0 for as many as each engine likes.
+    /// Number of workers over all engines; 0 for as many as the engines recommend.
     pub jobs: usize,
-    /// How much memory the workers' buffers may take together, in bytes; 0 for 64 MiB.
+    /// Memory limit for the buffers of all workers, in bytes; 0 for 64 MiB.
     pub memory: usize,
-    /// What encrypting appends to a file's name and decrypting strips; NULL for `.enc`.
+    /// Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`.
     pub suffix: *const c_char,
-    /// What files are bound to beside the key, the same in both directions; NULL for nothing.
+    /// Context that files are bound to, the same in both directions; NULL for none.
     pub context: *const u8,
     /// In bytes.
     pub context_length: usize,
     /// A sum of `EVENER_RESUME` and the others.
     pub flags: u32,
-    /// How often `progress` is called, in milliseconds; 0 for 100.
+    /// Interval of the calls of `progress`, in milliseconds; 0 for 100.
     pub progress_interval: u32,
-    /// Told of the progress; NULL for nobody.
+    /// Called with the progress; NULL for no callback.
     pub progress: ProgressCallback,
-    /// Handed to `progress`.
+    /// Passed to `progress`.
     pub user_data: *mut c_void,
 }
 
-/// Is told how far an operation has come, on the thread that called it: before it begins, now and
-/// then, and at its end. What it returns says whether to go on: 0 to do so; with anything else no
-/// new file is begun, files at work are dropped without a trace, complete outputs stay, and the
-/// callback is not called again. It may not throw or jump out.
+/// Called with the progress of an operation, on the thread that called the operation: before it
+/// begins, at intervals, and at its end. Return 0 to continue. After any other value no new file is
+/// begun, unfinished outputs are removed, complete outputs stay, and the callback is not called
+/// again. It must not throw or jump out.
 pub type ProgressCallback =
     Option<unsafe extern "C" fn(progress: *const ProgressFacts, user_data: *mut c_void) -> c_int>;
 
-/// What a caller wishes, in Rust's types.
+/// The options in Rust's types.
 #[derive(Default)]
 pub(crate) struct Wishes<'a> {
     pub(crate) engines: Vec<&'a str>,
@@ -68,7 +68,7 @@ impl Wishes<'_> {
         }
         if let Some(suffix) = self.suffix {
             let suffix = suffix.as_os_str();
-            // What the C string's end cuts off can't be in it.
+            // A C string contains no zero byte.
             if suffix.is_empty() || suffix.as_bytes().contains(&b'/') {
                 return Err(Trouble::argument("a suffix has at least one character and no slash"));
             }
@@ -101,7 +101,7 @@ impl Wishes<'_> {
     }
 }
 
-/// The place of a flag in the options.
+/// The field of the options for a flag.
 type Place = fn(&mut Options) -> &mut bool;
 
 const FLAGS: &[(u32, Place)] = &[

@@ -1,4 +1,4 @@
-//! What an operation on files did.
+//! Reports of operations on files.
 
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +8,7 @@ use facade::{Effort, Report};
 
 use crate::status::{Status, Trouble};
 
-/// What an operation on files did: numbers, the files that could not be done, and everything as
-/// JSON.
+/// The report of an operation on files: numbers, the failed files, and everything as JSON.
 pub struct ReportHandle {
     report: Report,
     failures: Vec<(CString, CString)>,
@@ -37,7 +36,7 @@ pub struct Summary {
     pub symlinks: u64,
     /// Directories entered.
     pub directories: u64,
-    /// Files that could not be done.
+    /// Files that failed.
     pub failures: u64,
     /// Engines that were taken out of service.
     pub retired_engines: u64,
@@ -45,17 +44,17 @@ pub struct Summary {
     pub seconds: f64,
     /// 1 if the operation was stopped before its end, else 0.
     pub interrupted: u32,
-    /// 1 if everything was done and nothing that was done is in doubt, else 0.
+    /// 1 if everything was done and no file is in doubt, else 0.
     pub success: u32,
-    /// Files that were done and may be wrong, since an engine computed wrong results.
+    /// Files that were done but may be wrong, because an engine computed wrong results.
     pub doubtful_files: u64,
-    /// Jobs of modules that were computed again by the reference engine, with the same result.
+    /// Jobs of modules that the reference engine recomputed with the same result.
     pub verified_jobs: u64,
-    /// Jobs of modules whose results nobody has compared.
+    /// Jobs of modules that were not recomputed.
     pub unverified_jobs: u64,
 }
 
-/// A file that could not be done. The texts belong to the report.
+/// A file that failed. The texts belong to the report.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FailureFacts {
@@ -63,7 +62,7 @@ pub struct FailureFacts {
     pub size: usize,
     /// The path, as the caller would write it.
     pub path: *const c_char,
-    /// Why, as one line.
+    /// The cause, as one line.
     pub cause: *const c_char,
 }
 
@@ -122,7 +121,7 @@ impl ReportHandle {
         self.json.get_or_init(|| text(serde_json::to_string(&self.report).unwrap_or_default()))
     }
 
-    /// What the operation's call returns.
+    /// The return value of the operation's call.
     pub(crate) fn verdict(&self) -> Result<(), Trouble> {
         let report = &self.report;
         if report.interrupted {
@@ -160,7 +159,7 @@ fn facts(list: &[(CString, CString)], index: usize, what: &str) -> Result<Failur
     Ok(FailureFacts { size, path: path.as_ptr(), cause: cause.as_ptr() })
 }
 
-/// Of all engines.
+/// The counts of all engines.
 fn sum(report: &Report, figure: fn(&Effort) -> Option<u64>) -> u64 {
     report.engines.values().filter_map(figure).sum()
 }

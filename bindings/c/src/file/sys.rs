@@ -20,23 +20,23 @@ use crate::status::{Status, Trouble};
 
 /// A flag: skip files whose output is complete.
 pub const EVENER_RESUME: u32 = 1;
-/// A flag: replace outputs that exist; otherwise they are errors.
+/// A flag: replace existing outputs; otherwise they are errors.
 pub const EVENER_OVERWRITE: u32 = 2;
-/// A flag: remove each source once its output has been read back, compared and synced.
+/// A flag: remove each source after its output was read back, compared and synced.
 pub const EVENER_REMOVE_SOURCE: u32 = 4;
-/// A flag: have every output on the device before the operation ends.
+/// A flag: sync every output to the storage device before the operation ends.
 pub const EVENER_DURABLE: u32 = 8;
-/// A flag: take what symbolic links point to, instead of recreating the links.
+/// A flag: follow symbolic links instead of recreating them.
 pub const EVENER_FOLLOW_SYMLINKS: u32 = 16;
 /// A flag: keep owner and group, which needs privilege.
 pub const EVENER_KEEP_OWNER: u32 = 32;
 /// A flag: keep extended attributes.
 pub const EVENER_KEEP_XATTRS: u32 = 64;
-/// A flag: when decrypting, leave holes where the plaintext has whole pages of zeros.
+/// A flag: when decrypting, write pages of zeros as holes.
 pub const EVENER_SPARSE: u32 = 128;
-/// A flag: count what would be done and write nothing.
+/// A flag: write nothing, only count what would be done.
 pub const EVENER_DRY_RUN: u32 = 256;
-/// A flag: add up all sizes while walking, so that progress can tell the remaining time.
+/// A flag: add up all sizes while walking, so that the progress includes the total.
 pub const EVENER_MEASURE_TOTAL: u32 = 512;
 
 // SAFETY: `repr(C)` with the size first, and nothing but integers, raw pointers and a nullable
@@ -58,8 +58,8 @@ unsafe impl Versioned for FailureFacts {
     const NAME: &'static str = "evener_failure";
 }
 
-/// Makes a fresh key for files from the system's randomness: `cobblestone-256`,
-/// `cobblestone-128` or `tink`; NULL for the first. Give it back with `evener_file_key_free`.
+/// Makes a fresh key for files from the system's randomness: `cobblestone-256`, `cobblestone-128`
+/// or `tink`; NULL for the first. Free it with `evener_file_key_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_file_key_generate(
     format: *const c_char,
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn evener_file_key_generate(
     })
 }
 
-/// Copies a raw key for files: 32 bytes for Cobblestone-256, 16 for Cobblestone-128. Wiping the
-/// original is the caller's business. Give the key back with `evener_file_key_free`.
+/// Copies a raw key for files: 32 bytes for Cobblestone-256, 16 for Cobblestone-128. The caller
+/// wipes the original. Free the key with `evener_file_key_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_file_key_from_bytes(
     bytes: *const u8,
@@ -89,9 +89,9 @@ pub unsafe extern "C" fn evener_file_key_from_bytes(
     })
 }
 
-/// Reads a key file: Evener's own or a Tink keyset, plain (its owner's alone) or encrypted with
-/// age. What opens the latter is a passphrase, or a file of identities, which may itself be
-/// encrypted with the passphrase; both may be NULL. Give the key back with
+/// Reads a key file: Evener's own or a Tink keyset, plain (accessible only to its owner) or
+/// encrypted with age. An encrypted one opens with a passphrase, or with a file of identities,
+/// which may itself be encrypted with the passphrase; both may be NULL. Free the key with
 /// `evener_file_key_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_file_key_load(
@@ -117,8 +117,8 @@ pub unsafe extern "C" fn evener_file_key_load(
     })
 }
 
-/// Writes a key to a new file of mode 0600, which appears complete or not at all. A file of
-/// that name stays as it is and is an error.
+/// Writes a key to a new file of mode 0600, which appears complete or not at all. An existing file
+/// is not changed and is an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_file_key_save(
     key: Option<&FileKeyHandle>,
@@ -128,13 +128,13 @@ pub unsafe extern "C" fn evener_file_key_save(
     enter(|| given(key, "key")?.save(unsafe { self::path(path, "path") }?))
 }
 
-/// Wipes a key and gives it back. NULL does nothing.
+/// Wipes and frees a key. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_file_key_free(key: Option<Box<FileKeyHandle>>) {
     enter_or((), || drop(key));
 }
 
-/// Tells how many bytes `evener_seal` makes of `length` bytes.
+/// Computes the length of the output of `evener_seal` for `length` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_sealed_length(
     key: Option<&FileKeyHandle>,
@@ -148,9 +148,9 @@ pub extern "C" fn evener_sealed_length(
     })
 }
 
-/// Encrypts a buffer to what a file would hold, in chunks that all threads of the pool share:
-/// the authenticated formats on all cores. The context may be NULL. `written`, which may be
-/// NULL, is 0 when it was not done.
+/// Encrypts a buffer to the content of an encrypted file. All threads of the pool work on its
+/// chunks. For the authenticated formats only. The context may be NULL. `written` may be NULL; it
+/// is 0 after an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_seal(
     key: Option<&FileKeyHandle>,
@@ -172,8 +172,8 @@ pub unsafe extern "C" fn evener_seal(
     })
 }
 
-/// Decrypts what `evener_seal` made, or what a file holds. The plaintext is never longer than
-/// that. When something is not authentic or missing, there is no plaintext.
+/// Decrypts the output of `evener_seal` or the content of an encrypted file. The plaintext is never
+/// longer than the input. If any part is not authentic or missing, there is no plaintext.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_unseal(
     key: Option<&FileKeyHandle>,
@@ -198,12 +198,12 @@ pub unsafe extern "C" fn evener_unseal(
 /// Encrypts a file or a tree.
 ///
 /// A tree goes to a tree: the same relative names with the suffix. A file goes to the file
-/// `target`, or into it under such a name if it is a directory. An output has no name until it
-/// is complete. `options` may be NULL.
+/// `target`, or into the directory `target` under its name with the suffix. An output has no name
+/// until it is complete. `options` may be NULL.
 ///
-/// Files that can't be done are listed in the report, all others are done, and the status is
-/// `EVENER_STATUS_INCOMPLETE`. Where there is a report, `report` gets it whatever the status, to
-/// be given back with `evener_report_free`; else NULL. It may be NULL when nobody wants it.
+/// If files fail, they are listed in the report, all others are done, and the status is
+/// `EVENER_STATUS_INCOMPLETE`. `report` gets the report with any status, or NULL if there is none;
+/// free it with `evener_report_free`. `report` itself may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_encrypt_path(
     key: Option<&FileKeyHandle>,
@@ -220,8 +220,7 @@ pub unsafe extern "C" fn evener_encrypt_path(
     })
 }
 
-/// Decrypts a file or a tree, see `evener_encrypt_path`. Nothing that is not authentic appears
-/// under a final name.
+/// Decrypts a file or a tree, see `evener_encrypt_path`. Only authenticated data gets a final name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_decrypt_path(
     key: Option<&FileKeyHandle>,
@@ -238,7 +237,7 @@ pub unsafe extern "C" fn evener_decrypt_path(
     })
 }
 
-/// Authenticates everything in a file or a tree and writes nothing, see `evener_encrypt_path`.
+/// Authenticates a file or a tree and writes nothing, see `evener_encrypt_path`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_verify_path(
     key: Option<&FileKeyHandle>,
@@ -251,7 +250,7 @@ pub unsafe extern "C" fn evener_verify_path(
     enter(|| unsafe { process(operation, key, path(source, "source")?, None, options, report) })
 }
 
-/// Tells a report's numbers.
+/// Reads a report's numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_report_summary(
     report: Option<&ReportHandle>,
@@ -261,8 +260,8 @@ pub unsafe extern "C" fn evener_report_summary(
     enter(|| unsafe { write_versioned(summary, &given(report, "report")?.summary()) })
 }
 
-/// Tells which file could not be done, and why, by its number, less than the summary's
-/// `failures`. The texts are good until the report is given back.
+/// Reads a failed file and the cause. The number must be less than the summary's `failures`. The
+/// texts are valid until the report is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_report_failure(
     report: Option<&ReportHandle>,
@@ -273,8 +272,8 @@ pub unsafe extern "C" fn evener_report_failure(
     enter(|| unsafe { write_versioned(failure, &given(report, "report")?.failure(index)?) })
 }
 
-/// Tells which file was done and may be wrong, and why, by its number, less than the summary's
-/// `doubtful_files`. The texts are good until the report is given back.
+/// Reads a file in doubt and the cause. The number must be less than the summary's
+/// `doubtful_files`. The texts are valid until the report is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_report_doubt(
     report: Option<&ReportHandle>,
@@ -285,20 +284,20 @@ pub unsafe extern "C" fn evener_report_doubt(
     enter(|| unsafe { write_versioned(doubt, &given(report, "report")?.doubt(index)?) })
 }
 
-/// The whole report, as the program's `--json` prints it: what each engine and worker did too.
-/// The text is good until the report is given back. NULL for NULL.
+/// The whole report as JSON, as the program's `--json` prints it, with the work of each engine and
+/// worker. The text is valid until the report is freed. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_report_json(report: Option<&ReportHandle>) -> *const c_char {
     enter_or(std::ptr::null(), || report.map_or(std::ptr::null(), |it| it.json().as_ptr()))
 }
 
-/// Gives a report back. NULL does nothing.
+/// Frees a report. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_report_free(report: Option<Box<ReportHandle>>) {
     enter_or((), || drop(report));
 }
 
-/// Notes how many bytes were written: 0 where it fails.
+/// Stores the number of bytes written; 0 on failure.
 fn note(
     written: Option<&mut MaybeUninit<usize>>,
     work: impl FnOnce() -> Result<usize, Trouble>,
@@ -312,7 +311,7 @@ fn note(
 }
 
 /// # Safety
-/// `options` and what it points to keep the header's rules.
+/// `options` and everything it points to keep the header's rules.
 unsafe fn process(
     operation: Operation,
     key: Option<&FileKeyHandle>,
@@ -355,7 +354,7 @@ unsafe fn process(
 }
 
 /// # Safety
-/// What `options` points to keeps the header's rules for `'a`.
+/// Everything that `options` points to keeps the header's rules for `'a`.
 unsafe fn wishes<'a>(options: &FileOptions) -> Result<Wishes<'a>, Trouble> {
     // SAFETY: as asked of the caller; so for all of these.
     let (names, context, suffix) = unsafe {

@@ -1,4 +1,4 @@
-//! Operations that tell their progress.
+//! Operations that report their progress.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use facade::{Control, Progress};
 
 use crate::status::{Status, Trouble};
 
-/// How far an operation has come. Every number only grows, and is exact at the end.
+/// The progress of an operation. No number ever shrinks, and all are exact at the end.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ProgressFacts {
@@ -38,9 +38,9 @@ impl From<Progress> for ProgressFacts {
     }
 }
 
-/// Runs `operation` on a thread of its own, and `ask` first, every `interval` and at the end on
-/// the caller's, where a foreign language's callback is at home. Stops the operation once `ask`
-/// says no, and asks no more.
+/// Runs `operation` on a separate thread. Calls `ask` on the caller's thread, as callbacks of other
+/// languages need: before the operation, every `interval`, and at the end. When `ask` returns
+/// false, stops the operation and calls it no more.
 pub(crate) fn watched<T: Send>(
     control: &Arc<Control>,
     interval: Duration,
@@ -54,7 +54,7 @@ pub(crate) fn watched<T: Send>(
     };
     goes_on();
     thread::scope(|scope| {
-        // Dropping the sender is the signal, so that a panic gives it too.
+        // Dropping the sender is the signal, so that it is sent on a panic too.
         let (working, ended) = channel::<()>();
         let worker = thread::Builder::new()
             .name("evener".to_owned())

@@ -1,4 +1,4 @@
-//! Keys of ciphers, which wipe themselves.
+//! Keys of ciphers, wiped when freed.
 
 pub(crate) mod sys;
 
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::status::{Status, Trouble};
 
-/// A key of a cipher, as it is. It is wiped when it is given back.
+/// A raw key of a cipher. `evener_key_free` wipes it.
 pub struct KeyHandle {
     pub(crate) key: Key,
 }

@@ -9,8 +9,8 @@ use crate::boundary::{enter, enter_or, hand_over};
 use crate::cipher;
 use crate::status::Status;
 
-/// Copies a key's bytes, 1 to 64 of them; wiping the original is the caller's business. Give
-/// the key back with `evener_key_free`.
+/// Copies a key's bytes, 1 to 64 of them; the caller wipes the original. Free the key with
+/// `evener_key_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_key_from_bytes(
     bytes: *const u8,
@@ -25,8 +25,8 @@ pub unsafe extern "C" fn evener_key_from_bytes(
     })
 }
 
-/// Makes a fresh key for a cipher from the system's randomness. It never leaves the library: it
-/// is for data that live no longer than the process. Give it back with `evener_key_free`.
+/// Makes a fresh key for a cipher from the system's randomness. It never leaves the library, so it
+/// is for data that is not needed after the process ends. Free it with `evener_key_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_key_generate(
     cipher: *const c_char,
@@ -40,8 +40,7 @@ pub unsafe extern "C" fn evener_key_generate(
     })
 }
 
-/// Wipes a key and gives it back. Sessions have copies of their own, which they wipe. NULL does
-/// nothing.
+/// Wipes and frees a key. Sessions have their own copies, which they wipe. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_key_free(key: Option<Box<KeyHandle>>) {
     enter_or((), || drop(key));

@@ -9,8 +9,8 @@ use facade::{BufferError, Cipher, Direction, Iv, Key, Mode, Padding, ParallelCip
 
 use crate::status::{Status, Trouble};
 
-/// Threads that sleep until there is a buffer to do, for any number of ciphers. Any number of
-/// threads may use it at once.
+/// A pool of threads, which sleep between buffers, for any number of ciphers. Any number of threads
+/// may use it at once.
 pub struct PoolHandle {
     pool: Arc<Pool>,
 }
@@ -23,7 +23,7 @@ pub struct ParallelHandle {
 }
 
 impl PoolHandle {
-    /// As many threads as there are cores for 0.
+    /// 0 stands for the number of cores.
     pub(crate) fn new(threads: usize) -> PoolHandle {
         let pool = NonZeroUsize::new(threads).map_or_else(Pool::on_all_cores, Pool::new);
         PoolHandle { pool: Arc::new(pool) }

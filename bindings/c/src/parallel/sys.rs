@@ -13,8 +13,8 @@ use crate::key::KeyHandle;
 use crate::session;
 use crate::status::{Status, Trouble};
 
-/// Makes a pool of this many threads, the caller's among them; 0 for one a core. They start when
-/// they are needed, and sleep between calls. Give it back with `evener_pool_free`.
+/// Makes a pool of this many threads, including the caller's; 0 for one per core. They start at the
+/// first use and sleep between calls. Free it with `evener_pool_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_pool_new(
     threads: usize,
@@ -23,19 +23,19 @@ pub extern "C" fn evener_pool_new(
     enter(|| hand_over(pool, || Ok(PoolHandle::new(threads))))
 }
 
-/// Gives a pool back. Its threads end when nothing that was opened with it is left. NULL does
+/// Frees a pool. Its threads end when everything that was opened with it is freed. NULL does
 /// nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_pool_free(pool: Option<Box<PoolHandle>>) {
     enter_or((), || drop(pool));
 }
 
-/// Opens a cipher of the modes ECB, CBC or CTR for single buffers that all threads of a pool do
-/// together: all of ECB and CTR, and CBC when it decrypts. (CBC encrypts on the calling thread,
-/// as every mode does where the buffer is so small that waking others takes longer.)
+/// Opens a cipher of the modes ECB, CBC or CTR for single buffers that all threads of a pool
+/// process together: ECB, CTR, and CBC decryption. (CBC encryption runs on the calling thread, and
+/// so does any mode on a buffer that takes less time than waking another thread.)
 ///
-/// NULL for the pool is one of its own, with a thread a core; NULL for the engine's name is the
-/// fastest. Give it back with `evener_parallel_free`.
+/// NULL for the pool makes a pool with one thread per core; NULL for the engine's name selects the
+/// fastest engine. Free it with `evener_parallel_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_parallel_open(
     pool: Option<&PoolHandle>,
@@ -56,8 +56,7 @@ pub unsafe extern "C" fn evener_parallel_open(
     })
 }
 
-/// Encrypts or decrypts a buffer into another. `written`, which may be NULL, is 0 when it was
-/// not done.
+/// Encrypts or decrypts a buffer into another. `written` may be NULL; it is 0 after an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_parallel_crypt(
     parallel: Option<&ParallelHandle>,
@@ -89,8 +88,8 @@ pub unsafe extern "C" fn evener_parallel_crypt(
     })
 }
 
-/// Replaces a buffer by what it encrypts or decrypts to. Without padding. Where the engine
-/// fails, the buffer is lost.
+/// Encrypts or decrypts a buffer in place, without padding. If the engine fails, the buffer is
+/// lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_parallel_crypt_in_place(
     parallel: Option<&ParallelHandle>,
@@ -109,7 +108,7 @@ pub unsafe extern "C" fn evener_parallel_crypt_in_place(
     })
 }
 
-/// Wipes the key and gives a cipher for single buffers back. NULL does nothing.
+/// Wipes the key and frees a cipher for single buffers. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_parallel_free(parallel: Option<Box<ParallelHandle>>) {
     enter_or((), || drop(parallel));

@@ -1,4 +1,4 @@
-//! Sessions, and messages that need none.
+//! Sessions, and messages without a session.
 
 pub(crate) mod sys;
 
@@ -13,8 +13,8 @@ use facade::{
 use crate::key::KeyHandle;
 use crate::status::{Status, Trouble};
 
-/// An engine opened for one cipher, direction and key. One thread at a time uses it; another
-/// that tries meanwhile gets `EVENER_STATUS_BUSY`.
+/// An engine opened for one cipher, direction and key. One thread at a time uses it; a second one
+/// gets `EVENER_STATUS_BUSY`.
 pub struct SessionHandle {
     session: Mutex<Box<dyn Session>>,
 }
@@ -22,26 +22,26 @@ pub struct SessionHandle {
 /// One message. Input and output never overlap (`evener_parallel_crypt_in_place` does), and the input is never changed. For a message
 /// of n bytes:
 ///
-/// - ECB and CBC take and give n bytes, whole blocks; with `EVENER_PKCS7` encrypting gives 1 to
-///   one block more, and decrypting takes whole blocks and tells in `written` what is left.
-/// - CTR and XTS (from 16 bytes on) take and give n bytes.
+/// - ECB and CBC: n bytes to n bytes, in whole blocks. With `EVENER_PKCS7` encryption adds 1 byte
+///   to one block; decryption takes whole blocks and sets `written` to the length without padding.
+/// - CTR and XTS (from 16 bytes on): n bytes to n bytes.
 /// - GCM and ChaCha20-Poly1305 encrypt n bytes to n + 16, the tag last, and decrypt n + 16 to n.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct JobArguments {
     /// `sizeof(evener_job)`, set by the caller: the same in every job of an array.
     pub size: usize,
-    /// What to encrypt or decrypt.
+    /// The message to encrypt or decrypt.
     pub input: *const u8,
     /// In bytes.
     pub input_length: usize,
-    /// Where the result goes.
+    /// The buffer for the result.
     pub output: *mut u8,
-    /// How many bytes there is room for. No more are written than the message needs.
+    /// Its length in bytes. No more are written than the message needs.
     pub output_capacity: usize,
     /// The IV, nonce or first counter block.
     pub iv: *const u8,
-    /// In bytes; what the cipher takes, see `evener_cipher_info`.
+    /// In bytes; must be the cipher's, see `evener_cipher_info`.
     pub iv_length: usize,
     /// Additional authenticated data, for AEAD ciphers; else NULL.
     pub aad: *const u8,
@@ -53,7 +53,7 @@ pub struct JobArguments {
     pub padding: u32,
     /// Set by the call: an `evener_status`.
     pub status: c_int,
-    /// Set by the call: how many bytes of the output are the result.
+    /// Set by the call: the length of the result.
     pub written: usize,
 }
 
@@ -68,7 +68,7 @@ impl SessionHandle {
         Ok(SessionHandle { session: Mutex::new(session) })
     }
 
-    /// Does all jobs, and then names the first that was rejected.
+    /// Processes all jobs, and returns the status of the first rejected one.
     pub(crate) fn process(&self, batch: &mut [Job<'_>]) -> Result<(), Trouble> {
         let mut session = self.session.try_lock().map_err(|held| match held {
             TryLockError::WouldBlock => Trouble::new(Status::Busy, BUSY),
@@ -92,7 +92,7 @@ impl SessionHandle {
 }
 
 impl SessionHandle {
-    /// Has what is left to verify verified.
+    /// Verifies the last unverified job.
     pub(crate) fn finish(&self) -> Result<(), Trouble> {
         let mut session = self.session.try_lock().map_err(|held| match held {
             TryLockError::WouldBlock => Trouble::new(Status::Busy, BUSY),
@@ -102,7 +102,7 @@ impl SessionHandle {
     }
 }
 
-/// The default engine, for calls that name none. It is looked for once.
+/// The default engine, for calls without an engine. It is probed once.
 pub(crate) fn default_engine() -> Result<&'static dyn Engine, EngineError> {
     static FOUND: LazyLock<Result<Arc<dyn Engine>, EngineError>> =
         LazyLock::new(|| engines::find(Evener::REFERENCE_ENGINE));

@@ -27,9 +27,9 @@ unsafe impl Versioned for JobArguments {
     const NAME: &'static str = "evener_job";
 }
 
-/// Opens an engine for a cipher, direction and key, with everything that many messages need
-/// prepared once. NULL for the engine is the default one; NULL for the key where each job
-/// brings its own or the engine holds one. Give the session back with `evener_session_free`.
+/// Opens an engine for a cipher, direction and key, for any number of messages. NULL for the engine
+/// selects the default engine; give NULL for the key if each job has its own or the engine holds
+/// one. Free the session with `evener_session_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_session_open(
     engine: Option<&EngineHandle>,
@@ -52,13 +52,13 @@ pub unsafe extern "C" fn evener_session_open(
     })
 }
 
-/// Does `count` jobs, whose outputs overlap nothing. Engines gain from many at once: see
-/// `evener_offer`.
+/// Processes `count` jobs, whose outputs must not overlap anything. Engines are faster with many at
+/// once, see `evener_offer`.
 ///
-/// Each job's `status` and `written` tell what became of it. Returns `EVENER_STATUS_OK` when all
-/// were done; the status of the first that was rejected, though all others were done; or, when the
-/// engine failed, that, and the jobs that it did not come to are pending. Where an argument is
-/// not valid, nothing was done.
+/// Sets each job's `status` and `written`. Returns `EVENER_STATUS_OK` if all were done. If jobs
+/// were rejected, returns the status of the first; all others are done. If the engine failed,
+/// returns that; the jobs that were not done are pending. If an argument is not valid, no job is
+/// done.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_session_process(
     session: Option<&SessionHandle>,
@@ -69,8 +69,8 @@ pub unsafe extern "C" fn evener_session_process(
     enter(|| unsafe { process(given(session, "session")?, jobs, count) })
 }
 
-/// Does one message: `evener_session_process` with its job spread out as arguments, for callers
-/// to whom structs are a burden. `written`, which may be NULL, is 0 when it was not done.
+/// Processes one message: `evener_session_process` with the job's fields as arguments, for callers
+/// for which structs are difficult. `written` may be NULL; it is 0 after an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_session_crypt(
     session: Option<&SessionHandle>,
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn evener_session_crypt(
     })
 }
 
-/// Does one message with the default engine and no session: right for a few messages, and dear
-/// for many. The job may bring the key itself; then `key` is NULL.
+/// Processes one message with the default engine, without a session: good for a few messages, slow
+/// for many. If the job has its own key, `key` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_crypt(
     cipher: *const c_char,
@@ -131,15 +131,16 @@ pub unsafe extern "C" fn evener_crypt(
     })
 }
 
-/// Has the last message verified, if a module did it and nobody has compared it yet. Fails when
-/// the module computed wrong results: what the session did before may be wrong, and what it does
-/// from then on is done by `openssl`. A session that is given back does the same and can't tell.
+/// Verifies the last message, if a module processed it and it was not verified yet. Fails if the
+/// module computed wrong results: earlier results of the session may be wrong, and `openssl`
+/// processes all later messages. `evener_session_free` verifies it too, but can't report the
+/// result.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_session_finish(session: Option<&SessionHandle>) -> Status {
     enter(|| given(session, "session")?.finish())
 }
 
-/// Wipes a session's keys and gives it back. No thread may be using it. NULL does nothing.
+/// Wipes a session's keys and frees it. No thread may be using it. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn evener_session_free(session: Option<Box<SessionHandle>>) {
     enter_or((), || drop(session));
@@ -160,7 +161,7 @@ unsafe fn process(
     if !stride.is_multiple_of(align_of::<JobArguments>()) || count > MOST_JOBS {
         return Err(Trouble::argument("jobs: no array has this size"));
     }
-    // The place of each job, which may be longer than this version's.
+    // The address of each job, which may be longer than this version's struct.
     let place = |index: usize| jobs.cast::<u8>().wrapping_add(index * stride).cast();
     let mut batch = Vec::with_capacity(count);
     for index in 0..count {
@@ -210,5 +211,5 @@ unsafe fn job<'a>(arguments: &JobArguments) -> Result<Job<'a>, Trouble> {
     Ok(Job { key, aad, padding: padding(arguments.padding)?, ..Job::new(iv, input, output) })
 }
 
-/// More than fit into memory: a count that is beyond it was meant to be negative.
+/// More jobs than fit into memory; a larger count is a negative number.
 const MOST_JOBS: usize = isize::MAX.cast_unsigned() / 4096;

@@ -5,9 +5,9 @@ use evener_lab::LabError;
 
 use crate::trouble::{Ending, Trouble};
 
-/// Measure Evener beside its rivals
+/// Run benchmarks of Evener and rival programs
 ///
-/// Every benchmark runs its rivals in the same run, names its parameters and records the machine.
+/// Every benchmark measures the rivals in the same run, names its parameters and records the machine.
 #[derive(Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -16,17 +16,17 @@ pub(crate) struct Bench {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// Whole trees, beside cp and other encryption tools
+    /// Encrypt whole trees: Evener, cp and other encryption programs
     Tree(evener_lab::tree::Command),
-    /// Messages in memory, beside OpenSSL and intel-ipsec-mb
+    /// Encrypt messages in memory: Evener, OpenSSL and intel-ipsec-mb
     Messages(evener_lab::messages::Command),
-    /// One buffer on many threads, beside OpenMP, Java and memcpy
+    /// Encrypt one buffer on many threads: Evener, OpenMP, Java and memcpy
     Threads(evener_lab::threads::Command),
-    /// Many processes at one engine, with and without the gate
+    /// Run many processes at one engine, with and without the gate
     Processes(evener_lab::processes::Command),
-    /// The papers' policies and the adaptive one, on the processor and a module
+    /// Compare the adaptive policy and the papers' policies on the CPU and a module
     Policies(evener_lab::policies::Command),
-    /// A program in the foreground, and what Evener leaves it with and without --background
+    /// Measure how much Evener slows down a foreground program, with and without --background
     Background(evener_lab::background::Command),
 }
 

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
+use crate::help::{Page, program};
 use crate::trouble::{Ending, Trouble};
 
 /// Print a completion script for a shell
@@ -20,7 +20,7 @@ impl Completions {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
         // The generator panics where it can't write.
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "evener", &mut script);
+        clap_complete::generate(self.shell, &mut program(Page::All), "evener", &mut script);
         io::stdout().lock().write_all(&script).map_err(Trouble::Output)?;
         Ok(Ending::Done)
     }

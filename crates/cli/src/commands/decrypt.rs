@@ -15,10 +15,10 @@ use crate::trouble::{Ending, Trouble};
 
 /// Decrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input or output; SRC can be a FIFO or a device
-/// too, such as that of `<(command)`. Of a tree, the files whose
-/// names end in the suffix `.enc` are decrypted. No file gets its name, and no byte goes to a
-/// pipe, before it was authenticated.
+/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a FIFO, such
+/// as the shell's `<(command)`, or a device. In a tree, the files with the suffix `.enc` are
+/// decrypted. A file gets its name only after all of it was authenticated, and a pipe gets only
+/// authenticated bytes.
 ///
 /// --identity and --passphrase open the wrapped keys that lie in SRC or, for a file, beside it
 /// (evener-key.age); with --key they open that. A key further up is used only if --key names it.
@@ -34,10 +34,10 @@ pub(crate) struct Decrypt {
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// What to decrypt
+    /// File or tree to decrypt, or `-` for standard input
     #[arg(value_name = "SRC")]
     source: OsString,
-    /// Where it goes
+    /// File or tree to write, or `-` for standard output
     #[arg(value_name = "DST")]
     target: OsString,
 }

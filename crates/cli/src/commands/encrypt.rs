@@ -16,10 +16,10 @@ use crate::trouble::{Ending, Trouble};
 
 /// Encrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input or output; SRC can be a FIFO or a device
-/// too, such as that of `<(command)`. A tree goes to a tree: the
-/// same names with the suffix `.enc`; mode and time are kept, links and empty directories are
-/// recreated, sockets, devices and the key are left out. SRC itself may be a symbolic link.
+/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a FIFO, such
+/// as the shell's `<(command)`, or a device. The files of a tree keep their names, with the suffix
+/// `.enc`, and their modes and times. Links and empty directories are recreated; sockets, devices
+/// and the key are skipped. SRC itself may be a symbolic link.
 ///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
 /// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
@@ -46,10 +46,10 @@ pub(crate) struct Encrypt {
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// What to encrypt
+    /// File or tree to encrypt, or `-` for standard input
     #[arg(value_name = "SRC")]
     source: OsString,
-    /// Where it goes
+    /// File or tree to write, or `-` for standard output
     #[arg(value_name = "DST")]
     target: OsString,
 }

@@ -1,5 +1,7 @@
 //! `evener engines`
 
+mod grid;
+
 use std::fs;
 use std::io::{self, Write};
 
@@ -15,22 +17,28 @@ use crate::run::print_json;
 use crate::sys;
 use crate::trouble::{Ending, Trouble};
 
-/// Show the engines of this machine, tested
+/// Test the engines of this machine and show their ciphers
 ///
-/// For every engine: how many workers it likes (depth), how many messages it likes at once
-/// (batch), its ciphers, and whether it computes what it should. Engines that are not there are
-/// listed with the reason.
+/// Each engine encrypts and decrypts known data with each of its ciphers. A check mark means that
+/// both results are right. Engines that this machine lacks are listed with the reason.
 ///
-/// With --measure, what a job of each size costs each engine: how long a worker takes for it and
-/// how long that keeps a core busy, with one worker and with as many as the engine likes.
+/// -v also shows how many workers (depth) and how many messages at once (batch) each engine asks
+/// for.
+///
+/// --measure measures the time of a job of each size on each engine: wall time and CPU time, with
+/// one worker and with as many as the engine asks for.
 #[derive(Args)]
 pub(crate) struct Engines {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Measure which batches the engine `cpu` gives to `lanes` and which to `openssl`, print
-    /// that, and keep it for this processor and this build, in evener/cpu.json in the user's
-    /// cache directory. With a kernel of `lanes`, such as `aes-ni`, only print what holds with that
+    /// Print each engine's ciphers with direction, depth, batch and test result
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+    /// Measure which batches the engine `cpu` should give to `lanes` and which to `openssl`, print
+    /// the result, and save it for this processor and this build (evener/cpu.json in the user's
+    /// cache directory). With KERNEL, such as `aes-ni`, only print the result for that kernel of
+    /// `lanes`
     #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["json", "measure"], help_heading = "Measuring")]
     calibrate: Option<String>,
@@ -57,22 +65,22 @@ impl Engines {
             print_json(&Document { engines })?;
         } else {
             let mut out = io::BufWriter::new(sys::output_file().map_err(Trouble::Output)?);
-            engines
-                .iter()
-                .try_for_each(|engine| engine.print(&mut out))
-                .and_then(|()| out.flush())
-                .map_err(Trouble::Output)?;
+            let printed = match self.verbose {
+                true => engines.iter().try_for_each(|engine| engine.print(&mut out)),
+                false => out.write_all(grid::text(&engines).as_bytes()),
+            };
+            printed.and_then(|()| out.flush()).map_err(Trouble::Output)?;
         }
         Ok(Ending::Done)
     }
 }
 
-/// Measures the crossovers of the processor's engine, prints them, and keeps those of the kernel
-/// that it uses.
+/// Measures the crossovers of the engine `cpu`, prints them, and saves those of the kernel that it
+/// uses.
 fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
     let keeps = kernel.is_empty();
     if keeps && let Some(directory) = cpu::cache_directory() {
-        // Before the time for measuring is spent.
+        // Checked before measuring, so that an error costs no time.
         fs::create_dir_all(directory).map_err(not_kept)?;
     }
     let crossovers = cpu::calibrate(kernel)?;
@@ -114,7 +122,10 @@ fn batches(crossover: Crossover) -> String {
     }
 }
 
-/// What was found of an engine.
+/// A self-test with the right result.
+const PASSED: &str = "passed";
+
+/// An engine of this machine, or the reason why it is absent.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Found {
@@ -122,14 +133,14 @@ enum Found {
     Absent { name: &'static str, absent: String },
 }
 
-/// What an engine can do with a cipher.
+/// A cipher and direction that an engine offers.
 #[derive(Serialize)]
 struct Ability {
     cipher: &'static str,
     direction: String,
     depth: usize,
     batch: usize,
-    /// `passed`, or what went wrong.
+    /// [`PASSED`], or the failure.
     self_test: String,
 }
 
@@ -164,7 +175,7 @@ fn ability(engine: &dyn Engine, test: SelfTest) -> Option<Ability> {
         depth: offer.depth,
         batch: offer.batch,
         self_test: match test.result {
-            Ok(()) => "passed".to_owned(),
+            Ok(()) => PASSED.to_owned(),
             Err(error) => format!("failed: {error}"),
         },
     })

@@ -10,18 +10,18 @@ use crate::options::values;
 use crate::run::print_json;
 use crate::trouble::{Ending, Trouble, complain};
 
-/// Show who uses limited engines, and who waits for them
+/// Show which processes use limited engines, and which wait for them
 ///
-/// Limited are engines that serve only so many processes at once, and all engines with --permits.
-/// Lists your own processes, or with --group those of a group, with what has become of each and
-/// for how long it has held its place or waited.
+/// An engine is limited if it serves only a certain number of processes at once, or if --permits
+/// sets a number. The list has your own processes, or with --group those of a group: whether each
+/// is running, stopped or dead, and for how long it has used the engine or waited.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Gate {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// The gates of this group, by its name or number, that --gate-group made
+    /// Show the gates that --gate-group made for this group (name or number)
     #[arg(long, value_name = "GROUP", value_parser = values::group)]
     group: Option<u32>,
     #[command(subcommand)]
@@ -30,12 +30,12 @@ pub(crate) struct Gate {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Remove gates, whatever state they are in; those who wait go on to a new one
+    /// Remove gates, whatever state they are in; waiting processes continue at a new gate
     Reset {
-        /// Only the gate of this engine
+        /// Only the gate of this engine [default: all gates]
         #[arg(value_name = "ENGINE")]
         engine: Option<String>,
-        /// The gates of this group, by its name or number, that --gate-group made
+        /// The gates that --gate-group made for this group (name or number)
         #[arg(long, value_name = "GROUP", value_parser = values::group)]
         group: Option<u32>,
     },
@@ -107,43 +107,43 @@ struct Document {
 struct Shown {
     engine: String,
     discipline: &'static str,
-    /// How many processes it admits at once.
+    /// Number of processes that it admits at once.
     permits: usize,
-    /// Who uses the engine.
-    holders: Vec<Person>,
-    /// Who waits, list by list, in each in order of arrival.
-    waiters: Vec<Person>,
+    /// The processes that use the engine.
+    holders: Vec<Process>,
+    /// The processes that wait, list by list, in each in order of arrival.
+    waiters: Vec<Process>,
 }
 
 /// A process at a gate.
 #[derive(Serialize)]
-struct Person {
+struct Process {
     process: u32,
-    /// Its thread that came to the gate.
+    /// The thread that holds the permit or waits for it.
     thread: u32,
-    /// Which list it is in; 0 where there is only one.
+    /// The number of its list; 0 where there is only one.
     queue: usize,
     condition: &'static str,
-    /// For how long it has held its place, or waited.
+    /// How long it has held its permit, or waited.
     seconds: f64,
 }
 
 impl From<&Snapshot> for Shown {
     fn from(gate: &Snapshot) -> Shown {
-        let persons = |presences: &[Presence]| presences.iter().map(Person::from).collect();
+        let processes = |presences: &[Presence]| presences.iter().map(Process::from).collect();
         Shown {
             engine: gate.engine.clone(),
             discipline: gate.discipline.name(),
             permits: gate.permits,
-            holders: persons(&gate.holders),
-            waiters: persons(&gate.waiters),
+            holders: processes(&gate.holders),
+            waiters: processes(&gate.waiters),
         }
     }
 }
 
-impl From<&Presence> for Person {
-    fn from(presence: &Presence) -> Person {
-        Person {
+impl From<&Presence> for Process {
+    fn from(presence: &Presence) -> Process {
+        Process {
             process: presence.process,
             thread: presence.thread,
             queue: presence.queue,
@@ -162,7 +162,7 @@ impl Shown {
         let Shown { engine, discipline, permits, holders, waiters } = self;
         writeln!(
             out,
-            "{engine}: {discipline}, {} of {permits} places taken, {} waiting",
+            "{engine}: {discipline}, {} of {permits} permits in use, {} waiting",
             holders.len(),
             waiters.len()
         )?;
@@ -174,9 +174,9 @@ impl Shown {
     }
 }
 
-impl Person {
+impl Process {
     fn print(&self, what: &str, out: &mut dyn Write) -> io::Result<()> {
-        let Person { process, condition, seconds, .. } = self;
+        let Process { process, condition, seconds, .. } = self;
         writeln!(out, "  {process:>10} {what:7} {condition:9} {seconds:>10.3}")
     }
 }

@@ -14,9 +14,9 @@ use crate::run::print_json;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 
-/// Show what is in a file or a tree: formats and sizes
+/// Show the formats and sizes of encrypted files
 ///
-/// Formats that only a key can tell for certain are marked with `?` when none is given.
+/// A format that can't be told for certain without the key is marked with `?`.
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct List {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// What to look at
+    /// The file or tree to show
     #[arg(value_name = "SRC")]
     source: PathBuf,
 }

@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::trouble::{Ending, Trouble};
 
-/// Simulate the experiment with policies on a machine that a profile describes
+/// Simulate the policies on a machine that a profile describes
 ///
-/// The policies are those that encrypt files; what is simulated is the machine, with its cores
-/// and engines. `evener engines --measure` writes profiles.
+/// The policies are the ones that encrypt files. The machine with its cores and engines is
+/// simulated. `evener engines --measure` writes profiles.
 #[derive(Args)]
 pub(crate) struct Simulate {
     #[command(flatten)]

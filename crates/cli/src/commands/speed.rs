@@ -5,12 +5,12 @@ use evener_lab::speed::{Command, SpeedError};
 
 use crate::trouble::{Ending, Trouble};
 
-/// Measure how fast the engines are, side by side, as `openssl speed` does
+/// Measure the speed of all engines, as `openssl speed` does
 ///
-/// Every engine of the machine, encrypting and decrypting, on one core and on all, in thousands
-/// of bytes a second. The engine `openssl` is measured as `openssl speed -evp` measures it, and
-/// AES once more without the CPU's AES instructions; other engines get as many messages at once
-/// as they like. An asterisk marks the fastest of each column.
+/// Each engine encrypts and decrypts, on one core and on all cores. The table shows thousands of
+/// bytes per second; an asterisk marks the fastest engine of a column. The engine `openssl` is
+/// measured as `openssl speed -evp` measures it, and AES a second time without the CPU's AES
+/// instructions. Other engines get as many messages at once as they ask for.
 #[derive(Args)]
 pub(crate) struct Speed {
     #[command(flatten)]

@@ -13,10 +13,10 @@ use crate::run::run;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
 
-/// Authenticate everything in a file, a tree or a pipe and write nothing
+/// Authenticate a file, a tree or a pipe without writing anything
 ///
-/// SRC is a file, a tree, or `-` for standard input. Files of `openssl enc` carry nothing that
-/// could authenticate them; of those only the padding is checked.
+/// SRC is a file, a tree, or `-` for standard input. Files of `openssl enc` have no authentication;
+/// only their padding is checked.
 #[derive(Args)]
 pub(crate) struct Verify {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct Verify {
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// What to verify
+    /// File or tree to verify, or `-` for standard input
     #[arg(value_name = "SRC")]
     source: OsString,
 }

@@ -1,4 +1,4 @@
-//! Which engines work, and how many workers.
+//! Options of engines, policies, the gate and resources.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use evener::gate::{Discipline, GateOptions, Scope, Wait};
 use evener::{Courtesy, Evener, KeyRing, Options, PolicyName};
+use evener_lab::values as named;
 use zeroize::Zeroizing;
 
 use super::{Telling, values};
@@ -16,63 +17,65 @@ use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
 pub(crate) struct EngineOptions {
-    /// An engine to use, instead of `cpu`, the processor's cores; may be given several times, and
-    /// all of them work at once (`evener engines` lists them)
-    #[arg(long = "engine", value_name = "NAME", help_heading = "Engines")]
+    /// Engine to use; repeat it to use several at once (`evener engines` lists them)
+    /// [default: cpu]
+    #[arg(long = "engine", value_name = "NAME", help_heading = "Engines",
+        value_parser = named::engine(), hide_possible_values = true)]
     engines: Vec<String>,
-    /// How workers come by their work: with `pull` each takes the next task when it is free;
-    /// `adaptive` fills engines in the order of what a job costs in CPU time; `round-robin`,
-    /// `cpu-only` and `module-only` are there to compare them with [default: adaptive beside
-    /// modules, pull otherwise]
-    #[arg(long, value_name = "POLICY", help_heading = "Engines")]
-    policy: Option<PolicyName>,
-    /// What the engines cost, as `evener engines --measure` wrote it, for the adaptive policy to
-    /// begin with [default: what `--measure --keep` has kept]
-    #[arg(long, value_name = "FILE", help_heading = "Engines")]
-    profile: Option<PathBuf>,
-    /// Leave the cores to other programs: workers that compute on them run only where no other
-    /// program wants to, and modules do the more, as far as their drivers leave the cores alone
-    #[arg(long, help_heading = "Engines")]
-    background: bool,
-    /// Use at most so much of what all cores together can do, from 1 to 100 in the hundred
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
-        help_heading = "Engines")]
-    max_cpu: Option<u8>,
-    /// How many workers there are in total [default: as many as each engine likes, one a core
-    /// for the processor]
-    #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Engines")]
-    jobs: Option<NonZeroUsize>,
-    /// How processes take turns at an engine that serves only so many at once: `fifo`, in order
-    /// of arrival; `lists`, in as many lists as it serves, 64 at most, by process id; `none`, not
-    /// at all. The two ends of one pipe must both be let in, or use `none`
-    #[arg(long, value_name = "DISCIPLINE", default_value_t, help_heading = "Engines")]
-    gate: Discipline,
-    /// How many processes each engine serves at once, also where it sets no limit itself; the
-    /// same for all processes (`evener gate` shows them) [default: what the engine reports]
-    #[arg(long, value_name = "N", value_parser = permits, help_heading = "Engines")]
-    permits: Option<NonZeroUsize>,
-    /// Take turns with all members of this group, by its name or number, instead of only this
-    /// user's own processes; they must trust one another
-    #[arg(long, value_name = "GROUP", value_parser = values::group, help_heading = "Engines")]
-    gate_group: Option<u32>,
-    /// For how long a process that has its turn, or is the next, may be stopped (SIGSTOP, Ctrl-Z)
-    /// before the turn is given on, such as 30s; the same for all processes [default: others wait
-    /// for as long as it takes]
-    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Engines")]
-    gate_lease: Option<Duration>,
-    /// How much memory the workers' buffers may take together; the whole program stays below
-    /// 256 MiB with the default [default: 64M]
-    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Engines")]
-    memory: Option<usize>,
-    /// Compute one in N jobs of every engine but openssl again on openssl, drawn by lot, besides
-    /// two of every file, and take an engine whose result differs out of service; 1 for all, 0
-    /// for none [default: 1000 for modules, none for the processor]
+    /// Recompute one in N jobs on OpenSSL, chosen at random, and compare, with two jobs of every
+    /// file besides; an engine with a wrong result gets no more jobs. 1 checks every job, 0 none
+    /// [default: 1000 for modules, 0 for CPU engines]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
+    /// How tasks are assigned to workers: with `pull` each worker takes the next task when it is
+    /// free; `adaptive` measures the engines during the run and uses the fastest combination;
+    /// `round-robin`, `cpu-only` and `module-only` serve comparisons [default: adaptive
+    /// with modules, pull without]
+    #[arg(long, value_name = "POLICY", help_heading = "Policies", value_parser = named::policy(),
+        hide_possible_values = true)]
+    policy: Option<PolicyName>,
+    /// Measured costs of the engines, as `evener engines --measure -o FILE` writes them, for the
+    /// adaptive policy to start from [default: what `--measure --keep` saved]
+    #[arg(long, value_name = "FILE", help_heading = "Policies")]
+    profile: Option<PathBuf>,
+    /// Give way to other programs: CPU workers use only idle CPU time, and modules do more of the
+    /// work, as far as their drivers leave the cores alone
+    #[arg(long, help_heading = "Resources")]
+    background: bool,
+    /// CPU limit, as a percentage of all cores (1-100)
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
+        help_heading = "Resources")]
+    max_cpu: Option<u8>,
+    /// Number of workers (threads) over all engines [default: one per core for CPU engines, as
+    /// many as the engine asks for otherwise]
+    #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Resources")]
+    jobs: Option<NonZeroUsize>,
+    /// Memory limit for the buffers of all workers; with the default the whole program stays below
+    /// 256 MiB [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Resources")]
+    memory: Option<usize>,
+    /// How processes queue for an engine that only some of them may use at once: `fifo` in order
+    /// of arrival; `lists` by process id, in one list per permit (64 at most); `none` not at all.
+    /// Two Evener processes in one pipeline need a permit each, or `none`
+    #[arg(long, value_name = "DISCIPLINE", default_value_t, help_heading = "Gate",
+        value_parser = named::discipline(), hide_possible_values = true)]
+    gate: Discipline,
+    /// Number of processes that may use each engine at once (permits); it must be the same for all
+    /// processes (`evener gate` shows them) [default: what the engine reports]
+    #[arg(long, value_name = "N", value_parser = permits, help_heading = "Gate")]
+    permits: Option<NonZeroUsize>,
+    /// Share the gate with all members of this group (name or number), not only with your own
+    /// processes; the members must trust one another
+    #[arg(long, value_name = "GROUP", value_parser = values::group, help_heading = "Gate")]
+    gate_group: Option<u32>,
+    /// Pass on the permit of a process that stays stopped (SIGSTOP, Ctrl-Z) for this long, such as
+    /// 30s; it must be the same for all processes [default: never]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Gate")]
+    gate_lease: Option<Duration>,
 }
 
 impl EngineOptions {
-    /// Finds the engines. A wait for a turn at one is told unless all is to be quiet.
+    /// Finds the engines. Unless `--quiet` was given, the program reports when it waits for one.
     pub(crate) fn evener(
         &self,
         keys: KeyRing,
@@ -125,14 +128,14 @@ impl EngineOptions {
 
 fn tell_of_wait(wait: &Wait) {
     let Wait { engine, time, ahead } = wait;
-    let others = match ahead {
-        0 => "this process is the next".to_owned(),
-        1 => "1 process is before this one".to_owned(),
-        _ => format!("{ahead} processes are before this one"),
+    let queue = match ahead {
+        0 => "this process is next".to_owned(),
+        1 => "1 process is ahead in the queue".to_owned(),
+        _ => format!("{ahead} processes are ahead in the queue"),
     };
     let seconds = time.as_secs();
     clear_bar();
-    complain(&format_args!("waiting for a turn at {engine} for {seconds} s; {others}"));
+    complain(&format_args!("waiting for a turn at {engine} for {seconds} s; {queue}"));
 }
 
 /// Asks for a token's PIN on the terminal, if there is one.

@@ -1,4 +1,4 @@
-//! Which files are taken, and how outputs are written.
+//! Options that select files and say how outputs are written.
 
 use std::ffi::OsString;
 
@@ -10,21 +10,21 @@ use super::values;
 use crate::plan::Ends;
 use crate::trouble::Trouble;
 
-/// Which files of a tree are taken.
+/// Options that select files.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Choosing {
-    /// Leave out what this matches: a name in SRC, or a path below it if it has a slash; may be given
-    /// several times
+    /// Skip what matches: any file or directory of that name below SRC, or, if GLOB has a slash,
+    /// that path below SRC; repeatable
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
-    /// Take only files that this matches; may be given several times
+    /// Process only files that match; repeatable
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     include: Vec<String>,
-    /// Take what symbolic links below SRC point to; otherwise the links are recreated (SRC itself
-    /// is followed). Does not go with --remove-source
+    /// Follow symbolic links below SRC instead of recreating them (SRC itself is always followed);
+    /// not with --remove-source
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
-    /// What encrypting appends to names and decrypting strips
+    /// Suffix that encrypting appends to file names and decrypting removes
     #[arg(
         long,
         default_value = Options::DEFAULT_SUFFIX,
@@ -43,35 +43,35 @@ impl Choosing {
     }
 }
 
-/// How outputs are written.
+/// Options for outputs.
 #[derive(Args, Debug)]
 pub(crate) struct Writing {
-    /// Go on with an operation that was interrupted: skip files whose output is complete (its
-    /// size and time are right and its header fits the key; its content is not verified)
+    /// Continue an interrupted run: skip files whose output is complete (its size and time are
+    /// right and its header fits the key; its content is not verified)
     #[arg(long, help_heading = "Outputs")]
     resume: bool,
-    /// Replace outputs that exist; otherwise they are errors. A device or a FIFO as DST is written
-    /// into in any case, from its beginning
+    /// Replace existing outputs; without it they are errors. A device or FIFO as DST is always
+    /// written to, from its beginning
     #[arg(long, help_heading = "Outputs")]
     overwrite: bool,
-    /// Remove each source file once its output was read back, compared and synced. Not for files
-    /// that are being written meanwhile: what is added at the moment of the removal is lost
+    /// Remove each source file after its output was read back, compared and synced. Not for files
+    /// that another program still writes to: data added during the removal is lost
     #[arg(long, help_heading = "Outputs")]
     remove_source: bool,
-    /// Have every output and its name on the device before the end
+    /// Sync every output and its name to the storage device before the end
     #[arg(long, help_heading = "Outputs")]
     durable: bool,
-    /// Keep owner and group (mode and time are kept anyway)
+    /// Keep owner and group (mode and time are always kept)
     #[arg(long, help_heading = "Outputs")]
     owner: bool,
     /// Keep extended attributes
     #[arg(long, help_heading = "Outputs")]
     xattrs: bool,
-    /// Leave holes where a decrypted file has whole pages of zeros
+    /// Write pages of zeros as holes when decrypting
     #[arg(long, help_heading = "Outputs")]
     sparse: bool,
-    /// Write nothing and tell what would be done, and what could not be: all is checked but the
-    /// content of files and the room on the disk
+    /// Write nothing; report what would be done and what would fail. The content of files and the
+    /// free space are not checked
     #[arg(long, short = 'n', help_heading = "Outputs")]
     pub(crate) dry_run: bool,
 }
@@ -88,19 +88,19 @@ impl Writing {
         options.dry_run = self.dry_run;
     }
 
-    /// What `--resume` can't tell of these keys, if it was given.
+    /// The warning where `--resume` can't check that outputs fit these keys.
     pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
         } else if key_is_fresh {
-            "this run has a key of its own, and can't open the keys of earlier ones"
+            "this run made a new key, and can't open the keys of earlier runs"
         } else {
             return None;
         };
         self.resume.then(|| format!("--resume goes by size and time alone: {reason}"))
     }
 
-    /// Refuses what means nothing where one end is a pipe.
+    /// Rejects options that need files where one end is a pipe.
     pub(crate) fn check(&self, ends: &Ends) -> Result<(), Trouble> {
         let need_files = [
             (self.resume, "--resume"),

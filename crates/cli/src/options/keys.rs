@@ -97,7 +97,7 @@ pub(crate) struct Recipients {
     /// Make a fresh key and wrap it for this age recipient (`age1…`); may be given several times
     #[arg(short, long = "recipient", value_name = "AGE-RECIPIENT", help_heading = "Keys")]
     pub(crate) recipients: Vec<String>,
-    /// The same for every recipient in this file, one a line
+    /// Make a fresh key and wrap it for every age recipient in this file, one per line
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = "Keys")]
     pub(crate) recipient_files: Vec<PathBuf>,
 }
@@ -137,7 +137,9 @@ pub(crate) struct PassphraseOptions {
 #[derive(Args, Debug)]
 pub(crate) struct OpensslOptions {
     /// The cipher, such as aes-256-cbc
-    #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
+    #[arg(long, value_name = "NAME", help_heading = "With --format openssl",
+        value_parser = evener_lab::values::cipher(), ignore_case = true,
+        hide_possible_values = true)]
     pub(crate) cipher: Option<Cipher>,
     /// The iterations of PBKDF2, which makes the key of the passphrase (`openssl enc -pbkdf2
     /// -iter N`) [default to encrypt: 600000]. A file does not tell them, so decrypting takes

@@ -1,11 +1,11 @@
 //! The Linux kernel's crypto drivers, through AF_ALG sockets.
 //!
-//! `af_alg:DRIVER` is one driver by its name in `/proc/crypto`; plain `af_alg` is, for each
-//! cipher, the hardware driver of the highest priority, and never a software one: the calling
-//! core does the same without two system calls a job.
+//! `af_alg:DRIVER` is one driver by its name in `/proc/crypto`; plain `af_alg` is, for each cipher,
+//! the hardware driver of the highest priority, never a software driver: the engine `cpu` does the
+//! same without two system calls per job.
 //!
 //! The interface is described in the kernel's `Documentation/crypto/userspace-if.rst`. It is
-//! deprecated, and kernels from 7.2 on keep hardware drivers from it; it serves those before.
+//! deprecated, and kernels from 7.2 on do not offer hardware drivers through it.
 //!
 //! Three ways were compared in C, for whole messages of AES-128-CBC on the testbed's device. The
 //! least of twelve rounds, wall and CPU time of a job in microseconds:
@@ -18,7 +18,7 @@
 //! | 262,144 | 1,583, 891 | 1,249, 575 | 1,583, 914 |
 //! | 1,048,576 | 6,062, 3,442 | 5,052, 2,427 | 7,533, 4,472 |
 //!
-//! So long inputs are lent through a pipe, and nothing is asynchronous.
+//! So long inputs go through a pipe without a copy, and no request is asynchronous.
 
 mod probe;
 mod session;
@@ -96,8 +96,8 @@ impl Engine for AfAlgEngine {
     }
 }
 
-/// The kernel does not say how many requests a driver's device takes. With two workers, one
-/// prepares a request and collects a result while the device is busy with the other's.
+/// The kernel does not report how many requests a driver's device takes. With two workers, one
+/// prepares a request and collects a result while the device works for the other.
 const HARDWARE_DEPTH: usize = 2;
 
 const NAME: &str = "af_alg";

@@ -1,4 +1,4 @@
-//! Which drivers the kernel has, and whether AF_ALG gives them to this process.
+//! Finds the kernel's drivers that this process can use through AF_ALG.
 
 use std::cmp::Reverse;
 use std::{fmt, fs, io};
@@ -8,12 +8,13 @@ use evener_core::{Cipher, Mode};
 use super::sys::{BindError, Transform};
 use crate::kernel;
 
-/// The drivers of that name: more than one when it serves several ciphers under one name.
-/// An error says in words why there is none.
+/// The drivers of that name; several if one name stands for several ciphers. The error is the
+/// reason as text.
 pub(super) fn drivers_named(name: &str) -> Result<Vec<Driver>, String> {
     let mut drivers = matching(&read_drivers()?, name);
     if drivers.is_empty() {
-        // Asking for a driver makes the kernel load its module, and then it is listed.
+        // A request for a driver makes the kernel load its module, after which the driver is
+        // listed.
         for interface in [Interface::Skcipher, Interface::Aead] {
             let _ = Transform::bind(interface.name(), name);
         }
@@ -59,12 +60,12 @@ pub(super) struct Driver {
     /// The driver's own name, such as `virtio_crypto_aes_cbc`.
     pub(super) name: String,
     pub(super) interface: Interface,
-    /// What it performs, in the kernel's words, such as `cbc(aes)`.
+    /// The kernel's name of its cipher, such as `cbc(aes)`.
     algorithm: String,
     module: String,
     priority: i32,
     is_asynchronous: bool,
-    /// The shortest and the longest key in bytes; AEAD drivers don't say.
+    /// The shortest and the longest key in bytes; unknown for AEAD drivers.
     key_lengths: Option<(usize, usize)>,
 }
 
@@ -77,8 +78,8 @@ impl Driver {
             && self.key_lengths.is_none_or(fits)
     }
 
-    /// Whether a device does the work. What hands work on is asynchronous, but so are some
-    /// wrappers around software, which are known by name.
+    /// Whether a device does the work. Such drivers are asynchronous, but so are some wrappers
+    /// around software, which are recognised by name.
     pub(super) fn is_hardware(&self) -> bool {
         self.is_asynchronous && !kernel::computes_on_the_calling_core(&self.name)
     }
@@ -92,7 +93,7 @@ impl fmt::Display for Driver {
     }
 }
 
-/// How AF_ALG gives a driver to user space.
+/// AF_ALG's interface to a kind of driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interface {
     Skcipher,
@@ -109,7 +110,7 @@ impl Interface {
     }
 }
 
-/// Keeps the drivers that this process can have; an error, when there are none, says why.
+/// Keeps the drivers that this process can use; the error is the reason why there are none.
 fn usable(drivers: Vec<Driver>) -> Result<Vec<Driver>, String> {
     let mut kept = Vec::new();
     let mut why_not = None;
@@ -125,7 +126,7 @@ fn usable(drivers: Vec<Driver>) -> Result<Vec<Driver>, String> {
     }
 }
 
-/// Why AF_ALG does not give a driver to this process, and what to do about it.
+/// The reason why this process can't use a driver through AF_ALG, and what to do.
 pub(super) fn reason(driver: &Driver, error: &BindError) -> String {
     let Driver { name, interface, .. } = driver;
     let interface = interface.name();
@@ -220,7 +221,8 @@ fn kernel_name(cipher: Cipher) -> (&'static str, Interface) {
         (_, Mode::Xts) => "xts(aes)",
         (_, Mode::Gcm) => "gcm(aes)",
         (_, Mode::Poly1305) => "rfc7539(chacha20,poly1305)",
-        // A mode that is added to the core is not the kernel's until it is named here.
+        // A mode that is added to `Mode` must be named here before the kernel's drivers are used
+        // for it.
         _ => "",
     };
     let interface = if cipher.is_authenticated() { Interface::Aead } else { Interface::Skcipher };

@@ -21,11 +21,11 @@ pub(super) struct AfAlgSession {
     session_key: Option<Key>,
     loaded: LoadedKey,
     transform: Transform,
-    /// Long inputs are lent to the kernel and not copied, as far as it takes that.
+    /// Whether long inputs go to the kernel without a copy.
     lends: bool,
-    /// None before the first key and after a failure, which may have left a request in it.
+    /// `None` before the first key, and after a failure, because it may hold an unfinished request.
     operation: Option<Operation>,
-    /// Where the kernel writes the additional data of an AEAD job back to.
+    /// Buffer for the additional data of an AEAD job, which the kernel writes back.
     echo: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ impl AfAlgSession {
         result
     }
 
-    /// Sees to it that the operation socket is there and has the job's key.
+    /// Opens the operation socket with the job's key, if it is not open.
     fn prepare(&mut self, job: &Job<'_>) -> Result<(), Stop> {
         let Some(key) = job.key.or(self.session_key.as_ref()) else {
             return Err(EngineError::NoKey { engine: self.engine.clone() }.into());
@@ -111,7 +111,7 @@ impl AfAlgSession {
         self.reopen()
     }
 
-    /// Opens the operation socket, anew if need be.
+    /// Opens the operation socket, again if necessary.
     fn reopen(&mut self) -> Result<(), EngineError> {
         self.operation = None;
         let mut operation = self
@@ -140,7 +140,7 @@ impl AfAlgSession {
         Ok(parts.finish(job)?)
     }
 
-    /// XTS, whose tweak the kernel does not let carry on: in one request.
+    /// XTS: in one request, because the kernel can't continue a tweak.
     fn perform_whole(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let length = job.input.len();
         self.check_fit(length)?;
@@ -148,7 +148,8 @@ impl AfAlgSession {
         Ok(length)
     }
 
-    /// The kernel takes additional data, text and tag as one, and gives it back as one.
+    /// AEAD: the kernel takes additional data, text and tag as one input and returns them as one
+    /// output.
     fn perform_aead(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let length = job.output_length(self.cipher, self.direction);
         self.check_fit(job.aad.len() + job.input.len().max(length))?;
@@ -176,7 +177,7 @@ impl AfAlgSession {
         match operation.perform(iv.bytes(), aad_length, input, again) {
             Ok(()) => Ok(()),
             Err(error) if is_refused(&error) && is_lent => {
-                // A kernel may keep pipes from these sockets. It never comes to this again.
+                // A kernel may refuse pipes for these sockets; from now on inputs are copied.
                 self.lends = false;
                 self.reopen()?;
                 self.request(iv, aad_length, input, [first, second])
@@ -192,7 +193,7 @@ impl AfAlgSession {
         self.cipher.is_authenticated() && self.direction == Direction::Decrypt
     }
 
-    /// Whether a message of so many bytes, with its additional data and tag, fits in a request.
+    /// Whether a message of this length, with its additional data and tag, fits in a request.
     fn check_fit(&self, bytes: usize) -> Result<(), Stop> {
         let capacity = self.operation.as_ref().map_or(0, Operation::capacity);
         if bytes <= capacity {
@@ -208,7 +209,7 @@ impl AfAlgSession {
             .into())
     }
 
-    /// How much one request may carry of a message that goes in parts: whole blocks.
+    /// Greatest part of a message in one request, in whole blocks.
     fn part_length(&self) -> Result<usize, Stop> {
         let capacity = self.operation.as_ref().map_or(0, Operation::capacity);
         let part = capacity.min(PART_LENGTH) / COUNTER_BLOCK * COUNTER_BLOCK;
@@ -253,7 +254,7 @@ fn words(direction: Direction, error: &io::Error) -> String {
     }
 }
 
-/// Whether the kernel does not do what it was asked for at all.
+/// Whether the error means that the kernel does not support the call.
 fn is_refused(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -261,15 +262,15 @@ fn is_refused(error: &io::Error) -> bool {
     )
 }
 
-/// The most that one request carries of a message that goes in parts, in bytes: the page list
-/// that the kernel makes at once, and little enough to be in cache when a driver reads it.
+/// Greatest part of a message in one request, in bytes: the kernel allocates the page list for it
+/// at once, and it stays in the cache until the driver reads it.
 const PART_LENGTH: usize = 1 << 16;
 
-/// What sockets are asked to take at once when a message can't go in parts, in bytes: a
-/// mebibyte, with room for additional data, tag and the pages that both begin and end in.
+/// Requested capacity of a socket for messages that can't be divided, in bytes: a mebibyte, plus
+/// additional data, tag and the pages at both ends.
 const WIDE: usize = (1 << 20) + (1 << 16);
 
-/// Room for this much additional data, in bytes, is made before the first job.
+/// Length of the buffer for additional data before the first job, in bytes.
 const LONGEST_USUAL_AAD: usize = 256;
 
 const EQUAL_HALVES: Rejection = Rejection::Malformed("the two keys of XTS are the same");

@@ -1,9 +1,9 @@
 //! AF_ALG's socket calls (`linux/if_alg.h`).
 //!
-//! A *transform* socket is bound to a driver and holds the key. An *operation* socket is
-//! accepted from it: a request is one `sendmsg`, with direction, IV and length of additional
-//! data in control messages, and one `recvmsg`, which runs it. The kernel copies what is sent;
-//! where that is much, a pipe lends it the pages instead (`vmsplice` and `splice`).
+//! A *transform* socket is bound to a driver and holds the key. An *operation* socket is accepted
+//! from it: a request is one `sendmsg`, with direction, IV and length of additional data in control
+//! messages, and one `recvmsg`, which runs it. The kernel copies the input. For long inputs, a pipe
+//! passes the pages instead, without a copy (`vmsplice` and `splice`).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{offset_of, size_of, zeroed};
@@ -14,15 +14,15 @@ use evener_core::{Cipher, Direction};
 
 use crate::misfit;
 
-/// A driver, bound, and its key.
+/// A socket bound to a driver, with a key.
 pub(super) struct Transform(OwnedFd);
 
-/// Which call refused a driver.
+/// The call that refused a driver.
 #[derive(Debug)]
 pub(super) enum BindError {
-    /// `socket`: AF_ALG as a whole is refused.
+    /// `socket`: AF_ALG is not available.
     Socket(io::Error),
-    /// `bind`: this driver is.
+    /// `bind`: this driver is not available.
     Bind(io::Error),
 }
 
@@ -56,8 +56,8 @@ impl Transform {
     }
 
     pub(super) fn set_tag_length(&self, length: usize) -> io::Result<()> {
-        // The length travels in the place of the value's length; there is no value.
-        // SAFETY: for this option the kernel does not look at the value's address.
+        // The tag's length is passed as the length of an empty value. SAFETY: for this option the
+        // kernel does not look at the value's address.
         let status = unsafe {
             libc::setsockopt(
                 self.0.as_raw_fd(),
@@ -96,20 +96,20 @@ pub(super) struct Operation {
     direction: Direction,
     control: Control,
     capacity: usize,
-    /// What lends pages, once that was asked for.
+    /// The pipe for long inputs, if enabled.
     pipe: Option<Pipe>,
 }
 
 impl Operation {
-    /// How many bytes a request may hold, additional data and tag counted in.
+    /// Greatest length of a request in bytes, with additional data and tag.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Asks for room for requests of `bytes` bytes. What was granted shows in the capacity.
+    /// Requests buffers for requests of `bytes` bytes; the capacity tells the result.
     pub(super) fn widen(&mut self, bytes: usize) {
-        // The kernel doubles what is asked for; beyond the system's limit only a privileged
-        // process is served, and the others get the limit.
+        // The kernel doubles the requested size. Only a privileged process can exceed the system's
+        // limit; others get the limit.
         let half = ((bytes / 2) as libc::c_int).to_ne_bytes();
         for (force, ask) in
             [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)]
@@ -121,20 +121,20 @@ impl Operation {
         self.capacity = self.measure();
     }
 
-    /// Has long inputs, of up to `most` bytes, lent to the kernel from now on.
+    /// Passes long inputs, of up to `most` bytes, without a copy from now on.
     pub(super) fn lend(&mut self, most: usize) -> io::Result<()> {
         self.pipe = Some(Pipe::new(most)?);
         Ok(())
     }
 
-    /// Whether an input of so many bytes is lent.
+    /// Whether an input of this length is passed without a copy.
     pub(super) fn lends(&self, bytes: usize) -> bool {
         self.pipe.as_ref().is_some_and(|pipe| (LENT_FROM..=pipe.most).contains(&bytes))
     }
 
     /// Runs one request: sends both inputs as one message, and receives its result into both
-    /// outputs, which together must be as long as the result is. Lengths that are not the
-    /// cipher's are not passed on; of a shorter IV the kernel would see what the last one left.
+    /// outputs, which together must be as long as the result is. Lengths that are not the cipher's
+    /// are rejected: with a shorter IV, the kernel would use the rest of the previous one.
     ///
     /// After an error other than EBADMSG the socket may hold an unfinished request.
     pub(super) fn perform(
@@ -158,7 +158,7 @@ impl Operation {
         if sent != given {
             return Err(short("took", sent, given));
         }
-        // With no room for output the kernel would not run the request at all.
+        // Without an output buffer the kernel would not run the request.
         let mut spare = [0];
         let [first, second] = output;
         let second = if wanted == 0 { &mut spare[..] } else { second };
@@ -194,9 +194,9 @@ impl Operation {
         message.msg_iovlen = parts.len() as _;
         message.msg_control = self.control.bytes.0.as_ptr().cast_mut().cast();
         message.msg_controllen = self.control.length as _;
-        // Nobody else reads from this socket, so to wait for room in it would be to hang.
-        // SAFETY: an `IoSlice` is an `iovec` by its documentation, and the slices behind them
-        // are borrowed for the call; the control data is initialised for `length` bytes.
+        // No other thread reads from this socket, so waiting for space in it would hang. SAFETY: an
+        // `IoSlice` is an `iovec` by its documentation, and the slices behind them are borrowed for
+        // the call; the control data is initialised for `length` bytes.
         let sent =
             unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | flags) };
         count(sent)
@@ -243,11 +243,11 @@ impl Operation {
     }
 }
 
-/// A pipe through which memory is lent to a socket.
+/// A pipe that passes memory to a socket without a copy.
 struct Pipe {
     from: OwnedFd,
     to: OwnedFd,
-    /// How many bytes it holds, wherever in their pages they begin.
+    /// Its capacity in bytes, for any alignment to pages.
     most: usize,
 }
 
@@ -341,7 +341,7 @@ impl Control {
         }
     }
 
-    /// Adds a header and room for `length` bytes, and returns where they are. Header and
+    /// Adds a header and space for `length` bytes, and returns the offset of that space. Header and
     /// padding are the kernel's (`struct cmsghdr`), which has a `size_t` for the length.
     fn add(&mut self, kind: libc::c_int, length: usize) -> usize {
         let start = self.length;
@@ -419,7 +419,7 @@ fn short(verb: &str, bytes: usize, expected: usize) -> io::Error {
     io::Error::other(format!("the kernel {verb} {bytes} of {expected} bytes"))
 }
 
-/// From how many bytes on lending costs less than copying.
+/// From this length on, a pipe costs less than copying.
 const LENT_FROM: usize = 8192;
 
 const HEADER_LENGTH: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
@@ -433,7 +433,7 @@ mod tests {
 
     use super::*;
 
-    /// A request of these lengths at a socket that is none, so that one which is sent fails.
+    /// A request of these lengths on an invalid socket, so that sending it fails.
     fn refusal(cipher: Cipher, iv: usize, aad: usize, input: usize, output: usize) -> String {
         let mut operation = Operation {
             socket: File::open("/dev/null").unwrap().into(),

@@ -48,8 +48,8 @@ fn even_batches(subject: &Subject<'_>) -> Verdict {
     Ok(())
 }
 
-/// More messages than an engine works on at once, some of which take more than one of its slots,
-/// so that others have to wait for one.
+/// More messages than an engine processes at once. Some take more than one slot, so that others
+/// must wait.
 fn long_and_short(subject: &Subject<'_>) -> Verdict {
     let key = Key::new(&bytes(3, subject.cipher.key_length()));
     let long_first = [&[65_000][..], &[100; 17]].concat();
@@ -92,7 +92,7 @@ fn key_identity(subject: &Subject<'_>) -> Verdict {
     let length = subject.fit(48, Padding::None);
     let first = subject.case(31, length, Padding::None)?;
     let second = subject.case(32, length, Padding::None)?;
-    // One place in memory, which holds one key after the other.
+    // One address in memory that holds different keys in turn.
     let mut place = [first.clone()];
     for case in [&first, &second, &second, &first] {
         place[0].clone_from(case);
@@ -127,7 +127,7 @@ fn settled_jobs(subject: &Subject<'_>) -> Verdict {
     subject.expect(None, &cases)
 }
 
-/// A case whose job brings no key, for a session with the key.
+/// A case whose job has no key, for a session with the key.
 pub(super) fn with_session_key(
     subject: &Subject<'_>,
     key: &Option<Key>,

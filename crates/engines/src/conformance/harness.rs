@@ -1,17 +1,17 @@
-//! Gives messages to an engine in awkward buffers and judges what comes back.
+//! Processes messages in unusual buffers and checks the results.
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Rejection, Session,
     SessionRequest, Verification,
 };
 
-/// Fine, or what is wrong in words.
+/// The failure as text, if any.
 pub(super) type Verdict = Result<(), String>;
 
 /// The engine under test, for one cipher and direction.
 pub(super) struct Subject<'a> {
     pub(super) engine: &'a dyn Engine,
-    /// Computes what results should be where no vector says it.
+    /// Computes the expected results where no vector exists.
     pub(super) reference: Option<&'a dyn Engine>,
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
@@ -25,12 +25,12 @@ pub(super) struct Message {
     pub(super) aad: Vec<u8>,
     pub(super) padding: Padding,
     pub(super) input: Vec<u8>,
-    /// Takes this many bytes off the output that the message needs.
+    /// Makes the output shorter than needed by this many bytes.
     pub(super) missing_output: usize,
     pub(super) outcome: Outcome,
 }
 
-/// A message and what must become of it.
+/// A message and its expected outcome.
 #[derive(Clone)]
 pub(super) struct Case {
     pub(super) message: Message,
@@ -40,18 +40,18 @@ pub(super) struct Case {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     Output(Vec<u8>),
-    /// Rejected for its tag or padding, without leaving plaintext.
+    /// Rejected for its tag or padding, with no plaintext in the output.
     Forged,
-    /// Rejected for its shape, without leaving anything.
+    /// Rejected for its lengths, with nothing in the output.
     Malformed,
     /// Not touched.
     Unchanged,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 pub(super) struct Answer {
     pub(super) outcome: Outcome,
-    /// As much as the message may need, whatever was written of it.
+    /// The whole output, of the greatest length that the message may need.
     pub(super) output: Vec<u8>,
 }
 
@@ -60,12 +60,12 @@ impl Subject<'_> {
         open(self.engine, self.cipher, self.direction, key).map_err(|error| error.to_string())
     }
 
-    /// Processes the cases in one batch of a new session and judges every answer.
+    /// Processes the cases in one batch of a new session and checks every result.
     pub(super) fn expect(&self, session_key: Option<&Key>, cases: &[Case]) -> Verdict {
         self.expect_in(&mut *self.open(session_key)?, cases)
     }
 
-    /// Processes the cases in one batch and judges every answer.
+    /// Processes the cases in one batch and checks every result.
     pub(super) fn expect_in(&self, session: &mut dyn Session, cases: &[Case]) -> Verdict {
         let messages: Vec<_> = cases.iter().map(|case| case.message.clone()).collect();
         let (result, answers) = self.process(session, &messages)?;
@@ -104,8 +104,7 @@ impl Subject<'_> {
         Ok((result, answers))
     }
 
-    /// A message with its own key and the result that it must have. The seed decides about
-    /// all of its bytes.
+    /// A message with its own key and its expected result. The seed determines all of its bytes.
     pub(super) fn case(&self, seed: u64, length: usize, padding: Padding) -> Result<Case, String> {
         self.case_from(self.plain(seed, length, padding))
     }
@@ -136,7 +135,7 @@ impl Subject<'_> {
         })
     }
 
-    /// What the reference makes of a message on its own.
+    /// The reference engine's result for a single message.
     pub(super) fn encrypt(&self, message: &Message) -> Result<Vec<u8>, String> {
         let offers = |engine: &&dyn Engine| engine.offer(self.cipher, Direction::Encrypt).is_some();
         let engine = [self.reference, Some(self.engine)].into_iter().flatten().find(offers);
@@ -202,7 +201,7 @@ struct Buffers {
     input: Vec<u8>,
     output: Vec<u8>,
     output_length: usize,
-    /// How much of `output` behind the offset the engine gets to see.
+    /// Length of the part of `output` that the engine gets.
     visible: usize,
 }
 
@@ -260,7 +259,7 @@ pub(super) fn open(
     engine.open(&SessionRequest { cipher, direction, key })
 }
 
-/// Bytes that look random and are the same every time.
+/// Pseudo-random bytes, the same in every run.
 pub(super) fn bytes(seed: u64, length: usize) -> Vec<u8> {
     // SplitMix64 (Steele, Lea and Flood, 2014).
     let word = |index: u64| {
@@ -287,8 +286,8 @@ fn describe(message: &Message, batch: usize) -> String {
     )
 }
 
-/// What outputs and their surroundings are filled with beforehand.
+/// The byte with which outputs and their surroundings are filled beforehand.
 const FILL: u8 = 0xA5;
 
-/// Length of what lies behind an output, in bytes.
+/// Length of the guard bytes after an output.
 const GUARD: usize = 67;

@@ -83,7 +83,7 @@ fn counter_carries(subject: &Subject<'_>) -> Verdict {
         };
         let whole = subject.case_from(plain)?;
         subject.expect(None, slice::from_ref(&whole))?;
-        // Block by block, the counter is ours to advance.
+        // The counter is advanced block by block here.
         subject.expect(None, &split(subject, &whole, 16)?)?;
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! The conformance suite: what every engine must pass, for every cipher that it offers.
+//! The conformance suite, which every engine must pass for every cipher that it offers.
 //!
-//! [`run`] puts an engine through published vectors (NIST's and others' from the folder
-//! `vectors`, and Wycheproof's) and through checks of the contract in [`evener_core::Engine`]:
-//! partial batches, mixed keys, malformed and forged messages, outputs that are longer than
-//! needed, unaligned buffers, chaining. Where no vector reaches, the expected result is what
-//! the `openssl` engine computes, or the engine itself where that does not have the cipher.
+//! [`run`] tests an engine with published vectors (NIST's and others from the folder `vectors`, and
+//! Wycheproof's) and checks the contract of [`evener_core::Engine`]: partial batches, mixed keys,
+//! malformed and forged messages, outputs that are longer than needed, unaligned buffers, chaining.
+//! Without a vector, the expected result is that of the `openssl` engine, or the engine's own if
+//! `openssl` lacks the cipher.
 //!
 //! It exists under the feature `conformance`, for the tests of other crates and of engines
 //! that live elsewhere.
@@ -29,9 +29,10 @@ use evener_core::{Cipher, Direction, Engine};
 use harness::{Subject, Verdict};
 use vectors::Vector;
 
-/// Runs the whole suite; [`Report::assert_passed`] turns the result into a test's.
+/// Runs the whole suite; [`Report::assert_passed`] panics if it failed.
 ///
-/// What a guard would make good on another engine is the engine's failure here.
+/// A guard would hide failures by using the reference engine, so the engine is tested without one
+/// that retreats.
 pub fn run(engine: &dyn Engine) -> Report {
     let alone = crate::guard::alone(engine);
     let engine = alone.as_deref().unwrap_or(engine);
@@ -87,9 +88,9 @@ fn row(subject: &Subject<'_>, vectors: &[Vector]) -> Row {
 
 /// A check of the contract.
 struct Check {
-    /// What is proven by it.
+    /// The property that it checks.
     claim: &'static str,
-    /// Whether it means something for the cipher and direction.
+    /// Whether it applies to the cipher and direction.
     applies: fn(&Subject<'_>) -> bool,
     run: fn(&Subject<'_>) -> Verdict,
 }

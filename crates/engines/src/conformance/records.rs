@@ -15,7 +15,7 @@ fn removes_padding(subject: &Subject<'_>) -> bool {
     pads && subject.direction == Direction::Decrypt
 }
 
-/// More records than travel in a batch, some with gaps, and some begun in the middle.
+/// More records than fit in a batch, some with gaps, and some started in the middle.
 fn as_jobs(subject: &Subject<'_>) -> Verdict {
     for &padding in subject.paddings() {
         for (count, length, gap, done) in
@@ -45,7 +45,7 @@ fn as_jobs(subject: &Subject<'_>) -> Verdict {
     Ok(())
 }
 
-/// Padding that is sound, but not that of a record of this length, is no less forged.
+/// Valid padding of another length than the record's is forged too.
 fn forged(subject: &Subject<'_>) -> Verdict {
     let mut field = Field::new(subject, Padding::Pkcs7, 40, 21, 0)?;
     let others = Field::new(subject, Padding::Pkcs7, 40, 20, 0)?;
@@ -62,7 +62,7 @@ fn forged(subject: &Subject<'_>) -> Verdict {
     }
 }
 
-/// Records that own their data, and what must become of each.
+/// Records that own their data, with the expected outcome of each.
 struct Field {
     key: Key,
     layout: RecordLayout,

@@ -1,4 +1,4 @@
-//! Messages that must be rejected, between messages that must not suffer from it.
+//! Messages that must be rejected, between valid messages that must not be affected.
 
 use evener_core::{Direction, Iv, Key, Mode, Padding};
 
@@ -66,13 +66,13 @@ fn malformed(subject: &Subject<'_>) -> Verdict {
 
 fn forged(subject: &Subject<'_>) -> Verdict {
     for length in [0, 1, 16, 100, 1_000, 16_384] {
-        // The seed decides that there are 33 bytes of additional data.
+        // This seed gives 33 bytes of additional data.
         let good = subject.case(33, length, Padding::None)?;
         let mut cases = vec![good.clone()];
         let mut add = |change: &dyn Fn(&mut Message)| {
             let mut case = Case { expected: Expected::Forged, ..good.clone() };
             change(&mut case.message);
-            // After each forgery the same key must still do good work.
+            // After each forgery the same key must still give right results.
             cases.extend([case, good.clone()]);
         };
         for at in 0..16 {
@@ -98,7 +98,7 @@ fn forged(subject: &Subject<'_>) -> Verdict {
         subject.expect(None, &cases)?;
         let key = good.message.key.clone();
         for case in &mut cases {
-            // The ones with another key stay as they are.
+            // Cases with another key are unchanged.
             let same = case.message.key.as_ref().map(Key::bytes) == key.as_ref().map(Key::bytes);
             case.message.key = case.message.key.take().filter(|_| !same);
         }
@@ -122,7 +122,7 @@ fn badly_padded(subject: &Subject<'_>) -> Verdict {
         &[0x80, 0, 0, 0],
     ];
     for ending in endings {
-        // Padded as it should not be, and then encrypted as if it needed no padding.
+        // Wrongly padded, and then encrypted without padding.
         let mut plain = subject.plain(3, 4 * block, Padding::None);
         let at = plain.input.len() - ending.len();
         plain.input[at..].copy_from_slice(ending);

@@ -1,35 +1,35 @@
-//! What the suite found.
+//! The report of the conformance suite.
 
 use std::fmt;
 
 use evener_core::{Cipher, Description, Direction};
 
-/// What the suite found in one engine. `Display` shows it as a table.
+/// The results of one engine. `Display` prints a table.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The engine's name and details.
     pub engine: String,
     /// One for each cipher and direction that the engine offers.
     pub rows: Vec<Row>,
-    /// What is wrong with the engine as a whole.
+    /// Failures of the engine as a whole.
     pub failures: Vec<String>,
 }
 
-/// What the suite found for one cipher and direction.
+/// The results for one cipher and direction.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The cipher.
     pub cipher: Cipher,
     /// The direction.
     pub direction: Direction,
-    /// How many published vectors were run, each in a batch with the others and each in a
-    /// session of its key.
+    /// Number of published vectors, each run in a batch with the others and in a session with its
+    /// key.
     pub vectors: usize,
-    /// How many of the vectors are forgeries that must be rejected.
+    /// Number of forged vectors, which must be rejected.
     pub forged: usize,
-    /// How many checks of the contract were run.
+    /// Number of checks of the contract.
     pub checks: usize,
-    /// What went wrong.
+    /// The failures.
     pub failures: Vec<String>,
 }
 

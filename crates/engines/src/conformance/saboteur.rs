@@ -1,4 +1,4 @@
-//! Engines with one fault each, which prove that the suite finds it.
+//! Engines with one fault each, to prove that the suite detects it.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ struct Spoiled {
     cipher: Cipher,
     direction: Direction,
     has_key: bool,
-    /// The key that was first seen at an address.
+    /// The first key at each address.
     seen: Option<(usize, Key)>,
 }
 
@@ -160,7 +160,7 @@ impl Spoiled {
         Ok(())
     }
 
-    /// Does the part behind the wrap of the counter's low word again, without the carry.
+    /// Repeats the part after the wrap of the counter's low word, without the carry.
     fn wrap_counter(&mut self, job: &Job<'_>, copy: &mut [u8]) -> Result<(), EngineError> {
         let counter = u128::from_be_bytes(job.iv.bytes().try_into().unwrap_or_default());
         let blocks = (1 << 32) - (counter & 0xFFFF_FFFF);
@@ -175,7 +175,7 @@ impl Spoiled {
     }
 }
 
-/// Where a key lies. A number, because a session with a pointer could not move between threads.
+/// The address of a key. A number, because a session with a pointer could not move between threads.
 fn address(key: &Key) -> usize {
     std::ptr::from_ref(key).addr()
 }

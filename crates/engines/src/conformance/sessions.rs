@@ -21,7 +21,7 @@ pub(super) const ENGINE_CHECKS: &[EngineCheck] = &[
     ("a cipher that it does not offer is refused", not_offered),
 ];
 
-/// What is proven, and how.
+/// A property and its check.
 type EngineCheck = (&'static str, fn(&dyn Engine) -> Verdict);
 
 fn key_length(subject: &Subject<'_>) -> Verdict {

@@ -7,7 +7,7 @@ use super::harness::{Case, Expected, Message, Subject};
 /// One published vector.
 #[derive(Clone)]
 pub(super) struct Vector {
-    /// Where it comes from, for complaints.
+    /// Its source, for messages.
     pub(super) source: String,
     pub(super) key: Vec<u8>,
     pub(super) iv: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Vector {
 }
 
 impl Vector {
-    /// Whether it says something about the direction: a forgery can't be encrypted.
+    /// Whether it applies to the direction: a forgery can't be encrypted.
     pub(super) fn is_for(&self, direction: Direction) -> bool {
         direction == Direction::Decrypt || !self.is_forged()
     }
@@ -58,7 +58,7 @@ impl Vector {
 }
 
 /// Runs every vector twice: all in one batch, each with its own key, and each on its own in a
-/// session of its key. Returns the complaints.
+/// session of its key. Returns the failures.
 pub(super) fn run(subject: &Subject<'_>, vectors: &[Vector]) -> Vec<String> {
     let usable = || vectors.iter().filter(|vector| vector.is_for(subject.direction));
     let cases: Option<Vec<_>> = usable().map(|vector| vector.case(subject.direction)).collect();

@@ -1,4 +1,4 @@
-//! The measurement of the crossovers on this machine.
+//! Measures the crossovers on this machine.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(super) fn run(openssl: &dyn Engine, lanes: &dyn Engine) -> Result<Crossovers
 struct Race<'r> {
     sessions: [Box<dyn Session>; 2],
     iv: Iv,
-    /// What to process, of each of [`LENGTHS`].
+    /// The messages to process, for each of [`LENGTHS`].
     inputs: Vec<Vec<u8>>,
     output: &'r mut [u8],
     ends: Instant,
@@ -67,8 +67,8 @@ impl<'r> Race<'r> {
         })
     }
 
-    /// Finds how many messages `lanes` takes to win at two lengths, and then the longest ones at
-    /// which it still does.
+    /// Finds the number of messages from which `lanes` is faster at two lengths, and then the
+    /// greatest length at which it still is.
     fn crossover(&mut self) -> Result<Crossover, EngineError> {
         let mut least_messages = 1;
         while !(self.lanes_win(least_messages, SHORT)? && self.lanes_win(least_messages, MEDIUM)?) {
@@ -87,8 +87,8 @@ impl<'r> Race<'r> {
         Ok(Crossover { least_messages, most_bytes: usize::MAX })
     }
 
-    /// Whether `lanes` takes at most as long as `openssl`, by the shortest of several runs in
-    /// turns: what else runs on the core can only make a run longer.
+    /// Whether `lanes` takes at most as long as `openssl`, by the shortest of several alternating
+    /// runs: other programs on the core can only make a run longer.
     fn lanes_win(&mut self, messages: usize, length: usize) -> Result<bool, EngineError> {
         let mut best = [Duration::MAX; 2];
         for run in 0..MOST_RUNS {
@@ -103,7 +103,7 @@ impl<'r> Race<'r> {
         Ok(lanes <= openssl)
     }
 
-    /// CPU time for about [`BYTES_A_RUN`] in batches of so many messages.
+    /// CPU time for about [`BYTES_A_RUN`] in batches of that many messages.
     fn time(
         &mut self,
         contender: usize,
@@ -136,7 +136,7 @@ fn process(session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), Engin
     })
 }
 
-/// How long the calling thread has been on a core.
+/// The calling thread's CPU time.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -151,9 +151,9 @@ const MOST_MESSAGES: usize = 64;
 /// Outputs a power of two apart would collide in the cache.
 const BETWEEN_OUTPUTS: usize = 80;
 
-/// About 10 to 100 µs, which is long beside a look at the clock.
+/// About 10 to 100 µs, much longer than reading the clock.
 const BYTES_A_RUN: usize = 100_000;
-/// What a message costs beside its bytes, in bytes.
+/// The cost of a message besides its bytes, expressed in bytes.
 const CALL: usize = 200;
 const LEAST_RUNS: usize = 3;
 const MOST_RUNS: usize = 9;

@@ -1,16 +1,16 @@
-//! Which batches go to `lanes`.
+//! Decides which batches go to `lanes`.
 
 use std::collections::BTreeMap;
 
 use evener_core::{Cipher, Direction, Mode};
 use serde::{Deserialize, Serialize};
 
-/// For one cipher and direction: the batches that `lanes` does in less time than `openssl`.
+/// The batches of one cipher and direction for which `lanes` is faster than `openssl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crossover {
-    /// How many messages such a batch has at least.
+    /// Least number of messages in such a batch.
     pub least_messages: usize,
-    /// How long its messages are at most on average, in bytes.
+    /// Greatest average length of its messages, in bytes.
     pub most_bytes: usize,
 }
 
@@ -20,7 +20,7 @@ impl Crossover {
     /// No batch.
     pub const NEVER: Crossover = Crossover { least_messages: usize::MAX, most_bytes: 0 };
 
-    /// Whether a batch of so many messages, of so many bytes together, goes to `lanes`.
+    /// Whether a batch with this number of messages and total of bytes goes to `lanes`.
     pub fn prefers_lanes(self, messages: usize, bytes: usize) -> bool {
         messages >= self.least_messages && bytes / messages.max(1) <= self.most_bytes
     }
@@ -32,7 +32,7 @@ impl Crossover {
 pub struct Crossovers(BTreeMap<String, Crossover>);
 
 impl Crossovers {
-    /// Those that hold without a calibration with a kernel of `lanes`, by its name.
+    /// The built-in crossovers for a kernel of `lanes`, by its name.
     pub(super) fn built_in(kernel: &str) -> Crossovers {
         let mut crossovers = Crossovers::default();
         for &cipher in Cipher::ALL {
@@ -59,10 +59,10 @@ impl Crossovers {
     }
 }
 
-/// What `evener engines --calibrate KERNEL` found on an AMD EPYC of the fourth generation, against
-/// OpenSSL 3.6 with the same instructions (`OPENSSL_ia32cap`). CBC encryption of two messages side
-/// by side is a tie, and of four it is twice as fast. The kernel of ARMv8 was only emulated so far,
-/// so that it does what nothing else can do: CBC encryption of several messages at once.
+/// The result of `evener engines --calibrate KERNEL` on an AMD EPYC of the fourth generation,
+/// against OpenSSL 3.6 with the same instructions (`OPENSSL_ia32cap`). For CBC encryption of two
+/// messages both are equally fast; of four, `lanes` is twice as fast. The ARMv8 kernel was only
+/// emulated so far, so it is used only where it must be faster: CBC encryption of several messages.
 fn usual(kernel: &str, mode: Mode, direction: Direction) -> Crossover {
     let up_to = |most_bytes| Crossover { most_bytes, ..Crossover::ALWAYS };
     match (kernel, mode, direction) {

@@ -1,4 +1,4 @@
-//! The calibration that is kept in the user's cache directory.
+//! The calibration file in the user's cache directory.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Crossovers;
 
-/// Crossovers, and what they were measured on.
+/// Crossovers, with the processor and build for which they hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Document {
     version: u32,
@@ -18,7 +18,7 @@ struct Document {
     crossovers: Crossovers,
 }
 
-/// The processor's model, and the build of Evener with what it found of its engines.
+/// The processor's model, Evener's build, and the versions of its engines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MeasuredOn {
     processor: String,
@@ -33,8 +33,8 @@ impl MeasuredOn {
     }
 }
 
-/// The user's directory for what can be made again: `XDG_CACHE_HOME`, or `.cache` in the home
-/// directory, and `evener` in it. `None` where there is neither.
+/// The user's cache directory: `XDG_CACHE_HOME`, or `.cache` in the home directory, and `evener` in
+/// it. `None` where there is neither.
 pub fn cache_directory() -> Option<PathBuf> {
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -47,8 +47,8 @@ pub(super) fn path() -> Option<PathBuf> {
     Some(cache_directory()?.join("cpu.json"))
 }
 
-/// The crossovers in a file, if they are of this processor and build. Whatever else the file
-/// may be, the built-in ones serve as well.
+/// The crossovers in a file, if they are for this processor and build. In all other cases the
+/// built-in ones are used.
 pub(super) fn load(path: &Path, here: impl FnOnce() -> MeasuredOn) -> Option<Crossovers> {
     let metadata = fs::metadata(path).ok()?;
     if !metadata.is_file() || metadata.len() > LONGEST {
@@ -74,13 +74,13 @@ pub(super) fn save(path: &Path, here: MeasuredOn, crossovers: &Crossovers) -> io
     Ok(())
 }
 
-/// The model of the first processor, or on ARM the numbers of its designer and part. Empty where
-/// the system does not say.
+/// The model of the first processor, or on ARM the numbers of its designer and part. Empty if the
+/// system does not report it.
 fn processor() -> String {
-    // The kernel writes it processor by processor, and they are many.
+    // The file has an entry for every processor; the first is enough.
     let mut first = Vec::new();
     if let Ok(file) = File::open("/proc/cpuinfo") {
-        // What can't be read is as good as not said.
+        // An unreadable file counts as empty.
         file.take(FIRST_PROCESSOR).read_to_end(&mut first).ok();
     }
     let text = String::from_utf8(first).unwrap_or_default();
@@ -95,7 +95,7 @@ fn processor() -> String {
 
 const VERSION: u32 = 1;
 
-/// How much of the system's list of processors is read, in bytes.
+/// Number of bytes read of the system's list of processors.
 const FIRST_PROCESSOR: u64 = 2048;
 
 /// The longest file that is read, in bytes.

@@ -1,11 +1,10 @@
-//! The processor's cores as one engine: each batch goes to `openssl` or to `lanes`, whichever
-//! is faster at it.
+//! The CPU cores as one engine: each batch goes to the faster one of `openssl` and `lanes`.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `crossover.rs` | which batches go to `lanes` |
-//! | `calibrate.rs` | the measurement of that on this machine |
-//! | `kept.rs` | the file that keeps what was measured |
+//! | `calibrate.rs` | measures this on the present machine |
+//! | `kept.rs` | the file with the measured crossovers |
 //! | `session.rs` | a session of each, and the choice between them |
 
 mod calibrate;
@@ -51,21 +50,20 @@ pub(crate) fn probe(parameters: &str) -> Found {
     Ok(vec![Arc::new(CpuEngine::new(openssl, Some(lanes), crossovers))])
 }
 
-/// Measures for every cipher of `lanes` which batches it does in less time than `openssl`, by
-/// CPU time, in at most 50 ms a cipher. The kernel is one that `lanes:KERNEL` names; empty for
-/// the fastest.
+/// Measures for every cipher of `lanes` for which batches it is faster than `openssl`, by CPU time,
+/// in at most 50 ms per cipher. The kernel is one that `lanes:KERNEL` names; empty for the fastest.
 ///
 /// # Errors
-/// When one of the two is not there, or fails.
+/// When one of the two is not available, or fails.
 pub fn calibrate(kernel: &str) -> Result<Crossovers, EngineError> {
     calibrate::run(&*openssl::reference()?, &*find_lanes(kernel)?)
 }
 
-/// Keeps crossovers of the fastest kernel for all later programs of this user, on this processor
-/// and with this build. Returns the file that keeps them.
+/// Saves crossovers of the fastest kernel for later programs of this user, on this processor and
+/// with this build. Returns the path of the file.
 ///
 /// # Errors
-/// When the file can't be written, or the engines are not there.
+/// When the file can't be written, or the engines are not available.
 pub fn keep(crossovers: &Crossovers) -> io::Result<PathBuf> {
     let Some(path) = kept::path() else {
         return Err(io::Error::other("there is no home directory to keep them in"));
@@ -106,7 +104,7 @@ impl CpuEngine {
         CpuEngine { description, openssl, lanes, crossovers }
     }
 
-    /// `lanes` and the batches that it is faster at, where there are such batches.
+    /// `lanes` and its crossovers; `None` if it is never faster.
     fn lanes_for(&self, cipher: Cipher, direction: Direction) -> Option<(&dyn Engine, Crossover)> {
         let lanes = self.lanes.as_deref()?;
         let crossover = self.crossovers.get(cipher, direction);

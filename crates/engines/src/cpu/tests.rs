@@ -40,7 +40,7 @@ fn each_batch_goes_where_the_crossover_says() {
         direction: Direction::Encrypt,
         key: Some(&key),
     };
-    // Where the session of `lanes` always fails, a batch that fails went there.
+    // The session of `lanes` always fails here, so a batch that fails went to `lanes`.
     let openssl = crate::registry::find("openssl").unwrap().open(&request).unwrap();
     let mut session = CpuSession::new(openssl, Box::new(Failing), crossover);
     for (messages, length, goes_to_lanes) in

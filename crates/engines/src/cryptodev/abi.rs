@@ -1,13 +1,13 @@
 //! The structures and request numbers of `/dev/crypto`, as cryptodev-linux's
 //! `crypto/cryptodev.h` lays them out.
 //!
-//! The structures have pointers in them and the request numbers have the structures' sizes in
-//! them, so 32-bit and 64-bit programs speak two dialects; the device understands both. `P` is
-//! the pointer, so that both can be tested everywhere.
+//! The structures contain pointers, and the request numbers contain the structures' sizes, so
+//! 32-bit and 64-bit programs use different layouts; the device understands both. `P` is the
+//! pointer type, so that both layouts can be tested everywhere.
 
 use std::mem::size_of;
 
-/// A pointer in a structure. What it is for says whether it is written through.
+/// A pointer in a structure. Its use decides whether the device writes through it.
 pub(super) type Pointer = *mut u8;
 
 /// `struct session_op`.

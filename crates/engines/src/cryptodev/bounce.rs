@@ -1,8 +1,8 @@
-//! Memory at addresses that suit a driver.
+//! Memory with the alignment that a driver needs.
 
 use zeroize::Zeroizing;
 
-/// Memory at such an address, wiped when it goes.
+/// Aligned memory, wiped when dropped.
 pub(super) struct Bounce {
     bytes: Zeroizing<Vec<u8>>,
     alignment: usize,
@@ -13,8 +13,8 @@ impl Bounce {
         Bounce { bytes: Zeroizing::new(vec![0; length + alignment]), alignment }
     }
 
-    /// So many bytes of it, after growing if it never had as many before. What was in it is
-    /// there still if it did.
+    /// The first bytes of the memory, in the requested length. The content is kept, unless the
+    /// memory must grow.
     pub(super) fn take(&mut self, length: usize) -> &mut [u8] {
         if self.bytes.len() < length + self.alignment {
             *self = Bounce::new(length, self.alignment);

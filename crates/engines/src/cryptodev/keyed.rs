@@ -14,9 +14,9 @@ use crate::serial::LoadedKey;
 pub(super) struct KeyedDevice {
     engine: String,
     direction: Direction,
-    /// What was found, and has to be what serves every session.
+    /// The driver's properties when it was probed; every session must have the same.
     service: Service,
-    /// With its session, once it has a key; `None` after a failure that closed it.
+    /// The device, with its session once it has a key; `None` after a failure that closed it.
     device: Option<(Device, Option<SessionId>)>,
     loaded: LoadedKey,
 }
@@ -32,7 +32,7 @@ impl KeyedDevice {
         Ok(KeyedDevice { engine, direction, service, device, loaded: LoadedKey::none() })
     }
 
-    /// Sees to it that the device has this key.
+    /// Loads this key, if the device has another.
     pub(super) fn load(&mut self, key: &[u8]) -> Result<(), EngineError> {
         let (device, id) = match self.device.take() {
             Some(device) => device,
@@ -42,8 +42,8 @@ impl KeyedDevice {
             Some(id) if self.loaded.is(key) => id,
             _ => {
                 self.loaded.clear();
-                // Keys can't be changed, so a new session takes the place of the old one. What
-                // the device says to its end does not matter: it is of no more use here.
+                // Keys can't be changed, so a new session replaces the old one. An error when the
+                // old one ends does not matter.
                 drop(id.map(|id| device.end_session(id)));
                 let started = patiently(|| device.start_session(self.service.cipher, key));
                 let id = started.map_err(|error| self.unavailable(probe::refusal(&error)))?;
@@ -76,7 +76,7 @@ impl KeyedDevice {
         })
     }
 
-    /// Has several requests under way at once. After an error the device is closed.
+    /// Runs several requests at once. After an error the device is closed.
     pub(super) fn transform_all(&mut self, requests: &mut [Request<'_>]) -> io::Result<()> {
         let Some((device, Some(id))) = self.device.take() else { return Err(closed()) };
         self.device = Some((device.transform_all(id, self.direction, requests)?, Some(id)));

@@ -3,11 +3,11 @@
 //! as cryptodev-linux has it.
 //!
 //! The kernel chooses the driver of the highest priority for each cipher, and may choose another
-//! for the next session: a driver whose device went away makes room for software. Plain
-//! `cryptodev` offers what hardware drivers serve; `cryptodev:DRIVER` offers what that driver
-//! serves, be it hardware or not. Both refuse a session that another driver serves than the one
-//! that was found. `cryptodev:any` takes whatever the kernel chooses. Where the device takes requests without waiting for their results
-//! (cryptodev-linux does if it was built with `ENABLE_ASYNC`), a batch's jobs are there together.
+//! one for the next session: if a device disappears, a software driver replaces it. Plain
+//! `cryptodev` offers the ciphers of hardware drivers, and `cryptodev:DRIVER` those of one driver,
+//! hardware or software. Both reject a session if the kernel has assigned it to a driver other than
+//! the probed one. `cryptodev:any` accepts any driver. If the device has asynchronous requests
+//! (cryptodev-linux built with `ENABLE_ASYNC`), several jobs of a batch run at once.
 
 mod abi;
 mod bounce;
@@ -28,7 +28,7 @@ use crate::{cores, probing};
 use probe::{Choice, Drivers, Service};
 use session::CryptodevSession;
 
-/// Finds what the driver that the parameters name serves, or what hardware drivers serve.
+/// Finds the ciphers of the driver that the parameters name, or those of hardware drivers.
 pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
     let (engine, parameters) = (name.clone(), parameters.to_owned());
@@ -52,7 +52,7 @@ struct CryptodevEngine {
 
 impl CryptodevEngine {
     fn new(name: String, services: Vec<Service>) -> CryptodevEngine {
-        // One that has both is watched as a device is.
+        // An engine with both kinds counts as a module.
         let is_module = services.iter().any(|service| service.is_hardware);
         let description = Description {
             name,
@@ -91,11 +91,11 @@ impl Engine for CryptodevEngine {
     }
 }
 
-/// The device does not say how many requests it takes. With two workers, one prepares a
-/// request and collects a result while the device is busy with the other's.
+/// The device does not report how many requests it takes. With two workers, one prepares a request
+/// and collects a result while the device works for the other.
 const HARDWARE_DEPTH: usize = 2;
 
 const NAME: &str = "cryptodev";
 
-/// The parameter that stands for every driver. None of the kernel's is called that.
+/// The parameter for any driver. No driver of the kernel has this name.
 const ANY: &str = "any";

@@ -1,10 +1,10 @@
-//! Waiting for a device that is too busy to take a request.
+//! Retries with backoff while the device is too busy for a request.
 
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a request that was refused has been repeated.
+/// The state of the retries of one request.
 pub(super) struct Patience {
     wait: Duration,
     give_up: Option<Instant>,
@@ -15,11 +15,11 @@ impl Patience {
         Patience { wait: SHORTEST_WAIT, give_up: None }
     }
 
-    /// Returns when a request that ended like this is to be repeated: at once after a signal,
-    /// and in growing intervals while the device is busy.
+    /// Returns when the request should be retried: at once after a signal, after growing intervals
+    /// while the device is busy.
     ///
     /// # Errors
-    /// That error, when it says something else or has been met for too long.
+    /// The same error, if it has another cause or the retries have lasted too long.
     pub(super) fn after(&mut self, error: io::Error) -> io::Result<()> {
         if error.raw_os_error() == Some(libc::EINTR) {
             return Ok(());
@@ -37,12 +37,12 @@ impl Patience {
     }
 }
 
-/// Whether the device has no room for a request now, or nothing to hand out.
+/// Whether the device has no slot for a request now, or no result yet.
 pub(super) fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
 }
 
-/// Repeats a request while the device is too busy to take it.
+/// Retries a request while the device is too busy.
 pub(super) fn patiently<T>(mut request: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut patience = Patience::new();
     loop {
@@ -56,7 +56,7 @@ pub(super) fn patiently<T>(mut request: impl FnMut() -> io::Result<T>) -> io::Re
 const SHORTEST_WAIT: Duration = Duration::from_micros(50);
 const LONGEST_WAIT: Duration = Duration::from_millis(5);
 
-/// After so long a busy device counts as one that fails.
+/// After this time a busy device counts as failed.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

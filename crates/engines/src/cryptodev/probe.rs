@@ -1,4 +1,4 @@
-//! What `/dev/crypto` does, and which of the kernel's drivers serve it.
+//! Finds the ciphers of `/dev/crypto` and the kernel's drivers behind them.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,33 +11,33 @@ use super::sys::{Data, Device, PATH, Request, SessionFacts, SessionId, TAG_LENGT
 use crate::kernel;
 use crate::probing::{DEADLINE, Waiter};
 
-/// A cipher that the device performs.
+/// A cipher of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) cipher: Cipher,
-    /// The kernel's name of the driver that performs it.
+    /// The kernel's name of its driver.
     pub(super) driver: String,
     pub(super) is_hardware: bool,
     /// Addresses of data should be multiples of this, in bytes.
     pub(super) alignment: usize,
-    /// Several requests can be under way at once.
+    /// Several requests can run at once.
     pub(super) is_asynchronous: bool,
-    /// Sessions may be served by another driver.
+    /// The kernel may use another driver for a session.
     pub(super) takes_any: bool,
 }
 
-/// Whose services are wanted.
+/// The drivers to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice<'a> {
-    /// Those of all hardware drivers.
+    /// All hardware drivers.
     Hardware,
-    /// Those of the driver of this name.
+    /// The driver of this name.
     Driver(&'a str),
-    /// Those of whichever drivers the kernel chooses.
+    /// Any driver that the kernel chooses.
     Any,
 }
 
-/// What is there of the services that are wanted. An error says in words why there is nothing.
+/// The ciphers of the chosen drivers. The error is the reason why there are none.
 pub(super) fn services(choice: Choice<'_>, waiter: &Waiter) -> Result<Vec<Service>, String> {
     let all = all_services(waiter)?;
     let drivers = Drivers(&all).to_string();
@@ -65,8 +65,8 @@ pub(super) fn services(choice: Choice<'_>, waiter: &Waiter) -> Result<Vec<Servic
     })
 }
 
-/// Whether a session may be used, by what the device tells of it; an error says in words why
-/// not. The kernel may serve each session by another driver, so each is asked about.
+/// Checks by the device's information whether a session may be used; the error is the reason why
+/// not. Every session is checked, because the kernel may use another driver for each.
 pub(super) fn check_session(service: &Service, facts: &SessionFacts) -> Result<(), String> {
     let Service { driver, is_hardware, alignment, takes_any, .. } = service;
     let is_another = facts.driver != *driver || is_hardware_driver(facts) != *is_hardware;
@@ -105,7 +105,7 @@ fn all_services(waiter: &Waiter) -> Result<Vec<Service>, String> {
         waiter.expect(DEADLINE);
         match algorithm(cipher).map(|_| try_out(&device, cipher)) {
             Some(Ok(service)) => services.push(service),
-            // A device without room for a session may have every cipher.
+            // A device without a free session may still have the cipher.
             Some(Err(error)) if has_no_room(&error) => return Err(refusal(&error)),
             Some(Err(error)) => why_not = Some(error),
             None => {}
@@ -114,7 +114,7 @@ fn all_services(waiter: &Waiter) -> Result<Vec<Service>, String> {
     match why_not {
         Some(error) if services.is_empty() => Err(refusal(&error)),
         _ => {
-            // What holds for one cipher holds for all, but GCM has no such requests.
+            // One cipher stands for all, except GCM, which has no asynchronous requests.
             let chained = |service: &&mut Service| service.cipher.mode() != Mode::Gcm;
             let is_asynchronous =
                 services.iter_mut().find(chained).is_some_and(|service| takes_several(service));
@@ -126,13 +126,13 @@ fn all_services(waiter: &Waiter) -> Result<Vec<Service>, String> {
     }
 }
 
-/// Waits until no other process looks at the device, and has the turn for as long as what it
-/// returns is there. A crowd that looks at once would take each other's sessions, and keep the
-/// device so busy with refusals that nobody gets through. If the turn does not come, because
-/// somebody was stopped who has it, this process looks without it.
+/// Waits until no other process probes the device, and locks it against them until the returned
+/// guard is dropped. Many processes that probe at once would take each other's sessions, and the
+/// retries would keep the device busy. If the lock does not come, because its holder was stopped,
+/// this process probes without it.
 fn wait_for_turn() -> Option<Device> {
     let (give, turn) = mpsc::channel();
-    // Nothing else ends the wait for a lock. Should the turn come too late, it is given back.
+    // The wait for a lock can't be cancelled. A lock that comes too late is released.
     let wait = move || {
         let device = Device::open().ok()?;
         device.wait_for_turn().ok()?;
@@ -142,7 +142,7 @@ fn wait_for_turn() -> Option<Device> {
     turn.recv_timeout(LONGEST_TURN).ok()
 }
 
-/// Whether the device takes a request without making the caller wait for its result.
+/// Whether the device has asynchronous requests.
 fn takes_several(service: &Service) -> bool {
     let try_one = || -> io::Result<()> {
         let device = Device::open()?;
@@ -157,8 +157,8 @@ fn takes_several(service: &Service) -> bool {
     try_one().is_ok()
 }
 
-/// Starts a session and asks about it; a GCM session also gets an empty message, because not
-/// every device that has the cipher has the request for it.
+/// Starts a session and reads its information. A GCM session also gets an empty message, because
+/// some devices have the cipher but not the request for it.
 fn try_out(device: &Device, cipher: Cipher) -> io::Result<Service> {
     let key = trial_key(cipher);
     let id = start_between_others(device, cipher, &key)?;
@@ -181,8 +181,8 @@ fn try_out(device: &Device, cipher: Cipher) -> io::Result<Service> {
     Ok(Service { cipher, driver, is_hardware, alignment, is_asynchronous, takes_any })
 }
 
-/// Starts a session; while the device has no room because others look at it too, each with a
-/// session for a moment, it tries again.
+/// Starts a session; retries while other processes that probe the device hold its sessions for a
+/// moment.
 fn start_between_others(device: &Device, cipher: Cipher, key: &[u8]) -> io::Result<SessionId> {
     let until = Instant::now() + LONGEST_LOOK;
     loop {
@@ -205,19 +205,19 @@ fn trial_key(cipher: Cipher) -> Vec<u8> {
     (1..).take(cipher.key_length()).collect()
 }
 
-/// For how long a device without room is asked for a session, and how often.
+/// Time limit and interval of the retries for a session.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// For how long others may look before this process does: a crowd of some hundreds takes a busy
-/// device more than half a minute.
+/// Time limit of the wait for other processes that probe: some hundreds take more than half a
+/// minute on a busy device.
 const LONGEST_TURN: Duration = Duration::from_secs(120);
 
-/// Why there is no device, and what to do about it.
+/// The reason why there is no device, and what to do.
 pub(super) fn absence(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => {
-            format!("there is no {PATH}: load the module cryptodev, of cryptodev-linux")
+            format!("there is no {PATH}: load the kernel module cryptodev of cryptodev-linux")
         }
         io::ErrorKind::PermissionDenied => format!(
             "this process may not open {PATH} ({error}): change its permissions, or run as a \
@@ -259,14 +259,14 @@ pub(super) fn algorithm(cipher: Cipher) -> Option<u32> {
     }
 }
 
-/// Where data lies that any driver may get, in bytes: at lines of the cache, which is what the
-/// pickiest of the kernel's drivers want.
+/// The alignment of data for every driver, in bytes: a cache line, the most that any of the
+/// kernel's drivers needs.
 const SAFE_ALIGNMENT: usize = 128;
 
 /// Two blocks of the longest, in bytes.
 const TRIAL_LENGTH: usize = 32;
 
-/// The drivers of services, each once, with its nature.
+/// The drivers of the ciphers, each once, marked as hardware or software.
 pub(super) struct Drivers<'a>(pub(super) &'a [Service]);
 
 impl fmt::Display for Drivers<'_> {
@@ -306,7 +306,7 @@ mod tests {
         let words = check_session(&found, &software).unwrap_err();
         assert!(words.contains("served by virtio_crypto_aes_cbc (hardware)"), "{words}");
         assert!(words.contains("cbc(aes-generic) (software)"), "{words}");
-        // Another device may have other rules than the one that was looked at.
+        // Another device may have other rules than the probed one.
         assert!(check_session(&found, &facts("cbc-aes-caam", true, 1)).is_err());
         let any = Service { takes_any: true, alignment: 128, ..found };
         assert_eq!(check_session(&any, &software), Ok(()));

@@ -1,4 +1,4 @@
-//! One descriptor of `/dev/crypto` and the work that goes through it.
+//! Processes jobs through one descriptor of `/dev/crypto`.
 
 use evener_core::{
     Cipher, Direction, EngineError, Job, Key, Mode, Rejection, Session, SessionRequest,
@@ -13,7 +13,7 @@ use super::together::Slots;
 use crate::parts::{Part, Parts};
 use crate::serial::{Stop, perform_each};
 
-/// The device with a key, and memory for data that does not lie as it should.
+/// The device with a key, and buffers for unaligned data.
 pub(super) struct CryptodevSession {
     engine: String,
     pub(super) cipher: Cipher,
@@ -21,9 +21,9 @@ pub(super) struct CryptodevSession {
     pub(super) alignment: usize,
     session_key: Option<Key>,
     pub(super) device: KeyedDevice,
-    /// For data whose address does not suit the driver, or has no room for a tag.
+    /// Buffer for unaligned data, and for outputs without space for a tag.
     bounce: Bounce,
-    /// For several requests at once, where the device takes them.
+    /// The slots for several requests at once, if the device has asynchronous requests.
     pub(super) slots: Option<Slots>,
 }
 
@@ -65,14 +65,14 @@ impl CryptodevSession {
         result
     }
 
-    /// Leaves none of an unfinished job's data, which may be plaintext in either direction:
-    /// data is also encrypted in place.
+    /// Wipes the data of an unfinished job. It may be plaintext in both directions, because data is
+    /// encrypted in place too.
     pub(super) fn wipe(&self, job: &mut Job<'_>) {
         let length = job.output_length(self.cipher, self.direction);
         job.output[..length].zeroize();
     }
 
-    /// Sees to it that the device has the job's key.
+    /// Loads the job's key, if the device has another.
     pub(super) fn load_key(&mut self, job: &Job<'_>) -> Result<(), EngineError> {
         match job.key.or(self.session_key.as_ref()) {
             None => Err(EngineError::NoKey { engine: self.engine.clone() }),
@@ -94,8 +94,8 @@ impl CryptodevSession {
         Ok(parts.finish(job)?)
     }
 
-    /// GCM. The device appends the tag to the data, so decrypting needs room that the output
-    /// does not have.
+    /// GCM. The device appends the tag to the data, so decrypting needs more space than the output
+    /// has.
     fn perform_aead(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         if job.aad.len() > LONGEST_AAD {
             let reason = format!(
@@ -143,8 +143,8 @@ impl CryptodevSession {
     }
 }
 
-/// Where a part is to be transformed: from and to where it is if that suits the driver.
-/// Padding, which lies elsewhere, is joined to the message first.
+/// The buffers for a part: its own input and output if their alignment suits the driver. A padded
+/// last block is first joined to the message.
 pub(super) fn place<'d>(
     part: &'d mut Part<'_>,
     bounce: &'d mut Bounce,
@@ -162,7 +162,7 @@ pub(super) fn place<'d>(
     }
 }
 
-/// Brings a part's result to its output, from wherever [`place`] had it made.
+/// Copies a part's result to its output, if [`place`] used another buffer.
 pub(super) fn collect(part: &mut Part<'_>, bounce: &mut Bounce, alignment: usize) {
     if !is_aligned(part.output, alignment) {
         part.output.copy_from_slice(bounce.take(part.output.len()));

@@ -19,7 +19,7 @@ use super::patience::{Patience, is_busy};
 use super::probe::algorithm;
 use crate::misfit;
 
-/// An open `/dev/crypto`, and the sessions that were started through it: they end with it.
+/// An open `/dev/crypto`. Closing it ends its sessions.
 pub(super) struct Device(File);
 
 /// A cipher and a key that the device holds.
@@ -29,12 +29,13 @@ pub(super) struct SessionId {
     cipher: Cipher,
 }
 
-/// What the device tells about a session.
+/// The device's information about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SessionFacts {
-    /// The kernel's name of the driver that serves it; empty when the device does not say.
+    /// The kernel's name of its driver; empty if the device does not report it.
     pub(super) driver: String,
-    /// The driver cannot be had from user space otherwise: it is not an instruction set.
+    /// The driver's hardware is not reachable from user space otherwise: it is not an instruction
+    /// set.
     pub(super) is_kernel_only: bool,
     /// Addresses of data should be multiples of this, in bytes; a power of two.
     pub(super) alignment: usize,
@@ -45,18 +46,18 @@ impl Device {
         OpenOptions::new().read(true).write(true).open(PATH).map(Device)
     }
 
-    /// Waits, asleep, until this open device has the one turn that there is among all processes;
-    /// it has it until it is closed. Processes have it in order of arrival.
+    /// Sleeps until this open device holds the lock that only one process has at a time; closing
+    /// the device releases it. Processes get it in order of arrival.
     ///
     /// # Errors
-    /// Those of `flock`, such as where files can't be locked.
+    /// Those of `flock`, for example if the file system has no locks.
     pub(super) fn wait_for_turn(&self) -> io::Result<()> {
         self.0.lock()
     }
 
     /// Starts a session for a cipher.
     pub(super) fn start_session(&self, cipher: Cipher, key: &[u8]) -> io::Result<SessionId> {
-        // EINVAL is what the device says of ciphers that it does not know.
+        // The device reports EINVAL for unknown ciphers.
         let unknown = || io::Error::from_raw_os_error(libc::EINVAL);
         let algorithm = algorithm(cipher).ok_or_else(unknown)?;
         misfit::check("a key", key.len(), cipher.key_length())?;
@@ -111,12 +112,12 @@ impl Device {
         unsafe { self.request(CIOCCRYPT, &mut operation) }
     }
 
-    /// Has the device work on all of the data at once, as far as its ring of requests takes
-    /// it, and returns when all is done.
+    /// Submits all of the data at once, up to the size of the ring of requests, and returns when
+    /// all is done.
     ///
     /// # Errors
-    /// The device refused, among other things because it has no asynchronous requests
-    /// (EINVAL), or failed at some of the data, and does not say at which. It is closed then.
+    /// The device refused (EINVAL if it has no asynchronous requests), or failed at some of the
+    /// data; it does not report at which. The device is then closed.
     pub(super) fn transform_all(
         self,
         id: SessionId,
@@ -169,7 +170,7 @@ impl Device {
     }
 
     /// Encrypts all of `data` but the last 16 bytes, in place, and writes the tag to those; or
-    /// decrypts all but the tag at the end, in place, and leaves what it likes in its place.
+    /// decrypts all but the tag at the end, in place; the tag's bytes are then undefined.
     pub(super) fn authenticate_in_place(
         &self,
         id: SessionId,
@@ -223,8 +224,8 @@ impl Device {
         unsafe { self.request(CIOCASYNCCRYPT, &mut operation) }
     }
 
-    /// Takes back a request that is done, and returns where its result is; EBUSY when there is
-    /// none.
+    /// Fetches a finished request, and returns the address of its result; EBUSY if none has
+    /// finished.
     fn fetch(&self) -> io::Result<*mut u8> {
         // SAFETY: all-zero is a valid `crypt_op`, which is integers and pointers.
         let mut operation: Operation = unsafe { zeroed() };
@@ -234,8 +235,8 @@ impl Device {
         Ok(operation.destination)
     }
 
-    /// Sleeps until a request is done, or a signal comes, or the device ends. Which of these it
-    /// was shows at the next fetch.
+    /// Sleeps until a request has finished, a signal comes, or the device ends. The next fetch
+    /// shows which.
     fn wait_for_result(&self) {
         let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the call reads and writes the one `pollfd`.
@@ -263,11 +264,11 @@ fn length(bytes: usize) -> io::Result<u32> {
     u32::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
 
-/// What is to be encrypted or decrypted, in whole blocks, and where the result goes.
+/// The data to encrypt or decrypt, in whole blocks, and the output.
 pub(super) enum Data<'a> {
-    /// From one place to another of the same length.
+    /// From an input to an output of the same length.
     Between(&'a [u8], &'a mut [u8]),
-    /// To where it comes from.
+    /// In place.
     InPlace(&'a mut [u8]),
 }
 
@@ -278,12 +279,12 @@ impl Data<'_> {
         }
     }
 
-    /// The request for this data: its pointers are those of the IV, which has the length of the
-    /// session's cipher, and of the data, which are whole blocks, and readable and, at the
-    /// destination, writable for the length that it says.
+    /// The request for this data. It points to the IV, which has the length of the session's
+    /// cipher, and to the data, which is whole blocks; the source is readable and the destination
+    /// writable for the request's length.
     ///
-    /// The device takes a request without an IV to go on where the session's last one ended, so
-    /// none may leave here for a cipher that has IVs.
+    /// For a request without an IV, the device continues with the IV of the session's last request.
+    /// So every request of a cipher with IVs must have one.
     fn operation(&mut self, id: SessionId, direction: Direction, iv: &Iv) -> io::Result<Operation> {
         let destination = self.destination();
         let (source, bytes) = match self {
@@ -335,7 +336,7 @@ pub(super) const PATH: &str = "/dev/crypto";
 mod tests {
     use super::*;
 
-    /// What the device would be asked, with an IV and data of these lengths.
+    /// The request for an IV and data of these lengths.
     fn asked(cipher: Cipher, iv: usize, data: usize) -> io::Result<Operation> {
         let id = SessionId { number: 1, cipher };
         let iv = Iv::new(&[1; 16][..iv]).unwrap();

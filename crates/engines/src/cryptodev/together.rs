@@ -1,8 +1,8 @@
-//! Several requests at the device at once, from one thread.
+//! Several requests at once, from one thread.
 //!
-//! The asynchronous requests are few (a ring of 16 to 64 belongs to a descriptor), are not
-//! there for GCM, and need data at addresses that suit the driver: cryptodev-linux copies other
-//! data in a thread that can't reach it.
+//! Asynchronous requests are limited: a descriptor has a ring of 16 to 64, GCM has none, and data
+//! must be aligned for the driver (cryptodev-linux would copy other data in a thread that can't
+//! access it).
 
 use std::{array, io};
 
@@ -14,10 +14,10 @@ use super::sys::{Data, Request};
 use crate::parts::{Part, Parts};
 use crate::serial::same;
 
-/// How many requests are under way at once: what every ring has room for.
+/// Number of requests at once: every ring has at least this many slots.
 pub(super) const TOGETHER: usize = 16;
 
-/// Memory for requests whose data does not lie as it should.
+/// Buffers for requests with unaligned data.
 pub(super) struct Slots(Vec<Bounce>);
 
 impl Slots {
@@ -27,10 +27,10 @@ impl Slots {
 }
 
 impl CryptodevSession {
-    /// Does a batch, as many jobs at once as the ring takes and have one key.
+    /// Processes a batch. Jobs with the same key run at once, as many as the ring takes.
     ///
-    /// Of several requests the device does not say which one failed. The jobs are then done one
-    /// by one, as are all after them: either that works, or it shows what does not.
+    /// The device does not report which of several requests failed. So after a failure these and
+    /// all later jobs are processed one by one, which shows the job that fails.
     pub(super) fn process_together(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let mut done = 0;
         while done < batch.len()
@@ -49,7 +49,7 @@ impl CryptodevSession {
         self.process_one_by_one(&mut batch[done..])
     }
 
-    /// Does jobs of one key, or returns false with all of them pending.
+    /// Processes jobs with the same key; or returns false, with all of them pending.
     fn perform_group(
         &mut self,
         group: &mut [Job<'_>],
@@ -86,8 +86,7 @@ impl CryptodevSession {
         Ok(true)
     }
 
-    /// Lets the messages advance side by side, by as much at a time as there are slots, until
-    /// all of them are done.
+    /// Processes the messages side by side, a part for each slot at a time, until all are done.
     fn perform_waves(
         &mut self,
         group: &mut [Job<'_>],
@@ -109,7 +108,7 @@ impl CryptodevSession {
                 return Ok(());
             }
             self.perform_wave(&mut wave, slots)?;
-            // Those that got no slot stay where they are, with the IV that they have.
+            // Messages without a slot keep their position and IV.
             for ((job, message), length) in group.iter().zip(&mut *messages).zip(lengths) {
                 message.iter_mut().for_each(|message| message.advance(job, length));
             }
@@ -138,7 +137,7 @@ impl CryptodevSession {
     }
 }
 
-/// How many of the first jobs have one key, as far as they can be under way together.
+/// Number of leading jobs with the same key, up to the number that can run at once.
 fn group_length(batch: &[Job<'_>]) -> usize {
     let Some(first) = batch.first() else { return 0 };
     let alike = batch.iter().take_while(|job| has_key(job, first.key));

@@ -1,10 +1,10 @@
 //! Sessions that may hang.
 //!
-//! A call that hangs in a driver can't be ended, and as long as it may come back it may write
-//! to the buffers that it was given. So the session lives on a helper thread, and works in
-//! buffers that travel to the helper and back: the caller copies in, waits until the deadline,
-//! and copies out. When the deadline passes, thread, session and buffers are left to
-//! themselves, the caller's own buffers were never lent, and its jobs are still pending.
+//! A call that hangs in a driver can't be cancelled, and if it returns later it may write to its
+//! buffers. So the session runs on a helper thread and uses buffers of its own: the caller copies
+//! its jobs in, waits until the deadline, and copies the results out. When the deadline passes,
+//! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
+//! are still pending.
 
 use std::io;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(super) struct HelperSession {
     cipher: Cipher,
     direction: Direction,
     deadline: Duration,
-    /// The way to the helper and back; `None` once it was left behind.
+    /// The channels to and from the helper; `None` after it was abandoned.
     channels: Option<(SyncSender<Parcel>, Receiver<Reply>)>,
-    /// The buffers, while the helper does not have them.
+    /// The buffers; `None` while the helper has them.
     parcel: Parcel,
     cpu: Duration,
 }
@@ -59,7 +59,7 @@ impl HelperSession {
         Ok(session)
     }
 
-    /// Waits for the helper's answer, and leaves it behind if that does not come.
+    /// Waits for the helper's reply until the deadline; abandons the helper if there is none.
     fn wait(&mut self, action: &str) -> Result<(), EngineError> {
         let Some((_, replies)) = &self.channels else { return Err(self.left_behind("work")) };
         match replies.recv_timeout(self.deadline) {
@@ -95,7 +95,7 @@ impl Session for HelperSession {
         let mut parcel = std::mem::take(&mut self.parcel);
         parcel.pack(batch, self.cipher, self.direction);
         let sent = self.channels.as_ref().map(|(requests, _)| requests.send(parcel));
-        // A helper that is gone takes nothing; waiting for it says why.
+        // If the helper has ended, the wait below reports why.
         drop(sent);
         let result = self.wait("finish a batch");
         self.parcel.unpack(batch);
@@ -110,12 +110,12 @@ impl Session for HelperSession {
         records.through_jobs(self)
     }
 
-    /// The session on the helper is an engine's own, which verifies nothing.
+    /// The helper has the engine's own session, which verifies nothing.
     fn finish(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// What the engine writes is copied at once.
+    /// The output is copied at once, so the hint is of no use.
     fn expect_output(&mut self, _bytes: usize) {}
 
     fn cpu_elsewhere(&self) -> Duration {
@@ -125,8 +125,8 @@ impl Session for HelperSession {
 
 impl Drop for HelperSession {
     fn drop(&mut self) {
-        // The helper closes its session when there is nothing more to come. That may hang too,
-        // and nothing is lost where it is left behind.
+        // The helper closes its session when the channel closes. That may hang too; then the helper
+        // is abandoned, and no data is lost.
         if let Some((requests, replies)) = self.channels.take() {
             drop(requests);
             let _ = replies.recv_timeout(self.deadline.min(LONGEST_CLOSING));
@@ -134,14 +134,14 @@ impl Drop for HelperSession {
     }
 }
 
-/// How long closing a session is waited for.
+/// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
-/// What comes back from the helper.
+/// A reply of the helper.
 struct Reply {
     parcel: Parcel,
     result: Result<(), EngineError>,
-    /// What its thread has used so far.
+    /// The CPU time of its thread so far.
     cpu: Duration,
 }
 

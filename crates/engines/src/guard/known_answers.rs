@@ -1,13 +1,13 @@
-//! The test that a session passes before it gets its first job.
+//! The test of a session before its first job.
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Rejection, Session,
     SessionRequest,
 };
 
-/// Has a new session do messages whose results the reference knows: short and long, ragged
-/// and padded where the cipher takes that, and one that is forged where it tells. Returns
-/// whether all results are right.
+/// Tests a new session with messages whose results the reference engine knows: short and long,
+/// padded and of odd lengths where the cipher allows it, and a forged one for authenticated
+/// ciphers. Returns whether all results are right.
 ///
 /// # Errors
 /// As [`Session::process`].

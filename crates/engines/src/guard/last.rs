@@ -1,9 +1,9 @@
-//! A copy of the last job that nobody has verified, for when the session closes.
+//! A copy of the last unverified job, to verify it when the session closes.
 
 use evener_core::{Iv, Job, Key, Outcome, Padding, Verification};
 use zeroize::Zeroizing;
 
-/// The job and its result. Its memory is kept from batch to batch.
+/// The job and its result. The memory is reused for later batches.
 #[derive(Default)]
 pub(super) struct LastJob {
     job: Option<Copied>,
@@ -17,7 +17,7 @@ struct Copied {
     padding: Padding,
     aad: usize,
     input: usize,
-    /// How much room its output had.
+    /// The length of its output buffer.
     room: usize,
 }
 
@@ -31,7 +31,7 @@ impl LastJob {
         }
     }
 
-    /// As [`LastJob::keep`], of what lies elsewhere.
+    /// As [`LastJob::keep`], for a record.
     pub(super) fn keep_parts(
         &mut self,
         (iv, key, padding): (Iv, Option<&Key>, Padding),
@@ -40,7 +40,7 @@ impl LastJob {
         result: &[u8],
     ) {
         let length = aad.len() + input.len() + result.len();
-        // Growing in place would leave what was there in memory that is given back unwiped.
+        // Growing in place could free the old memory without wiping it.
         if self.bytes.capacity() < length {
             self.bytes = Zeroizing::new(Vec::with_capacity(length));
         }
@@ -57,7 +57,7 @@ impl LastJob {
         self.job = None;
     }
 
-    /// Has the job judged, once.
+    /// Verifies the job, once.
     pub(super) fn judged<T>(&mut self, judge: impl FnOnce(&Job<'_>) -> T) -> Option<T> {
         let Copied { iv, key, padding, aad, input, room } = self.job.take()?;
         let (aad, rest) = self.bytes.split_at(aad);

@@ -1,22 +1,21 @@
-//! Engines that may fail, watched so that nothing is lost with them.
+//! The guard: it checks the work of an engine that may fail, so that no data is lost.
 //!
-//! [`guard`] puts a watch between an engine and its callers. The registry hands out no module
-//! without one. It changes nothing about what the engine does; it sees to it that every fault
-//! is met:
+//! [`guard`] wraps an engine. The registry wraps every module. The guard passes jobs on unchanged
+//! and handles every fault:
 //!
-//! | the engine | what is done about it |
+//! | fault of the engine | action of the guard |
 //! |---|---|
-//! | computes wrongly from the start | known answers are asked for when a session opens |
-//! | begins to compute wrongly | jobs are computed again and compared (see `sampling`) |
-//! | rejects a good message | every rejection is computed again |
-//! | returns too few bytes, or leaves a job undone | every outcome is checked |
-//! | hangs | it works on a thread of its own, which is left behind (see `deadline`) |
-//! | fails, vanishes, panics | nothing of the batch is believed |
+//! | computes wrongly from the start | tests every new session with known answers |
+//! | begins to compute wrongly | recomputes samples and compares (see `sampling`) |
+//! | rejects a good message | recomputes every rejected job |
+//! | returns too few bytes, or leaves a job undone | checks every outcome |
+//! | hangs | abandons the thread on which the engine works (see `deadline`) |
+//! | fails, disappears, panics | discards the results of the whole batch |
 //!
-//! After any of these the engine is out of service for all of its sessions. Where the watch
-//! [retreats](Watch::retreats) the reference engine does the batch and all that follows;
-//! otherwise the batch stays pending and the error goes to the caller, who has others to do it.
-//! [`Engine::account`] tells what has happened.
+//! After any of these the engine is out of service for all of its sessions. If the guard
+//! [retreats](Watch::retreats), the reference engine does the batch and all later jobs. Otherwise
+//! the batch stays pending, and the caller gets the error and gives the batch to another engine.
+//! [`Engine::account`] reports the counts.
 
 mod deadline;
 mod known_answers;
@@ -39,61 +38,60 @@ use deadline::HelperSession;
 use service::Service;
 use session::{Fault, GuardedSession};
 
-/// How closely an engine is watched.
+/// Settings of a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// On the average one job in so many, drawn by lot, is computed again on the reference and
-    /// compared, and so are the first and the last job of every session and those that
-    /// [ask for it](evener_core::Verification::Wanted); 1 for every job, 0 for none. `None` is
-    /// one in 1,000 of a module's jobs, and leaves engines that compute on the calling core
-    /// alone.
+    /// One job in this many, chosen at random, is recomputed on the reference engine and compared.
+    /// The first and the last job of every session and jobs with
+    /// [`Verification::Wanted`](evener_core::Verification::Wanted) come on top. 1 for every job, 0
+    /// for none. `None` means one in 1,000 for modules and none for CPU engines.
     pub verify_every: Option<u64>,
-    /// How long opening a session or one batch of a module may take. Costs two copies of the
-    /// data and two wake-ups a batch; `None` for engines that can't hang.
+    /// Time limit for opening a session of a module and for a batch. It costs two copies of the
+    /// data and two wake-ups per batch; `None` for engines that can't hang.
     pub deadline: Option<Duration>,
-    /// Whether the reference engine does what the engine fails to do. Otherwise sessions fail,
-    /// for callers that have other engines.
+    /// Whether the reference engine does the jobs after the engine failed. Otherwise the session
+    /// fails, for callers with other engines.
     pub retreats: bool,
 }
 
 impl Watch {
-    /// One job in so many when nothing else is asked for.
+    /// The default for modules: one job in this many.
     pub const USUAL: u64 = 1_000;
 
-    /// For benchmarks, which measure the engine alone: no job is computed again, and nothing is
-    /// done elsewhere. Sessions are still tested with known answers.
+    /// For benchmarks, which measure the engine alone: no job is recomputed, and the reference
+    /// engine does none. Sessions are still tested with known answers.
     pub fn of_a_benchmark() -> Watch {
         Watch { verify_every: Some(0), deadline: None, retreats: false }
     }
 
-    /// For runs whose other workers do what an engine fails to do.
+    /// For runs, in which other workers do the jobs of an engine that failed.
     pub fn of_a_run(verify_every: Option<u64>) -> Watch {
         Watch { verify_every, retreats: false, ..Watch::default() }
     }
 }
 
 impl Default for Watch {
-    /// What modules get: one job in 1,000, half a minute, and the reference engine after them.
+    /// The default for modules: one job in 1,000 is recomputed, the time limit is half a minute,
+    /// and after a failure the reference engine does the jobs.
     fn default() -> Watch {
         Watch { verify_every: None, deadline: Some(Duration::from_secs(30)), retreats: true }
     }
 }
 
-/// The engine, watched. `reference` computes what results should be: another engine, which is
-/// trusted. Of an engine that [holds its key](Engine::holds_key) nobody else can compute the
-/// results, so only their lengths are checked.
+/// Wraps an engine in a guard. `reference` is the trusted engine that recomputes results. No other
+/// engine can recompute the results of one that [holds its key](Engine::holds_key), so only their
+/// lengths are checked.
 pub fn guard(engine: Arc<dyn Engine>, reference: Arc<dyn Engine>, watch: Watch) -> Arc<dyn Engine> {
     let service = Arc::new(Service::new(engine.description().name.clone()));
     Arc::new(Guarded { engine, reference, watch, service })
 }
 
-/// An engine that the registry found, watched in another way and as if it had done nothing yet;
-/// a module that is out of service gets another chance, and another test. Engines that compute
-/// on the calling core are watched where the watch says how often; `openssl` is what the others
-/// are compared with.
+/// Wraps an engine of the registry in a new guard with other settings and an empty account. A
+/// module that is out of service is tested again and returns to service. A CPU engine is wrapped
+/// only if `watch` sets `verify_every`; `openssl`, the reference, never.
 ///
 /// # Errors
-/// When the reference engine is not there.
+/// When the reference engine is not available.
 pub fn watched(engine: &Arc<dyn Engine>, watch: Watch) -> Result<Arc<dyn Engine>, EngineError> {
     let any: &dyn Any = &**engine;
     if let Some(guarded) = any.downcast_ref::<Guarded>() {
@@ -112,8 +110,8 @@ pub fn watched(engine: &Arc<dyn Engine>, watch: Watch) -> Result<Arc<dyn Engine>
     Ok(guard(Arc::clone(engine), crate::openssl::reference()?, watch.of_kind(description.kind)))
 }
 
-/// The engine as its own tests should see it, whose failures are not made good elsewhere; `None`
-/// where nobody would.
+/// The engine with a guard that never retreats, for the engine's own tests; `None` where no guard
+/// wraps it.
 pub(crate) fn alone(engine: &dyn Engine) -> Option<Arc<dyn Engine>> {
     let any: &dyn Any = engine;
     let guarded = any.downcast_ref::<Guarded>().filter(|guarded| guarded.watch.retreats)?;
@@ -122,7 +120,7 @@ pub(crate) fn alone(engine: &dyn Engine) -> Option<Arc<dyn Engine>> {
 }
 
 impl Watch {
-    /// Whoever computes on the calling core has no driver that hangs.
+    /// A CPU engine has no driver that can hang, so it needs no deadline.
     fn of_kind(self, kind: Kind) -> Watch {
         Watch { deadline: self.deadline.filter(|_| kind == Kind::Module), ..self }
     }
@@ -146,7 +144,7 @@ impl Guarded {
         }
     }
 
-    /// What computes results again, where that can be done.
+    /// The engine that recomputes results, if any can.
     fn open_reference(
         &self,
         request: &SessionRequest<'_>,
@@ -187,7 +185,7 @@ impl Guarded {
     fn retreats_from(&self, error: &EngineError) -> bool {
         let is_fault = match error {
             EngineError::Failed { .. } | EngineError::WrongResult { .. } => true,
-            // Whether it was ever there is for the caller to know.
+            // The caller must learn that it was never available.
             EngineError::Unavailable { .. } => self.service.has_served(),
             _ => false,
         };

@@ -7,15 +7,15 @@ use evener_core::{
 };
 use zeroize::Zeroizing;
 
-/// Copies of a batch's jobs. Its memory is kept from batch to batch.
+/// Copies of a batch's jobs. The memory is reused for later batches.
 #[derive(Default)]
 pub(super) struct Parcel {
     jobs: Vec<PackedJob>,
-    /// What became of each job.
+    /// The outcome of each job.
     outcomes: Vec<Outcome>,
     /// Additional data and input of every job.
     input: Zeroizing<Vec<u8>>,
-    /// Room for every job's output.
+    /// The outputs of all jobs.
     output: Zeroizing<Vec<u8>>,
 }
 
@@ -35,7 +35,7 @@ impl Parcel {
         self.jobs.clear();
         self.outcomes.clear();
         self.input.clear();
-        // Growing in place would leave what was there in memory that is given back unwiped.
+        // Growing in place could free the old memory without wiping it.
         let length = batch.iter().map(|job| job.aad.len() + job.input.len()).sum();
         if self.input.capacity() < length {
             self.input = Zeroizing::new(Vec::with_capacity(length));
@@ -59,8 +59,8 @@ impl Parcel {
         }
     }
 
-    /// Copies outcomes and results out, to the jobs that were packed; nothing from a parcel
-    /// that never came back.
+    /// Copies outcomes and results to the packed jobs; does nothing if the parcel did not come
+    /// back.
     pub(super) fn unpack(&self, batch: &mut [Job<'_>]) {
         for ((packed, &outcome), job) in self.jobs.iter().zip(&self.outcomes).zip(batch) {
             let was_pending = job.outcome == Outcome::Pending;
@@ -72,8 +72,8 @@ impl Parcel {
         }
     }
 
-    /// Has a session process the jobs. `room` is an empty list whose memory is used and comes
-    /// back.
+    /// Processes the jobs with a session. `room` is an empty list whose memory is reused and
+    /// returned.
     pub(super) fn process(
         &mut self,
         session: &mut dyn Session,

@@ -1,20 +1,20 @@
-//! Which jobs are verified: lots that the engine can't foresee.
+//! Chooses the jobs to verify at random, so that the engine can't predict them.
 //!
-//! Every job is drawn with the same chance and independently of the others. Instead of a lot
-//! for each job, one is drawn for the distance to the next job that is verified, which has the
-//! geometric distribution; so a session that verifies one job in 1,000 asks the system for
-//! random numbers once in 1,000 jobs.
+//! Every job is chosen with the same probability, independently of the others. Instead of one
+//! random number per job, one gives the distance to the next verified job, which has the geometric
+//! distribution. So a session that verifies one job in 1,000 asks the system for random numbers
+//! once in 1,000 jobs.
 
-/// The lots of one session.
+/// The sampling of one session.
 pub(super) struct Sampling {
-    /// On the average one in so many; 0 for none.
+    /// One job in this many on average; 0 for none.
     every: u64,
     /// Jobs before the next one that is verified.
     until: u64,
 }
 
 impl Sampling {
-    /// The first job of a session is always verified, where any is.
+    /// Verifies the first job of a session, unless `every` is 0.
     pub(super) fn new(every: u64) -> Sampling {
         Sampling { every, until: 0 }
     }
@@ -24,7 +24,7 @@ impl Sampling {
         self.every > 0
     }
 
-    /// Whether the next job is drawn.
+    /// Whether to verify the next job.
     pub(super) fn draw(&mut self) -> bool {
         if self.every == 0 {
             return false;
@@ -42,7 +42,7 @@ impl Sampling {
     }
 }
 
-/// How many jobs are left out before the next one. Without randomness, none.
+/// Number of jobs before the next verified one; 0 if the system has no random numbers.
 fn distance(every: u64) -> u64 {
     let mut bytes = [0; 8];
     if every == 1 || getrandom::fill(&mut bytes).is_err() {

@@ -1,4 +1,5 @@
-//! Whether an engine is in service, for all of its sessions, and what they have done.
+//! The state of a guarded engine over all of its sessions: whether it is in service, and its
+//! counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,19 +9,19 @@ use evener_core::{Account, EngineError};
 /// Shared by the sessions of one guarded engine.
 pub(super) struct Service {
     engine: String,
-    /// Whether `cause` is set; asked twice a batch, so without the lock.
+    /// Whether `cause` is set. Read twice per batch, so without the lock.
     ended: AtomicBool,
     cause: Mutex<Option<EngineError>>,
     /// Whether a session has ever been opened and passed its test.
     has_served: AtomicBool,
-    /// Jobs that were handed on and not compared. No good sample clears them: an engine may be
-    /// wrong now and then.
+    /// Jobs that were passed on without verification. A good sample does not clear them: an engine
+    /// may be wrong from time to time.
     unverified: AtomicU64,
-    /// Jobs that were handed on.
+    /// Jobs that were passed on.
     jobs: AtomicU64,
-    /// How many of them were compared.
+    /// How many of them were verified.
     verified: AtomicU64,
-    /// Jobs that the reference did.
+    /// Jobs that the reference engine did.
     retreated: AtomicU64,
 }
 
@@ -43,7 +44,7 @@ impl Service {
         &self.engine
     }
 
-    /// Fine, or why the engine is out of service.
+    /// `Err` with the cause if the engine is out of service.
     pub(super) fn check(&self) -> Result<(), EngineError> {
         if !self.ended.load(Ordering::SeqCst) {
             return Ok(());
@@ -51,11 +52,11 @@ impl Service {
         self.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// Takes the engine out of service. Returns the cause: the first that was met, or the first
-    /// wrong result, which says more of what was done before.
+    /// Takes the engine out of service. Returns the cause: the first fault, or the first wrong
+    /// result, which tells more about earlier jobs.
     pub(super) fn end(&self, mut cause: EngineError) -> EngineError {
         let mut known = self.lock();
-        // Before the jobs in doubt are counted: whoever counts more sees it.
+        // Set before the jobs in doubt are counted, so that a session that adds jobs sees it.
         self.ended.store(true, Ordering::SeqCst);
         if let EngineError::WrongResult { unverified, .. } = &mut cause {
             *unverified = self.unverified();
@@ -66,7 +67,7 @@ impl Service {
         }
     }
 
-    /// A session has passed its test.
+    /// Records that a session has passed its test.
     pub(super) fn serves(&self) {
         self.has_served.store(true, Ordering::Release);
     }
@@ -75,7 +76,8 @@ impl Service {
         self.has_served.load(Ordering::Acquire)
     }
 
-    /// A session hands jobs on, some of them compared, unless the engine is out of service.
+    /// Counts jobs that a session passes on, and how many of them were verified, unless the engine
+    /// is out of service.
     pub(super) fn hand_on(&self, jobs: u64, verified: u64) -> Result<(), EngineError> {
         self.unverified.fetch_add(jobs - verified, Ordering::SeqCst);
         if let Err(cause) = self.check() {
@@ -87,18 +89,18 @@ impl Service {
         Ok(())
     }
 
-    /// A job that was handed on was compared later.
+    /// Counts a job that was verified after it was passed on.
     pub(super) fn verified_later(&self) {
         self.verified.fetch_add(1, Ordering::AcqRel);
         self.unverified.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The reference did jobs instead.
+    /// Counts jobs that the reference engine did.
     pub(super) fn retreated(&self, jobs: u64) {
         self.retreated.fetch_add(jobs, Ordering::AcqRel);
     }
 
-    /// How many jobs have been handed on that may be wrong, once a wrong one is found.
+    /// Number of jobs passed on that may be wrong after a wrong result was found.
     pub(super) fn unverified(&self) -> u64 {
         self.unverified.load(Ordering::SeqCst)
     }

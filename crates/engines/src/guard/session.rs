@@ -1,4 +1,4 @@
-//! A session whose every outcome is looked at.
+//! A session that checks every outcome of an engine's session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use super::sampling::Sampling;
 use super::service::Service;
 
 pub(super) struct GuardedSession {
-    /// `None` once the reference does all the work.
+    /// `None` after the reference engine took over.
     inner: Option<Box<dyn Session>>,
     reference: Option<Box<dyn Session>>,
     cipher: Cipher,
     direction: Direction,
-    /// Whether the inner session copies everything, so that nothing is gained by layouts.
+    /// Whether the inner session copies all data, so that layouts gain nothing.
     copies: bool,
     retreats: bool,
     sampling: Sampling,
     last: LastJob,
     service: Arc<Service>,
-    /// Which jobs of the batch were pending when it came.
+    /// Which jobs of the batch were pending at the call.
     pending: Vec<bool>,
-    /// Where the reference writes.
+    /// The output of the reference engine.
     output: Zeroizing<Vec<u8>>,
 }
 
-/// What looking at a batch came to.
+/// The result of checking a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Examined {
     jobs: u64,
@@ -87,7 +87,7 @@ impl GuardedSession {
         self.hand_on(examined)
     }
 
-    /// The caller's mistakes are not the engine's; everything else is.
+    /// Errors of the caller are no fault of the engine; all others are.
     fn judge(&self, error: EngineError) -> EngineError {
         if is_callers(&error) { error } else { self.service.end(error) }
     }
@@ -97,16 +97,17 @@ impl GuardedSession {
     }
 
     fn hand_on(&mut self, examined: Examined) -> Result<(), EngineError> {
-        // Another worker may have found in the meantime that the engine can't be trusted.
+        // Another worker may have found a fault of the engine meanwhile.
         let handed_on = self.service.hand_on(examined.jobs, examined.verified);
         if handed_on.is_err() {
-            // It may be a job of this batch, which somebody else does.
+            // It may be a job of this batch, which another engine will do.
             self.last.forget();
         }
         handed_on
     }
 
-    /// Looks at every outcome, and computes those jobs again that are drawn or asked for.
+    /// Checks every outcome, and recomputes the jobs that were sampled or have
+    /// `Verification::Wanted`.
     fn examine(&mut self, batch: &mut [Job<'_>]) -> Result<Examined, Fault> {
         let mut examined = Examined::default();
         let mut last = None;
@@ -114,7 +115,7 @@ impl GuardedSession {
             match job.outcome {
                 _ if !self.pending[at] => {}
                 Outcome::Pending => return Err(Fault::Undone),
-                // Nobody else will try a rejected message, so a second opinion is due.
+                // No other engine tries a rejected message, so the reference engine must.
                 Outcome::Rejected(_) => {
                     let is_verified = self.verify(job)?;
                     examined.count(is_verified);
@@ -142,7 +143,7 @@ impl GuardedSession {
         Ok(examined)
     }
 
-    /// As [`GuardedSession::examine`], of the records that are done and were not before.
+    /// As [`GuardedSession::examine`], for the records that this call has done.
     fn examine_records(
         &mut self,
         records: &Records<'_>,
@@ -180,7 +181,7 @@ impl GuardedSession {
         Ok(examined)
     }
 
-    /// Computes a record again and compares. Returns whether that could be done.
+    /// Recomputes a record and compares. Returns whether that was possible.
     fn verify_record(
         &mut self,
         records: &Records<'_>,
@@ -190,7 +191,7 @@ impl GuardedSession {
         let Some((iv, input, output)) = records.record(record) else { return Ok(false) };
         let mut copy = Zeroizing::new(output.to_vec());
         let padding = records.layout().padding;
-        // A message of another length than the records' is rejected by their rules alone.
+        // A record must decrypt to the common length; the reference engine does not know that rule.
         let is_of_length = |reference: &Outcome| match *reference {
             Outcome::Done { written } => written == result_length(records),
             _ => true,
@@ -215,21 +216,21 @@ impl GuardedSession {
         if (least..=most).contains(&written) { Ok(()) } else { Err(Fault::Length { written, due }) }
     }
 
-    /// Computes a job again and compares. Returns whether that could be done.
+    /// Recomputes a job and compares. Returns whether that was possible.
     fn verify(&mut self, job: &Job<'_>) -> Result<bool, Fault> {
         let Some(due) = self.compute_again(job) else { return Ok(false) };
         self.compare(job, due).map(|()| true)
     }
 
-    /// What the reference makes of a job, whose result is in `output` then; `None` where it
-    /// can't do it, which says nothing about the engine.
+    /// The outcome of a job on the reference engine, with the result in `output`; `None` if that
+    /// engine can't do it, which is no fault of the guarded one.
     fn compute_again(&mut self, job: &Job<'_>) -> Option<Outcome> {
         let reference = self.reference.as_mut()?;
         let length = job.output_length(self.cipher, self.direction);
         if self.output.len() < length {
             self.output = Zeroizing::new(vec![0; length]);
         }
-        // A job may be malformed by having less room than that.
+        // A job with a shorter output is malformed.
         let output = &mut self.output[..length.min(job.output.len())];
         let mut again = [Job {
             key: job.key,
@@ -252,14 +253,14 @@ impl GuardedSession {
         if same { Ok(()) } else { Err(Fault::Wrong { unverified: self.service.unverified() }) }
     }
 
-    /// Goes on with the reference alone, where the watch says so and nothing that was handed on
-    /// is in doubt; a doubt is told once.
+    /// Continues with the reference engine alone, if the guard retreats and no job that was passed
+    /// on is in doubt. A doubt is reported once.
     fn retreat(&mut self, cause: EngineError) -> Result<&mut dyn Session, EngineError> {
         if !self.retreats || is_callers(&cause) || self.reference.is_none() {
             return Err(cause);
         }
         let was_at_work = self.inner.take().is_some();
-        // It may have been written by the engine that failed.
+        // The failed engine may have written to it.
         self.last.forget();
         match (&mut self.reference, cause) {
             (_, cause @ EngineError::WrongResult { unverified: 1.., .. }) if was_at_work => {
@@ -277,7 +278,7 @@ impl Session for GuardedSession {
         self.pending.clear();
         self.pending.extend(batch.iter().map(|job| job.outcome == Outcome::Pending));
         let Err(cause) = self.process_guarded(batch) else { return Ok(()) };
-        // What a failing engine says it did is not believed.
+        // The outcomes of a failed engine are discarded.
         let jobs = batch.iter_mut().zip(&self.pending).filter(|(_, pending)| **pending);
         let mut undone = 0;
         for (job, _) in jobs {
@@ -289,7 +290,7 @@ impl Session for GuardedSession {
         Ok(())
     }
 
-    /// Piece by piece, through a scratch: what is replaced can't be computed again.
+    /// Works piece by piece through a buffer, because replaced bytes can't be recomputed.
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         job.through_scratch(self)
     }
@@ -308,7 +309,7 @@ impl Session for GuardedSession {
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {
-        // So that the copy can be judged with the rest of the session.
+        // The copy is verified like the other jobs of the session.
         let mut last = std::mem::take(&mut self.last);
         let judged = last.judged(|job| self.verify(job));
         self.last = last;
@@ -341,12 +342,12 @@ impl Session for GuardedSession {
 
 impl Drop for GuardedSession {
     fn drop(&mut self) {
-        // What is found now is in the engine's account.
+        // A fault found now is in the engine's account.
         let _ = self.finish();
     }
 }
 
-/// How long the result of a record is that is as it should be.
+/// The length of a correct result of a record.
 fn result_length(records: &Records<'_>) -> usize {
     let layout = records.layout();
     match records.direction() {
@@ -355,7 +356,7 @@ fn result_length(records: &Records<'_>) -> usize {
     }
 }
 
-/// What the engine is not to blame for.
+/// Errors that are no fault of the engine.
 fn is_callers(error: &EngineError) -> bool {
     use EngineError::{HoldsKey, Interrupted, KeyLength, NoKey, NotOffered};
     matches!(
@@ -364,13 +365,13 @@ fn is_callers(error: &EngineError) -> bool {
     )
 }
 
-/// The engine failed when it had been asked for a session.
+/// The error of an engine that failed when it opened a session.
 fn gone(service: &Service) -> EngineError {
     let reason = "it is out of service".to_owned();
     EngineError::Failed { engine: service.engine().to_owned(), reason }
 }
 
-/// What an engine did wrong, though it said that all was well.
+/// A fault of an engine that reported success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Undone,

@@ -1,11 +1,10 @@
 //! AES on the calling core, many messages side by side in SIMD registers.
 //!
-//! CBC encryption is serial within a message, so a message alone uses a fraction of a core's
-//! AES units. This engine encrypts 8 to 32 messages at once instead (the crate `evener-lanes`
-//! says where the time goes), and the modes whose blocks are independent with the widest
-//! registers there are. GCM, whose messages are short of work when they are short, shares the
-//! work around each between several. Its kernels are chosen when it is probed; a CPU without
-//! AES instructions has no such engine.
+//! CBC encryption is serial within a message, so one message uses only a fraction of a core's AES
+//! units. This engine encrypts 8 to 32 messages at once (the crate `evener-lanes` has
+//! measurements). Modes with independent blocks use the widest registers. For short GCM messages,
+//! several messages share the fixed work of each message. The kernel is chosen when the engine is
+//! probed. On a CPU without AES instructions the engine is absent.
 
 mod probe;
 mod self_test;
@@ -46,9 +45,10 @@ impl Engine for LanesEngine {
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        // Four rows, so that messages of mixed lengths find others of about theirs: with 1 to 512
-        // bytes one takes 50 ns, with two rows 75, and with 8 rows 40; but a file of a tree is
-        // open while its batch is. The other modes need no more than a few to amortise a call.
+        // Four rows, so that messages of mixed lengths can be grouped by length: a message of 1 to
+        // 512 bytes takes 50 ns, with two rows 75 ns, and with 8 rows 40 ns. More rows would keep
+        // more files open, because a tree's files are open during their batch. The other modes need
+        // only a few messages to amortise a call.
         let batch = match (cipher.mode(), direction) {
             (Mode::Cbc, Direction::Encrypt) => 4 * self.kernel.lanes(),
             _ => 16,

@@ -41,7 +41,7 @@ pub(crate) fn probe(parameters: &str) -> Found {
     unavailable(failures.join("; "))
 }
 
-/// Which kernel, and why this one.
+/// Chooses the kernel, and returns the reason.
 fn detail(kernel: Kernel, failures: &[String]) -> String {
     let (title, lanes) = (kernel.title(), kernel.lanes());
     let reason = match failures {

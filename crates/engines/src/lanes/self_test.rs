@@ -1,4 +1,4 @@
-//! Known answers that a kernel must give before it is offered.
+//! The self-test of a kernel before it is offered.
 
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome};
 
@@ -10,7 +10,7 @@ use evener_lanes::Kernel;
 /// and for GCM the test that every engine has, which also tries a forgery.
 ///
 /// # Errors
-/// Says which cipher failed.
+/// The name of the cipher that failed.
 pub(super) fn run(engine: &LanesEngine) -> Result<(), String> {
     let kernel = engine.kernel;
     for answer in ANSWERS {

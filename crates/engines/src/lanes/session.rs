@@ -40,8 +40,7 @@ impl LanesSession {
 impl Session for LanesSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         self.prepared.process(batch);
-        // With a session key there is nothing that the kernel leaves undone, and no need to
-        // look at every job again.
+        // With a session key the kernel leaves no job undone, so no second pass is needed.
         if !self.has_key && batch.iter().any(|job| job.outcome == Outcome::Pending) {
             return Err(EngineError::NoKey { engine: self.engine.clone() });
         }

@@ -1,4 +1,4 @@
-//! Being busy and being asleep for a given time.
+//! Spends a given time busy or asleep.
 
 use std::num::NonZeroU64;
 use std::thread;
@@ -7,34 +7,33 @@ use std::time::{Duration, Instant};
 use rustix::thread::{ClockId as SleepClock, clock_nanosleep_relative, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// How long the calling thread has been on a core.
+/// The calling thread's CPU time.
 pub(super) fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Asks the kernel to wake the calling thread when it wants to be woken. By default it may take
-/// 50 µs longer, to wake several threads at once.
+/// Asks the kernel to wake the calling thread on time. By default the kernel may add 50 µs to wake
+/// several threads together.
 pub(super) fn wake_on_time() {
-    // Where that is not to be had, calibration has found the delay.
+    // If the kernel refuses, the calibration includes the delay.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// What a sleep takes beside the time asked for, and what looking at the clock takes, on this
-/// machine.
+/// The overhead of a sleep and of reading the clock on this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sleep {
-    /// How much later than asked a thread continues, its core being idle.
+    /// Delay after the end of a sleep, on an idle core.
     late: Duration,
     /// CPU time of going to sleep and waking up.
     pub(super) cost: Duration,
-    /// CPU time of looking once at the clock of CPU time.
+    /// CPU time of reading the CPU clock once.
     pub(super) look: Duration,
 }
 
 impl Sleep {
     /// Measures it, in some milliseconds.
     pub(super) fn calibrate() -> Sleep {
-        // On a thread of its own, which must not leave the caller's with another timer slack.
+        // On a separate thread, because it changes its thread's timer slack.
         thread::spawn(|| {
             wake_on_time();
             let (mut late, mut cost) = (Vec::new(), Vec::new());
@@ -55,13 +54,13 @@ impl Sleep {
         .unwrap_or_default()
     }
 
-    /// The shortest time in which the thread can be asleep for the most of it.
+    /// The shortest time that is worth a sleep.
     pub(super) fn shortest(&self) -> Duration {
         2 * self.late.max(self.cost)
     }
 
     /// Sleeps so that the thread continues at `until`, or soon after where its core is busy. It
-    /// never continues earlier: what is left of the time it waits awake.
+    /// never continues earlier: it waits awake for the rest of the time.
     pub(super) fn until(&self, until: Instant) {
         let asleep = until.saturating_duration_since(Instant::now()).saturating_sub(self.late);
         if !asleep.is_zero() {
@@ -73,7 +72,7 @@ impl Sleep {
     }
 }
 
-/// Keeps the thread on its core until its clock of CPU time says `until`.
+/// Keeps the thread busy until its CPU clock reaches `until`.
 pub(super) fn burn(until: Duration) {
     while thread_time() < until {
         std::hint::spin_loop();
@@ -82,7 +81,7 @@ pub(super) fn burn(until: Duration) {
 
 fn nap(time: Duration) {
     let request = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
-    // A signal that ends it early costs accuracy, and nothing else.
+    // A signal may end the sleep early, which only costs accuracy.
     let _ = clock_nanosleep_relative(SleepClock::Monotonic, &request);
 }
 

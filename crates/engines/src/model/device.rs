@@ -1,23 +1,23 @@
-//! The modelled device, for which jobs queue.
+//! The modelled device and its queue.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A device with room for some jobs, which it begins in the order in which they come.
+/// A device that works on several jobs at once and starts them in order of arrival.
 pub(super) struct Device {
-    /// For each place, when it is free.
+    /// For each slot, the time when it is free.
     free_at: Mutex<Vec<Instant>>,
 }
 
 impl Device {
-    /// A device with room for `depth` jobs, at least one.
+    /// A device with `depth` slots, at least one.
     pub(super) fn new(depth: usize) -> Device {
         Device { free_at: Mutex::new(vec![Instant::now(); depth.clamp(1, MOST_PLACES)]) }
     }
 
-    /// Hands it a job at `now`; `time` says what the device takes for it, given the share of its
-    /// other places that are taken (0 when it is idle, 1 when the job takes the last). Returns
-    /// when the job will be done.
+    /// Submits a job at `now`. `time` gives the device's time for it from the share of other slots
+    /// in use (0 on an idle device, 1 if the job takes the last slot). Returns the time when the
+    /// job will be done.
     pub(super) fn submit(&self, now: Instant, time: impl FnOnce(f64) -> Duration) -> Instant {
         let mut places = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         let earliest = places.iter().copied().min().unwrap_or(now);
@@ -32,7 +32,7 @@ impl Device {
     }
 }
 
-/// More than this has no device, and a profile may say anything.
+/// No device has more; a profile may contain any number.
 const MOST_PLACES: usize = 1024;
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
         let time = |taken: f64| MS.mul_f64(1.0 + taken);
         assert_eq!(device.submit(now, time), now + MS);
         assert_eq!(device.submit(now, time), now + 2 * MS);
-        // The first place is free after 1 ms, when the other is still taken.
+        // The first slot is free after 1 ms, while the other is still in use.
         assert_eq!(device.submit(now, time), now + 3 * MS);
     }
 }

@@ -1,20 +1,18 @@
-//! Engines of a machine that one doesn't have, from its profile.
+//! Models an engine of another machine, from that machine's profile.
 //!
-//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It does the real
-//! encryption, with `openssl`, and takes the time that the profile says for a message of that
-//! length: the calling thread is on its core for the profile's CPU time and asleep for the rest,
-//! while the modelled device works. It offers the profile's cipher and direction and no other.
+//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It encrypts with `openssl`
+//! and takes the profile's time for a message of that length: the calling thread is busy for the
+//! profile's CPU time and asleep for the rest, while the modelled device works. It offers only the
+//! profile's cipher and direction.
 //!
-//! A module is one device for all of its sessions in this process, with room for as many jobs as
-//! its depth says; further ones queue for it. Times hold in the mean over jobs, to a few percent
-//! for costs of 20 µs and more. What a sleep is too long or too short for is settled with the
-//! next job, and when the real work takes longer than the modelled, the engine says so once, on
-//! standard error.
+//! A module is one device for all sessions of this process, with as many slots as its depth;
+//! further jobs queue. The mean time over jobs is accurate to a few percent for costs of 20 µs and
+//! more. A sleep that was too long or too short is corrected with the next job. If the real work
+//! takes longer than the modelled time, the engine reports that once, on standard error.
 //!
-//! Costs that were taken from whole runs ([`Includes::Queue`]) have in them what a worker does
-//! between two jobs. The CPU time that the thread has spent since its previous job then counts as
-//! a part of the next one's, up to all of its CPU part: otherwise a run would pay for its queue
-//! twice.
+//! Costs of whole runs ([`Includes::Queue`]) include a worker's time between two jobs. So the
+//! thread's CPU time since its previous job counts as part of the next job's CPU time; otherwise
+//! the queue would be counted twice.
 
 mod clock;
 mod device;
@@ -55,19 +53,19 @@ struct ModelEngine {
     shared: Arc<Shared>,
 }
 
-/// What the sessions of an engine have in common.
+/// The state that the sessions of an engine share.
 struct Shared {
     /// The engine's name.
     name: String,
     direction: Direction,
     costs: EngineProfile,
-    /// What those costs are of.
+    /// What the costs include.
     includes: Includes,
-    /// With all places of the device taken; `None` where that makes no difference.
+    /// Costs with all slots in use; `None` if they are the same.
     costs_when_full: Option<EngineProfile>,
     device: Device,
     sleep: Sleep,
-    /// Whether it has said that it takes longer than it should.
+    /// Whether it has reported that the real work takes longer.
     is_known_late: AtomicBool,
 }
 
@@ -107,7 +105,7 @@ impl Engine for ModelEngine {
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
         let EngineProfile { depth, batch, .. } = self.shared.costs;
-        // It is this machine's cores that a modelled processor keeps busy.
+        // A modelled CPU engine keeps this machine's cores busy.
         let is_cpu = self.description.kind == Kind::Cpu;
         let depth = if is_cpu { cores::available_cores() } else { depth };
         let is_modelled = cipher == self.cipher && direction == self.direction;

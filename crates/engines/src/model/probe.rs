@@ -14,9 +14,9 @@ pub(super) struct Model {
     pub(super) engine: EngineProfile,
 }
 
-/// Reads what `FILE#NAME` names. An error says in words why it can't be had.
+/// Reads the engine `FILE#NAME`. The error is the reason as text.
 pub(super) fn read(parameters: &str) -> Result<Model, String> {
-    // A file's name may have the sign in it, an engine's hardly.
+    // A file's name may contain a `#`; an engine's hardly does.
     let (file, name) = parameters
         .rsplit_once('#')
         .ok_or("it takes FILE#NAME, a profile and the name of an engine in it")?;

@@ -1,4 +1,4 @@
-//! Doing the work, and taking the modelled time for it.
+//! Processes jobs in the modelled time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,25 +13,25 @@ use super::clock::{burn, thread_time, wake_on_time};
 pub(super) struct ModelSession {
     inner: Box<dyn Session>,
     shared: Arc<Shared>,
-    /// CPU time taken beyond the modelled, to be saved with the next jobs.
+    /// Excess CPU time, to be subtracted from the next jobs.
     overdrawn: Duration,
-    /// Time on the device that was too short for a sleep, to be taken with the next jobs.
+    /// Device time too short for a sleep, to be added to the next jobs.
     owed: Duration,
-    /// When the previous batch ended, on which thread's clock of CPU time.
+    /// The end of the previous batch, on the CPU clock of that thread.
     ended: Option<(ThreadId, Duration)>,
     /// All CPU time that was modelled.
     modelled: Duration,
-    /// CPU time taken beyond it that was too much to be saved later.
+    /// Excess CPU time that was too much to be subtracted later.
     lost: Duration,
 }
 
-/// What a batch costs.
+/// The cost of a batch.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     cpu: Duration,
-    /// On the device, it being idle otherwise.
+    /// On an otherwise idle device.
     device: Duration,
-    /// On the device, all of its other places being taken.
+    /// On the device with all other slots in use.
     device_when_full: Duration,
 }
 
@@ -43,14 +43,13 @@ impl ModelSession {
         ModelSession { inner, shared, overdrawn, owed, ended: None, modelled, lost }
     }
 
-    /// Takes what is left of the batch's cost after the thread was on its core since `began`.
-    /// Returns when it has been taken.
+    /// Spends the rest of the batch's time; the thread has been busy since `began`.
     fn take_time(&mut self, cost: Cost, began: Duration) -> Duration {
         let Shared { device, sleep, .. } = &*self.shared;
         let planned = cost.cpu.saturating_sub(self.overdrawn);
         let on_device = cost.device + self.owed;
         let is_asleep = on_device > sleep.shortest();
-        // Going to sleep and waking up is a part of what the modelled driver does.
+        // Falling asleep and waking up is part of the modelled driver's work.
         let before = if is_asleep { planned.saturating_sub(sleep.cost) } else { planned };
         burn(began + before);
         if is_asleep {
@@ -67,7 +66,7 @@ impl ModelSession {
         ended
     }
 
-    /// What the thread has spent since the previous batch, as far as the costs include that.
+    /// The thread's CPU time since the previous batch, if the costs include it.
     fn spent_between(&self, began: Duration) -> Duration {
         match self.ended {
             Some((thread, ended))
@@ -95,13 +94,13 @@ impl ModelSession {
 
 impl Session for ModelSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        // A look takes as long before the clock is read as after it, so that two take a whole
-        // one that they don't show.
+        // Half of a reading's time comes before the clock is read and half after, so two readings
+        // hide the time of one.
         let began = thread_time().saturating_sub(self.shared.sleep.look);
         let pending = batch.iter().filter(|job| job.outcome == Outcome::Pending).count();
         self.inner.process(batch)?;
         if pending > 0 {
-            // A batch in which some jobs had an outcome before costs in proportion.
+            // Jobs that had an outcome before the call cost nothing.
             let share = pending as f64 / batch.len() as f64;
             let cost = batch.iter().fold(Cost::default(), |sum, job| sum.add(&self.shared, job));
             let cost = cost.scaled(share);
@@ -120,7 +119,7 @@ impl Cost {
             _ => job.input.len(),
         };
         let alone = shared.costs.cost(bytes);
-        // All that a processor does it does on the core, whatever else was measured.
+        // All work of a CPU engine is CPU time, whatever the profile says.
         if shared.costs.kind == Kind::Cpu {
             return Cost { cpu: self.cpu + microseconds(alone.wall_us), ..self };
         }
@@ -141,7 +140,7 @@ impl Cost {
     }
 }
 
-/// A profile may say anything, so times are bounded.
+/// A profile may contain any number, so times are limited.
 fn microseconds(time: f64) -> Duration {
     Duration::from_secs_f64((time * 1e-6).clamp(0.0, LONGEST_JOB))
 }
@@ -149,8 +148,9 @@ fn microseconds(time: f64) -> Duration {
 /// In seconds.
 const LONGEST_JOB: f64 = 3600.0;
 
-/// What may be saved later: enough for a sleep that cost much, and no more than a job or two.
+/// Limit of the excess to subtract later: enough for an expensive sleep, and no more than a job or
+/// two.
 const MOST_OVERDRAWN: Duration = Duration::from_micros(500);
 
-/// A thread that is charged for an interrupt or two is not late yet.
+/// Tolerance for a few interrupts.
 const LOST_BY_CHANCE: Duration = Duration::from_millis(10);

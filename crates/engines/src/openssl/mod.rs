@@ -2,7 +2,7 @@
 //!
 //! `openssl` is the library that Evener is linked with. `openssl:provider=NAME`, with
 //! `,path=DIRECTORY` where the provider is not in one of the system's own directories for them, is
-//! a provider of that library: the way in for accelerators that come with one.
+//! a provider of that library, such as that of an accelerator.
 
 mod probe;
 mod provider;
@@ -34,8 +34,8 @@ pub(crate) fn probe(parameters: &str) -> Found {
     })
 }
 
-/// The library's own ciphers, with which those of other engines are compared. They are loaded
-/// once: that is most of what a short run of the program takes.
+/// The library's own ciphers, with which those of other engines are compared. They are loaded once,
+/// because loading takes most of the time of a short run.
 ///
 /// # Errors
 /// When the library has no ciphers.
@@ -94,8 +94,8 @@ fn unavailable(engine: &str, reason: String) -> EngineError {
     EngineError::Unavailable { engine: engine.to_owned(), reason }
 }
 
-/// A provider does not say how many requests its device serves at once. With two workers, one
-/// prepares a request while the device is busy with the other's.
+/// A provider does not report how many requests its device serves at once. With two workers, one
+/// prepares a request while the device works for the other.
 const LEAST_MODULE_DEPTH: usize = 2;
 
 pub(crate) const NAME: &str = "openssl";

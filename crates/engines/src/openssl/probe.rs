@@ -1,4 +1,4 @@
-//! Which ciphers the linked OpenSSL has.
+//! Finds the ciphers of the linked OpenSSL.
 
 use std::sync::OnceLock;
 
@@ -15,9 +15,9 @@ use super::sys::use_no_configuration;
 /// once: the first fetch of a process takes longer than encrypting a small file.
 ///
 /// It is private so that neither the program's own use of OpenSSL nor a configuration file can
-/// change what this engine does, and has no other place to load providers from than the system's
-/// own: where the library was built is anybody's directory elsewhere. Once fetched, a cipher costs the same
-/// from any context.
+/// change what this engine does, and it loads providers only from the system's directories: on
+/// another machine, the directory where the library was built may belong to any user. A fetched
+/// cipher is equally fast from any context.
 pub(super) struct Library {
     // Dropped in this order: an algorithm belongs to its provider, a provider to its context.
     algorithms: Vec<(Cipher, OnceLock<Option<Algorithm>>)>,
@@ -37,7 +37,7 @@ impl Library {
         Ok(Library::new(engine, context, providers, false))
     }
 
-    /// Loads one provider and nothing else, so that whatever is fetched is that provider's.
+    /// Loads only one provider, so that all fetched ciphers are that provider's.
     pub(super) fn load_provider(
         engine: &str,
         selection: &Selection,
@@ -65,7 +65,7 @@ impl Library {
         self.buffers
     }
 
-    /// Whether it has none of Evener's ciphers.
+    /// Whether it lacks all of Evener's ciphers.
     pub(super) fn is_empty(&self) -> bool {
         Cipher::ALL.iter().all(|&cipher| self.algorithm(cipher).is_none())
     }
@@ -89,7 +89,7 @@ fn context(directory: &str) -> Result<LibCtx, ErrorStack> {
     Ok(context)
 }
 
-/// Whether both sides mean the same by the name.
+/// Whether the library's cipher has the expected lengths.
 fn has_expected_lengths(cipher: Cipher, algorithm: &CipherRef) -> bool {
     algorithm.key_length() == cipher.key_length()
         && algorithm.iv_length() == cipher.iv_length()

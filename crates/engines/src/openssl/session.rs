@@ -58,7 +58,7 @@ impl OpensslSession {
         }
     }
 
-    /// Says why a job was not done, leaving none of its plaintext.
+    /// Converts the error of a job, and wipes its partial plaintext.
     #[cold]
     fn abandon(&self, job: &mut Job<'_>, stop: Stop) -> serial::Stop {
         if self.direction == Direction::Decrypt {
@@ -139,7 +139,8 @@ impl OpensslSession {
         Ok(text.len())
     }
 
-    /// Starts a message, with a key schedule only if the key is not the last message's.
+    /// Starts a message. The key schedule is computed only if the key differs from the last
+    /// message's.
     fn start(&mut self, job: &Job<'_>) -> Result<(), Stop> {
         self.start_with(job.key, &job.iv)
     }
@@ -157,7 +158,7 @@ impl OpensslSession {
         {
             return Err(EQUAL_HALVES.into());
         }
-        // Nothing is loaded until libcrypto has taken it.
+        // No key counts as loaded until libcrypto has accepted it.
         self.loaded.clear();
         self.context.start(Some(key), iv.bytes())?;
         self.loaded.set(key);
@@ -183,7 +184,7 @@ impl Session for OpensslSession {
     }
 }
 
-/// Why a job was not done, before the library's reasons are put into words.
+/// Why a job was not done, before the library's errors are formatted.
 enum Stop {
     Settled(serial::Stop),
     /// A call of libcrypto's failed.

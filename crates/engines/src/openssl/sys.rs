@@ -1,10 +1,10 @@
-//! Calls into libcrypto that the `openssl` crate does not offer, or makes dearer.
+//! Calls into libcrypto that the `openssl` crate lacks, or that cost more through it.
 //!
-//! A short message costs as much in calls as in encryption, so what is called was chosen by
-//! measurement (`benches/openssl_overhead`). `EVP_Cipher` skips the buffering and padding of
-//! `EVP_EncryptUpdate`, and with it the parameter call that switching padding off costs at
-//! every start of a message. Tags are passed in parameter lists that are made in place, which
-//! costs less than the older control call, most of whose time goes into making them.
+//! A short message costs as much in calls as in encryption, so the calls were chosen by measurement
+//! (`benches/openssl_overhead`). `EVP_Cipher` skips the buffering and padding of
+//! `EVP_EncryptUpdate`, and with it the parameter call that switching padding off costs at every
+//! start of a message. Tags are passed in parameter lists that are built in place. The older
+//! control call costs more, because it allocates such lists.
 
 use std::ffi::{c_int, c_uchar, c_uint};
 use std::ptr;
@@ -22,7 +22,7 @@ use crate::misfit::{self, Misfit};
 /// Length of every AEAD tag, in bytes.
 pub(super) const TAG_LENGTH: usize = 16;
 
-/// Why a call was not done. A misfit is boxed because this is returned for every message.
+/// Why a call failed. A misfit is boxed because this type is returned for every message.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error(transparent)]
@@ -38,13 +38,13 @@ impl From<Misfit> for Refusal {
     }
 }
 
-/// Has libcrypto read no configuration file, in this whole process: such a file names libraries
-/// to be loaded, and where it is looked for is a matter of the environment and of where the
-/// library was built. What libcrypto has read before stays read.
+/// Stops libcrypto from reading a configuration file, in the whole process. Such a file names
+/// libraries to load, and its place depends on the environment and on where libcrypto was built. A
+/// file that was read before stays in effect.
 pub(super) fn use_no_configuration() {
     static DONE: Once = Once::new();
-    // SAFETY: it takes options and no settings, and may be called at any time, from any thread.
-    // It fails when libcrypto can't be initialised at all, which whoever uses it next is told.
+    // SAFETY: it takes options and no settings, and may be called at any time, from any thread. It
+    // fails if libcrypto can't be initialised at all; then the next call reports that.
     DONE.call_once(|| unsafe {
         OPENSSL_init_crypto(NO_CONFIGURATION | ffi::OPENSSL_INIT_NO_ATEXIT, ptr::null());
     });
@@ -61,9 +61,9 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// A context without a key. `algorithm` is what libcrypto knows under the cipher's name.
-    /// `buffers` says whether the algorithm may have only the entry point that buffers and
-    /// pads: `EVP_Cipher` would use that too, but not say how much it wrote.
+    /// A context without a key. `algorithm` is libcrypto's cipher of that name. `buffers` says
+    /// whether the algorithm may have only the entry point that buffers and pads: `EVP_Cipher`
+    /// would use that too, but not say how much it wrote.
     pub(super) fn new(
         cipher: Cipher,
         algorithm: &CipherRef,

@@ -1,10 +1,9 @@
-//! Logging in to a token and finding a key in it, as often as it takes.
+//! Logs in to a token and finds a key in it, again whenever necessary.
 //!
-//! A login lasts as long as the process has any session with the token, so one is opened for
-//! nothing else: the anchor of a [`Stay`]. Where sessions are scarce a stay ends with the last
-//! session at work and another begins with the next, so that a process that waits for its turn
-//! keeps none. The PIN is kept for that; a person at a PIN pad is not asked twice, so there the
-//! first stay goes on.
+//! A login lasts while the process has any session with the token, so a [`Stay`] holds one session
+//! only for the login. If sessions are scarce, a stay ends with the last working session and a new
+//! one begins with the next, so that a process that waits for its turn holds no session. The PIN is
+//! kept for this. A user at a PIN pad is not asked twice, so there the first stay continues.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -25,26 +24,26 @@ use super::uri::ObjectPattern;
 use super::words::refused;
 use crate::probing::{Waiter, close_within};
 
-/// What it takes to log in to a token.
+/// The data for logging in to a token.
 pub(super) struct Login {
     module: Arc<Module>,
     slot: CK_SLOT_ID,
-    /// `None` where nobody has to log in.
+    /// `None` if no login is needed.
     pin: Option<Pin>,
-    /// The key to work with, if one was named.
+    /// The key to use, if the URI names one.
     key: Option<ObjectPattern>,
     current: Mutex<Current>,
-    /// A stay that lasts as long as this.
+    /// A stay that lasts as long as this value.
     kept: Option<Arc<Stay>>,
 }
 
 enum Current {
     Stay(Weak<Stay>),
-    /// The token refused to let the user in again. Another try might lock the PIN.
+    /// The token refused a later login. Another attempt might lock the PIN.
     Refused(String),
 }
 
-/// Being logged in, if the token wants that, with the key that was named, if one was.
+/// A login, if the token needs one, and the key that the URI names, if any.
 pub(super) struct Stay {
     pub(super) held: Option<HeldKey>,
     /// `None` only while it is dropped.
@@ -52,7 +51,7 @@ pub(super) struct Stay {
 }
 
 impl Drop for Stay {
-    /// The module may hang in this as in any call, and here nobody else waits with a deadline.
+    /// The module may hang in this call too, and no caller waits here with a deadline.
     fn drop(&mut self) {
         if let Some(anchor) = self.anchor.take() {
             close_within(LONGEST_CLOSING, anchor);
@@ -71,7 +70,7 @@ impl Login {
         Login { module: Arc::clone(module), slot, pin, key, current, kept: None }
     }
 
-    /// Logs in for the first time. The stay goes on unless sessions are `scarce`.
+    /// Logs in for the first time. The stay lasts unless sessions are `scarce`.
     pub(super) fn try_out(
         &mut self,
         info: &CK_TOKEN_INFO,
@@ -94,7 +93,7 @@ impl Login {
         Ok(stay)
     }
 
-    /// The stay that others are in, or a new one.
+    /// The present stay, or a new one.
     pub(super) fn stay(&self) -> Result<Arc<Stay>, String> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match &*current {
@@ -144,8 +143,8 @@ impl Login {
         Ok(Stay { held, anchor: Some(anchor) })
     }
 
-    /// Opens a session; while other processes look at the token too, and so have its last
-    /// sessions for a moment, it tries again.
+    /// Opens a session; retries while other processes that probe the token hold its last sessions
+    /// for a moment.
     fn open_between_others(&self) -> Result<Channel, Failure> {
         let start = Instant::now();
         loop {
@@ -166,22 +165,22 @@ enum Refusal {
     Other(String),
 }
 
-/// How a user shows who they are.
+/// How the user logs in.
 pub(super) enum Pin {
     Typed(Zeroizing<Vec<u8>>),
-    /// At the token itself.
+    /// With the token's own PIN pad.
     Pad,
 }
 
 impl Pin {
-    /// The token's PIN, from its file or from somebody who is asked; `token` names it for people.
+    /// The token's PIN, from its file or from the prompt; `token` is the name for the prompt.
     pub(super) fn find(
         info: &CK_TOKEN_INFO,
         token: &str,
         file: Option<&Path>,
         waiter: &Waiter,
     ) -> Result<Pin, String> {
-        // Trying would count as one more wrong PIN with some tokens.
+        // Some tokens would count the attempt as a wrong PIN.
         if has(info.flags, ck::CKF_USER_PIN_LOCKED) {
             return Err(refused(&Failure { function: "C_GetTokenInfo", code: ck::CKR_PIN_LOCKED }));
         }
@@ -214,7 +213,7 @@ impl Pin {
 pub(super) struct HeldKey {
     pub(super) handle: CK_OBJECT_HANDLE,
     kind: CK_KEY_TYPE,
-    /// In bytes, where the type has several lengths.
+    /// In bytes, if the type has several lengths.
     length: Option<usize>,
     encrypts: bool,
     decrypts: bool,
@@ -230,9 +229,9 @@ impl HeldKey {
     }
 }
 
-/// The first line of a file that is its owner's alone, without its end.
+/// The first line of a file that only its owner can access, without the line end.
 fn read_pin(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
-    // Room from the start, so that growing leaves no copy behind.
+    // Allocated at once, because growing would leave a copy.
     let mut pin = Zeroizing::new(Vec::with_capacity(LONGEST_PIN + 2));
     let file = File::open(path)?;
     check_private(&file.metadata()?).map_err(io::Error::other)?;
@@ -248,8 +247,8 @@ fn read_pin(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(pin)
 }
 
-/// Refuses a file that others can read, or could have written, by the rules for key files. A pipe
-/// or a device is whoever opened it for this process.
+/// Rejects a file that other users can read or write, by the rules for key files. Pipes and devices
+/// are accepted, because the user opened them for this process.
 fn check_private(metadata: &Metadata) -> Result<(), String> {
     let mode = metadata.mode() & 0o7777;
     if !metadata.is_file() {
@@ -276,8 +275,8 @@ fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, St
         .map_err(|failure| refused(&failure))?;
     let handle = match handles.as_slice() {
         [one] => *one,
-        [] => return Err("the token has no secret key of this name that it shows".to_owned()),
-        _ => return Err("several keys are meant; name one with object= and id=".to_owned()),
+        [] => return Err("the token shows no secret key that matches the URI".to_owned()),
+        _ => return Err("several keys match the URI; select one with object= and id=".to_owned()),
     };
     let kind = anchor.number(handle, ck::CKA_KEY_TYPE).ok_or("the token hides the key's type")?;
     let length = anchor.number(handle, ck::CKA_VALUE_LEN).map(|length| length as usize);
@@ -292,13 +291,13 @@ fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, St
 /// In bytes. Tokens take much shorter ones.
 const LONGEST_PIN: usize = 1_024;
 
-/// At a token's PIN pad, by a person who was not warned.
+/// Time limit for typing at a token's PIN pad.
 const LONGEST_TYPING: Duration = Duration::from_secs(300);
 
-/// A session that takes longer to close is left to itself.
+/// A session that takes longer to close is abandoned.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
-/// Whoever looks at a token has a session for some milliseconds.
+/// A process that probes a token holds a session for some milliseconds.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 

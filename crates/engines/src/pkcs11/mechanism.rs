@@ -1,4 +1,4 @@
-//! Which mechanism performs a cipher.
+//! Maps ciphers to mechanisms.
 
 use cryptoki_sys as ck;
 use cryptoki_sys::{CK_KEY_TYPE, CK_MECHANISM_TYPE};
@@ -21,13 +21,14 @@ pub(super) fn mechanism(cipher: Cipher) -> Option<(CK_MECHANISM_TYPE, CK_KEY_TYP
     })
 }
 
-/// Whether a key of a type, and of a length in bytes where types have several, is the cipher's.
+/// Whether a key of this type, and of this length in bytes if the type has several, fits the
+/// cipher.
 pub(super) fn takes_key(cipher: Cipher, kind: CK_KEY_TYPE, length: Option<usize>) -> bool {
     let fits = |length| kind != ck::CKK_AES || length == cipher.key_length();
     mechanism(cipher).is_some_and(|(_, wanted)| wanted == kind) && length.is_none_or(fits)
 }
 
-/// Whether the key lengths that a token states for a mechanism include the cipher's. AES
+/// Whether the key lengths that a token reports for a mechanism include the cipher's. AES
 /// mechanisms count bytes, but some modules count bits; DES3 has one length and no count.
 pub(super) fn includes_length(cipher: Cipher, shortest: usize, longest: usize) -> bool {
     let length = cipher.key_length();
@@ -38,12 +39,11 @@ pub(super) fn includes_length(cipher: Cipher, shortest: usize, longest: usize) -
         || (shortest >= 128 && bounds.contains(&(8 * length)))
 }
 
-/// The longest part of a message that goes to the token at once, in bytes, where a message can
-/// go in parts: network tokens bound their requests at this and more.
+/// Greatest part of a message in one request, in bytes, if the message can be divided. Network
+/// tokens allow at least this.
 pub(super) const PART_LENGTH: usize = 1 << 15;
 
-/// Whether messages can go in parts, each a message of its own with an IV that follows from
-/// the part before.
+/// Whether messages can be divided into parts, each with an IV that follows from the previous part.
 pub(super) fn can_be_parted(mode: Mode) -> bool {
     matches!(mode, Mode::Ecb | Mode::Cbc | Mode::Ctr)
 }

@@ -1,13 +1,13 @@
 //! Tokens and HSMs, through PKCS #11.
 //!
-//! `pkcs11:…` is the URI of a token (RFC 7512) or of a key in it. Of a token, with keys that
-//! jobs bring: `pkcs11:token=NAME?module-path=/usr/lib/…/libsofthsm2.so&pin-source=file:PIN`.
-//! Keys are made in it as session objects, which go with the session. With `object=LABEL` or
-//! `id=%01%02` it is a secret key that is in the token already and never leaves it; the engine
-//! then does only jobs that bring no key (see [`Engine::holds_key`]).
+//! `pkcs11:…` is the URI of a token (RFC 7512) or of a key in it. A token, for jobs with their own
+//! keys: `pkcs11:token=NAME?module-path=/usr/lib/…/libsofthsm2.so&pin-source=file:PIN`. Keys are
+//! made in it as session objects, which end with the session. `object=LABEL` or `id=%01%02` selects
+//! a secret key that is in the token and never leaves it; the engine then processes only jobs
+//! without a key (see [`Engine::holds_key`]).
 //!
-//! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from
-//! the caller's prompt; never from the URI, since command lines are public.
+//! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from the
+//! caller's prompt; never from the URI, because other users can see command lines.
 
 mod login;
 mod mechanism;
@@ -33,15 +33,16 @@ use probe::Token;
 use session::Pkcs11Session;
 use uri::Uri;
 
-/// Asks somebody for a token's PIN, naming the token. `None`: there is nobody to ask.
+/// Asks the user for a token's PIN; the argument names the token. Returns `None` if there is no
+/// user.
 pub type PinPrompt<'p> = dyn Fn(&str) -> Option<Zeroizing<Vec<u8>>> + 'p;
 
-/// Finds the token, without anybody to ask for a PIN.
+/// Finds the token, without a prompt for the PIN.
 pub(crate) fn probe(parameters: &str) -> Found {
     Ok(vec![find(parameters, &|_| None)?])
 }
 
-/// Finds the token that the rest of a `pkcs11:` URI means.
+/// Finds the token of a URI, given without `pkcs11:`.
 pub(crate) fn find(
     parameters: &str,
     prompt: &PinPrompt<'_>,
@@ -49,12 +50,12 @@ pub(crate) fn find(
     if parameters.is_empty() {
         return Err(unavailable(NAME, "name a token, as in pkcs11:token=NAME".to_owned()));
     }
-    // What can't be read may hold a PIN, and is not repeated.
+    // The error does not repeat the URI, which may contain a PIN.
     let uri = Uri::parse(parameters).map_err(|error| unavailable(NAME, error.to_string()))?;
     find_within(probing::DEADLINE, &format!("{NAME}:{parameters}"), uri, prompt)
 }
 
-/// Finds the token, if its module takes no longer than this for each thing that is asked of it.
+/// Finds the token, with a time limit for each call into its module.
 fn find_within(
     deadline: Duration,
     name: &str,
@@ -87,7 +88,7 @@ struct Pkcs11Engine {
 impl Pkcs11Engine {
     fn new(name: String, token: Token) -> Pkcs11Engine {
         let usual = cores::available_cores().max(LEAST_DEPTH);
-        // One session is the stay's.
+        // One session belongs to the stay.
         let depth = token.session_limit.map_or(usual, |limit| usual.min(limit.max(2) - 1));
         Pkcs11Engine {
             description: Description { name, kind: Kind::Module, detail: token.detail.clone() },
@@ -119,8 +120,8 @@ impl Engine for Pkcs11Engine {
     }
 }
 
-/// How many processes a token with so many sessions serves: each has one to stay logged in and
-/// one for every worker, and one is left for those who look at the token before their turn.
+/// Number of processes that a token with this many sessions serves. Each needs one session for its
+/// login and one for every worker, and one session is left for processes that probe the token.
 fn holders(session_limit: usize, workers: usize) -> usize {
     (session_limit.saturating_sub(1) / (workers + 1)).max(1)
 }
@@ -129,8 +130,8 @@ fn unavailable(engine: &str, reason: String) -> EngineError {
     EngineError::Unavailable { engine: engine.to_owned(), reason }
 }
 
-/// Tokens don't say how many requests they serve at once. With two workers, one prepares a
-/// request while the token is busy with the other's.
+/// Tokens don't report how many requests they serve at once. With two workers, one prepares a
+/// request while the token works for the other.
 const LEAST_DEPTH: usize = 2;
 
 pub(crate) const NAME: &str = "pkcs11";

@@ -15,24 +15,23 @@ use super::uri::{Library, TokenPattern, Uri};
 use super::words::refused;
 use crate::probing::Waiter;
 
-/// A token that was looked at, with what it takes to work in it.
+/// A probed token, with the data for logging in.
 pub(super) struct Token {
     pub(super) module: Arc<Module>,
     pub(super) slot: CK_SLOT_ID,
     /// For people: label, model, serial number, library.
     pub(super) detail: String,
-    /// How many sessions all processes together can have; `None` when the token does not say or
-    /// has no bound.
+    /// Number of sessions for all processes together; `None` if unknown or unlimited.
     pub(super) session_limit: Option<usize>,
     pub(super) login: Login,
     able: Vec<(Cipher, Direction)>,
 }
 
 impl Token {
-    /// Finds the one token that the URI means. An error says in words why there is none.
+    /// Finds the one token of the URI. The error is the reason why there is none.
     ///
-    /// The PIN and the key are tried in a session that is then closed where sessions are scarce,
-    /// so that a process which looks, or waits for its turn, has none.
+    /// Tests the PIN and the key in a session. If sessions are scarce it is then closed, so that a
+    /// process that probes or waits holds none.
     pub(super) fn find(uri: &Uri, waiter: &Waiter) -> Result<Token, String> {
         let module = Arc::new(load(&uri.library)?);
         let (slot, info) = find_slot(&module, &uri.token)?;
@@ -68,7 +67,7 @@ impl Token {
         Ok(Token { module, slot, detail, session_limit, login, able })
     }
 
-    /// Whether the token does the cipher, with the held key if there is one.
+    /// Whether the token has the cipher, for the held key if there is one.
     pub(super) fn performs(&self, cipher: Cipher, direction: Direction) -> bool {
         self.able.contains(&(cipher, direction))
     }
@@ -115,11 +114,11 @@ fn find_slot(
         && pattern.library_version.as_ref().is_none_or(|wanted| *wanted == version);
     if !library_fits {
         let name = told(&library.libraryDescription);
-        return Err(format!("the module is `{name}` {version}, which the URI does not mean"));
+        return Err(format!("the module is `{name}` {version}, which does not match the URI"));
     }
     let (mut found, mut others) = (Vec::new(), Vec::new());
     for slot in module.slots().map_err(in_words)? {
-        // A token may be taken out while its neighbours are asked.
+        // A token may be removed during the search.
         let Ok(info) = module.token_info(slot) else { continue };
         if !has(info.flags, ck::CKF_TOKEN_INITIALIZED) {
             continue;
@@ -138,7 +137,7 @@ fn find_slot(
     match found.as_slice() {
         [one] => Ok(*one),
         [] if others.is_empty() => Err("the module has no initialised token".to_owned()),
-        [] => Err(format!("no token is the one named; there are: {}", others.join(", "))),
+        [] => Err(format!("no token matches the URI; there are: {}", others.join(", "))),
         several => {
             let names: Vec<_> = several.iter().map(|(_, info)| describe(info)).collect();
             Err(format!(
@@ -196,12 +195,12 @@ fn trimmed(field: &[u8]) -> String {
     String::from_utf8_lossy(field).trim_end_matches([' ', '\0']).to_owned()
 }
 
-/// What a device says of itself, for people: on one line, whatever it holds.
+/// A device's own text on one line, safe to print.
 fn told(field: &[u8]) -> String {
     shown_text(&trimmed(field)).replace('\n', "\\u{a}")
 }
 
-/// p11-kit's module, which holds those that the system is configured with.
+/// p11-kit's module, which loads the modules of the system's configuration.
 const DEFAULT_LIBRARY: &str = "p11-kit-proxy.so";
 
 #[cfg(test)]

@@ -28,13 +28,13 @@ pub(super) struct Pkcs11Session {
     /// The key's object in the token: the held one, or the loaded one, if there is one.
     object: Option<CK_OBJECT_HANDLE>,
     channel: Channel,
-    /// Where the last part of a padded message is put together.
+    /// Buffer for the last part of a padded message.
     padded_part: Zeroizing<Vec<u8>>,
-    /// Where GCM messages are decrypted to. Grows to the longest message.
+    /// Buffer for decrypted GCM messages. Grows to the longest message.
     room: Zeroizing<Vec<u8>>,
-    /// Whether keys are made such that only a logged-in user may use them.
+    /// Whether new keys are private: only a logged-in user may use them.
     is_private: bool,
-    /// Keeps the user logged in. After the channel, which closes first.
+    /// Keeps the user logged in. Declared after the channel, which must close first.
     stay: Arc<Stay>,
 }
 
@@ -97,7 +97,7 @@ impl Pkcs11Session {
         result
     }
 
-    /// The object of the job's key, made if the last job had another.
+    /// The object of the job's key; made if the last job had another key.
     fn key_object(&mut self, job: &Job<'_>) -> Result<CK_OBJECT_HANDLE, EngineError> {
         if let Some(held) = self.stay.held {
             return match job.key {
@@ -136,7 +136,7 @@ impl Pkcs11Session {
     fn unload(&mut self) {
         self.loaded.clear();
         if let Some(object) = self.object.take().filter(|_| self.stay.held.is_none()) {
-            // What can't be destroyed any more goes with the session.
+            // If this fails, the object ends with the session.
             let _ = self.channel.destroy(object);
         }
     }
@@ -174,8 +174,8 @@ impl Pkcs11Session {
         Ok(parts.finish(job)?)
     }
 
-    /// How much may go to the token at once. A counter must not wrap around within a message
-    /// of the token's, where the standard calls that an error.
+    /// Greatest part for one request. The counter must not wrap within a request, which the
+    /// standard calls an error.
     fn part_length(&self, iv: Iv) -> usize {
         let counter = match iv.bytes().try_into() {
             Ok(block) if self.cipher.mode() == Mode::Ctr => u128::from_be_bytes(block),
@@ -211,8 +211,8 @@ impl Pkcs11Session {
         result.map(|()| length)
     }
 
-    /// Decrypts into `room`, which has room for the tag too, as some modules want it (SoftHSM
-    /// is one), though they write only the text.
+    /// Decrypts into `room`, which has space for the tag too: some modules, such as SoftHSM,
+    /// require it, although they write only the text.
     fn open_sealed(
         &mut self,
         job: &Job<'_>,
@@ -237,9 +237,9 @@ impl Pkcs11Session {
         }
     }
 
-    /// Seals the text whose ciphertext is given, by which a forged tag is told from a token
-    /// that fails: GCM encrypts and decrypts by the same key stream, so encrypting ciphertext
-    /// gives the text, and encrypting that gives the ciphertext with its true tag.
+    /// Computes the true tag of a ciphertext, to distinguish a forged tag from a failing token. GCM
+    /// uses the same key stream in both directions, so encrypting the ciphertext gives the text,
+    /// and encrypting the text gives the ciphertext with its true tag.
     fn seal_again(
         &mut self,
         mechanism: Mechanism<'_>,
@@ -255,7 +255,7 @@ impl Pkcs11Session {
         Ok(())
     }
 
-    /// Has the token make exactly as much output as there is room for.
+    /// Encrypts or decrypts one request. The token must fill `output` exactly.
     fn transform(
         &mut self,
         iv: Iv,

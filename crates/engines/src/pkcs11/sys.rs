@@ -40,7 +40,7 @@ impl From<Failure> for LoadError {
     }
 }
 
-/// Calls a function of a module; `CKR_FUNCTION_NOT_SUPPORTED` when it has none.
+/// Calls a function of a module; `CKR_FUNCTION_NOT_SUPPORTED` if the module lacks it.
 macro_rules! call {
     ($module:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $module.functions.$function {
@@ -52,8 +52,8 @@ macro_rules! call {
 
 /// A module, loaded and initialised, for as long as the process lives.
 ///
-/// It is never finalised or unloaded: both would end the sessions of everyone else in the
-/// process who uses the same module, and modules start threads that outlive being unloaded.
+/// It is never finalised or unloaded: both would end the sessions of other users of the same module
+/// in this process, and threads of the module may outlive its code.
 pub(super) struct Module {
     functions: CK_FUNCTION_LIST,
 }
@@ -147,8 +147,8 @@ impl Module {
     }
 }
 
-/// A PKCS #11 session, closed on drop. Whoever calls has it for themselves (`&mut`), as the
-/// standard demands of a session's users.
+/// A PKCS #11 session, closed on drop. Every call takes `&mut self`, because the standard allows
+/// only one caller at a time.
 pub(super) struct Channel {
     module: Arc<Module>,
     handle: CK_SESSION_HANDLE,
@@ -175,8 +175,7 @@ impl<'a> NewKey<'a> {
     }
 }
 
-/// A mechanism with its parameters, which have the cipher's lengths: there is no other way to
-/// make one.
+/// A mechanism with its parameters. The constructors ensure that these have the cipher's lengths.
 #[derive(Clone, Copy)]
 pub(super) struct Mechanism<'a>(Parameters<'a>);
 
@@ -474,7 +473,7 @@ pub(super) fn has(flags: CK_FLAGS, flag: CK_FLAGS) -> bool {
     flags & flag == flag
 }
 
-/// More slots or mechanisms than any token has; a longer list is nonsense.
+/// More slots or mechanisms than any token has; a longer list is an error.
 const MOST_ENTRIES: CK_ULONG = 1 << 16;
 
 #[cfg(test)]

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use cryptoki_sys::CK_SLOT_ID;
 
-/// What a URI says, its scheme stripped.
+/// The content of a URI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Uri {
     pub(super) library: Library,
     pub(super) token: TokenPattern,
-    /// The key to be used, which is in the token; `None` when jobs bring their keys.
+    /// The key in the token to use; `None` if jobs have their own keys.
     pub(super) object: Option<ObjectPattern>,
     /// The file that holds the PIN.
     pub(super) pin_file: Option<PathBuf>,
 }
 
-/// Where the PKCS #11 module is.
+/// The place of the PKCS #11 module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Library {
-    /// Wherever the system keeps its default.
+    /// The system's default module.
     #[default]
     Default,
     /// `module-path`.
@@ -27,7 +27,7 @@ pub(super) enum Library {
     Name(String),
 }
 
-/// What a token, its slot and its library must be called; what is `None` may be anything.
+/// The required names of a token, its slot and its library; `None` matches any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TokenPattern {
     pub(super) label: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct TokenPattern {
     pub(super) library_version: Option<String>,
 }
 
-/// What a key object must be called.
+/// The required names of a key object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ObjectPattern {
     pub(super) label: Option<String>,
@@ -86,8 +86,8 @@ pub(super) enum UriError {
 impl Uri {
     /// Reads what follows `pkcs11:`.
     ///
-    /// Stricter than RFC 7512 demands of a consumer: an attribute that is not known is an
-    /// error and not a token that matches nothing, since it is most likely misspelt.
+    /// Stricter than RFC 7512 demands of a consumer: an unknown attribute is an error, because it
+    /// is probably misspelt.
     pub(super) fn parse(text: &str) -> Result<Uri, UriError> {
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
         let mut uri = Uri::default();
@@ -153,7 +153,7 @@ impl Uri {
                 }
                 self.library = Library::Path(path);
             }
-            // The path is the more exact of the two.
+            // The path is more exact than the name.
             "module-name" if self.library == Library::Default => {
                 self.library = Library::Name(text()?);
             }
@@ -181,7 +181,7 @@ fn attributes<'t>(
     Ok(attributes)
 }
 
-/// Resolves `%XX`. Every other character must be one that may stand for itself.
+/// Resolves `%XX`. Every other character must be allowed unescaped.
 fn decode(name: &str, value: &str, allowed: &str) -> Result<Vec<u8>, UriError> {
     let mut decoded = Vec::with_capacity(value.len());
     let mut rest = value;
@@ -236,14 +236,14 @@ fn pin_file(source: &str) -> Result<PathBuf, UriError> {
     Ok(text("pin-source", path)?.into())
 }
 
-/// Besides letters and digits, what may stand for itself before the `?`: `unreserved` and
+/// Characters allowed unescaped before the `?`, besides letters and digits: `unreserved` and
 /// `pk11-res-avail` of RFC 7512, and `&`.
 const PATH_CHARACTERS: &str = "-._~:[]@!$'()*+,=&";
 
-/// The same behind the `?`.
+/// The same after the `?`.
 const QUERY_CHARACTERS: &str = "-._~:[]@!$'()*+,=/?|";
 
-/// The outer URI was decoded already, so anything may come out of it.
+/// The outer URI was decoded already, so any byte may occur.
 const FILE_CHARACTERS: &str = "-._~:[]@!$'()*+,=/?|&; #\"<>\\^`{}";
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! A module's return values in words, with what to do about them.
+//! Texts for a module's return values, with advice.
 
 use cryptoki_sys as ck;
 use cryptoki_sys::CK_RV;
 
 use super::sys::Failure;
 
-/// What a refused call means, such as `C_Login: the PIN is wrong`.
+/// The text for a refused call, such as `C_Login: the PIN is wrong`.
 pub(super) fn refused(failure: &Failure) -> String {
     let Failure { function, code } = *failure;
     match meaning(code) {
@@ -14,16 +14,15 @@ pub(super) fn refused(failure: &Failure) -> String {
     }
 }
 
-/// Whether the value says that a message is not authentic, when it comes from decrypting one.
-/// The standard has a value of its own for that since version 3.0; before, modules returned
-/// one or the other of these.
+/// Whether this return value of a decryption means that the message is not authentic. The standard
+/// has a separate value for it since version 3.0; before, modules returned one of these.
 pub(super) fn means_forged(code: CK_RV) -> bool {
     [ck::CKR_AEAD_DECRYPT_FAILED, ck::CKR_ENCRYPTED_DATA_INVALID, ck::CKR_SIGNATURE_INVALID]
         .contains(&code)
 }
 
-/// Whether the value, from decrypting a message, leaves open whether the message is not
-/// authentic or the token failed: SoftHSM has but this one for both.
+/// Whether this return value of a decryption may mean either a message that is not authentic or a
+/// failing token; SoftHSM uses it for both.
 pub(super) fn may_mean_forged(code: CK_RV) -> bool {
     [ck::CKR_GENERAL_ERROR, ck::CKR_FUNCTION_FAILED].contains(&code)
 }

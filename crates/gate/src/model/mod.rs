@@ -1,19 +1,19 @@
-//! An exhaustive check of the algorithm's interleavings: the very code of
-//! [`table`](crate::table) and [`watch`](crate::watch), with the model as its world.
+//! An exhaustive check of the algorithm's interleavings. It runs the code of
+//! [`table`](crate::table) and [`watch`](crate::watch) with modelled memory, processes and time.
 //!
-//! Each process is a coroutine that pauses before every shared access. The checker goes
-//! depth-first through every order in which the processes' accesses can interleave, with a
-//! crash, a stop or an early return from sleep put in at every point where the scenario allows
-//! one. A state is the words, and for each process all that it has read so far; a state that
-//! was seen before is not gone into again, which makes the search finite and complete. With
-//! three processes the number of preemptions is bounded (Musuvathi and Qadeer, "Iterative
-//! context bounding for systematic testing of multithreaded programs", PLDI 2007).
-//! Time stands still while any process can run, so a sleeper's time is up only when all
-//! sleep: in a scenario without accidents that is a lost wake-up.
+//! Each process is a coroutine that pauses before every shared access. The checker goes depth-first
+//! through every order in which the processes' accesses can interleave, with a crash, a stop or an
+//! early return from sleep put in at every point where the scenario allows one. A state is the
+//! shared words, and for each process all that it has read so far. A state that was seen before is
+//! not explored again, which makes the search finite and complete. With three processes the number
+//! of preemptions is bounded (Musuvathi and Qadeer, "Iterative context bounding for systematic
+//! testing of multithreaded programs", PLDI 2007). Time stands still while any process can run, so
+//! a sleep ends by time only when all processes sleep. In a scenario without crashes and stops that
+//! is a lost wake-up.
 
 //!
-//! Here are the scenarios and the search; `run` is one interleaving as far as it has come, and
-//! `world` what the processes see of it.
+//! This file has the scenarios and the search, `run` one interleaving, and `world` the memory and
+//! clock that its processes see.
 
 mod run;
 mod world;
@@ -22,8 +22,8 @@ use std::collections::HashSet;
 
 use run::Run;
 
-/// Two processes in every possible interleaving. Twice each, so that the ring of two places
-/// goes round.
+/// Two processes in every possible interleaving. Each enters twice, so that the ring of two places
+/// is reused.
 #[test]
 fn two_take_turns() {
     Scenario { visits: 2, ..Scenario::TWO }.check();
@@ -66,8 +66,8 @@ fn a_sleeper_may_wake_at_any_moment() {
     Scenario { early: 1, preemptions: Some(2), ..Scenario::THREE }.check();
 }
 
-/// The first process keeps its permit for good and calls the last one away, which so never has
-/// its turn; all between them have theirs, if there is a second permit.
+/// The first process keeps its permit for good and recalls the last one, which never gets a permit.
+/// All others get one, if there is a second permit.
 #[test]
 fn a_call_reaches_a_waiter_at_any_step() {
     Scenario { recalls: true, ..Scenario::TWO }.check();
@@ -75,7 +75,7 @@ fn a_call_reaches_a_waiter_at_any_step() {
     Scenario { recalls: true, early: 1, ..Scenario::TWO }.check();
 }
 
-/// What is explored.
+/// A scenario to explore.
 #[derive(Clone, Copy, Debug)]
 struct Scenario {
     processes: usize,
@@ -83,19 +83,19 @@ struct Scenario {
     visits: usize,
     permits: usize,
     places: usize,
-    /// How many processes, the last ones, don't wait.
+    /// How many of the last processes don't wait.
     impatient: usize,
-    /// Whether the first process calls the last one away instead of giving its permit back.
+    /// Whether the first process recalls the last one instead of releasing its permit.
     recalls: bool,
-    /// How many crashes there may be, at any step of any process.
+    /// Greatest number of crashes, at any step of any process.
     crashes: usize,
-    /// How many stops there may be, each for longer than the lease and then resumed.
+    /// Greatest number of stops, each for longer than the lease and then continued.
     stops: usize,
-    /// How many sleeps may end for no reason.
+    /// Greatest number of sleeps that end without a cause.
     early: usize,
-    /// Whether the first to wait looks after the gate at once.
+    /// Whether the first waiter checks for dead processes at once.
     looks_at_once: bool,
-    /// How often at most a process that could run on has to give way; `None` for any number.
+    /// Greatest number of preemptions; `None` for no limit.
     preemptions: Option<usize>,
 }
 
@@ -119,21 +119,21 @@ impl Scenario {
     const THREE: Scenario =
         Scenario { processes: 3, places: 4, preemptions: Some(3), ..Scenario::TWO };
 
-    /// Whether a process waits for its turn until it has it.
+    /// Whether a process waits until it gets a permit.
     fn is_patient(&self, number: usize) -> bool {
         number < self.processes - self.impatient
     }
 
-    /// Whether a process has all its turns in the end, if it lives.
+    /// Whether a process gets all its permits in the end, if it lives.
     fn has_its_turns(&self, number: usize) -> bool {
         let is_last = number + 1 == self.processes;
         self.is_patient(number) && !(self.recalls && is_last)
     }
 
-    /// Goes through every interleaving.
+    /// Explores every interleaving.
     fn check(self) {
         let mut seen = HashSet::new();
-        // The choices still to be tried after each step of the present run.
+        // The choices not yet tried after each step of the present run.
         let mut path: Vec<Vec<Choice>> = Vec::new();
         let mut runs = 0_u64;
         let mut stacks = Vec::new();
@@ -168,15 +168,15 @@ impl Scenario {
     }
 }
 
-/// What happens next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Run(usize),
     Crash(usize),
     Stop(usize),
     Resume(usize),
-    /// A sleep ends for no reason.
+    /// A sleep ends without a cause.
     Early(usize),
-    /// All sleep, and time passes until the first sleeper's time is up.
+    /// All processes sleep, and time advances to the end of the first sleep.
     TimeUp(usize),
 }

@@ -12,12 +12,12 @@ use super::{Choice, Scenario};
 use crate::layout::{Layout, header};
 use crate::table::{Refusal, Table, Visitor};
 
-/// One interleaving, as far as it has come.
+/// One interleaving, up to the present step.
 pub(super) struct Run {
     scenario: Scenario,
     world: Rc<World>,
     processes: Vec<Coroutine<(), (), ()>>,
-    /// Who ran last, if that matters.
+    /// The process that ran last, if preemptions are limited.
     last: Option<usize>,
     preemptions: usize,
 }
@@ -62,7 +62,7 @@ impl Run {
         Run { scenario, world, processes, last: None, preemptions }
     }
 
-    /// Lets all processes come to their end, out of the search, to use their stacks again.
+    /// Runs all processes to their end, outside the search, so that their stacks can be reused.
     pub(super) fn abandon(self, stacks: &mut Vec<DefaultStack>) {
         self.world.abandoned.set(true);
         for mut process in self.processes {
@@ -111,7 +111,7 @@ impl Run {
         choices
     }
 
-    /// The process that could run on but gives way if `number` runs next.
+    /// The process that is preempted if `number` runs next.
     fn gives_way(&self, number: usize) -> Option<usize> {
         self.last.filter(|&last| {
             let process = &self.world.processes[last];
@@ -143,7 +143,7 @@ impl Run {
             Choice::Stop(number) => {
                 world.stops.set(world.stops.get() - 1);
                 world.processes[number].stopped.set(true);
-                // What a stopped holder holds may be given on, so it no longer counts.
+                // A stopped holder may lose its permit, so it no longer counts.
                 world.processes[number].was_stopped.set(true);
                 world.processes[number].inside.set(false);
             }
@@ -165,7 +165,7 @@ impl Run {
         assert!(inside <= self.scenario.permits, "{inside} are inside");
     }
 
-    /// After the last step, all are through.
+    /// Checks after the last step that all processes have finished.
     pub(super) fn check_end(&self) {
         let world = &self.world;
         for (number, process) in world.processes.iter().enumerate() {
@@ -175,7 +175,7 @@ impl Run {
         }
     }
 
-    /// A digest of everything that the future depends on.
+    /// A digest of the state, on which all further steps depend.
     pub(super) fn state(&self) -> u64 {
         let world = &self.world;
         let left = [&world.crashes, &world.stops, &world.early].map(|left| left.get() as u64);
@@ -201,14 +201,14 @@ fn live(table: &Table<View<'_>>, number: usize, scenario: Scenario) {
     let process = &table.memory.world.processes[number];
     let patient = scenario.is_patient(number);
     for turn in 0..scenario.visits {
-        // All that a process knows between two visits is how many it has made.
+        // Between two rounds, a process' state is only their number.
         process.history.set(turn as u64);
         process.place.set(None);
         let mut visit = Visit { view: &table.memory, patient };
         match table.enter(0, me, &mut visit) {
             Ok(hold) => {
                 process.admitted.set(process.admitted.get() + 1);
-                // And now, which permit it holds.
+                // And the permit that it holds now.
                 process.history.set(turn as u64);
                 table.memory.learn(hold.permit as u64);
                 table.memory.learn(hold.word.0);

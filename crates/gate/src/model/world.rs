@@ -1,4 +1,4 @@
-//! What processes see of the world, and what is known of them.
+//! The memory and clock that modelled processes see, and the record of what they did.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,18 +17,18 @@ pub(super) struct World {
     pub(super) words: RefCell<Vec<u64>>,
     pub(super) now: Cell<u64>,
     pub(super) processes: Vec<Process>,
-    /// Whether anything may happen to a process.
+    /// Whether processes may crash or stop in this scenario.
     pub(super) accidents: bool,
     pub(super) crashes: Cell<usize>,
     pub(super) stops: Cell<usize>,
     pub(super) early: Cell<usize>,
-    /// Whether this run is over and the processes only come to their end: the gate is retired
-    /// for them, and nothing makes them pause.
+    /// Whether the run is over and the processes only run to their end: the gate is retired, and
+    /// they do not pause.
     pub(super) abandoned: Cell<bool>,
-    /// Who has arrived and not been admitted, in order.
+    /// The processes that have arrived and were not admitted, in order.
     pub(super) line: RefCell<VecDeque<usize>>,
-    /// Whether the last process is called away at some time, whether it has been, and where it
-    /// has said that it waits.
+    /// Whether the scenario recalls the last process, whether that has happened, and the place that
+    /// it registered.
     pub(super) recalls: bool,
     pub(super) called: Cell<bool>,
     pub(super) waits_at: Cell<Option<u64>>,
@@ -37,7 +37,7 @@ pub(super) struct World {
 /// A process as the world sees it.
 #[derive(Default)]
 pub(super) struct Process {
-    /// A digest of all that it has read.
+    /// A digest of all words that it has read.
     pub(super) history: Cell<u64>,
     pub(super) sleeps: Cell<Option<Sleep>>,
     pub(super) dead: Cell<bool>,
@@ -47,7 +47,7 @@ pub(super) struct Process {
     pub(super) inside: Cell<bool>,
     /// The bell and the lap of the place that it took last.
     pub(super) place: Cell<Option<(usize, u16)>>,
-    /// How many rounds it has begun there, up to two.
+    /// Number of rounds that it has begun there, up to two.
     pub(super) round: Cell<usize>,
     pub(super) admitted: Cell<usize>,
 }
@@ -78,7 +78,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Lets others run before the next access.
+    /// Lets other processes run before the next access.
     pub(super) fn pause(&self) {
         self.learn(u64::MAX);
         if !self.world.abandoned.get() {
@@ -92,8 +92,8 @@ impl View<'_> {
         history.set(mix(history.get(), what.into()));
     }
 
-    /// A process that reads its bell starts a round of [`Table::enter`]: all that it knows
-    /// then is where it stands, whether this is its first round, and the bell.
+    /// A process that reads its bell starts a round of [`Table::enter`]: its state is then its
+    /// position, whether this is its first round, and the bell.
     fn start_round(&self, at: usize) {
         let Process { place, round, history, .. } = &self.world.processes[self.number];
         if place.get().is_some_and(|(bell, _)| bell == at) {
@@ -105,7 +105,7 @@ impl View<'_> {
         }
     }
 
-    /// Keeps the line, and checks that who is admitted stood first in it.
+    /// Records the order of arrival, and checks that an admitted process was first.
     fn log(&self, at: usize, old: u64, new: u64) {
         let World { layout, processes, line, .. } = self.world;
         let mut line = line.borrow_mut();
@@ -130,7 +130,7 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    /// Calls the last process away, in the steps of [`Recall::call`](crate::Recall::call).
+    /// Recalls the last process, in the steps of [`Recall::call`](crate::Recall::call).
     pub(super) fn call(&self, table: &Table<View<'_>>) {
         self.pause();
         self.world.called.set(true);
@@ -141,7 +141,7 @@ impl View<'_> {
     }
 }
 
-/// Who waits for as long as it takes, not at all, or until it is called away.
+/// The patience of a process: it waits without limit, not at all, or until a recall.
 pub(super) struct Visit<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) patient: bool,

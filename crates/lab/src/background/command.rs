@@ -17,21 +17,20 @@ use crate::LabError;
 pub struct Command {
     #[command(flatten)]
     options: BackgroundOptions,
-    /// Be the foreground program for so long, and print how it fared; for running it beside
-    /// anything else
+    /// Run only the foreground program for this time and print its figures, to measure it beside
+    /// other programs
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     only_foreground: Option<f64>,
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
-    /// Draw the report, in a page that needs nothing else
+    /// Draw the report, as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl Command {
-    /// Runs the benchmark; the report goes to standard output, and what is being done to
-    /// standard error.
+    /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors
     /// Those of [`run`], and when the report can't be written.
@@ -57,5 +56,5 @@ impl Command {
     }
 }
 
-/// By which the program comes here again.
+/// The arguments with which the program starts itself as the foreground program.
 const ARGUMENTS: [&str; 2] = ["bench", "background"];

@@ -1,4 +1,4 @@
-//! What the foreground program does: work without end, and short work that is soon due.
+//! The work of the foreground program: continuous work, and short periodic tasks.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -7,20 +7,19 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// How the foreground program fared.
+/// The figures of the foreground program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Pace {
-    /// What a unit of work took a thread, in microseconds of wall time, in the mean.
+    /// Mean wall time of a unit of work on a thread, in microseconds.
     pub(super) unit_us: f64,
-    /// After how many microseconds short periodic work was done, counted from when it was due,
-    /// so that its own time is in it: the median.
+    /// Median time from a periodic task's due time to its end, in microseconds.
     pub(super) late_us_p50: f64,
     /// And the 99th percentile.
     pub(super) late_us_p99: f64,
 }
 
-/// Does the work on `threads` threads, on `working_set` bytes each, for `time`, and on one more
-/// thread the periodic work. `begun` is called when the clocks start.
+/// Runs the continuous work on `threads` threads, each on `working_set` bytes, and the periodic
+/// tasks on one more thread, for `time`. `begun` is called when the clocks start.
 pub(super) fn work(
     threads: usize,
     working_set: usize,
@@ -38,7 +37,7 @@ pub(super) fn work(
         let periodic = scope.spawn(|| lateness(time, &ready));
         ready.wait();
         begun();
-        // A thread that panicked did nothing.
+        // A thread that panicked counts as no work.
         let rate: f64 = working.into_iter().map(|thread| thread.join().unwrap_or(0.0)).sum();
         let mut late = periodic.join().unwrap_or_default();
         late.sort_unstable();
@@ -50,7 +49,7 @@ pub(super) fn work(
     })
 }
 
-/// Does units until the time is over; returns how many a microsecond.
+/// Does units until the time is over; returns units per microsecond.
 fn units(seed: u64, working_set: usize, time: Duration, ready: &Barrier) -> f64 {
     let mut work = Work::new(seed, working_set);
     work.perform(STEPS * 50);
@@ -67,8 +66,8 @@ fn units(seed: u64, working_set: usize, time: Duration, ready: &Barrier) -> f64 
     }
 }
 
-/// Does a little every period; returns how long after each was due it was done. Each period
-/// counts, also those that pass while an earlier one's work still waits for a core.
+/// Does a short task every period; returns for each the time from when it was due to its end.
+/// Periods that pass while an earlier task waits for a core count too.
 fn lateness(time: Duration, ready: &Barrier) -> Vec<Duration> {
     let mut work = Work::new(0, 4096);
     let mut late = Vec::with_capacity((time.as_micros() / PERIOD.as_micros()) as usize + 1);
@@ -84,8 +83,8 @@ fn lateness(time: Duration, ready: &Barrier) -> Vec<Duration> {
     late
 }
 
-/// Steps of a generator of random numbers, each mixed with a word of memory that it chooses, so
-/// that a core is busy and the caches matter.
+/// Steps of a random number generator, each mixed with a random word of memory, to keep the core
+/// busy and use the caches.
 struct Work {
     memory: Vec<u64>,
     state: u64,
@@ -120,7 +119,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
 /// A unit of work: some 100 µs on a fast core.
 const STEPS: usize = 20_000;
 
-/// How often the short work is due.
+/// Period of the short tasks.
 const PERIOD: Duration = Duration::from_millis(5);
 
 /// 2⁶⁴ over the golden ratio, whose multiples differ in all bits.

@@ -1,4 +1,4 @@
-//! What Evener does beside the foreground program: it encrypts messages in memory without end.
+//! Evener's work beside the foreground program: it encrypts messages in memory continuously.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Kind, Outcome};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
-/// Encrypting messages; each worker has its own buffers and does them over and over.
+/// Encrypts messages; each worker encrypts its own buffers again and again.
 pub(super) struct Messages {
     cipher: Cipher,
     key: Key,
     iv: Iv,
     length: usize,
-    /// How many make a task.
+    /// Number of messages in a task.
     count: usize,
     bytes: [AtomicU64; 2],
     trouble: Mutex<Option<String>>,
 }
 
-/// How much has been done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
-    /// Bytes done by engines that compute on the calling core.
+    /// Bytes done by CPU engines.
     pub(super) by_cpu: u64,
     /// Bytes done by modules.
     pub(super) by_modules: u64,
@@ -43,7 +43,7 @@ impl Messages {
     /// Messages of `length` bytes; whole blocks, where the cipher takes nothing else.
     pub(super) fn new(cipher: Cipher, length: usize) -> Messages {
         let length = length.next_multiple_of(cipher.block_length().max(1));
-        // No cipher takes longer for other bytes, and nobody gets to see these.
+        // No cipher's time depends on the bytes, and they are never shown.
         let bytes = Vec::from_iter(0..=u8::MAX);
         let key = Key::new(&bytes[..cipher.key_length()]).expect("every cipher's key fits");
         let iv = Iv::new(&bytes[..cipher.iv_length()]).expect("every cipher's IV fits");
@@ -66,7 +66,7 @@ impl Messages {
         Done { by_cpu, by_modules }
     }
 
-    /// Why nothing is done any more, if so.
+    /// The error, if the work has failed.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().ok().and_then(|trouble| trouble.clone())
     }
@@ -127,7 +127,7 @@ impl Work for Messages {
     }
 }
 
-/// In bytes: enough work that handing it on is none, even at 20 GB/s.
+/// In bytes: enough work that the cost of the queue is negligible, even at 20 GB/s.
 const TASK: usize = 1 << 20;
 /// Of short messages.
 const MOST_MESSAGES: usize = 1024;

@@ -1,11 +1,11 @@
-//! Sharing the CPU: what Evener does to another program that wants the cores, and what is left
-//! for Evener.
+//! Sharing the CPU: how much Evener slows down another program, and how much throughput Evener
+//! keeps.
 //!
 //! A foreground program, a child process with as many threads as there are cores, does units of
-//! work all the time, and short work every 5 ms. It runs alone, and then beside Evener, which
-//! encrypts messages in memory without end: as it is by default, with `--background` and with
-//! `--max-cpu`. Evener runs alone in each of these settings too. In every round all of them take
-//! their turns, another one first, and ratios are made within a round.
+//! work continuously, and a short task every 5 ms. It runs alone, and then beside Evener, which
+//! encrypts messages in memory continuously: by default, with `--background` and with `--max-cpu`.
+//! Evener also runs alone in each of these settings. Every round runs all cases, starting with a
+//! different one, and ratios are computed within a round.
 
 mod command;
 mod foreground;

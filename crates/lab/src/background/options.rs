@@ -1,4 +1,4 @@
-//! What the benchmark is to run.
+//! The benchmark's options.
 
 use std::thread;
 
@@ -7,62 +7,66 @@ use evener_core::Cipher;
 use evener_pipeline::PolicyName;
 
 use super::Setting;
+use crate::values;
 
-/// What the benchmark is to run.
+/// The benchmark's options.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct BackgroundOptions {
     /// An engine that Evener uses, as in `evener encrypt`; may be given several times [default:
     /// `cpu`, the processor's cores]
-    #[arg(long = "engine", value_name = "NAME")]
+    #[arg(long = "engine", value_name = "NAME", value_parser = values::engine(),
+          hide_possible_values = true)]
     pub engines: Vec<String>,
-    /// A module that Evener uses beside them
-    #[arg(long, value_name = "ENGINE")]
+    /// A module that Evener uses too
+    #[arg(long, value_name = "ENGINE", value_parser = values::engine(),
+          hide_possible_values = true)]
     pub module: Option<String>,
-    /// How Evener's workers come by their work [default: adaptive beside a module, pull otherwise]
-    #[arg(long, value_name = "POLICY")]
+    /// Evener's policy [default: adaptive with a module, pull without]
+    #[arg(long, value_name = "POLICY", value_parser = values::policy(),
+          hide_possible_values = true)]
     pub policy: Option<PolicyName>,
-    /// What Evener encrypts with
-    #[arg(long, value_name = "NAME", default_value = "aes-256-gcm")]
+    /// Evener's cipher
+    #[arg(long, value_name = "NAME", default_value = "aes-256-gcm",
+          value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     pub cipher: Cipher,
     /// The length of the messages that Evener encrypts
     #[arg(long, value_name = "BYTES", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub length: u32,
-    /// The percentages that Evener is bounded to with `--max-cpu`
+    /// The CPU limits to measure, as for `--max-cpu`
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "25",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub max_cpu: Vec<u8>,
-    /// Let Evener work as with `--background`, but without looking at pressure, too: only the
-    /// scheduling class of its threads then makes way
+    /// Also measure `--background` without reading the pressure, with only the scheduling class of
+    /// Evener's threads
     #[arg(long)]
     pub class_only: bool,
-    /// How many threads the foreground program has [default: one a core]
+    /// Number of threads of the foreground program [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub foreground_threads: Option<u16>,
-    /// How much memory each of these threads works on, in KiB
+    /// Memory that each of these threads uses, in KiB
     #[arg(long, value_name = "KIB", default_value_t = 256,
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub working_set: u32,
-    /// Leave the foreground program in this session; otherwise it has one of its own, as programs
-    /// of other terminals and services have, and schedulers that know groups divide the cores
-    /// between sessions first
+    /// Run the foreground program in this session; otherwise it gets another one, like programs of
+    /// other terminals and services, and group schedulers divide the cores between sessions first
     #[arg(long)]
     pub same_session: bool,
-    /// How long a turn is measured
+    /// Duration of a turn
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub seconds: f64,
-    /// How often each setting takes its turn
+    /// Number of rounds; each setting runs once in a round
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Keep everything on these cores, numbered from 0
+    /// Use only these cores, numbered from 0
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub pin: Vec<usize>,
 }
 
 impl BackgroundOptions {
-    /// How Evener is to share the cores.
+    /// The settings to measure.
     pub fn settings(&self) -> Vec<Setting> {
         let bounded = self.max_cpu.iter().copied().map(Setting::MaxCpu);
         let class_only = self.class_only.then_some(Setting::ClassOnly);

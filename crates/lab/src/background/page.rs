@@ -5,7 +5,7 @@ use super::report::{HEADINGS, Row};
 use crate::chart::{Bar, Chart, Panel};
 use crate::page::{Cell, Page, Table, escape};
 
-/// The report as a page that needs nothing else.
+/// The report as a self-contained HTML page.
 pub(super) fn page(report: &BackgroundReport) -> String {
     let mut page = Page::new(
         "Sharing the CPU",

@@ -10,22 +10,21 @@ use super::BackgroundOptions;
 use super::foreground::{self, Pace};
 use crate::LabError;
 
-/// How the foreground program is started: it calls [`Program::perform`] and does what its options
-/// say.
+/// The command that starts the foreground program, which calls [`Program::perform`].
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The program.
     pub path: PathBuf,
-    /// What comes before the options.
+    /// The arguments before the options.
     pub arguments: Vec<OsString>,
 }
 
 impl Program {
-    /// What the foreground program does: it works for so many seconds, says on its standard
-    /// output when it begins, and then how it fared.
+    /// Runs the foreground program: it works for this many seconds, and prints a line when it
+    /// begins and its figures at the end.
     ///
     /// # Errors
-    /// When it can't have a session of its own, or nobody reads.
+    /// When it can't start a new session, or standard output is closed.
     pub fn perform(options: &BackgroundOptions, seconds: f64) -> Result<(), LabError> {
         let told = LabError::file("write", "standard output");
         if !options.same_session {
@@ -110,7 +109,7 @@ fn tell(line: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// What it says when the clocks start.
+/// The line that it prints when the clocks start.
 const BEGUN: &str = "begun";
 
 #[cfg(test)]

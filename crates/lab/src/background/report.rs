@@ -1,4 +1,4 @@
-//! What was found.
+//! The report.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use super::team::Work;
 use super::{Setting, page};
 use crate::statistics::median;
 
-/// What was found. Its JSON is the document that `--json` prints, its [`Display`] a table, and
+/// The report. Its JSON is the document that `--json` prints, its [`Display`] a table, and
 /// [`BackgroundReport::to_html`] a page with charts.
 ///
 /// [`Display`]: fmt::Display
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BackgroundReport {
-    /// What explains the figures, by name.
+    /// Facts that explain the figures, by name.
     pub facts: Vec<(String, String)>,
     /// Whether a module takes part.
     pub has_module: bool,
@@ -35,23 +35,23 @@ pub struct Row {
     pub has_foreground: bool,
     /// How many rounds were made.
     pub rounds: u64,
-    /// How many times as long as alone the foreground program took for its work.
+    /// The foreground program's time as a ratio to its time alone.
     pub foreground_slowdown: Option<f64>,
-    /// How long after it was due its short periodic work was done, in microseconds: the median.
+    /// Median time from a periodic task's due time to its end, in microseconds.
     pub late_us_p50: Option<f64>,
     /// And the 99th percentile.
     pub late_us_p99: Option<f64>,
     /// Evener's throughput, in millions of bytes a second.
     pub mb_per_s: Option<f64>,
-    /// That as a ratio to Evener's with nobody beside it and as it is by default.
+    /// Its ratio to Evener's throughput alone with the default settings.
     pub throughput_ratio: Option<f64>,
-    /// How much of what all cores can do Evener used, in the hundred.
+    /// Evener's CPU time, as a percentage of all cores.
     pub cpu_percent: Option<f64>,
-    /// How much of Evener's jobs modules did, in the hundred.
+    /// The modules' share of Evener's jobs, in percent.
     pub module_percent: Option<f64>,
 }
 
-/// What was measured together.
+/// The programs of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Case {
     /// How Evener shares the cores, if it works.
@@ -59,7 +59,7 @@ pub(super) struct Case {
     pub(super) has_foreground: bool,
 }
 
-/// What was measured in one round.
+/// The figures of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Turn {
     pub(super) pace: Option<Pace>,
@@ -104,14 +104,14 @@ impl BackgroundReport {
         BackgroundReport { facts, has_module, rows: turns.iter().map(row).collect() }
     }
 
-    /// The report as a page that needs nothing else.
+    /// The report as a self-contained HTML page.
     pub fn to_html(&self) -> String {
         page::page(self)
     }
 }
 
 impl Row {
-    /// What the row is of.
+    /// The row's heading.
     pub(super) fn name(&self) -> String {
         match (&self.setting, self.has_foreground) {
             (None, _) => "foreground alone".to_owned(),
@@ -166,7 +166,7 @@ fn middle(turns: &[Turn], figure: impl Fn(&Turn) -> Option<f64>) -> Option<f64> 
     median(&turns.iter().filter_map(figure).collect::<Vec<_>>())
 }
 
-/// The median over the rounds of a figure that compares a turn with another of the same round.
+/// The median over the rounds of a ratio between two turns of the same round.
 fn compared(
     turns: &[Turn],
     others: &[Turn],

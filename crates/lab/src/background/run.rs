@@ -10,12 +10,12 @@ use super::{BackgroundOptions, BackgroundReport, Program, Setting};
 use crate::pin::pin;
 use crate::{LabError, Machine};
 
-/// Runs the benchmark. `progress` is told what is being measured.
+/// Runs the benchmark. `progress` is called with each step.
 ///
 /// With [`BackgroundOptions::pin`] the calling thread stays on those cores for good.
 ///
 /// # Errors
-/// When an engine or core is not there, the foreground program can't be started, or the engines
+/// When an engine or core does not exist, the foreground program can't be started, or the engines
 /// fail.
 pub fn run(
     options: &BackgroundOptions,
@@ -28,7 +28,7 @@ pub fn run(
     let mut turns = vec![Vec::new(); cases.len()];
     for round in 0..options.rounds as usize {
         progress(&format!("round {} of {}", round + 1, options.rounds));
-        // Another case begins each round.
+        // Each round begins with a different case.
         for place in 0..cases.len() {
             let index = (place + round) % cases.len();
             turns[index].push(take_turn(cases[index], &team, options, foreground)?);
@@ -78,7 +78,7 @@ fn take_turn(
     }
 }
 
-/// What explains the figures.
+/// Facts that explain the figures.
 fn facts(options: &BackgroundOptions, team: &Team) -> Vec<(String, String)> {
     let engines = team.engines.iter().map(|engine| {
         let description = engine.description();

@@ -1,25 +1,25 @@
-//! How Evener shares the cores with the foreground program.
+//! Evener's settings for sharing the cores with the foreground program.
 
 use std::fmt;
 
 use evener_pipeline::Courtesy;
 
-/// How Evener shares the cores.
+/// A setting for sharing the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Setting {
-    /// As one program among others.
+    /// The default.
     Normal,
     /// With `--background`.
     Background,
-    /// With `--background`, were it only for the scheduling class.
+    /// With `--background`, but only its scheduling class.
     ClassOnly,
-    /// With `--max-cpu`, and so many in the hundred.
+    /// With `--max-cpu` and this percentage.
     MaxCpu(u8),
 }
 
 impl Setting {
-    /// What a run is told.
+    /// The setting as options of a run.
     pub(super) fn courtesy(self) -> Courtesy {
         let courtesy = Courtesy::default();
         match self {

@@ -1,4 +1,4 @@
-//! Evener as it works beside the foreground program.
+//! Evener beside the foreground program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,22 +23,22 @@ pub(super) struct Team {
     messages: Messages,
 }
 
-/// What Evener did in a turn.
+/// Evener's figures of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Work {
     /// In millions of bytes a second.
     pub(super) mb_per_s: f64,
-    /// How much of that modules did, in the hundred.
+    /// The modules' share, in percent.
     pub(super) module_percent: f64,
-    /// How much of what all cores can do the process used, in the hundred.
+    /// The process' CPU time, as a percentage of all cores.
     pub(super) cpu_percent: f64,
 }
 
 impl Team {
-    /// Finds the engines. Each has as many workers as it likes, as in `evener encrypt`.
+    /// Finds the engines. Each has as many workers as it recommends, as in `evener encrypt`.
     ///
     /// # Errors
-    /// When one is not there, or none does the cipher.
+    /// When one is not available, or none has the cipher.
     pub(super) fn new(options: &BackgroundOptions) -> Result<Team, LabError> {
         let unavailable =
             |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
@@ -78,13 +78,13 @@ impl Team {
         self.messages.length()
     }
 
-    /// Whether a module is there.
+    /// Whether a module takes part.
     pub(super) fn has_module(&self) -> bool {
         self.seats.iter().any(|engine| engine.description().kind == Kind::Module)
     }
 
-    /// Encrypts without end in a setting while `meanwhile` goes on, and says what was done in
-    /// the time that this says it took notice of.
+    /// Encrypts in a setting while `meanwhile` runs, and returns the work done in the time that
+    /// `meanwhile` measured.
     ///
     /// # Errors
     /// Those of `meanwhile`, and when the engines have failed.
@@ -127,13 +127,13 @@ pub(super) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Counts from now on only.
+    /// Starts counting now.
     pub(super) fn begin(&mut self) {
         self.before = Look::new(self.messages);
     }
 }
 
-/// How much had been done and used at a time.
+/// Work done and CPU time used up to a moment.
 struct Look {
     at: Instant,
     cpu: Duration,
@@ -160,8 +160,8 @@ impl Look {
     }
 }
 
-/// How many tasks wait at most.
+/// Capacity of the queue, in tasks.
 const QUEUE: usize = 64;
 
-/// So long Evener works before anything is measured: threads start and engines are learnt.
+/// Warm-up time before the measurement: threads start and the policy measures engines.
 const WARMING: Duration = Duration::from_millis(300);

@@ -12,43 +12,46 @@ use evener_core::{Cipher, Direction, Engine, Profile};
 use super::{MeasureError, Plan, chart, measure, table};
 use crate::Machine;
 use crate::speed::length;
+use crate::values;
 
 /// `evener engines --measure`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
-    /// Measure what a job of each size costs each engine, and print the profile as JSON
+    /// Measure the cost of a job of each size on each engine, and print the profile as JSON
     #[arg(long, conflicts_with = "json")]
     measure: bool,
-    /// The engine to measure [default: all that are there]; may be given several times
-    #[arg(long = "engine", value_name = "NAME", requires = "measure")]
+    /// Engine to measure; repeatable [default: all on this machine]
+    #[arg(long = "engine", value_name = "NAME", requires = "measure",
+        value_parser = values::engine(), hide_possible_values = true)]
     engines: Vec<String>,
     /// The cipher
-    #[arg(long, value_name = "NAME", default_value = "aes-128-cbc", requires = "measure")]
+    #[arg(long, value_name = "NAME", default_value = "aes-128-cbc", requires = "measure",
+        value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     cipher: Cipher,
     /// `encrypt` or `decrypt`
-    #[arg(long, value_name = "D", default_value = "encrypt", value_parser = direction,
-        requires = "measure")]
+    #[arg(long, value_name = "DIRECTION", default_value = "encrypt",
+        value_parser = values::direction(), hide_possible_values = true, requires = "measure")]
     direction: Direction,
     /// Message lengths in bytes, up to 16 MiB [default: 8 bytes to 1 MiB]
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = length,
         requires = "measure")]
     bytes: Vec<usize>,
-    /// How long to measure each engine at each length, in milliseconds, in each round
+    /// Time for each engine and length in a round, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100, requires = "measure",
         value_parser = clap::value_parser!(u64).range(1..=60_000))]
     time: u64,
-    /// How many rounds there are, of which the medians are taken
+    /// Number of rounds; the figures are medians over them
     #[arg(long, value_name = "N", default_value_t = 5, requires = "measure",
         value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
-    /// What to call the machine [default: its processor's name]
+    /// Name of the machine in the profile [default: its processor's name]
     #[arg(long, value_name = "NAME", requires = "measure")]
     machine: Option<String>,
     /// Write the profile to this file, and print a table
     #[arg(short, long, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
-    /// Keep the profile for later runs beside modules, in evener/profile.json in the user's
-    /// cache directory
+    /// Save the profile for later runs with modules (evener/profile.json in the user's cache
+    /// directory)
     #[arg(long, requires = "measure")]
     keep: bool,
     /// Draw the costs to this file, as SVG
@@ -57,7 +60,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Whether measuring is what is asked for.
+    /// Whether `--measure` was given.
     pub fn is_wanted(&self) -> bool {
         self.measure
     }
@@ -65,8 +68,8 @@ impl Command {
     /// Measures, prints and writes.
     ///
     /// # Errors
-    /// Those of [`measure`], and when an engine that was named is not there, none offers the
-    /// cipher, or the result can't be printed or written.
+    /// Those of [`measure`], and when a named engine is not available, none offers the cipher, or
+    /// the result can't be printed or written.
     pub fn run(&self) -> Result<(), MeasureError> {
         let engines = if self.engines.is_empty() {
             probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
@@ -86,7 +89,7 @@ impl Command {
         self.tell(&profile)
     }
 
-    /// Keeps the profile for later runs.
+    /// Saves the profile for later runs.
     fn keep(&self, profile: &Profile) -> Result<(), MeasureError> {
         let path = evener::default_profile().ok_or(MeasureError::NoHome)?;
         let kept = evener::keep_profile(&path, profile);
@@ -123,13 +126,5 @@ impl Command {
         };
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(MeasureError::Output)
-    }
-}
-
-fn direction(text: &str) -> Result<Direction, String> {
-    match text {
-        "encrypt" => Ok(Direction::Encrypt),
-        "decrypt" => Ok(Direction::Decrypt),
-        _ => Err("a direction is encrypt or decrypt".to_owned()),
     }
 }

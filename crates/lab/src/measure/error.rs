@@ -1,18 +1,18 @@
-//! Why measuring came to nothing.
+//! Errors of measuring.
 
 use std::io;
 use std::path::PathBuf;
 
 use evener_core::{Cipher, Direction, EngineError};
 
-/// Why measuring came to nothing.
+/// Why engines could not be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// An engine is not there, or failed.
+    /// An engine is not available, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// There is nothing to measure.
+    /// No engine has the cipher.
     #[error("none of the engines {direction}s {cipher}")]
     NotOffered {
         /// What was asked for.
@@ -25,11 +25,11 @@ pub enum MeasureError {
     Write {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A profile is to be kept, and there is no place for it.
-    #[error("there is no home directory to keep the profile in")]
+    /// There is no directory to save the profile in.
+    #[error("no home directory to save the profile in: set XDG_CACHE_HOME or HOME")]
     NoHome,
     /// Standard output could not be written to.
     #[error("cannot write to standard output: {0}")]

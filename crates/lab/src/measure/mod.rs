@@ -1,8 +1,8 @@
-//! What engines cost, per cipher, direction and size: the makings of a profile.
+//! Measures engines by cipher, direction and size, for a profile.
 //!
-//! A [`Profile`] is what the adaptive policy and the simulator start from. For every size it
-//! says how long a worker takes for a job, and how much of that its core is busy: for an
-//! engine of the kind `cpu` all of it, for a module what the system calls and copies cost.
+//! The adaptive policy and the simulator start from a [`Profile`]. For every size it has the wall
+//! time of a job on a worker and the CPU time: for a CPU engine the whole time, for a module the
+//! time of system calls and copies.
 
 mod chart;
 mod command;
@@ -19,7 +19,7 @@ use evener_core::{
     Cipher, Direction, Engine, EngineError, EngineProfile, Includes, Mode, Point, Profile,
 };
 
-/// What to measure.
+/// The measurements to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The cipher.
@@ -28,9 +28,9 @@ pub struct Plan {
     pub direction: Direction,
     /// Message lengths in bytes, before padding.
     pub sizes: Vec<usize>,
-    /// How long to measure a point in one round.
+    /// Time of a point in one round.
     pub time: Duration,
-    /// How many rounds there are; a point's figures are the medians of theirs.
+    /// Number of rounds; a point's figures are the medians over them.
     pub rounds: usize,
 }
 
@@ -39,7 +39,7 @@ impl Plan {
     pub const SIZES: &'static [usize] =
         &[8, 16, 64, 256, 1024, 4096, 8192, 16_384, 65_536, 262_144, 1_048_576];
 
-    /// A plan with the usual sizes, which takes about a second for each of them and engine.
+    /// A plan with the usual sizes; it takes about a second per size and engine.
     pub fn new(cipher: Cipher, direction: Direction) -> Plan {
         let mut sizes = Plan::SIZES.to_vec();
         if cipher.mode() == Mode::Xts {
@@ -49,12 +49,12 @@ impl Plan {
     }
 }
 
-/// Measures those of the engines that offer the cipher, with one worker and, if they take
-/// more, with as many as their `depth` says. The engines take turns within each round, so
-/// that a change of the machine's speed meets them all.
+/// Measures those of the engines that offer the cipher, with one worker and with `depth` workers.
+/// The engines alternate within each round, so that a change of the machine's speed affects all of
+/// them.
 ///
 /// # Errors
-/// When an engine fails, or does not do a job that it should.
+/// When an engine fails or rejects a job.
 pub fn measure(
     machine: &str,
     engines: &[&dyn Engine],
@@ -107,7 +107,7 @@ fn median(points: &[Point]) -> Point {
     let middle = |figure: fn(&Point) -> f64| {
         let mut figures: Vec<_> = points.iter().map(figure).collect();
         figures.sort_by(f64::total_cmp);
-        // Nanoseconds are more than a clock can tell.
+        // Clocks are not more precise than nanoseconds.
         figures.get(figures.len() / 2).map_or(0.0, |us| (us * 1000.0).round() / 1000.0)
     };
     Point {

@@ -37,7 +37,7 @@ pub(super) fn measure(
     Ok(Point { bytes, wall_us, cpu_us, hidden_us: 0.0 })
 }
 
-/// What a worker did.
+/// The work of a worker.
 struct Run {
     jobs: usize,
     wall: Duration,
@@ -53,7 +53,7 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn run(&self, start: &Barrier) -> Result<Run, EngineError> {
-        // Whatever fails, it fails after the others have been let go.
+        // Fails only after the other workers have been released.
         let ready = self.prepare();
         start.wait();
         let (mut session, input, mut outputs) = ready?;
@@ -61,7 +61,7 @@ impl Worker<'_> {
         self.process(&mut *session, &mut batch)?;
         let (wall, cpu) = (Instant::now(), thread_time());
         let mut jobs = 0;
-        // Reading the clock must not be what is measured, so it is read ever more rarely.
+        // The clock is read less and less often, so that its cost does not count.
         let mut calls = 1;
         let mut looked = Duration::ZERO;
         while looked < self.plan.time {
@@ -100,18 +100,18 @@ impl Worker<'_> {
 
     fn open(&self, direction: Direction) -> Result<Box<dyn Session>, EngineError> {
         let cipher = self.plan.cipher;
-        // No parts of it are equal, which XTS and triple DES want.
+        // No two parts are equal, as XTS and triple DES require.
         let bytes: Vec<u8> = (1..).take(cipher.key_length()).collect();
         self.engine.open(&SessionRequest { cipher, direction, key: Key::new(&bytes).as_ref() })
     }
 
     fn output(&self, input: &[u8], direction: Direction) -> Vec<u8> {
         let job_length = self.job(input, &mut []).output_length(self.plan.cipher, direction);
-        // Outputs a power of two apart would collide in the cache.
+        // Outputs at distances of a power of two would share cache sets.
         vec![0; job_length + 64]
     }
 
-    /// Files of any length are what is encrypted, so messages are padded where that applies.
+    /// Files have any length, so messages are padded if the cipher has padding.
     fn job<'a>(&self, input: &'a [u8], output: &'a mut [u8]) -> Job<'a> {
         let cipher = self.plan.cipher;
         let iv = Iv::new(&[3; Iv::MAX_LENGTH][..cipher.iv_length()]).unwrap_or(Iv::NONE);
@@ -132,7 +132,7 @@ impl Worker<'_> {
     }
 }
 
-/// How far apart the looks at the clock are to be.
+/// Time between two readings of the clock.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 
 type Ready = (Box<dyn Session>, Vec<u8>, Vec<Vec<u8>>);
@@ -144,7 +144,7 @@ fn ended(engine: &dyn Engine) -> EngineError {
     }
 }
 
-/// How long the calling thread has been on a core.
+/// The calling thread's CPU time.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

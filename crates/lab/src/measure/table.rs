@@ -29,7 +29,7 @@ pub(super) fn table(profile: &Profile) -> String {
     table
 }
 
-/// What was measured of an engine, by the number of workers.
+/// The measurements of an engine, by number of workers.
 pub(super) fn lines(engine: &EngineProfile) -> impl Iterator<Item = (usize, &[Point])> {
     let both = [(1, &engine.points[..]), (engine.depth, &engine.points_at_depth[..])];
     both.into_iter().filter(|(_, points)| !points.is_empty())

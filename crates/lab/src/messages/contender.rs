@@ -1,4 +1,4 @@
-//! Those that process the messages.
+//! The contenders that process the messages.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::ipsec::{Interface, Ipsec};
 use super::load::{Load, Message};
 use crate::LabError;
 
-/// Who processes the messages.
+/// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub enum Contender {
     IpsecMbJob,
     /// intel-ipsec-mb, 128 jobs at a time.
     IpsecMbBurst,
-    /// A copy of the input, as the floor.
+    /// A copy of the input, as the lower bound.
     Memcpy,
 }
 
@@ -42,10 +42,10 @@ impl Contender {
         }
     }
 
-    /// Gets ready to process a load on the calling thread.
+    /// Prepares to process a load on the calling thread.
     ///
     /// # Errors
-    /// [`LabError::Unavailable`] says why it can't take part.
+    /// [`LabError::Unavailable`] has the reason why it can't take part.
     pub(super) fn prepare(self, load: &mut Load) -> Result<Prepared, LabError> {
         let unavailable = |reason: String| LabError::Unavailable(reason);
         Ok(match self {
@@ -72,7 +72,7 @@ fn open(engine: &str, load: &Load) -> Result<Box<dyn Session>, String> {
     session.map_err(|error| error.to_string())
 }
 
-/// A contender with what it needs for one load.
+/// A contender prepared for one load.
 pub(super) enum Prepared {
     Session(Box<dyn Session>),
     /// With an IV for each record.
@@ -82,7 +82,7 @@ pub(super) enum Prepared {
 }
 
 impl Prepared {
-    /// Processes all messages once, and says how long it took.
+    /// Processes all messages once, and returns the time.
     ///
     /// # Errors
     /// When a message is not processed.

@@ -10,7 +10,7 @@ use evener_engines::lanes::Arena;
 
 use super::{Lengths, Spacing};
 
-/// The messages of one thread, and room for what becomes of them.
+/// The messages of one thread, and buffers for the results.
 pub(super) struct Load {
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
@@ -26,7 +26,7 @@ pub(super) struct Load {
     output_lengths: Vec<usize>,
 }
 
-/// A message and the place for its result.
+/// A message and the buffer for its result.
 pub(super) struct Message<'a, I = &'a [u8]> {
     pub(super) input: I,
     pub(super) output: &'a mut [u8],
@@ -69,7 +69,7 @@ impl Load {
             output_lengths: Vec::new(),
         };
         load.set_output_lengths();
-        // Every page is there before the first turn.
+        // Touches every page before the first turn.
         for Message { input, output } in load.places() {
             input.fill_with(|| random.next() as u8);
             output.fill(1);
@@ -80,7 +80,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Bytes of all messages, as they were before encryption.
+    /// Bytes of all messages before encryption.
     pub(super) fn bytes(&self) -> usize {
         match self.direction {
             Direction::Encrypt => self.input_lengths.iter().sum(),
@@ -128,8 +128,8 @@ impl Load {
             .collect()
     }
 
-    /// A number that depends on every byte of the result. The bytes behind a message whose
-    /// padding was removed do not count.
+    /// A number that depends on every byte of the result, except the bytes after a message whose
+    /// padding was removed.
     pub(super) fn fingerprint(&mut self) -> u64 {
         let padded_away = self.padding == Padding::Pkcs7 && self.direction == Direction::Decrypt;
         let mut fingerprint = 0xCBF2_9CE4_8422_2325_u64;
@@ -194,7 +194,7 @@ fn spread<'a>(
     places.map(|place| &mut place[..length]).collect()
 }
 
-/// So many bytes in one piece, which begins on a cache line.
+/// A buffer of this many bytes, aligned to a cache line.
 fn whole(arena: &mut Arena, bytes: usize) -> &mut [u8] {
     arena.buffers(iter::once(bytes)).next().unwrap_or_default()
 }
@@ -207,7 +207,7 @@ fn key(random: &mut Random, cipher: Cipher) -> Key {
 fn iv(random: &mut Random, cipher: Cipher) -> Iv {
     let mut bytes: Vec<u8> = (0..cipher.iv_length()).map(|_| random.next() as u8).collect();
     if cipher.mode() == Mode::Ctr {
-        // Like a nonce with a counter from 1 behind it.
+        // Like a nonce followed by a counter from 1.
         bytes[8..].copy_from_slice(&1_u64.to_be_bytes());
     }
     Iv::new(&bytes).expect("every cipher's IV fits")

@@ -1,4 +1,4 @@
-//! What the benchmark is to run.
+//! The benchmark's options.
 
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -9,41 +9,43 @@ use evener_engines::lanes::Arena;
 use serde::{Serialize, Serializer};
 
 use super::Contender;
+use crate::values;
 
-/// What the benchmark is to run. The defaults are those of the published figures.
+/// The benchmark's options. The defaults are those of the published figures.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct MessagesOptions {
-    /// Which ciphers
+    /// Cipher to measure; repeatable
     #[arg(long = "cipher", value_name = "NAME", default_values = [
         "aes-128-cbc", "aes-192-cbc", "aes-256-cbc", "aes-128-ctr", "aes-256-ctr",
         "aes-128-gcm", "aes-256-gcm",
-    ])]
+    ], value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     pub ciphers: Vec<Cipher>,
     /// `encrypt` or `decrypt` [default: both]
-    #[arg(long = "direction", value_name = "DIRECTION", value_parser = direction)]
+    #[arg(long = "direction", value_name = "DIRECTION", value_parser = values::direction(),
+          hide_possible_values = true)]
     pub directions: Vec<Direction>,
     /// Bytes of a message; `mixed:N` stands for random lengths up to N
     #[arg(long = "bytes", value_name = "N", default_values = [
         "8", "16", "64", "256", "1024", "4096", "8192", "16384", "mixed:512", "mixed:32768",
     ])]
     pub lengths: Vec<Lengths>,
-    /// How many threads share the messages; may be given several times [default: 1 and all]
+    /// Number of threads that share the messages; repeatable [default: 1 and all cores]
     #[arg(long = "threads", value_name = "N")]
     pub threads: Vec<usize>,
-    /// How many messages there are
+    /// Number of messages
     #[arg(long, value_name = "N", default_value_t = 4_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub messages: u32,
-    /// Lay messages of one length without gaps, as records are; otherwise each begins on a
-    /// cache line and none is a multiple of a page from the next
+    /// Place messages of one length without gaps, like records; otherwise each begins on a cache
+    /// line, and distances are no multiples of a page
     #[arg(long)]
     pub packed: bool,
-    /// How often each contender takes its turn
+    /// Number of rounds; each contender runs once in a round
     #[arg(long, value_name = "N", default_value_t = 15,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// Which contenders take part [default: all]
+    /// Contender to measure; repeatable [default: all]
     #[arg(long = "contender", value_name = "NAME", value_enum)]
     pub contenders: Vec<Contender>,
 }
@@ -105,12 +107,6 @@ impl std::fmt::Display for Lengths {
             Lengths::Mixed(most) => f.pad(&format!("mixed:{most}")),
         }
     }
-}
-
-fn direction(name: &str) -> Result<Direction, String> {
-    let both = [Direction::Encrypt, Direction::Decrypt];
-    let found = both.into_iter().find(|direction| direction.to_string() == name);
-    found.ok_or_else(|| "it is `encrypt` or `decrypt`".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the benchmark found.
+//! The benchmark's report.
 
 use std::fmt;
 
@@ -8,8 +8,7 @@ use serde::{Serialize, Serializer};
 use super::{Contender, Lengths};
 use crate::Machine;
 
-/// What the benchmark found. Its JSON is the document that `--json` prints, its [`Display`]
-/// a table.
+/// The benchmark's report. Its JSON is the document that `--json` prints, its [`Display`] a table.
 ///
 /// [`Display`]: fmt::Display
 #[derive(Clone, Debug, Serialize)]
@@ -23,15 +22,15 @@ pub struct MessagesReport {
     pub packed: bool,
     /// How often each contender took its turn.
     pub rounds: u32,
-    /// What the engines say about themselves.
+    /// The engines' descriptions.
     pub engines: Vec<String>,
     /// The figures.
     pub rows: Vec<Row>,
-    /// Who took no part, and why.
+    /// The contenders that took no part, with the reason.
     pub skipped: Vec<Skipped>,
 }
 
-/// What one contender took for one cipher, direction, length and number of threads.
+/// The time of one contender for one cipher, direction, length and number of threads.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Row {
@@ -45,7 +44,7 @@ pub struct Row {
     pub bytes: Lengths,
     /// How many threads shared the messages.
     pub threads: usize,
-    /// Who.
+    /// The contender.
     pub contender: Contender,
     /// The time for all messages, of the slowest thread: the median of the rounds.
     pub ms_median: f64,
@@ -63,14 +62,14 @@ pub struct Skipped {
     /// Encrypt or decrypt.
     #[serde(serialize_with = "display")]
     pub direction: Direction,
-    /// Who.
+    /// The contender.
     pub contender: Contender,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl MessagesReport {
-    /// Notes a contender that took no part, once.
+    /// Adds a contender that took no part, once.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         if !self.skipped.contains(&skipped) {
             self.skipped.push(skipped);
@@ -82,7 +81,7 @@ impl MessagesReport {
         self.time(row, contender, row.threads)
     }
 
-    /// The time of `contender` with so many threads for the load of `row`, in ms.
+    /// The time of `contender` with this number of threads for the load of `row`, in ms.
     fn time(&self, row: &Row, contender: Contender, threads: usize) -> Option<f64> {
         let load = |row: &Row| (row.cipher, row.direction, row.bytes);
         let mut rows = self.rows.iter().filter(|other| load(other) == load(row));

@@ -1,4 +1,4 @@
-//! The turns that the contenders take.
+//! Runs the contenders in turns.
 
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -12,7 +12,7 @@ use super::{Contender, Lengths, MessagesOptions, Spacing};
 use crate::statistics::median;
 use crate::{LabError, Machine};
 
-/// Runs the benchmark. `progress` is told what is being measured.
+/// Runs the benchmark. `progress` is called with each step.
 ///
 /// # Errors
 /// [`LabError::Differs`] when a contender's output is not OpenSSL's.
@@ -53,7 +53,7 @@ pub fn run(
     Ok(report)
 }
 
-/// What the engines among the contenders say about themselves.
+/// The descriptions of the engines among the contenders.
 fn engines(contenders: &[Contender]) -> Vec<String> {
     let engines = [Contender::Lanes, Contender::Openssl].into_iter();
     let found = engines.filter(|engine| contenders.contains(engine)).filter_map(|engine| {
@@ -114,12 +114,12 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What one thread does. Returns the bytes of its messages.
+    /// The work of one thread. Returns the bytes of its messages.
     fn take_turns(&self, turns: &Turns) -> Result<usize, LabError> {
         let share = (self.options.messages as usize).div_ceil(self.threads.max(1));
         let spacing = if self.options.packed { Spacing::Packed } else { Spacing::Arena };
         let load = Load::new(self.cipher, self.direction, self.lengths, spacing, share);
-        // Nobody may leave before the others, who would wait for ever.
+        // No thread may leave early, or the others would wait for ever.
         let mut contenders = Vec::new();
         let mut trouble = None;
         let mut load =
@@ -162,7 +162,7 @@ impl Case<'_> {
         }
     }
 
-    /// Prepares a contender, runs it once, and compares what it makes with OpenSSL's.
+    /// Prepares a contender, runs it once, and compares its results with OpenSSL's.
     fn try_out(
         &self,
         contender: Contender,
@@ -183,7 +183,7 @@ impl Case<'_> {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Turns {
     barrier: Barrier,
     /// For each contender and round, the time of the slowest thread.

@@ -12,7 +12,7 @@ pub(crate) struct LineChart {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What is on an axis.
+/// An axis.
 #[derive(Clone)]
 pub(crate) struct Axis {
     /// With the unit.
@@ -20,11 +20,11 @@ pub(crate) struct Axis {
     pub(crate) scale: Scale,
     /// Where it is marked; empty to choose round numbers.
     pub(crate) ticks: Vec<f64>,
-    /// What it covers at least; the points decide the rest.
+    /// Its least range; the points may extend it.
     pub(crate) covers: Option<(f64, f64)>,
 }
 
-/// How values become places.
+/// The mapping of values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
@@ -41,7 +41,7 @@ pub(crate) struct Line {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// How a line looks. Lines differ in more than their colour, for those who see it otherwise.
+/// The style of a line. Lines differ in more than their colour, for colour-blind readers.
 #[derive(Clone, Copy)]
 pub(crate) struct LineStyle {
     pub(crate) colour: &'static str,
@@ -51,7 +51,7 @@ pub(crate) struct LineStyle {
     pub(crate) marker: Marker,
 }
 
-/// What marks a point.
+/// The marker of a point.
 #[derive(Clone, Copy)]
 pub(crate) enum Marker {
     Circle,
@@ -62,7 +62,7 @@ pub(crate) enum Marker {
     Star,
 }
 
-/// What the lines of a figure's charts are, as HTML.
+/// The legend of a figure's charts, as HTML.
 pub(crate) fn legend<'a>(lines: impl IntoIterator<Item = (&'a str, LineStyle)>) -> String {
     let mut html = String::from("<ul class=\"legend\">\n");
     for (name, style) in lines {
@@ -233,7 +233,7 @@ impl Marker {
     }
 }
 
-/// From the values of an axis to places on the page.
+/// Maps the values of an axis to positions on the page.
 struct Place {
     scale: Scale,
     least: f64,
@@ -286,7 +286,7 @@ impl Place {
     }
 
     fn shows(&self, value: f64) -> bool {
-        // What is drawn may differ from the bounds by rounding.
+        // Values may exceed the bounds by rounding.
         let margin = (self.most - self.least) * 1e-9;
         (self.least - margin..=self.most + margin).contains(&value)
     }

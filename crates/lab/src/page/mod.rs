@@ -1,4 +1,4 @@
-//! Pages that need nothing else: no network, no scripts, no fonts.
+//! Self-contained pages: no network, no scripts, no fonts.
 //!
 //! A page is a heading and sections; a section is text, figures and tables, all as HTML that
 //! stands in one file with its style. Figures are inline SVG.
@@ -20,7 +20,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// A page with a heading, and a line below it that says what was done where.
+    /// A page with a heading and a subtitle.
     pub(crate) fn new(title: &str, lead: &str) -> Page {
         let body = format!(
             "<header>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n",

@@ -4,12 +4,12 @@ use std::fmt::{self, Write};
 
 use super::lines::{HEIGHT, LineChart, LineStyle, WIDTH, text};
 
-/// Charts, two beside each other, with what their lines are below.
+/// Charts, two per row, with a legend below.
 pub(crate) struct Sheet {
     pub(crate) title: String,
     pub(crate) subtitle: String,
     pub(crate) charts: Vec<LineChart>,
-    /// What the lines of all charts are.
+    /// The legend of all charts.
     pub(crate) legend: Vec<(String, LineStyle)>,
 }
 

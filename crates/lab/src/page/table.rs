@@ -13,7 +13,7 @@ pub(crate) struct Table {
     rows: Vec<(&'static str, String, Vec<Cell>)>,
 }
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Clone, Default)]
 pub(crate) struct Cell {
     pub(crate) text: String,

@@ -14,7 +14,8 @@ use crate::LabError;
 pub struct Command {
     #[command(flatten)]
     options: PoliciesOptions,
-    /// Measure nothing: show what an earlier `--json` printed; several are put together
+    /// Measure nothing; show the reports that `--json` printed earlier, combined if there are
+    /// several
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
     /// The report's heading
@@ -23,14 +24,13 @@ pub struct Command {
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
-    /// Draw the papers' figures, in a page that needs nothing else
+    /// Draw the papers' figures, as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl Command {
-    /// Runs the benchmark; the report goes to standard output, and what is being done to
-    /// standard error.
+    /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors
     /// Those of [`run`], and when a report can't be read or written.
@@ -46,7 +46,7 @@ impl Command {
     }
 }
 
-/// Reads reports, and puts them together.
+/// Reads reports and combines them.
 fn read(files: &[PathBuf]) -> Result<PoliciesReport, LabError> {
     let mut all: Option<PoliciesReport> = None;
     for path in files {
@@ -63,7 +63,7 @@ fn read(files: &[PathBuf]) -> Result<PoliciesReport, LabError> {
 }
 
 impl PoliciesReport {
-    /// Prints the report, as text or JSON, and writes the page if one is wanted.
+    /// Prints the report as text or JSON, and writes the page if `html` is given.
     ///
     /// # Errors
     /// When either can't be written.

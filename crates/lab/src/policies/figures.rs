@@ -1,11 +1,11 @@
-//! The papers' figures, redrawn beside what was published.
+//! The papers' figures, redrawn beside the published ones.
 
 use super::reference::{self, BOTH, Published};
 use super::report::{PoliciesReport, Rows, Subject};
 use super::{Row, summary, tables};
 use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Page, Scale, escape, grouped, legend};
 
-/// The report as a page that needs nothing else.
+/// The report as a self-contained HTML page.
 pub(super) fn page(report: &PoliciesReport) -> String {
     let subjects = report.subjects();
     let Some(first) = subjects.first() else {
@@ -53,7 +53,7 @@ fn add_time(page: &mut Page, subject: &Subject, rows: &Rows<'_>) {
     page.figure("time", &policies_legend(rows, &published), &panels, caption);
 }
 
-/// Around the size from which on the module alone is faster than the processor alone.
+/// Adds the figure around the size from which the module alone is faster than the CPU alone.
 fn add_crossover(page: &mut Page, subject: &Subject, rows: &Rows<'_>) {
     page.section("Around the crossover");
     let Some(crossover) = crossover(rows) else {
@@ -191,7 +191,7 @@ fn add_facts(page: &mut Page, report: &PoliciesReport) {
     }
 }
 
-/// Our panel and, where there is something published, that.
+/// Our panel and, if any, the published one.
 fn beside(
     published: &Option<Published>,
     ours: String,
@@ -248,8 +248,8 @@ fn policies_legend(rows: &Rows<'_>, published: &Option<Published>) -> String {
     legend(names.into_iter().map(|name| (name, style(name))))
 }
 
-/// A policy looks the same in every figure. The colours are those of Okabe and Ito, which
-/// people who see fewer colours can tell apart.
+/// The style of a policy, the same in every figure. The colours are those of Okabe and Ito, for
+/// colour-blind readers.
 fn style(policy: &str) -> LineStyle {
     let (colour, dash, width, marker) = match policy {
         "cpu-only" => ("#0072b2", "", 2.0, Marker::Circle),
@@ -279,8 +279,8 @@ fn crossover(rows: &Rows<'_>) -> Option<f64> {
     })
 }
 
-/// Those rows whose sizes are next to the crossover: within a factor of two and a half, and at
-/// least two on each side of it.
+/// The rows with sizes near the crossover: within a factor of two and a half, and at least two on
+/// each side of it.
 fn crossover_rows<'a>(rows: &Rows<'a>) -> Rows<'a> {
     let Some(at) = crossover(rows) else { return Rows(Vec::new()) };
     let sizes = rows.sizes();

@@ -1,4 +1,4 @@
-//! The files, in memory, and what becomes of them.
+//! The files in memory and their results.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use crate::LabError;
 
-/// Files of one size and random content, with room for their results.
+/// Files of one size with random content, and buffers for the results.
 pub(super) struct Files {
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
@@ -21,7 +21,7 @@ pub(super) struct Files {
     padding: Padding,
     input: Side,
     output: Side,
-    /// What the results have to be: OpenSSL's, or the text that was encrypted.
+    /// The expected results: OpenSSL's, or the plaintext.
     expected: Side,
 }
 
@@ -34,7 +34,7 @@ struct Side {
 impl Side {
     fn new(length: usize, count: usize) -> Side {
         let mut side = Side { arena: Arena::new(), length };
-        // Every page is there before the clock starts.
+        // Touches every page before the clock starts.
         side.buffers(count).for_each(|buffer| buffer.fill(0));
         side
     }
@@ -45,8 +45,8 @@ impl Side {
 }
 
 impl Files {
-    /// Files of `bytes` random bytes; for decryption, what OpenSSL encrypts them to. Messages
-    /// are padded where the cipher has blocks, since files have any length.
+    /// Files of `bytes` random bytes; for decryption, OpenSSL's ciphertext of them. Messages are
+    /// padded if the cipher has padding, because files have any length.
     ///
     /// # Errors
     /// When the system has no random bytes, or OpenSSL does not have the cipher.
@@ -98,7 +98,7 @@ impl Files {
         jobs.collect()
     }
 
-    /// Whether every file's result is what it has to be. Forgets the results.
+    /// Whether every file's result is right. Clears the results.
     pub(super) fn are_right(&mut self) -> bool {
         let mut right = true;
         let pairs = self.output.buffers(self.count).zip(self.expected.buffers(self.count));

@@ -1,11 +1,11 @@
-//! Policies side by side: the experiment of the 2013 and 2015 papers.
+//! Compares policies: the experiment of the 2013 and 2015 papers.
 //!
-//! Some thousand files of one size are in the queue before the clock starts, which runs from
-//! just before the workers' threads are created until just after they have ended. Within a run
-//! the policies take turns on the same files, and what comes out is compared each time.
+//! Some thousand files of one size are in the queue before the clock starts, which runs from just
+//! before the workers' threads are created until just after they have ended. Within a round the
+//! policies run in turns on the same files, and every result is compared.
 //!
-//! [`run`] measures engines of this machine, modelled ones among them. [`PoliciesReport`] has
-//! the papers' two tables and their figures, whoever made its rows.
+//! [`run`] measures engines of this machine, including modelled ones. [`PoliciesReport`] has the
+//! papers' two tables and figures, for measured and simulated rows.
 
 mod command;
 mod figures;

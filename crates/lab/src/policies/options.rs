@@ -1,64 +1,62 @@
-//! What the benchmark is to run.
+//! The benchmark's options.
 
 use clap::Args;
 use evener_core::{Cipher, Direction};
 
 use super::Sizes;
-use crate::Rival;
+use crate::{Rival, values};
 
-/// What the benchmark is to run. The defaults are the 2015 paper's experiment.
+/// The benchmark's options. The defaults are the 2015 paper's experiment.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct PoliciesOptions {
     /// Bytes of a file, such as 8,16 or 1500-3500:250; 2015 and 2013 stand for the papers' sizes
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2015")]
     pub sizes: Vec<Sizes>,
-    /// How many files there are of each size
+    /// Number of files of each size
     #[arg(long, value_name = "N", default_value_t = 4_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub files: u32,
-    /// How often each policy takes its turn
+    /// Number of rounds; each policy runs once in a round
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Which policies [default: all]
-    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
+    /// Policy to measure; repeatable [default: all]
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',',
+          value_parser = values::rival(), hide_possible_values = true)]
     pub policies: Vec<Rival>,
-    /// Which ciphers; several key lengths, for example
+    /// Cipher to measure; repeatable, for example with several key lengths
     #[arg(
         long = "cipher",
         value_name = "NAME",
         value_delimiter = ',',
-        default_value = "aes-128-cbc"
+        default_value = "aes-128-cbc",
+        value_parser = values::cipher(),
+        ignore_case = true,
+        hide_possible_values = true
     )]
     pub ciphers: Vec<Cipher>,
     /// `encrypt` or `decrypt` [default: both]
-    #[arg(long = "direction", value_name = "DIRECTION", value_parser = direction,
-          value_delimiter = ',')]
+    #[arg(long = "direction", value_name = "DIRECTION", value_parser = values::direction(),
+          hide_possible_values = true, value_delimiter = ',')]
     pub directions: Vec<Direction>,
-    /// The engine that computes on the processor's cores
-    #[arg(long, value_name = "ENGINE", default_value = "openssl")]
+    /// The CPU engine
+    #[arg(long, value_name = "ENGINE", default_value = "openssl", value_parser = values::engine(),
+          hide_possible_values = true)]
     pub cpu: String,
-    /// The engine that is a module [default: none, so that only the processor works]
-    #[arg(long, value_name = "ENGINE")]
+    /// The module [default: none, so that only the CPU works]
+    #[arg(long, value_name = "ENGINE", value_parser = values::engine(),
+          hide_possible_values = true)]
     pub module: Option<String>,
-    /// How many workers the processor's engine has [default: one a core]
+    /// Number of workers of the CPU engine [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub cpu_workers: Option<u16>,
-    /// How many workers the module has [default: as many as it likes]
+    /// Number of workers of the module [default: as many as it recommends]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub module_workers: Option<u16>,
-    /// Keep all workers on these cores, numbered from 0
+    /// Run all workers on these cores, numbered from 0
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub pin: Vec<usize>,
-}
-
-fn direction(text: &str) -> Result<Direction, String> {
-    match text {
-        "encrypt" => Ok(Direction::Encrypt),
-        "decrypt" => Ok(Direction::Decrypt),
-        _ => Err("not encrypt or decrypt".to_owned()),
-    }
 }
 
 #[cfg(test)]

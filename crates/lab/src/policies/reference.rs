@@ -1,18 +1,18 @@
-//! The published figures, to be shown beside one's own.
+//! The published figures, to be shown beside new ones.
 //!
-//! `reference/README.md` tells where they are from.
+//! `reference/README.md` names their sources.
 
 use super::Row;
 use super::report::Subject;
 
-/// What a paper found.
+/// The figures of a paper.
 pub(super) struct Published {
     /// The machine and the paper, for people.
     pub(super) source: &'static str,
     pub(super) rows: Vec<Row>,
 }
 
-/// What was published for a cipher and direction.
+/// The published figures for a cipher and direction.
 pub(super) fn published(subject: &Subject) -> Option<Published> {
     match (subject.cipher.as_str(), subject.direction.as_str()) {
         ("aes-128-cbc", "encrypt") => Some(of_2015()),
@@ -39,7 +39,8 @@ pub(super) fn of_2015() -> Published {
     }
 }
 
-/// Each engine alone and both at once, at nine sizes. Who did how many files was not published.
+/// Each engine alone and both at once, at nine sizes. The number of files per engine was not
+/// published.
 pub(super) fn of_2013() -> Published {
     let rows = records(AES_256_2013).filter_map(|fields| {
         let bytes = fields.first()?.parse().ok()?;
@@ -54,7 +55,7 @@ pub(super) fn of_2013() -> Published {
     Published { source: "AM3358, Kaneko 2013", rows: rows.flatten().collect() }
 }
 
-/// What the 2013 paper's method is called here.
+/// The name of the 2013 paper's method here.
 pub(super) const BOTH: &str = "both at once";
 
 fn row(cipher: &str, bytes: usize, policy: &str, ms: f64, (cpu, module): (f64, f64)) -> Row {

@@ -1,4 +1,4 @@
-//! What was found, measured or simulated.
+//! The report, measured or simulated.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Row, figures, tables};
 
-/// What was found. Its JSON is the document that `--json` prints, its [`Display`] the papers'
-/// two tables, and [`PoliciesReport::to_html`] draws their figures.
+/// The report. Its JSON is the document that `--json` prints, its [`Display`] the papers' two
+/// tables, and [`PoliciesReport::to_html`] draws their figures.
 ///
 /// [`Display`]: fmt::Display
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,11 +15,11 @@ use super::{Row, figures, tables};
 pub struct PoliciesReport {
     /// The heading.
     pub title: String,
-    /// What explains the figures (machine, engines, how they were made), by name.
+    /// Facts that explain the figures (machine, engines, how they were made), by name.
     pub facts: Vec<(String, String)>,
     /// The figures. One for each policy, size, cipher and direction.
     pub rows: Vec<Row>,
-    /// What took no part, and why.
+    /// Contenders that took no part, with the reason.
     pub skipped: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl PoliciesReport {
         PoliciesReport { title: title.to_owned(), facts, rows: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Adds another report. Of two rows for the same the later one counts.
+    /// Adds another report. Its rows replace rows for the same case.
     pub fn add(&mut self, other: PoliciesReport) {
         for fact in other.facts {
             if !self.facts.contains(&fact) {
@@ -46,7 +46,7 @@ impl PoliciesReport {
         }
     }
 
-    /// The report as a page that needs nothing else.
+    /// The report as a self-contained HTML page.
     pub fn to_html(&self) -> String {
         figures::page(self)
     }
@@ -75,7 +75,7 @@ impl fmt::Display for PoliciesReport {
     }
 }
 
-/// What is done to the files.
+/// The operation on the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) cipher: String,

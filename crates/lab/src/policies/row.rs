@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What one policy took for files of one size: measured, modelled or simulated.
+/// The time of one policy for files of one size: measured, modelled or simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The length of each file.
@@ -15,7 +15,7 @@ pub struct Row {
     pub direction: String,
     /// How many files each run had.
     pub files: u64,
-    /// How many runs the times are of.
+    /// Number of runs.
     pub runs: u64,
     /// The mean of the runs' times, in milliseconds.
     pub ms_mean: f64,

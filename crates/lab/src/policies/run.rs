@@ -1,4 +1,4 @@
-//! The turns that the policies take.
+//! Runs the policies in turns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::rival::dispatch;
 use crate::statistics::median;
 use crate::{LabError, Machine, Rival};
 
-/// Runs the benchmark. `progress` is told what is being measured.
+/// Runs the benchmark. `progress` is called with each step.
 ///
 /// With [`PoliciesOptions::pin`] the calling thread stays on those cores for good.
 ///
 /// # Errors
-/// When an engine or core is not there, or [`LabError::Differs`] when what a policy's engines
-/// made is not what OpenSSL makes.
+/// When an engine or core does not exist, or [`LabError::Differs`] when a policy's results differ
+/// from OpenSSL's.
 pub fn run(
     options: &PoliciesOptions,
     progress: &mut dyn FnMut(&str),
@@ -65,7 +65,7 @@ struct Team<'a> {
 }
 
 impl Team<'_> {
-    /// What explains the figures.
+    /// Facts that explain the figures.
     fn facts(&self) -> Vec<(String, String)> {
         let engine = |engine: &dyn Engine| {
             let description = engine.description();
@@ -105,7 +105,7 @@ impl Team<'_> {
         seats.collect()
     }
 
-    /// What the engines cost at the sizes, as `evener engines --measure` finds it.
+    /// The engines' costs at the sizes, measured like `evener engines --measure`.
     fn costs(&self, cipher: Cipher, direction: Direction) -> Result<Costs, LabError> {
         let engines = std::iter::once(&self.cpu).chain(&self.module);
         let engines: Vec<&dyn Engine> = engines.map(|engine| &**engine).collect();
@@ -117,7 +117,7 @@ impl Team<'_> {
         Ok(Costs::from_profile(&profile))
     }
 
-    /// Those policies that have somebody to do the work, and in the report those that don't.
+    /// The policies that have workers; the others are listed in the report.
     fn policies(
         &self,
         cipher: Cipher,
@@ -130,7 +130,7 @@ impl Team<'_> {
         let (able, unable): (Vec<_>, Vec<_>) = wanted.iter().partition(|policy: &&Rival| {
             seats.iter().any(|engine| policy.admits(engine.description().kind))
         });
-        let why = |policy| format!("{policy}, {cipher} {direction}: no engine here does it");
+        let why = |policy| format!("{policy}, {cipher} {direction}: no engine here has it");
         report.skipped.extend(unable.into_iter().map(why));
         able
     }
@@ -142,12 +142,12 @@ struct Case<'a> {
     direction: Direction,
     bytes: usize,
     team: &'a Team<'a>,
-    /// What the adaptive policy begins with.
+    /// The costs from which the adaptive policy starts.
     costs: &'a Costs,
 }
 
 impl Case<'_> {
-    /// Lets the policies take turns, each run another one first.
+    /// Runs the policies in turns; each round starts with a different one.
     fn rows(&self, policies: &[Rival]) -> Result<Vec<Row>, LabError> {
         let &Case { cipher, direction, bytes, team, costs } = self;
         let count = team.options.files as usize;
@@ -185,7 +185,7 @@ impl Case<'_> {
     }
 }
 
-/// What one policy took in one run.
+/// The time of one policy in one run.
 #[derive(Clone, Debug)]
 struct Turn {
     ms: f64,
@@ -235,7 +235,7 @@ fn units(statistics: &RunStatistics, seats: &[Arc<dyn Engine>], kind: Kind) -> u
     of_kind.map(|worker| worker.units).sum()
 }
 
-/// For how long each engine is measured at each size, in each round.
+/// Measuring time per engine and size in a round.
 const PROFILE_TIME: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

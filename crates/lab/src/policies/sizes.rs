@@ -1,4 +1,4 @@
-//! Lists of file sizes, as they are typed.
+//! Parses lists of file sizes.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ impl Sizes {
     /// The nine sizes of the 2013 paper.
     pub const OF_2013: [usize; 9] = [5, 20, 50, 100, 500, 1024, 3072, 5120, 7168];
 
-    /// The sizes of several items by growth, each once.
+    /// The sizes of several items in rising order, each once.
     pub fn all(items: &[Sizes]) -> Vec<usize> {
         let mut sizes: Vec<usize> = items.iter().flat_map(|item| &item.0).copied().collect();
         sizes.sort_unstable();

@@ -1,9 +1,9 @@
-//! Which policy wins where, in a sentence and in a grid.
+//! The fastest policies, as a sentence and a grid.
 
 use super::report::Rows;
 use crate::page::{Cell, Table, grouped};
 
-/// Which policies are fastest, and what a wrong choice costs, in words.
+/// A sentence about the fastest policies and the cost of a wrong choice.
 pub(super) fn verdict(rows: &Rows<'_>) -> String {
     let mut sentences = Vec::new();
     for policy in [ADAPTIVE, "pull"] {
@@ -48,7 +48,7 @@ pub(super) fn grid(rows: &Rows<'_>, caption: &str) -> String {
     table.to_html()
 }
 
-/// What the grid's colours say, as HTML.
+/// The legend of the grid's colours, as HTML.
 pub(super) const KEYS: &str = "<ul class=\"keys\">\
     <li><span class=\"first\"></span>★ the fastest</li>\
     <li><span class=\"near\"></span>at most 1.05 times its time</li>\
@@ -70,7 +70,7 @@ fn short(ratio: f64) -> String {
     if ratio < 9.995 { format!("{ratio:.2}") } else { format!("{ratio:.1}") }
 }
 
-/// The fastest policies, each with the sizes where it is that.
+/// The fastest policies, each with the sizes at which it is fastest.
 fn winners(rows: &Rows<'_>) -> String {
     let mut spans: Vec<(&str, usize, usize)> = Vec::new();
     for bytes in rows.sizes() {
@@ -90,12 +90,12 @@ fn winners(rows: &Rows<'_>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// How a policy compares with the fastest other one.
+/// A policy compared with the fastest other one.
 struct Worst {
-    /// Of the times, where that is largest.
+    /// The greatest ratio of the times.
     ratio: f64,
     bytes: usize,
-    /// At how many sizes it is at most 1.05.
+    /// Number of sizes with a ratio of at most 1.05.
     near: usize,
     sizes: usize,
 }

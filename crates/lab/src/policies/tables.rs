@@ -1,4 +1,4 @@
-//! The papers' two tables: time for each policy and size, and who did how many files.
+//! The papers' two tables: time for each policy and size, and number of files of each engine.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ pub(super) fn add_to(page: &mut Page, report: &PoliciesReport) {
     }
 }
 
-/// `4,000 files, median of 5 runs`, as far as that holds for all rows.
+/// `4,000 files, median of 5 runs`, if it holds for all rows.
 pub(super) fn counted(rows: &Rows<'_>) -> String {
     let range = |figure: fn(&Row) -> u64| {
         let figures = rows.0.iter().map(|row| figure(row));
@@ -97,7 +97,7 @@ fn table(
     for policy in rows.policies() {
         table.row("", policy, cells(rows, policy));
     }
-    // Only what stands in a column of ours can be compared.
+    // Only sizes that were measured here can be compared.
     if let Some((_, published)) = published {
         for policy in published.policies() {
             if sizes.iter().any(|&bytes| published.find(policy, bytes).is_some()) {

@@ -16,14 +16,14 @@ pub struct Command {
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
-    /// Draw throughput against processes, in a page that needs nothing else
+    /// Draw throughput against processes, as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl Command {
-    /// Runs the benchmark; the report goes to standard output, and what is being done to
-    /// standard error. The calling process must have one thread, because it forks.
+    /// Runs the benchmark; prints the report to standard output and the progress to standard error.
+    /// The calling process must have one thread, because it forks.
     ///
     /// # Errors
     /// Those of [`run`], and when the report can't be written.

@@ -1,4 +1,4 @@
-//! A crowd of processes, from the first fork to the end of the last.
+//! Runs many processes at once, from the first fork to the end of the last.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,19 +9,19 @@ use super::report::Measurement;
 use super::sys::{self, SharedWords};
 use super::worker::Work;
 
-/// What became of a crowd.
+/// The result of a run of many processes.
 pub(super) enum Outcome {
-    /// Everybody did its work.
+    /// All processes finished their work.
     Done(Measurement),
-    /// So many did not, and why the first of them.
+    /// Number of failed processes, and the first failure.
     Failed { failed: usize, why: String },
 }
 
-/// Runs so many processes at once. Those that have not ended after `limit` are killed.
+/// Runs this many processes at once. Those that have not ended after `limit` are killed.
 ///
 /// # Errors
-/// When what this process needs for them can't be had. That no more processes can be started is
-/// no error but an outcome.
+/// When this process lacks a resource. If no more processes can be started, that is an outcome and
+/// no error.
 pub(super) fn run(
     work: &Work,
     processes: usize,
@@ -79,7 +79,7 @@ pub(super) fn run(
     Ok(Outcome::Done(Measurement { elapsed, bytes, context_switches, waited, worked }))
 }
 
-/// The life of one process; only the first to fail says why.
+/// Runs one process; only the first one that fails reports the reason.
 fn live(
     work: &Work,
     times: &[AtomicU64],
@@ -94,7 +94,7 @@ fn live(
         }
         Err(error) => {
             if has_complained.swap(1, Ordering::SeqCst) == 0 {
-                // A pipe takes a page without waiting for its reader.
+                // A pipe accepts a page without waiting for its reader.
                 let _ = complain.write_all(error.to_string().as_bytes());
             }
             false

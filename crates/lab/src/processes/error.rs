@@ -1,4 +1,4 @@
-//! Why the benchmark could not be run.
+//! Errors of the benchmark.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use evener_gate::GateError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessesError {
-    /// None of the engines is there.
+    /// None of the engines is available.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The gate could not be used.
@@ -18,18 +18,18 @@ pub enum ProcessesError {
     /// A process could not be started or waited for.
     #[error("cannot run {processes} processes: {cause}")]
     Process {
-        /// How many were to run.
+        /// Number of processes.
         processes: usize,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// There is nothing to report, because processes failed each time; the first time's account.
+    /// Processes failed in every run; the text describes the first failure.
     #[error("{0}")]
     Failed(String),
     /// The report could not be written.
     #[error("cannot write the report: {cause}")]
     Report {
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
 }

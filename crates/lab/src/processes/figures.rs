@@ -1,12 +1,12 @@
-//! The paper's figure, throughput against processes with a line a discipline, and what else
-//! was counted, as a page.
+//! The paper's figure, throughput against processes with a line per discipline, and further
+//! figures, as a page.
 
 use super::report::{Failure, ProcessesReport, Row, label};
 use crate::page::{
     Axis, Cell, Line, LineChart, LineStyle, Marker, Page, Scale, Table, escape, grouped, legend,
 };
 
-/// The report as a page that needs nothing else.
+/// The report as a self-contained HTML page.
 pub(super) fn page(report: &ProcessesReport) -> String {
     let lead = format!(
         "{}: {} messages of {} bytes in each process, {}, means of {} rounds.",
@@ -42,7 +42,7 @@ fn add_grids(page: &mut Page, report: &ProcessesReport) {
     page.push("</div>");
 }
 
-/// Dark where a discipline is the best.
+/// A grid, dark where a discipline is best.
 fn grid(report: &ProcessesReport, engine: &str) -> String {
     let counts = report.counts(engine);
     let head = counts.iter().map(|&count| grouped(count as u64));
@@ -198,17 +198,17 @@ fn add_method(page: &mut Page, report: &ProcessesReport) {
     }
 }
 
-/// The disciplines in the order in which they are shown, `none` first: it is the rival.
+/// The disciplines in the order in which they are shown, `none`, the rival, first.
 const STYLES: &[(&str, LineStyle)] = &[
     ("none", LineStyle { colour: "#6b7280", dash: "2 3", width: 2.2, marker: Marker::Square }),
     ("lists", LineStyle { colour: "#0072b2", dash: "7 4", width: 2.2, marker: Marker::Triangle }),
     ("fifo", LineStyle { colour: "#c2410c", dash: "", width: 2.6, marker: Marker::Circle }),
 ];
 
-/// What is drawn of each row: the axis' name and the value.
+/// A figure of each row: the axis' name and the value.
 type Drawn = (&'static str, fn(&Row) -> f64);
 
-/// What is drawn besides the throughput.
+/// The figures besides the throughput.
 const OTHERS: &[Drawn] = &[
     ("context switches a process", |row| row.context_switches / row.processes as f64),
     ("ms at the gate, median", |row| row.wait_ms_p50),

@@ -1,42 +1,46 @@
-//! What the benchmark is to run.
+//! The benchmark's options.
 
 use clap::Args;
 use evener_core::Cipher;
 use evener_gate::Discipline;
 
-/// What the benchmark is to run. The defaults are those of the UltraSPARC paper.
+use crate::values;
+
+/// The benchmark's options. The defaults are those of the UltraSPARC paper.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct ProcessesOptions {
-    /// How many processes
+    /// Numbers of processes
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = positive,
           default_values = ["1", "8", "64", "256", "500", "1000", "2000"])]
     pub processes: Vec<usize>,
-    /// Which engines
-    #[arg(long = "engine", value_name = "NAME", default_values = ["openssl"])]
+    /// Engine to measure; repeatable
+    #[arg(long = "engine", value_name = "NAME", default_values = ["openssl"],
+          value_parser = values::engine(), hide_possible_values = true)]
     pub engines: Vec<String>,
-    /// How the gate admits: fifo, lists or none
+    /// Discipline of the gate: fifo, lists or none
     #[arg(long = "gate", value_name = "DISCIPLINE", value_delimiter = ',',
-          default_values = ["none", "lists", "fifo"])]
+          default_values = ["none", "lists", "fifo"], value_parser = values::discipline(),
+          hide_possible_values = true)]
     pub disciplines: Vec<Discipline>,
-    /// How many processes are admitted at once [default: for `fifo`, as many as the engine
-    /// serves, which for the processor is as many as there are cores; for `lists`, the paper's
-    /// 64, or as many as the engine says that it has room for]
+    /// Number of permits [default: for `fifo`, as many as the engine serves, or the number of cores
+    /// for CPU engines; for `lists`, the paper's 64, or as many as the engine reports]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub permits: Option<usize>,
     /// The cipher
-    #[arg(long, value_name = "CIPHER", default_value = "aes-128-cbc")]
+    #[arg(long, value_name = "CIPHER", default_value = "aes-128-cbc",
+          value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     pub cipher: Cipher,
-    /// How many messages each process encrypts
+    /// Number of messages of each process
     #[arg(long, value_name = "N", default_value = "1024", value_parser = positive)]
     pub messages: usize,
     /// The length of a message
     #[arg(long, value_name = "BYTES", default_value = "10240", value_parser = positive)]
     pub length: usize,
-    /// How many runs are averaged
+    /// Number of rounds; the figures are means over them
     #[arg(long, value_name = "N", default_value = "10", value_parser = positive)]
     pub rounds: usize,
-    /// After how long processes that have not ended count as failed
+    /// Time limit; processes that have not ended by then count as failed
     #[arg(long, value_name = "SECONDS", default_value = "600")]
     pub limit: u64,
 }

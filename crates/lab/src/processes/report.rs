@@ -1,4 +1,4 @@
-//! What the benchmark found.
+//! The benchmark's report.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{ProcessesOptions, figures, verdict};
 
-/// What the benchmark found. Its JSON is the document that `--json` prints, its
+/// The benchmark's report. Its JSON is the document that `--json` prints, its
 /// [`Display`](fmt::Display) a table.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -27,15 +27,15 @@ pub struct ProcessesReport {
     pub permits: Vec<Permits>,
     /// The figures.
     pub rows: Vec<Row>,
-    /// Where processes failed, and how.
+    /// Failures of processes.
     pub failures: Vec<Failure>,
-    /// What the figures say about the gate: where it helps and where it does not.
+    /// Conclusions about the gate: where it helps and where it does not.
     pub verdicts: Vec<String>,
-    /// Which engines took no part, and why.
+    /// The engines that took no part, with the reason.
     pub skipped: Vec<Skipped>,
 }
 
-/// Some number of processes on one engine under one discipline: means over the rounds.
+/// The figures of a number of processes on one engine under one discipline: means over the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Row {
@@ -55,8 +55,8 @@ pub struct Row {
     /// And the 99th percentile.
     pub wait_ms_p99: f64,
     /// Jain's index over the processes of the rate at which each was served: its bytes over the
-    /// time from its admission (with `none`: from when it would have come to the gate) until
-    /// its last message was done. 1 when all were served alike.
+    /// time from its admission (with `none`: from when it would have come to the gate) until its
+    /// last message was done. 1 if all were served equally.
     pub jain: f64,
     /// The standard deviation of the throughput over the rounds, for the table.
     #[serde(skip)]
@@ -75,8 +75,8 @@ pub struct Permits {
     pub lists: usize,
 }
 
-/// A number of processes that did not all do their work on an engine under a discipline. It then
-/// has no [`Row`], for what the others did is not comparable.
+/// A case in which processes failed. It has no [`Row`], because the others' figures are not
+/// comparable.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Failure {
@@ -88,7 +88,7 @@ pub struct Failure {
     pub processes: usize,
     /// How many of them failed.
     pub failed: usize,
-    /// What the first of them said, or what else became of them.
+    /// The message of the first one, or how it ended.
     pub why: String,
 }
 
@@ -98,11 +98,11 @@ pub struct Failure {
 pub struct Skipped {
     /// Its name.
     pub engine: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What one run took; times in seconds, one for each process.
+/// The times of one run, in seconds, one for each process.
 #[derive(Clone, Debug)]
 pub(super) struct Measurement {
     pub(super) elapsed: Duration,
@@ -154,7 +154,7 @@ impl ProcessesReport {
         self.rows.iter().filter(move |row| row.engine == engine)
     }
 
-    /// The figures of a number of processes, if all did their work.
+    /// The figures of a number of processes, if all finished.
     pub(super) fn row(&self, engine: &str, discipline: &str, processes: usize) -> Option<&Row> {
         self.of(engine).find(|row| row.discipline == discipline && row.processes == processes)
     }
@@ -235,7 +235,7 @@ impl Row {
     }
 }
 
-/// An engine's name for people: a PKCS #11 URI without what only tells how to reach the token.
+/// An engine's short name: a PKCS #11 URI without the attributes that only locate the token.
 pub(super) fn label(engine: &str) -> &str {
     engine.split_once('?').map_or(engine, |(name, _)| name)
 }
@@ -251,7 +251,7 @@ impl fmt::Display for ProcessesReport {
 }
 
 impl ProcessesReport {
-    /// The figures and how they came about, as text.
+    /// The figures and the facts about the run, as text.
     pub(super) fn table(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let ProcessesReport { machine, cipher, messages, length, rounds, .. } = self;
         writeln!(f, "{machine}")?;

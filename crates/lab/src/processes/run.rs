@@ -12,12 +12,12 @@ use super::sys::{self, SharedWords};
 use super::worker::Work;
 use super::{ProcessesError, ProcessesOptions};
 
-/// Runs the benchmark. `tell` hears what is being done.
+/// Runs the benchmark. `tell` is called with each step.
 ///
 /// The calling process must have one thread, because it forks.
 ///
 /// # Errors
-/// [`ProcessesError`] when no engine is there, or processes can't be started or fail.
+/// [`ProcessesError`] when no engine is available, or processes can't be started or fail.
 pub fn run(
     options: &ProcessesOptions,
     tell: &mut dyn FnMut(&str),
@@ -53,7 +53,7 @@ pub fn run(
     }
 }
 
-/// All rounds of so many processes: for each discipline what was measured, or how it failed.
+/// All rounds of a number of processes: for each discipline the figures, or the failure.
 fn measure(
     options: &ProcessesOptions,
     permits: &Permits,
@@ -64,7 +64,7 @@ fn measure(
     let mut found = vec![Ok(Vec::new()); options.disciplines.len()];
     for round in 0..options.rounds {
         tell(&format!("{engine}: {processes} processes, round {}", round + 1));
-        // Another discipline begins each round.
+        // Each round begins with a different discipline.
         for turn in 0..options.disciplines.len() {
             let index = (round + turn) % options.disciplines.len();
             let discipline = options.disciplines[index];
@@ -72,7 +72,7 @@ fn measure(
             let limit = Duration::from_secs(options.limit);
             match crowd::run(&work(options, permits, discipline), processes, limit)? {
                 Outcome::Done(measurement) => measurements.push(measurement),
-                // That an engine turns a crowd away is a finding, and one time is enough.
+                // An engine that rejects processes is a result, and one run shows it.
                 Outcome::Failed { failed, why } => {
                     let (engine, discipline) = (engine.clone(), discipline.name());
                     let failure = Failure { engine, discipline, processes, failed, why };
@@ -85,16 +85,16 @@ fn measure(
     Ok(found)
 }
 
-/// What an engine says of how many processes it serves at once.
+/// The number of processes that an engine serves at once.
 struct Holders {
-    /// How many are worth it.
+    /// The recommended number.
     useful: usize,
-    /// How many there can be, as far as it knows.
+    /// The greatest number, if known.
     most: usize,
 }
 
-/// How many processes each discipline admits. `lists` is the paper's, with all of its 64 lists,
-/// unless the engine or the user says that there can't be so many.
+/// The number of permits for each discipline. `lists` has the paper's 64 lists, unless the engine
+/// or the user sets a lower limit.
 fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permits {
     let within = |number: usize| number.clamp(1, GateOptions::MAX_PERMITS);
     Permits {
@@ -104,9 +104,8 @@ fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permi
     }
 }
 
-/// How many processes the engine is to serve at once. It is found in a child, so that this
-/// process holds nothing of it when it forks. For the processor that is as many as there are
-/// cores.
+/// The number of processes that the engine serves at once. A child process probes the engine, so
+/// that this process holds no engine when it forks. For CPU engines it is the number of cores.
 fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
     let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
@@ -143,7 +142,7 @@ fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineEr
 fn work(options: &ProcessesOptions, permits: &Permits, discipline: Discipline) -> Work {
     let Permits { engine, permits, lists } = permits;
     let permits = if discipline == Discipline::Lists { *lists } else { *permits };
-    // A gate of this run's own, beside that of the processes which really use the engine.
+    // A separate gate for this run, so that other users of the engine are not affected.
     let name = format!("bench-{}-{engine}", std::process::id());
     let name = name.chars().filter(char::is_ascii).take(80).collect::<String>();
     Work {
@@ -155,5 +154,5 @@ fn work(options: &ProcessesOptions, permits: &Permits, discipline: Discipline) -
     }
 }
 
-/// How many lists the paper has.
+/// Number of lists in the paper.
 const LISTS: usize = 64;

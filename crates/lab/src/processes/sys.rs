@@ -1,4 +1,4 @@
-//! Forked processes, the account of what each used, and words that they share.
+//! Forked processes, their resource usage, and shared words.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Runs `life` in a forked process, which then ends: well if `life` returns true.
+/// Runs `life` in a forked process, which then ends, successfully if `life` returns true.
 ///
 /// The calling process must have one thread; returns the child's process id.
 ///
@@ -30,7 +30,7 @@ pub(super) fn fork(life: impl FnOnce() -> bool) -> io::Result<libc::pid_t> {
     if id < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
 }
 
-/// Waits for a child until the deadline; returns whether it ended well, and its context switches;
+/// Waits for a child until the deadline; returns whether it succeeded, and its context switches;
 /// `None` if it has not ended.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub(super) fn wait_until(id: libc::pid_t, deadline: Instant) -> io::Result<Optio
     }
 }
 
-/// Waits for a child; returns whether it ended well, and its context switches.
+/// Waits for a child; returns whether it succeeded, and its context switches.
 ///
 /// # Errors
 /// Those of `wait4`.
@@ -83,7 +83,7 @@ pub(super) fn kill(id: libc::pid_t) {
     let _ = wait(id);
 }
 
-/// Words that this process shares with those that it forks.
+/// Words that this process shares with its forked children.
 pub(super) struct SharedWords {
     start: *mut AtomicU64,
     count: usize,

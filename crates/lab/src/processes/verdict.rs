@@ -1,11 +1,11 @@
-//! What the figures say about the gate, in words: where it helps and where it does not.
+//! Conclusions from the figures, as text: where the gate helps and where it does not.
 
 use std::fmt::Write;
 
 use super::report::{Failure, ProcessesReport, Row, label};
 
-/// A sentence or two for each engine and each discipline that was run beside `none`. Nothing is
-/// known beforehand: every word follows from the rows.
+/// A sentence or two for each engine and discipline compared with `none`, computed from the rows
+/// alone.
 pub(super) fn verdicts(report: &ProcessesReport) -> Vec<String> {
     let mut seen: Vec<(&str, &'static str)> = Vec::new();
     let rows = report.rows.iter().map(|row| (row.engine.as_str(), row.discipline));
@@ -23,7 +23,7 @@ pub(super) fn verdicts(report: &ProcessesReport) -> Vec<String> {
 fn verdict(report: &ProcessesReport, engine: &str, discipline: &'static str) -> Option<String> {
     let rounds = report.rounds;
     let line = |name: &'static str| report.of(engine).filter(move |row| row.discipline == name);
-    // What only one of the two serves.
+    // Cases that only one of the two completed.
     let fails_alone = |one: &'static str, other: &'static str| {
         let failures = report.failures.iter();
         failures.filter(move |failure| {
@@ -90,12 +90,12 @@ struct Pair<'r> {
     rounds: usize,
 }
 
-/// What a gate does to the throughput.
+/// The effect of a gate on the throughput.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Helps,
     None,
-    /// The rounds differ too much among themselves to tell.
+    /// The rounds differ too much for a conclusion.
     Unclear,
     Harms,
 }
@@ -105,8 +105,9 @@ impl Pair<'_> {
         self.gated.mb_per_s / self.free.mb_per_s
     }
 
-    /// A difference counts if it is more than [`EQUAL`] and more than twice its standard error.
-    /// One that does not count is none only if it is small: a large one has not been refuted.
+    /// A difference counts if it is more than [`EQUAL`] and more than twice its standard error. A
+    /// difference that does not count means equality only if it is small; a large one is not
+    /// refuted.
     fn effect(&self) -> Effect {
         let difference = self.gated.mb_per_s - self.free.mb_per_s;
         let error = self.gated.deviation.hypot(self.free.deviation) / (self.rounds as f64).sqrt();
@@ -165,9 +166,9 @@ fn processes(count: usize) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
 
-/// Throughputs that differ by no more than this share are the same.
+/// Throughputs that differ by at most this ratio are equal.
 const EQUAL: f64 = 0.01;
-/// A difference of up to this share is called none where it is not more than the noise.
+/// A difference of up to this ratio counts as none if it is within the noise.
 const SMALL: f64 = 0.03;
 const NONE: &str = "none";
 

@@ -1,4 +1,4 @@
-//! What each forked process does.
+//! The work of a forked process.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -16,25 +16,25 @@ pub(super) struct Work {
     pub(super) length: usize,
 }
 
-/// What it took.
+/// Its times.
 pub(super) struct Times {
-    /// Until the gate let it in.
+    /// Time until the gate admitted it.
     pub(super) waited: Duration,
-    /// From then until the last message was done.
+    /// Time from then until the last message was done.
     pub(super) worked: Duration,
 }
 
 impl Work {
     /// Finds the engine, passes the gate, opens a session and encrypts the messages.
     ///
-    /// The engine is found anew in each process, because some (PKCS#11) do not survive a fork.
+    /// Each process probes the engine, because some (PKCS#11) do not survive a fork.
     pub(super) fn run(&self) -> Result<Times, Box<dyn Error>> {
         let engine = crate::find(&self.engine)?;
         let offer = engine
             .offer(self.cipher, Direction::Encrypt)
             .ok_or_else(|| format!("`{}` does not encrypt {}", self.engine, self.cipher))?;
         let gate = Gate::open(self.gate.clone())?;
-        // The bytes do not matter to any cipher's speed.
+        // No cipher's speed depends on the bytes.
         let key = Key::new(&vec![0x5A; self.cipher.key_length()]).ok_or("no key")?;
         let iv = Iv::new(&vec![0xA5; self.cipher.iv_length()]).ok_or("no IV")?;
 

@@ -8,9 +8,9 @@ use evener_core::{EngineProfile, Kind, Profile};
 
 use super::{Plan, simulate};
 use crate::policies::{PoliciesReport, Sizes};
-use crate::{LabError, Rival};
+use crate::{LabError, Rival, values};
 
-/// What to simulate, as options of a program.
+/// Options of the simulator.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     /// The profile
@@ -19,19 +19,20 @@ pub struct Command {
     /// Bytes of a file, such as 8,16 or 1500-3500:250; 2015 and 2013 stand for the papers' sizes
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2015")]
     sizes: Vec<Sizes>,
-    /// Which policies [default: all]
-    #[arg(long = "policy", alias = "policies", value_name = "NAME", value_delimiter = ',')]
+    /// Policy to simulate; repeatable [default: all]
+    #[arg(long = "policy", alias = "policies", value_name = "NAME", value_delimiter = ',',
+        value_parser = values::rival(), hide_possible_values = true)]
     policies: Vec<Rival>,
-    /// How many files there are of each size
+    /// Number of files of each size
     #[arg(long, value_name = "N", default_value_t = 4000)]
     files: usize,
-    /// How many cores there are, instead of what the profile says
+    /// Number of cores [default: the profile's]
     #[arg(long, value_name = "N")]
     cores: Option<usize>,
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
-    /// Draw the papers' figures, in a page that needs nothing else
+    /// Draw the papers' figures, as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -40,7 +41,7 @@ impl Command {
     /// Simulates and prints.
     ///
     /// # Errors
-    /// When the profile can't be read or is none, or the report can't be written.
+    /// When the profile can't be read or is not valid, or the report can't be written.
     pub fn run(&self) -> Result<(), LabError> {
         let text =
             fs::read_to_string(&self.profile).map_err(LabError::file("read", &self.profile))?;
@@ -66,7 +67,7 @@ impl Command {
     }
 }
 
-/// What explains the figures.
+/// Facts that explain the figures.
 fn facts(profile: &Profile, cores: Option<usize>) -> Vec<(String, String)> {
     let cores = cores.unwrap_or(profile.cores);
     let mut facts = vec![("Machine".to_owned(), format!("{}, {cores} cores", profile.machine))];

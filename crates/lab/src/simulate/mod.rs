@@ -1,10 +1,9 @@
-//! The experiment with policies on machines that one doesn't have: a discrete-event simulation
-//! from a profile.
+//! Simulates the experiment with policies on other machines: a discrete-event simulation from a
+//! profile.
 //!
-//! The policies, and the scheduler that asks them, are those of the real queue. What is simulated is
-//! the machine: cores that threads share fairly (`processor.rs`), CPU engines that need a core
-//! for as long as a job takes, and modules that need one for their CPU part, and the device for
-//! the rest, which sleeps beside the cores (`run.rs`).
+//! The policies and the scheduler are those of the real queue. The machine is simulated: cores that
+//! threads share fairly (`processor.rs`), CPU engines that use a core for the whole job, and
+//! modules that use a core for the CPU part of a job and the device for the rest (`run.rs`).
 
 mod command;
 mod processor;
@@ -19,16 +18,16 @@ use crate::policies::Row;
 pub use command::Command;
 pub use run::{Outcome, Scene};
 
-/// What to simulate.
+/// The runs to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The lengths of the files, one row for each and policy.
+    /// The lengths of the files; there is a row for each length and policy.
     pub sizes: Vec<usize>,
     /// The policies.
     pub policies: Vec<Rival>,
     /// How many files there are of each size.
     pub files: usize,
-    /// How many cores there are, instead of what the profile says.
+    /// Number of cores; `None` for the profile's.
     pub cores: Option<usize>,
 }
 
@@ -60,7 +59,7 @@ fn row(profile: &Profile, policy: Rival, bytes: usize, outcome: &Outcome) -> Row
         cipher: profile.cipher.clone(),
         direction: profile.direction.clone(),
         files: outcome.jobs.iter().sum(),
-        // Simulated time is the same every time.
+        // Simulated times are the same in every run.
         runs: 1,
         ms_mean: ms,
         ms_median: ms,

@@ -1,20 +1,20 @@
-//! Cores that threads share as fairly as Linux has them share.
+//! Simulates cores that threads share fairly, like Linux's scheduler.
 //!
-//! A thread's *virtual run time* is the CPU time that it has had, divided by the weight that its
-//! nice value gives it. The threads that have had
-//! least run, and those that have had the same share the cores by their weights, which is the
-//! limit of short time slices of the Completely Fair Scheduler (Documentation/scheduler/
-//! sched-design-CFS.rst). A thread that wakes has its own virtual run time again, but no less
-//! than the least of the others so far less a credit, so that who sleeps can't save up for ever.
+//! A thread's *virtual run time* is its CPU time divided by the weight of its nice value. The
+//! threads with the least virtual run time run; threads with equal virtual run times share the
+//! cores by their weights, which is the limit of short time slices of the Completely Fair Scheduler
+//! (Documentation/scheduler/ sched-design-CFS.rst). A thread that wakes keeps its virtual run time,
+//! but at least the minimum of the other threads minus a credit, so that sleeping threads can't
+//! accumulate credit.
 
 /// A number of cores and the threads on them. Times are in microseconds.
 pub(super) struct Processor {
     cores: f64,
     now: f64,
     threads: Vec<Thread>,
-    /// The least virtual run time of those that don't sleep, which never falls.
+    /// The least virtual run time of the awake threads; it never falls.
     least: f64,
-    /// Which thread runs at what part of a core; made anew when that changes.
+    /// The threads that run, each with its share of a core; recomputed after a change.
     running: Vec<(usize, f64)>,
     is_stale: bool,
 }
@@ -23,7 +23,7 @@ struct Thread {
     weight: f64,
     virtual_time: f64,
     used: f64,
-    /// What it has to do on a core; `None` while it sleeps.
+    /// Its remaining work on a core; `None` while it sleeps.
     left: Option<f64>,
 }
 
@@ -50,12 +50,12 @@ impl Processor {
         self.is_stale = true;
     }
 
-    /// How long a thread has been on a core.
+    /// A thread's CPU time so far.
     pub(super) fn used(&self, thread: usize) -> f64 {
         self.threads[thread].used
     }
 
-    /// Gives a thread work. One that sleeps wakes.
+    /// Gives a thread work; wakes it if it sleeps.
     pub(super) fn work(&mut self, thread: usize, work: f64) {
         if self.threads[thread].left.is_none() {
             let least = self.least() - CREDIT;
@@ -66,13 +66,13 @@ impl Processor {
         self.threads[thread].left = Some(work);
     }
 
-    /// A thread has nothing to do for now.
+    /// Puts a thread to sleep.
     pub(super) fn sleep(&mut self, thread: usize) {
         self.least();
         self.is_stale |= self.threads[thread].left.take().is_some();
     }
 
-    /// Lets time pass until a thread is done with its work, which is returned, or until `end`.
+    /// Advances the time until a thread has finished its work, or to `end`; returns the thread.
     pub(super) fn pass(&mut self, end: f64) -> Option<usize> {
         loop {
             if self.is_stale {
@@ -106,7 +106,7 @@ impl Processor {
         }
     }
 
-    /// Gives the cores to the threads that have had least.
+    /// Assigns the cores to the threads with the least virtual run time.
     fn share(&mut self) {
         self.is_stale = false;
         self.running.clear();
@@ -124,7 +124,7 @@ impl Processor {
         }
     }
 
-    /// How long it takes until a thread has caught up with another that gets less.
+    /// Time until a thread has caught up with a thread that gets a smaller share.
     fn until_shared(&self) -> f64 {
         let mut soonest = f64::INFINITY;
         let pace = |&(thread, rate): &(usize, f64)| rate / self.threads[thread].weight;
@@ -146,7 +146,7 @@ impl Processor {
         soonest
     }
 
-    /// The virtual run time of the thread that has had least of those that don't sleep now.
+    /// The least virtual run time of the threads that are awake now.
     fn least(&mut self) -> f64 {
         let awake = self.threads.iter().filter(|thread| thread.left.is_some());
         let least = awake.map(|thread| thread.virtual_time).min_by(f64::total_cmp);
@@ -155,8 +155,8 @@ impl Processor {
     }
 }
 
-/// Shares cores between threads that have had the same, none of which takes more than one.
-/// Returns how much they take.
+/// Shares cores between threads with equal virtual run times, at most one core each. Returns the
+/// sum of the shares.
 fn share_by_weight(
     threads: &[Thread],
     equal: &[usize],
@@ -179,11 +179,11 @@ fn share_by_weight(
     cores - left
 }
 
-/// How much a thread that slept may have had less than the others, in microseconds: half of
-/// the scheduler's usual latency of 6 ms.
+/// The credit of a thread that slept, in microseconds: half of the scheduler's usual latency of 6
+/// ms.
 const CREDIT: f64 = 3000.0;
 
-/// Virtual run times that differ by less are the same.
+/// Virtual run times that differ by less are equal.
 const RESOLUTION: f64 = 1e-6;
 
 #[cfg(test)]

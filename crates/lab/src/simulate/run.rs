@@ -12,33 +12,32 @@ use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 use super::processor::Processor;
 use crate::Rival;
 
-/// The machine and what it is to do.
+/// The machine and its jobs.
 pub struct Scene<'a> {
-    /// How many cores there are.
+    /// Number of cores.
     pub cores: usize,
-    /// The engines, each with as many workers as its depth says.
+    /// The engines, each with `depth` workers.
     pub engines: Vec<&'a EngineProfile>,
     /// The length of every job, in the order of the queue, which is filled before the clock
     /// starts.
     pub jobs: Vec<usize>,
-    /// How many times its profile's wall and CPU time a job takes on an engine at a time; for
-    /// engines whose speed changes. The arguments are the engine's number and the time.
+    /// Factor on the profile's wall and CPU time of a job, for engines whose speed changes. The
+    /// arguments are the engine's number and the time.
     pub slowness: fn(usize, Duration) -> (f64, f64),
-    /// How many times its profile's hidden CPU time a job takes on an engine at a time.
+    /// Factor on the profile's hidden CPU time of a job.
     pub hidden: fn(usize, Duration) -> f64,
-    /// How many times its CPU time a job takes on a thread that has stepped back, which is
-    /// interrupted all the time.
+    /// Factor on a job's CPU time on a thread with low priority, which is often interrupted.
     pub interrupted: f64,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// From before the first worker's start to after the last one's end.
+    /// Time from before the first worker's start to after the last one's end.
     pub wall: Duration,
     /// How many jobs each engine did, in the order of the scene's engines.
     pub jobs: Vec<u64>,
-    /// How much CPU time was used.
+    /// CPU time used.
     pub cpu: Duration,
     /// How many workers' threads were started.
     pub threads: usize,
@@ -51,7 +50,7 @@ impl<'a> Scene<'a> {
         Scene { cores, engines, jobs, slowness, hidden, interrupted: 1.0 }
     }
 
-    /// Simulates a run under a policy that knows `costs` before it begins.
+    /// Simulates a run under a policy that starts from `costs`.
     pub fn run(&self, policy: impl Into<Rival>, costs: Costs) -> Outcome {
         let rival = policy.into();
         let mut seats = Vec::new();
@@ -96,7 +95,7 @@ struct Simulation<'a> {
     threads: usize,
 }
 
-/// The thread that hands out tasks, and those that it still has.
+/// The thread that hands out tasks, and the tasks that are left.
 struct Dispatcher {
     thread: usize,
     jobs: VecDeque<usize>,
@@ -104,18 +103,18 @@ struct Dispatcher {
 
 struct Worker {
     engine: usize,
-    /// Its own, and the one with which it goes on while it yields.
+    /// Its own thread, and the one with which it continues at low priority.
     threads: [usize; 2],
     yields: bool,
     /// The thread of its engine's driver.
     driver: usize,
     phase: Phase,
-    /// What is left of its claim, for each batch.
+    /// The rest of its claim, batch by batch.
     stages: VecDeque<Stage>,
     claim: Option<Claim>,
 }
 
-/// What a batch takes, one after the other, in microseconds.
+/// The stages of a batch, in microseconds, one after the other.
 #[derive(Clone, Copy)]
 struct Stage {
     /// Of the worker's CPU time.
@@ -126,7 +125,7 @@ struct Stage {
     device: f64,
 }
 
-/// What a worker has claimed, and when.
+/// A worker's claim, and its time.
 struct Claim {
     at: f64,
     cpu_before: f64,
@@ -137,11 +136,11 @@ struct Claim {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// It has no thread, or that has ended.
+    /// It has no thread, or its thread has ended.
     Absent,
     /// Its thread starts, or wakes to ask for tasks.
     Coming,
-    /// It waits to be called, or until a time.
+    /// It waits for a wake-up, or until a time.
     Waiting(f64),
     OnCore,
     /// The driver's thread works for it.
@@ -156,7 +155,7 @@ impl Worker {
         Worker { engine, threads, yields: false, driver, phase, stages, claim: None }
     }
 
-    /// The thread that works for it now.
+    /// The thread that now works for it.
     fn thread(&self) -> usize {
         self.threads[usize::from(self.yields)]
     }
@@ -190,7 +189,7 @@ impl Simulation<'_> {
             match self.processor.pass(at) {
                 Some(thread) => self.done_on_core(thread),
                 None if at.is_finite() => self.due(worker),
-                // Nobody runs and nothing is due: a policy left tasks to nobody.
+                // No thread runs and nothing is due: the policy assigned tasks to no worker.
                 None => break,
             }
         }
@@ -207,7 +206,7 @@ impl Simulation<'_> {
         micros(self.processor.now())
     }
 
-    /// A thread has done its work on a core.
+    /// Handles a thread that has finished its work on a core.
     fn done_on_core(&mut self, thread: usize) {
         if self.dispatcher.as_ref().is_some_and(|dispatcher| dispatcher.thread == thread) {
             return self.dispatch();
@@ -236,7 +235,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The dispatcher has looked at the workers.
+    /// Hands a task to each worker that waits.
     fn dispatch(&mut self) {
         let now = self.now();
         let Some(dispatcher) = &mut self.dispatcher else { return };
@@ -248,13 +247,13 @@ impl Simulation<'_> {
             self.processor.sleep(dispatcher.thread);
             self.scheduler.close(now);
         } else {
-            // It goes on looking; what it sees matters again when somebody waits.
+            // The dispatcher keeps polling; that has no effect until a worker waits.
             self.processor.work(dispatcher.thread, f64::INFINITY);
         }
         self.answer();
     }
 
-    /// A worker waits, which the dispatcher sees.
+    /// Has the dispatcher notice a worker that waits.
     fn let_dispatcher_look(&mut self) {
         let waits = |dispatcher: &&Dispatcher| !dispatcher.jobs.is_empty();
         if let Some(dispatcher) = self.dispatcher.as_ref().filter(waits) {
@@ -262,7 +261,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A worker's device is done, or it has waited for long enough.
+    /// Handles a worker whose device has finished or whose wait is over.
     fn due(&mut self, number: usize) {
         match self.workers[number].phase {
             Phase::InDevice(_) => self.stage_done(number),
@@ -285,7 +284,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A worker is done with its claim, if it had one, and asks for the next.
+    /// Handles a worker that has finished its claim, if any, and asks for the next.
     fn ask(&mut self, number: usize) {
         let worker = &mut self.workers[number];
         let now = self.processor.now();
@@ -343,7 +342,7 @@ impl Simulation<'_> {
         self.answer();
     }
 
-    /// Wakes and starts whom the scheduler has called.
+    /// Wakes and starts the workers that the scheduler called.
     fn answer(&mut self) {
         let calls: Vec<_> = self.scheduler.calls().collect();
         for call in calls {
@@ -360,7 +359,7 @@ impl Simulation<'_> {
     }
 }
 
-/// What a claim's batches take.
+/// The times of a claim's batches.
 fn stages(
     profile: &EngineProfile,
     tasks: &[usize],
@@ -377,7 +376,7 @@ fn stages(
         } else {
             profile.cost(bytes)
         };
-        // Lanes that have nothing to do, and what a device is told once, take time all the same.
+        // Idle lanes and the fixed part of a device's call take time too.
         let jobs = if 2 * tasks.len() <= batch { batch.div_ceil(2) } else { batch } as f64;
         let (on_core, hidden) = (point.cpu_us * cpu, point.hidden_us * hidden);
         let in_device = (point.wall_us * wall - on_core - hidden).max(0.0);
@@ -390,11 +389,11 @@ fn micros(micros: f64) -> Duration {
     Duration::from_nanos((micros * 1000.0).round() as u64)
 }
 
-/// What it takes a dispatcher to look at the workers once, in microseconds of its CPU time.
+/// CPU time of one poll of the workers by the dispatcher, in microseconds.
 const LOOK: f64 = 1.0;
 
-/// What waking a thread takes of the core that it runs on, in microseconds.
+/// CPU time of waking a thread, in microseconds.
 const SWITCH: f64 = 2.0;
 
-/// What starting a thread takes, in microseconds.
+/// CPU time of starting a thread, in microseconds.
 const THREAD: f64 = 50.0;

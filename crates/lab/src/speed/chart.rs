@@ -7,7 +7,7 @@ use super::groups::{Group, Line, groups, lengths};
 use super::report::SpeedReport;
 use crate::page::{Page, escape, text};
 
-/// All charts as one SVG document, two beside each other.
+/// All charts as one SVG document, two per row.
 pub(super) fn svg(report: &SpeedReport) -> String {
     let mut svg = String::new();
     // Writing to a string does not fail.
@@ -15,7 +15,7 @@ pub(super) fn svg(report: &SpeedReport) -> String {
     svg
 }
 
-/// The charts and the table as a page that needs nothing else.
+/// The charts and the table as a self-contained HTML page.
 pub(super) fn page(report: &SpeedReport) -> String {
     let mut page = Page::new("Speed of engines", &report.machine.to_string());
     page.figure("speed", "", &[svg(report)], TITLE);
@@ -161,7 +161,7 @@ fn round_up(figure: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// Those that most people tell apart (Okabe and Ito), again from the first where they end.
+/// Colours for colour-blind readers (Okabe and Ito), repeated if there are more engines.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#222222"];
 

@@ -14,9 +14,8 @@ use super::{Comparison, SpeedError, SpeedOptions, SpeedReport, compare, run};
 pub struct Command {
     #[command(flatten)]
     options: SpeedOptions,
-    /// Show these results beside this run's, in table and charts: `article` for the two servers
-    /// of the AES-NI article, or a file that --json or --csv printed, here or on another
-    /// machine; may be given several times
+    /// Show earlier results too, in table and charts: a file that --json or --csv printed, here or
+    /// on another machine, or `article` for the two servers of the AES-NI article; repeatable
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
     /// Print the report as one JSON document
@@ -28,25 +27,25 @@ pub struct Command {
     /// Draw bar charts to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write bar charts and the table to this file, as a page that needs nothing else
+    /// Write bar charts and the table to this file, as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl Command {
-    /// Measures; the report goes to standard output, and what is being done to standard error.
+    /// Measures; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors
     /// Those of [`run`], and when results to compare with can't be read or the report can't be
     /// written.
     pub fn run(&self) -> Result<(), SpeedError> {
-        // Before the time for measuring is spent.
+        // Load them before measuring, so that an error costs no time.
         let loaded: Result<Vec<_>, _> =
             self.compare.iter().map(|path| compare::load(path)).collect();
         let compared = loaded?.concat();
         let program = env::current_exe().ok();
         let mut report = run(&self.options, program.as_deref(), &mut |what| {
-            // Where nobody listens, nobody wants to know.
+            // If standard error is closed, progress is not needed.
             let _ = writeln!(io::stderr().lock(), "{what}");
         })?;
         report.compare_with(compared);
@@ -81,7 +80,7 @@ impl Command {
 }
 
 impl SpeedReport {
-    /// Puts results beside this run's, and notes those that have nothing in common with it.
+    /// Adds results to this run's, and lists those that have nothing in common with it.
     fn compare_with(&mut self, compared: Vec<Comparison>) {
         for comparison in compared {
             let common = self.rows.iter().any(|own| {

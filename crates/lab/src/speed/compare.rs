@@ -15,7 +15,7 @@ use super::report::Row;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// The machine's name, or the file's where it names none.
+    /// The machine's name, or the file's if it has none.
     pub name: String,
     /// Its figures.
     pub rows: Vec<Row>,
@@ -26,7 +26,7 @@ pub struct Comparison {
 /// `bN`.
 ///
 /// # Errors
-/// [`SpeedError::Compare`] says what is wrong with the file, and in which line.
+/// [`SpeedError::Compare`] has the error and the line.
 pub(super) fn load(path: &Path) -> Result<Vec<Comparison>, SpeedError> {
     let wrong = |reason| SpeedError::Compare { path: path.to_owned(), reason };
     if path == Path::new("article") {
@@ -68,7 +68,7 @@ fn parse(text: &str, name: &str) -> Result<Vec<Comparison>, String> {
     }
 }
 
-/// What of the command's JSON matters.
+/// The needed part of the command's JSON.
 #[derive(Deserialize)]
 struct Document {
     rows: Vec<Row>,
@@ -138,7 +138,7 @@ fn by_machine(
     Ok(comparisons)
 }
 
-/// The name under which Evener knows it. `openssl speed` calls 3DES in CBC mode `des-ede3`.
+/// Evener's name of a cipher. `openssl speed` calls 3DES in CBC mode `des-ede3`.
 fn cipher(name: &str) -> String {
     match Cipher::from_str(name) {
         Ok(cipher) => cipher.to_string(),
@@ -180,7 +180,7 @@ impl Record<'_> {
     }
 }
 
-/// The article's figures; `crates/lab/reference/README.md` says where they are from.
+/// The article's figures; `crates/lab/reference/README.md` names their source.
 const ARTICLE: &str = include_str!("../../reference/speed-2014.csv");
 
 #[cfg(test)]

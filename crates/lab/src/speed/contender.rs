@@ -1,4 +1,4 @@
-//! Those that are measured, and what they are measured with.
+//! The contenders and their workloads.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,7 +25,7 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// With a random key and IV; `None` where the system has no random numbers.
+    /// With a random key and IV; `None` if the system has no random numbers.
     pub(super) fn new(cipher: Cipher, direction: Direction, bytes: usize) -> Option<Case> {
         let mut key = [0; Key::MAX_LENGTH];
         let mut iv = [0; Iv::MAX_LENGTH];
@@ -43,7 +43,7 @@ impl Case {
     /// A message.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = vec![0; self.bytes];
-        // Where there are no random numbers, zeros are as fast to encrypt.
+        // Zeros encrypt at the same speed, if there are no random numbers.
         let _ = getrandom::fill(&mut text);
         text
     }
@@ -53,7 +53,7 @@ impl Case {
 pub(super) struct Contender {
     /// The engine's.
     pub(super) description: Description,
-    /// Whether the CPU's AES instructions are there for it to use.
+    /// Whether it may use the CPU's AES instructions.
     pub(super) aes_instructions: bool,
     pub(super) work: Work,
 }
@@ -63,13 +63,13 @@ pub(super) enum Work {
     /// As `openssl speed` does.
     Stream {
         library: Library,
-        /// The same library as an engine, which knows what it offers.
+        /// The same library as an engine, for its offers.
         engine: Arc<dyn Engine>,
     },
     /// Through its session.
     Messages {
         engine: Arc<dyn Engine>,
-        /// The engine whose results are right.
+        /// The reference engine.
         reference: Option<Arc<dyn Engine>>,
     },
     /// In a child process without AES instructions.
@@ -87,14 +87,14 @@ impl Contender {
         }
     }
 
-    /// The engine's name, and what sets it apart from another contender of that name.
+    /// The engine's name, and its difference from another contender of that name.
     pub(super) fn title(&self) -> String {
         let without =
             if matches!(self.work, Work::Masked(_)) { ", no AES instructions" } else { "" };
         format!("{}{without}", self.description.name)
     }
 
-    /// How it is used for these, in words.
+    /// A description of its use for a cipher and direction.
     pub(super) fn method(&self, ciphers: &[Cipher], directions: &[Direction]) -> String {
         match &self.work {
             Work::Stream { .. } => {
@@ -120,10 +120,10 @@ impl Contender {
         }
     }
 
-    /// Measures for about so long; thousands of bytes a second of all threads together.
+    /// Measures for about this time; returns thousands of bytes per second of all threads together.
     ///
     /// # Errors
-    /// In words, when it can't be done.
+    /// The reason, as text.
     pub(super) fn measure(
         &self,
         case: &Case,
@@ -133,8 +133,8 @@ impl Contender {
         if let Work::Masked(masked) = &self.work {
             return masked.measure(case, threads, time);
         }
-        // Held until every thread is ready or has failed, which is when all have let go of
-        // their end of the channel.
+        // Held until every thread is ready or has failed: then all have dropped their end of the
+        // channel.
         let start = RwLock::new(());
         let held = start.write();
         let (ready, all_ready) = mpsc::channel::<Infallible>();
@@ -182,9 +182,9 @@ impl Contender {
         }
     }
 
-    /// Whether its time is what its thread spends on a core, as `openssl speed` has it, so that
-    /// what else runs on the machine is not in the figure. Several threads may share a core,
-    /// and who waits for a device is on none.
+    /// Whether its time is its thread's CPU time, as in `openssl speed`, so that other load does
+    /// not affect the figure. Several threads may share a core, and a thread that waits for a
+    /// device uses none, so these are timed by the wall clock.
     fn is_timed_on_core(&self, threads: usize) -> bool {
         threads == 1 && self.description.kind == Kind::Cpu
     }
@@ -201,32 +201,32 @@ impl Clock {
         Clock { wall: Instant::now(), on_core: on_core() }
     }
 
-    /// The part of the time since the start that the thread was on a core.
+    /// The thread's share of CPU time since the start.
     fn share(&self) -> f64 {
         let on_core = on_core().saturating_sub(self.on_core).as_secs_f64();
         let share = on_core / self.wall.elapsed().as_secs_f64();
-        // Clocks tick unevenly over short times.
+        // Clocks are inaccurate over short times.
         if share > 0.0 { share.min(1.0) } else { 1.0 }
     }
 }
 
-/// How long the calling thread has been on a core.
+/// The calling thread's CPU time.
 fn on_core() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A contender on one thread, with what it needs for a case.
+/// A contender on one thread, prepared for a case.
 pub(super) trait Prepared {
-    /// Works for at least so long. What is found out meanwhile about how much to do between
-    /// two looks at the clock is kept for the next time.
+    /// Works for at least this time. Keeps the number of messages between two readings of the clock
+    /// for the next call.
     ///
     /// # Errors
-    /// In words, when the work can't be done.
+    /// The reason, as text.
     fn work(&mut self, time: Duration) -> Result<Done, String>;
 }
 
-/// What was done, and how long it took.
+/// The work done and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub(super) bytes: f64,

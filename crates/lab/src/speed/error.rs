@@ -41,7 +41,7 @@ pub enum SpeedError {
     Compare {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The error and its place.
         reason: String,
     },
     /// A chart could not be written.

@@ -76,7 +76,7 @@ pub(super) fn groups<'a>(report: &'a SpeedReport, lengths: &'a [usize]) -> Vec<G
 }
 
 impl Group<'_> {
-    /// What it is of, in words.
+    /// Its description.
     pub(super) fn title(&self) -> String {
         let s = if self.threads == 1 { "" } else { "s" };
         format!("{}, {}, {} thread{s}", self.cipher, self.direction, self.threads)

@@ -37,7 +37,7 @@ impl Messages {
         case: &Case,
     ) -> Result<Messages, String> {
         let &Case { cipher, direction, bytes, iv, .. } = case;
-        // Nobody else knows the key that an engine holds.
+        // No other engine knows a key that an engine holds.
         let reference = if engine.holds_key() { Some(engine) } else { reference };
         let plain = case.text();
         let sealed = reference.and_then(|reference| seal(reference, case, &plain).ok());
@@ -134,11 +134,10 @@ fn open(
 /// Long messages are handed over fewer at once, so that many threads' have room. In bytes.
 const MOST_AT_ONCE: usize = 64 << 20;
 
-/// So many bytes of short messages, or one batch, are used again and again: they stay in a
-/// second-level cache.
+/// This many bytes of short messages, or one batch, are reused: they stay in a second-level cache.
 const ENOUGH: usize = 128 << 10;
 
-/// What a short message takes, in bytes.
+/// The cost of a short message besides its bytes, in bytes.
 const LINE: usize = 64;
 
 #[cfg(test)]

@@ -1,25 +1,26 @@
-//! What is to be measured.
+//! The benchmark's options.
 
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener_core::{Cipher, Direction, Mode};
 
 use super::SpeedError;
+use crate::values;
 
-/// What is to be measured. The default ciphers are the article's.
+/// The benchmark's options. The default ciphers are the article's.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct SpeedOptions {
-    /// Which ciphers
-    #[arg(value_name = "CIPHER", value_parser = cipher(), ignore_case = true,
+    /// Ciphers to measure
+    #[arg(value_name = "CIPHER", value_parser = values::cipher(), ignore_case = true,
           hide_possible_values = true,
           default_values = ["bf-cbc", "camellia-256-cbc", "des-ede3-cbc", "aes-256-cbc"])]
     pub ciphers: Vec<Cipher>,
-    /// Measure only this engine; may be given several times, and for engines that are used
-    /// only when named (`evener engines` lists the others) [default: all that are there]
-    #[arg(long = "engine", value_name = "NAME")]
+    /// Engine to measure; repeatable (`evener engines` lists them; `model` and parameters are
+    /// possible too) [default: all on this machine]
+    #[arg(long = "engine", value_name = "NAME", value_parser = values::engine(),
+          hide_possible_values = true)]
     pub engines: Vec<String>,
     /// Bytes of a message
     #[arg(long = "bytes", value_name = "N", value_delimiter = ',', value_parser = length,
@@ -27,36 +28,35 @@ pub struct SpeedOptions {
     pub lengths: Vec<usize>,
     /// `encrypt` or `decrypt` [default: both]
     #[arg(long = "direction", value_name = "DIRECTION", value_delimiter = ',',
-          value_parser = direction())]
+          value_parser = values::direction(), hide_possible_values = true)]
     pub directions: Vec<Direction>,
-    /// How many threads work side by side; may be given several times [default: 1, and one on
-    /// every core]
+    /// Number of threads; repeatable [default: 1, and one per core]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads)]
     pub threads: Vec<usize>,
-    /// How long each figure is measured, over all rounds
+    /// Time for each figure, over all rounds
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub seconds: Duration,
-    /// In how many turns; a figure is the median of them
+    /// Number of rounds; a figure is the median over them
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Measure AES only as the CPU is, not also without its AES instructions
+    /// Do not measure AES without the CPU's AES instructions
     #[arg(long)]
     pub as_is: bool,
-    /// Give every message an IV of its own on `openssl` too, as bulk encryption needs and other
-    /// engines are measured, and not as `openssl speed -evp` does it
+    /// Give every message its own IV on `openssl` too, as on other engines and as bulk encryption
+    /// needs; `openssl speed -evp` does not
     #[arg(long)]
     pub messages: bool,
 }
 
 impl SpeedOptions {
-    /// The directions, where none was named both.
+    /// The directions; both by default.
     pub(super) fn directions(&self) -> &[Direction] {
         const BOTH: &[Direction] = &[Direction::Encrypt, Direction::Decrypt];
         if self.directions.is_empty() { BOTH } else { &self.directions }
     }
 
-    /// The numbers of threads, where none was named 1 and all cores.
+    /// The numbers of threads; 1 and all cores by default.
     pub(super) fn threads(&self, cores: usize) -> Vec<usize> {
         match (&self.threads[..], cores) {
             ([], 0 | 1) => vec![1],
@@ -65,7 +65,7 @@ impl SpeedOptions {
         }
     }
 
-    /// Sees that every cipher takes messages of every length.
+    /// Checks that every cipher takes messages of every length.
     ///
     /// # Errors
     /// [`SpeedError::Length`].
@@ -84,20 +84,7 @@ impl SpeedOptions {
     }
 }
 
-/// Knows the names, for suggestions and completions.
-fn cipher() -> impl TypedValueParser<Value = Cipher> {
-    let names = Cipher::ALL.iter().map(|cipher| cipher.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse())
-}
-
-fn direction() -> impl TypedValueParser<Value = Direction> {
-    PossibleValuesParser::new(["encrypt", "decrypt"]).map(|name| match &name[..] {
-        "encrypt" => Direction::Encrypt,
-        _ => Direction::Decrypt,
-    })
-}
-
-/// A message's length, of which a machine has room for some.
+/// Parses a message's length, with an upper limit for memory.
 pub(crate) fn length(text: &str) -> Result<usize, String> {
     up_to(LONGEST, text)
 }

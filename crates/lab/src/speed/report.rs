@@ -1,4 +1,4 @@
-//! What was measured.
+//! The report.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use super::compare::Comparison;
 use super::{chart, csv, table};
 use crate::Machine;
 
-/// What was measured. Its JSON is the document that `--json` prints, its
-/// [`Display`](fmt::Display) the table.
+/// The report. Its JSON is the document that `--json` prints, its [`Display`](fmt::Display) the
+/// table.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SpeedReport {
     /// The machine.
     pub machine: Machine,
-    /// How long each figure was measured, in seconds over all rounds.
+    /// Time for each figure, in seconds over all rounds.
     pub seconds: f64,
-    /// In how many turns.
+    /// Number of rounds.
     pub rounds: u32,
     /// The engines that took part.
     pub engines: Vec<Contestant>,
     /// The figures.
     pub rows: Vec<Row>,
-    /// What could not be measured.
+    /// Engines and ciphers that could not be measured.
     pub left_out: Vec<LeftOut>,
     /// Results of earlier runs and of other machines.
     pub compared: Vec<Comparison>,
@@ -53,7 +53,7 @@ pub struct Row {
     pub cipher: String,
     /// `encrypt` or `decrypt`.
     pub direction: String,
-    /// Whether the CPU's AES instructions were there to be used, and the cipher could use them.
+    /// Whether the CPU's AES instructions were available and the cipher can use them.
     pub aes_instructions: bool,
     /// How many threads worked side by side.
     pub threads: usize,
@@ -63,7 +63,7 @@ pub struct Row {
     pub kb_per_s: f64,
 }
 
-/// What could not be measured, and why.
+/// An engine or cipher that could not be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -74,7 +74,7 @@ pub struct LeftOut {
 }
 
 impl SpeedReport {
-    /// The table. Where it is `coloured`, the winners are, besides their asterisk.
+    /// The table. If `coloured`, the fastest figures are coloured besides their asterisk.
     pub fn to_table(&self, coloured: bool) -> String {
         table::draw(self, coloured)
     }
@@ -89,12 +89,12 @@ impl SpeedReport {
         chart::svg(self)
     }
 
-    /// Bar charts and the table, as a page that needs nothing else.
+    /// Bar charts and the table, as a self-contained HTML page.
     pub fn to_html(&self) -> String {
         chart::page(self)
     }
 
-    /// Notes what could not be measured, once.
+    /// Adds an engine or cipher that could not be measured, once.
     pub(super) fn leave_out(&mut self, name: &str, reason: String) {
         let left_out = LeftOut { name: name.to_owned(), reason };
         if !self.left_out.contains(&left_out) {

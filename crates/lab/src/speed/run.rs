@@ -1,4 +1,4 @@
-//! The turns that the engines take.
+//! Runs the engines in turns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::{SpeedError, SpeedOptions};
 use crate::Machine;
 use crate::statistics::median;
 
-/// Measures what the options say. `program`, which has [`Command`](super::Command) as its
-/// command `speed`, is started for AES without the CPU's AES instructions; without a program
-/// that is left out. `progress` is told what is being measured.
+/// Measures according to the options. `program`, which has [`Command`](super::Command) as its
+/// command `speed`, is started for AES without the CPU's AES instructions; without a program this
+/// is skipped. `progress` is called with each step.
 ///
-/// An engine that fails is left out, for that cipher and direction, and the rest goes on.
+/// An engine that fails is skipped for that cipher and direction.
 ///
 /// # Errors
-/// When an engine that was asked for is not there or has none of the ciphers, a cipher does not
-/// take messages of a length, or nothing at all could be measured.
+/// When a named engine is not available or has none of the ciphers, a cipher does not take messages
+/// of a length, or nothing could be measured.
 pub fn run(
     options: &SpeedOptions,
     program: Option<&Path>,
@@ -68,7 +68,7 @@ pub fn run(
     Ok(report)
 }
 
-/// Measures one figure of everybody. Who fails takes no more part.
+/// Measures one figure of every contender; removes those that fail.
 fn take_turns(
     options: &SpeedOptions,
     case: &Case,
@@ -80,7 +80,7 @@ fn take_turns(
     let mut rates: Vec<Result<Vec<f64>, String>> = vec![Ok(Vec::new()); contenders.len()];
     for round in 0..options.rounds as usize {
         for turn in 0..contenders.len() {
-            // Another begins each round.
+            // Each round begins with a different one.
             let index = (turn + round) % contenders.len();
             if let Ok(measured) = &mut rates[index] {
                 match contenders[index].measure(case, threads, time) {
@@ -108,7 +108,7 @@ fn take_turns(
     });
 }
 
-/// The engines that were named, or all that are there.
+/// The named engines, or all on this machine.
 fn find(
     options: &SpeedOptions,
     report: &mut SpeedReport,
@@ -150,7 +150,7 @@ fn find(
     Ok(engines)
 }
 
-/// Why an engine is absent, without its name, which stands before it anyway.
+/// The reason why an engine is absent, without its name.
 fn reason(error: EngineError) -> String {
     match error {
         EngineError::Unavailable { reason, .. } => reason,
@@ -215,7 +215,7 @@ impl Contender {
             aes_instructions: self.aes_instructions && masked::is_aes(case.cipher),
             threads,
             bytes: case.bytes,
-            // Bytes are more than can be told.
+            // Speeds are not more precise than a byte per second.
             kb_per_s: (kb_per_s * 1000.0).round() / 1000.0,
         }
     }

@@ -1,8 +1,8 @@
 //! OpenSSL, measured as `openssl speed -evp` measures it.
 //!
-//! One context with one key goes over the same buffer in place again and again, without a new
-//! IV. Only GCM has its key and IV set anew and its tag made or checked for every message, as
-//! `openssl speed` has had it since 2024, in the stable releases too.
+//! One context with one key processes the same buffer in place again and again, without a new IV.
+//! Only for GCM, key and IV are set and the tag is made or checked for every message, as
+//! `openssl speed` does since 2024, in stable releases too.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Library {
         Ok(Library { _providers: providers, context })
     }
 
-    /// Gets ready for a case on the calling thread.
+    /// Prepares a case on the calling thread.
     pub(super) fn prepare(&self, case: &Case) -> Result<Stream, ErrorStack> {
         let &Case { cipher, direction, ref key, .. } = case;
         let algorithm = Algorithm::fetch(Some(&self.context), cipher.name(), None)?;
@@ -50,10 +50,10 @@ impl Library {
     }
 }
 
-/// OpenSSL with what it needs for one case.
+/// OpenSSL prepared for one case.
 pub(super) struct Stream {
     text: Text,
-    /// How many messages are done between two looks at the clock.
+    /// Number of messages between two readings of the clock.
     stride: u64,
 }
 

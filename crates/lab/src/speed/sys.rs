@@ -1,7 +1,7 @@
-//! Calls into libcrypto that the `openssl` crate does not offer, or makes dearer.
+//! Calls into libcrypto that the `openssl` crate lacks, or that cost more through it.
 //!
-//! An update of 256 bytes takes 30 nanoseconds; the crate's own call asks libcrypto for the
-//! cipher's properties each time, which would be seen in the figures.
+//! An update of 256 bytes takes 30 nanoseconds; the crate's own call reads the cipher's properties
+//! each time, which would affect the figures.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
@@ -13,29 +13,29 @@ use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl_sys as ffi;
 
-/// A context that goes on and on over one buffer, in place.
+/// A context that processes one buffer again and again, in place.
 pub(super) struct InPlace {
     context: CipherCtx,
     direction: Direction,
     buffer: Vec<u8>,
-    /// How much of the buffer is text.
+    /// Length of the text in the buffer.
     length: c_int,
 }
 
 impl InPlace {
-    /// Takes a context that has its cipher, direction, key and IV, and puts its padding off.
-    /// The text's length must be whole blocks.
+    /// Takes a context with cipher, direction, key and IV, and switches padding off. The text's
+    /// length must be whole blocks.
     pub(super) fn new(mut context: CipherCtx, direction: Direction, text: Vec<u8>) -> InPlace {
         assert!(text.len().is_multiple_of(context.block_size()));
         let length = c_int::try_from(text.len()).expect("messages are of some megabytes");
         context.set_padding(false);
         let mut buffer = text;
-        // A block more than the longest that an update may have kept from the one before.
+        // A block more than the most that an update may hold back from the previous one.
         buffer.resize(buffer.len() + ROOM, 0);
         InPlace { context, direction, buffer, length }
     }
 
-    /// Updates so many times.
+    /// Updates this many times.
     pub(super) fn update(&mut self, times: u64) -> Result<(), ErrorStack> {
         let context = self.context.as_ptr();
         let buffer = self.buffer.as_mut_ptr();
@@ -78,7 +78,7 @@ pub(super) struct Gcm {
     iv: [u8; GCM_IV],
     tag: [u8; GCM_TAG],
     text: Vec<u8>,
-    /// As long as the text. Decryption goes there, so that there is something to decrypt again.
+    /// As long as the text. The output of decryption, so that the ciphertext remains.
     output: Vec<u8>,
 }
 
@@ -111,7 +111,7 @@ impl Gcm {
         Ok(Gcm { context, direction, key, iv, tag, text, output })
     }
 
-    /// Encrypts or decrypts the text so many times.
+    /// Encrypts or decrypts the text this many times.
     pub(super) fn messages(&mut self, times: u64) -> Result<(), ErrorStack> {
         let context = self.context.as_ptr();
         let (key, iv) = (self.key.bytes().as_ptr(), self.iv.as_ptr());
@@ -165,7 +165,7 @@ impl Gcm {
     }
 }
 
-/// What libcrypto knows of the CPU, after what its environment masks: a text such as
+/// libcrypto's CPU capabilities, after the mask in its environment: a text such as
 /// `OPENSSL_ia32cap=0x…:0x…`.
 pub(super) fn cpu_settings() -> Option<String> {
     // SAFETY: the function takes any number and returns a null pointer or a string that it made

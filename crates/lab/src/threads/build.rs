@@ -1,4 +1,4 @@
-//! Building the peers.
+//! Builds the peers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use crate::LabError;
 
 /// A peer that has been built.
 pub(super) struct Built {
-    /// What starts it, without the message's length.
+    /// The command that starts it, without the message's length.
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
-    /// What was built how, for the report.
+    /// Compiler and options, for the report.
     pub(super) recipe: String,
 }
 
-/// Builds the peer in C in a directory, with this build's own OpenSSL if that is still where it
-/// was built, and the system's otherwise.
+/// Builds the peer in C in a directory, with this build's own OpenSSL if its files still exist, and
+/// the system's otherwise.
 ///
 /// # Errors
-/// [`LabError::Unavailable`] says which compiler or library to install.
+/// [`LabError::Unavailable`] names the compiler or library to install.
 pub(super) fn openmp(directory: &Path) -> Result<Built, LabError> {
     let source = write(directory, "ctr_openmp.c", OPENMP)?;
     let program = directory.join("ctr_openmp");
@@ -45,7 +45,7 @@ pub(super) fn openmp(directory: &Path) -> Result<Built, LabError> {
 /// Builds the peer in Java in a directory.
 ///
 /// # Errors
-/// [`LabError::Unavailable`] says what to install.
+/// [`LabError::Unavailable`] names the program to install.
 pub(super) fn java(directory: &Path) -> Result<Built, LabError> {
     let source = write(directory, "CtrThreads.java", JAVA)?;
     let (compiler, program) = jdk();

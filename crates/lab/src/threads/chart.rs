@@ -6,7 +6,7 @@ use super::report::{CONTENDERS, PAPER};
 use super::{Contender, ThreadsReport};
 use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Page, Scale, Sheet, legend};
 
-/// The report as a page that needs nothing else.
+/// The report as a self-contained HTML page.
 pub(super) fn page(report: &ThreadsReport) -> String {
     let mut page = Page::new(&title(report), &report.machine.to_string());
     let lines = styles(report);
@@ -38,7 +38,7 @@ fn title(report: &ThreadsReport) -> String {
     format!("{} MB in CTR mode on many threads", report.bytes >> 20)
 }
 
-/// What was measured, and how it is drawn.
+/// A measurement and its style.
 fn styles(report: &ThreadsReport) -> Vec<(String, LineStyle)> {
     let took_part =
         |contender: &Contender| report.rows.iter().any(|row| row.contender == *contender);

@@ -20,14 +20,13 @@ pub struct Command {
     /// Draw time and speed-up against threads, beside the paper's
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write the drawing and the tables in a page that needs nothing else
+    /// Write the drawing and the tables as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl Command {
-    /// Runs the benchmark; the report goes to standard output, and what is being done to
-    /// standard error.
+    /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors
     /// Those of [`run`], and when the report can't be written.

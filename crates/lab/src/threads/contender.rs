@@ -1,4 +1,4 @@
-//! Those that process the message.
+//! The contenders that process the message.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::copy::copy;
 use super::peer::{Peer, Way};
 use crate::LabError;
 
-/// Who processes the message.
+/// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -22,13 +22,13 @@ pub enum Contender {
     Evener,
     /// OpenMP and EVP, in C: parts of 1 MiB.
     Openmp,
-    /// The same, every 16-byte block for itself as in the paper.
+    /// The same, one 16-byte block at a time, as in the paper.
     OpenmpBlocks,
     /// Java's threads and JCE: parts of 1 MiB.
     Java,
-    /// The same, every 16-byte block for itself as in the paper.
+    /// The same, one 16-byte block at a time, as in the paper.
     JavaBlocks,
-    /// A copy of the message, as the floor.
+    /// A copy of the message, as the lower bound.
     Memcpy,
 }
 
@@ -54,7 +54,7 @@ impl Contender {
     }
 }
 
-/// The message and what becomes of it, in memory that has been touched.
+/// The message and the results, in memory that was touched.
 pub(super) struct Buffers {
     pub(super) plaintext: Vec<u8>,
     pub(super) ciphertext: Vec<u8>,
@@ -70,7 +70,7 @@ impl Buffers {
         Buffers { plaintext, ciphertext: vec![1; bytes] }
     }
 
-    /// Where a direction reads and where it writes.
+    /// Input and output of a direction.
     fn ends(&mut self, direction: Direction) -> (&[u8], &mut [u8]) {
         match direction {
             Direction::Encrypt => (&self.plaintext, &mut self.ciphertext),
@@ -79,10 +79,10 @@ impl Buffers {
     }
 }
 
-/// Evener on a pool of so many threads.
+/// Evener on a pool of this many threads.
 ///
 /// # Errors
-/// When no engine does the cipher.
+/// When no engine has the cipher.
 pub(super) fn evener(cipher: Cipher, threads: u16) -> Result<ParallelCipher, LabError> {
     let threads = NonZeroUsize::new(threads.into()).unwrap_or(NonZeroUsize::MIN);
     let pool = Arc::new(Pool::new(threads));
@@ -90,7 +90,7 @@ pub(super) fn evener(cipher: Cipher, threads: u16) -> Result<ParallelCipher, Lab
         .map_err(|error| LabError::Unavailable(error.to_string()))
 }
 
-/// A contender that is ready to take a turn.
+/// A prepared contender.
 pub(super) enum Prepared<'a> {
     Evener(&'a ParallelCipher),
     Peer(&'a mut Peer, Way),
@@ -98,7 +98,7 @@ pub(super) enum Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Processes the message once and returns how long it took.
+    /// Processes the message once and returns the time.
     ///
     /// # Errors
     /// When it is not processed.
@@ -129,7 +129,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// A digest of what the last turn in a direction made; `None` of a copy.
+    /// A digest of the last result of a direction; `None` for a copy.
     ///
     /// # Errors
     /// When a peer does not answer.
@@ -155,13 +155,13 @@ pub(super) fn digest(data: &[u8]) -> u64 {
     words.iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// Everybody's key: 0, 1, 2, ….
+/// The key of all contenders: 0, 1, 2, ….
 pub(super) fn key(cipher: Cipher) -> Result<Key, LabError> {
     let bytes: Vec<u8> = (0..).take(cipher.key_length()).collect();
     Key::new(&bytes).ok_or_else(|| LabError::Unavailable(format!("{cipher} has no key")))
 }
 
-/// Everybody's first counter block: 0, 1, 2, ….
+/// The first counter block of all contenders: 0, 1, 2, ….
 pub(super) fn first_counter() -> Iv {
     let bytes: [u8; Iv::MAX_LENGTH] = std::array::from_fn(|index| index as u8);
     Iv::new(&bytes).unwrap_or(Iv::NONE)

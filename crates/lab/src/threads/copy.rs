@@ -1,11 +1,11 @@
-//! A copy of the message by many threads: the floor.
+//! A copy of the message by many threads, as the lower bound.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Copies with so many threads, a contiguous share each, and returns the time from when the
-/// first began to when the last had ended. Their start does not count.
+/// Copies with this many threads, a contiguous share each, and returns the time from the first
+/// thread's begin to the last one's end, without the start of the threads.
 pub(super) fn copy(input: &[u8], output: &mut [u8], threads: u16) -> Duration {
     let share = input.len().div_ceil(usize::from(threads)).next_multiple_of(PAGE);
     let shares: Vec<_> = input.chunks(share).zip(output.chunks_mut(share)).collect();

@@ -1,14 +1,14 @@
 //! One buffer on many threads: the Xeon Phi paper's experiment, on today's machines.
 //!
-//! A message of 64 MB is encrypted and decrypted in CTR mode by 1 to 64 threads. Beside Evener
-//! run a copy of the message by as many threads, which is the floor, and two peers: OpenMP with
-//! OpenSSL's EVP, in C, and Java's threads with JCE. Both are there in two ways: as one would
-//! write them today, and as the paper did it, with every 16-byte block for itself.
+//! A message of 64 MB is encrypted and decrypted in CTR mode by 1 to 64 threads. The contenders are
+//! Evener, a copy of the message by as many threads (the lower bound), and two peers: OpenMP with
+//! OpenSSL's EVP, in C, and Java's threads with JCE. Both peers have two versions: in parts of 1
+//! MiB, as usual today, and one 16-byte block at a time, as in the paper.
 //!
-//! The peers are programs (`peers/threads`), built when the benchmark begins. They live through
-//! it with buffers that have been touched and do one turn when they are told to, so that all
-//! contenders take turns and none of them pays for page faults or for its start. Everybody's
-//! message, key and counter are the same, and so must be what they make of it.
+//! The peers are programs (`peers/threads`), built when the benchmark begins. They run during the
+//! whole benchmark with buffers that were touched, and process the message once per request. So
+//! contenders alternate, and page faults and program starts do not count. All contenders have the
+//! same message, key and counter, so their results must be equal.
 
 mod build;
 mod chart;

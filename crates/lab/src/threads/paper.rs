@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How much faster than one thread the paper's programs were.
+/// The speed-up over one thread of the paper's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PaperRow {
@@ -24,13 +24,13 @@ pub(super) fn table() -> Vec<PaperRow> {
             openmp_speedup: fields.next()?.parse().ok()?,
         })
     };
-    // The head is no row.
+    // The heading is no row.
     TABLE.lines().filter_map(row).collect()
 }
 
 const TABLE: &str = include_str!("../../reference/xeonphi-ctr.csv");
 
-/// What the table is of.
+/// A description of the table.
 pub(super) const SOURCE: &str =
     "Koyanagawa, Yoshida: AES-128-CTR of 64 MB on an Intel Xeon Phi 7250";
 

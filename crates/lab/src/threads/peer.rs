@@ -1,4 +1,4 @@
-//! A program that takes its turns when it is told to.
+//! A peer: a program that processes the message on request.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -13,14 +13,14 @@ use crate::LabError;
 pub(super) struct Peer {
     name: &'static str,
     child: Child,
-    /// Taken only to close it.
+    /// `None` only after closing it.
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// What it says that it is.
+    /// Its own description.
     pub(super) version: String,
 }
 
-/// The way in which a peer divides the message.
+/// How a peer divides the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Parts of 1 MiB.
@@ -48,7 +48,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Has it do the message once, and returns the time that it took.
+    /// Makes it process the message once, and returns the time.
     ///
     /// # Errors
     /// When it does not answer with a time.
@@ -67,8 +67,7 @@ impl Peer {
         answer.parse().map(Duration::from_nanos).map_err(|_| self.lost(&answer))
     }
 
-    /// A digest of what the last turn in a direction made, as
-    /// [`digest`](super::contender::digest).
+    /// A digest of the last result of a direction, as [`digest`](super::contender::digest).
     ///
     /// # Errors
     /// When it does not answer with one.
@@ -100,7 +99,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Both end with their input; one that hangs is not worth waiting for.
+        // Both end when their input closes; one that hangs is killed.
         self.orders = None;
         let _ = self.child.kill();
         let _ = self.child.wait();

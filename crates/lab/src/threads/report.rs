@@ -1,4 +1,4 @@
-//! What the benchmark found.
+//! The benchmark's report.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use super::paper::{PaperRow, SOURCE};
 use super::{Contender, chart};
 use crate::Machine;
 
-/// What the benchmark found. Its JSON is the document that `--json` prints, its
+/// The benchmark's report. Its JSON is the document that `--json` prints, its
 /// [`Display`](fmt::Display) tables.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ThreadsReport {
-    /// Where it was run.
+    /// The machine.
     pub machine: Machine,
     /// The message's length.
     pub bytes: usize,
-    /// How many turns each contender took; one with turns over half a second took three.
+    /// Number of rounds; three for a contender with turns over half a second.
     pub rounds: u32,
-    /// What the contenders are made of.
+    /// The contenders' libraries and compilers.
     pub versions: Vec<Version>,
     /// The figures.
     pub rows: Vec<Row>,
-    /// Who took no part, and why.
+    /// The contenders that took no part, with the reason.
     pub skipped: Vec<Skipped>,
     /// The paper's figures, of another machine.
     pub paper: Vec<PaperRow>,
@@ -33,9 +33,9 @@ pub struct ThreadsReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// Who.
+    /// The contender.
     pub contender: Contender,
-    /// The cipher's name; nothing of it happens in a copy.
+    /// The cipher's name; a copy does not use it.
     pub cipher: String,
     /// `encrypt` or `decrypt`.
     pub operation: String,
@@ -47,11 +47,11 @@ pub struct Row {
     pub speedup: Option<f64>,
 }
 
-/// What a contender is made of.
+/// A contender's library and compiler.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Version {
-    /// Who.
+    /// The contender.
     pub contender: Contender,
     /// Library, compiler, options.
     pub detail: String,
@@ -61,9 +61,9 @@ pub struct Version {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Who.
+    /// The contender.
     pub contender: Contender,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -73,7 +73,7 @@ impl ThreadsReport {
         chart::svg(self)
     }
 
-    /// The drawing and the tables, as a page that needs nothing else.
+    /// The drawing and the tables, as a self-contained HTML page.
     pub fn to_html(&self) -> String {
         chart::page(self)
     }

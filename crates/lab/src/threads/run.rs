@@ -1,4 +1,4 @@
-//! Who does what when.
+//! Runs the contenders in turns.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::{Contender, ThreadsOptions, paper};
 use crate::statistics::median;
 use crate::{LabError, Machine};
 
-/// Runs the benchmark; `tell` hears what is being done.
+/// Runs the benchmark; `tell` is called with each step.
 ///
 /// # Errors
-/// When a contender's result is wrong, or there is no OpenSSL to compare it with. Contenders
-/// that can't take part are listed in the report.
+/// When a contender's result is wrong, or OpenSSL is not available for comparison. Contenders that
+/// can't take part are listed in the report.
 pub fn run(
     options: &ThreadsOptions,
     tell: &mut dyn FnMut(&str),
@@ -53,7 +53,7 @@ pub fn run(
     Ok(report)
 }
 
-/// Those that take part.
+/// The contenders that take part.
 struct Cast {
     contenders: Vec<Contender>,
     openmp: Option<Peer>,
@@ -61,7 +61,7 @@ struct Cast {
 }
 
 impl Cast {
-    /// Builds and starts the peers that are wanted.
+    /// Builds and starts the selected peers.
     fn assemble(
         wanted: &[Contender],
         directory: &Path,
@@ -113,7 +113,7 @@ impl Cast {
         Ok(cast)
     }
 
-    /// A contender, ready to take a turn.
+    /// Prepares a contender.
     fn prepare<'a>(
         &'a mut self,
         contender: Contender,
@@ -140,8 +140,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// Everybody's result is compared once, which is also the turn that does not count; then
-    /// all take turns.
+    /// Runs every contender once without counting, to compare the results; then all run in turns.
     fn take(
         &self,
         cast: &mut Cast,
@@ -150,7 +149,7 @@ impl Turns {
     ) -> Result<(), LabError> {
         let &Turns { cipher, threads, .. } = self;
         let contenders = cast.contenders.clone();
-        // Evener's pool stays for all rounds, as its users' would.
+        // Evener's pool exists for all rounds, as in a real program.
         let evener = evener(cipher, threads)?;
         let mut times = vec![[Vec::new(), Vec::new()]; contenders.len()];
         for round in 0..=self.rounds {
@@ -187,7 +186,7 @@ impl Turns {
     }
 }
 
-/// What OpenSSL makes of the message, and the message: digests.
+/// Digests of OpenSSL's ciphertext and of the message.
 fn expected(cipher: Cipher, buffers: &mut Buffers) -> Result<[u64; 2], LabError> {
     let unavailable = |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
     let key = key(cipher)?;
@@ -226,7 +225,7 @@ fn milliseconds(time: Duration) -> f64 {
 
 const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
 
-/// Who takes longer than this for a turn takes only so many.
+/// A contender with turns longer than this runs only this many rounds.
 const SLOW_MS: f64 = 500.0;
 const SLOW_ROUNDS: u32 = 3;
 

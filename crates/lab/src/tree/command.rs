@@ -23,8 +23,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Runs the benchmark; the report goes to standard output, and what is being done to
-    /// standard error.
+    /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors
     /// Those of [`run`], and when the report can't be written.

@@ -1,4 +1,4 @@
-//! How much memory Evener takes for the largest trees.
+//! Measures Evener's memory on the largest trees.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::watch::Watch;
 use super::{TreeName, TreeOptions, Workload};
 use crate::LabError;
 
-/// What one operation on a tree took at its peak.
+/// Peak memory of one operation on a tree.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MemoryRow {
-    /// What the tree holds, in words.
+    /// A description of the tree.
     pub tree: String,
     /// `encrypt` or `decrypt`.
     pub operation: &'static str,
@@ -26,7 +26,7 @@ pub struct MemoryRow {
     pub peak_rss_mib: f64,
 }
 
-/// What Evener promises to stay below whatever it is given, in MiB.
+/// Evener's guaranteed memory limit, in MiB.
 pub(super) const BOUND_MIB: f64 = 256.0;
 
 /// Measures `evener` on one large file and on a tree of very many small ones.

@@ -1,11 +1,11 @@
-//! Whole trees encrypted and decrypted beside `cp -r` and the tools that people use for it.
+//! Encrypts and decrypts whole trees with Evener and rival programs, compared with `cp -r`.
 //!
-//! In every round each contender encrypts a tree and decrypts the result, in turn, and
-//! `cp -r` copies it; the next round begins with another contender. Before every measurement
-//! the outputs of the last one are gone, what it will read is in the page cache, nothing waits
-//! to be written to the disk, and memory for the output has been touched. Evener runs as the
-//! program, in a process of its own, so that its start and its memory count. What a contender
-//! restored is compared with the source, once for each tree.
+//! In every round each contender encrypts a tree and decrypts the result, in turn, and `cp -r`
+//! copies it; the next round begins with another contender. Before every measurement the previous
+//! outputs are removed, the input is in the page cache, no data waits to be written to the disk,
+//! and memory for the output has been touched. Evener runs as a separate program, so that its start
+//! and its memory count. A contender's restored tree is compared with the source, once for each
+//! tree.
 
 mod command;
 mod contender;

@@ -1,4 +1,4 @@
-//! What the benchmark is to run.
+//! The benchmark's options.
 
 use std::path::PathBuf;
 
@@ -6,41 +6,41 @@ use clap::Args;
 
 use super::{ContenderName, TreeName};
 
-/// What the benchmark is to run. The defaults are those of the published figures.
+/// The benchmark's options. The defaults are those of the published figures.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct TreeOptions {
-    /// Build the trees below this directory; may be given several times
+    /// Build the trees below this directory; repeatable
     #[arg(long = "at", value_name = "DIR", default_values = ["/dev/shm", "/var/tmp"])]
     pub places: Vec<PathBuf>,
-    /// Which trees
+    /// Tree to encrypt; repeatable
     #[arg(long = "tree", value_name = "TREE", value_enum,
           default_values = ["small", "large", "mixed"])]
     pub trees: Vec<TreeName>,
     /// The real directory that the mixed tree is a copy of
     #[arg(long, value_name = "DIR", default_value = "/usr/share/doc")]
     pub mixed: PathBuf,
-    /// Which contenders take part beside `cp -r` [default: Evener, and all
-    /// rivals that are installed]
+    /// Contender besides `cp -r`; repeatable [default: Evener and all installed rivals]
     #[arg(long = "contender", value_name = "NAME", value_enum)]
     pub contenders: Vec<ContenderName>,
-    /// How often each contender takes its turn
+    /// Number of rounds; each contender runs once in a round
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// After this many seconds on one tree, a contender takes part in no further round
+    /// Time limit in seconds per contender and tree; after it, the contender takes part in no
+    /// further round
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub budget: u64,
     /// The `evener` program to measure [default: this one]
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// How many files of 16 KiB the small and the flat tree have
+    /// Number of files of 16 KiB in the small and the flat tree
     #[arg(long, value_name = "N", default_value_t = 4_000)]
     pub files: u64,
-    /// The length of the large file
+    /// Size of the large file
     #[arg(long, value_name = "MIB", default_value_t = 1_024)]
     pub large: u64,
-    /// How many files the tree has on which memory is measured; 0 leaves memory out
+    /// Number of files of the tree for the memory measurement; 0 skips it
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub many: u64,
 }

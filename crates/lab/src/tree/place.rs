@@ -1,4 +1,4 @@
-//! Where the trees are built.
+//! The directories in which trees are built.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 
 use crate::LabError;
 
-/// A directory of our own on some file system; removed when dropped.
+/// A private directory on a file system; removed when dropped.
 pub(crate) struct Place {
     /// `tmpfs`, or `disk` for everything else.
     pub(crate) name: &'static str,
-    /// What the kernel calls the file system, where we know it: `ext4`.
+    /// The kernel's name of the file system, if known: `ext4`.
     pub(crate) file_system: String,
     root: TempDir,
     handle: File,
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes a directory below `parent`, which only this user may enter.
+    /// Makes a directory below `parent` that only this user may enter.
     pub(crate) fn below(parent: &Path) -> Result<Place, LabError> {
         let root = tempfile::Builder::new()
             .prefix("evener-bench-")
@@ -42,7 +42,7 @@ impl Place {
         self.root.path().join(name)
     }
 
-    /// Refuses a workload that needs more room than there is.
+    /// Rejects a workload that needs more than the free space.
     pub(crate) fn check_room(&self, bytes: u64) -> Result<(), LabError> {
         let found = fstatvfs(&self.handle)
             .map_err(|error| LabError::file("look at", self.root.path())(error.into()))?;
@@ -54,13 +54,12 @@ impl Place {
         Err(LabError::Space { place, available: available >> 20, needed: bytes >> 20 })
     }
 
-    /// Gets a contender's output out of the way.
+    /// Moves a contender's output away.
     ///
-    /// On ext4 it is kept until the place is dropped, while there is plenty of room: before ext4
-    /// gives an inode out it looks past all that were deleted in the last minutes
-    /// (`recently_deleted` in fs/ext4/ialloc.c), so that removing some thousand files makes the
-    /// next turn, whose ever it is, ten times slower. A tree of few files is removed: it would
-    /// only fill the page cache.
+    /// On ext4 it is kept until the place is dropped, if there is enough space: to allocate an
+    /// inode, ext4 skips all inodes deleted in the last minutes (`recently_deleted` in
+    /// fs/ext4/ialloc.c), so removing some thousand files makes the next turn ten times slower. A
+    /// tree of few files is removed, because it would only fill the page cache.
     pub(crate) fn discard(&self, path: &Path) -> Result<(), LabError> {
         let has_room = || fstatvfs(&self.handle).is_ok_and(|s| s.f_bavail > s.f_blocks / 4);
         if self.file_system != "ext4" || !holds_many_files(path) || !has_room() {

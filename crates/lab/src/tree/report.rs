@@ -1,4 +1,4 @@
-//! What the benchmark found.
+//! The benchmark's report.
 
 use std::fmt;
 
@@ -14,8 +14,7 @@ use crate::process::Cost;
 use crate::statistics::median;
 use crate::{LabError, Machine};
 
-/// What the benchmark found. Its JSON is the document that `--json` prints, its [`Display`]
-/// a table.
+/// The benchmark's report. Its JSON is the document that `--json` prints, its [`Display`] a table.
 ///
 /// [`Display`]: fmt::Display
 #[derive(Clone, Debug, Serialize)]
@@ -27,17 +26,17 @@ pub struct TreeReport {
     pub rounds: u32,
     /// The seconds after which it took part in no further round.
     pub budget_seconds: u64,
-    /// Who took part beside `cp -r`.
+    /// The contenders besides `cp -r`.
     pub contenders: Vec<ContenderFacts>,
     /// The file systems of the places.
     pub places: Vec<PlaceFacts>,
-    /// What the trees hold.
+    /// The contents of the trees.
     pub trees: Vec<TreeFacts>,
     /// The figures.
     pub rows: Vec<Row>,
     /// Evener's memory on the largest trees.
     pub memory: Vec<MemoryRow>,
-    /// Who and what took no part, and why.
+    /// Contenders and places that took no part, with the reason.
     pub skipped: Vec<Skipped>,
 }
 
@@ -47,11 +46,11 @@ pub struct TreeReport {
 pub struct PlaceFacts {
     /// As in the rows.
     pub place: &'static str,
-    /// What the kernel calls the file system.
+    /// The kernel's name of the file system.
     pub file_system: String,
 }
 
-/// What a tree held at a place.
+/// The content of a tree at a place.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TreeFacts {
@@ -59,7 +58,7 @@ pub struct TreeFacts {
     pub tree: String,
     /// As in the rows.
     pub place: &'static str,
-    /// What it is, in words.
+    /// Its description.
     pub description: String,
     /// Regular files.
     pub files: usize,
@@ -67,7 +66,7 @@ pub struct TreeFacts {
     pub bytes: u64,
 }
 
-/// What one contender took for one operation on one tree.
+/// The figures of one contender for one operation on one tree.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Row {
@@ -75,7 +74,7 @@ pub struct Row {
     pub tree: String,
     /// `tmpfs` or `disk`.
     pub place: &'static str,
-    /// Who.
+    /// The contender.
     pub contender: &'static str,
     /// `copy`, `encrypt` or `decrypt`.
     pub operation: &'static str,
@@ -83,7 +82,7 @@ pub struct Row {
     pub seconds: Vec<f64>,
     /// Their median.
     pub seconds_median: f64,
-    /// The median of the rounds' ratios to what `cp -r` took in the same round.
+    /// The median of the rounds' ratios to the time of `cp -r` in the same round.
     pub ratio_to_cp: f64,
     /// Peak resident set in any round; of several processes, that of the largest.
     pub peak_rss_mib: f64,
@@ -93,13 +92,13 @@ pub struct Row {
     pub mib_per_second: f64,
 }
 
-/// Someone or something that took no part.
+/// A contender or place that took no part.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Who or what.
+    /// Its name.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! The rounds in which contenders take turns on one tree.
+//! Runs the rounds of contenders on one tree.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,22 +10,22 @@ use super::watch::Watch;
 use crate::LabError;
 use crate::process::Cost;
 
-/// One tree at one place, and how often it is worked on.
+/// One tree at one place, with the number of rounds.
 pub(super) struct Rounds<'a> {
     pub(super) place: &'a Place,
     /// The tree.
     pub(super) source: &'a Path,
     pub(super) rounds: u32,
-    /// How long a contender may work on it before it takes part in no further round.
+    /// A contender's time limit, after which it takes part in no further round.
     pub(super) budget: Duration,
 }
 
-/// What one contender's turns took.
+/// The times of one contender's turns.
 #[derive(Default)]
 pub(super) struct Turns {
     pub(super) encrypt: Vec<Turn>,
     pub(super) decrypt: Vec<Turn>,
-    /// Why it takes part no longer, when it failed.
+    /// The failure that ended its part, if any.
     pub(super) failure: Option<LabError>,
     spent: Duration,
 }
@@ -34,13 +34,13 @@ pub(super) struct Turns {
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     pub(super) cost: Cost,
-    /// What `cp -r` took in the same round.
+    /// The time of `cp -r` in the same round.
     pub(super) copy: Duration,
 }
 
 impl Rounds<'_> {
-    /// Has all `contenders` take their turns. Returns what `cp -r` took in each round, and
-    /// each contender's turns.
+    /// Runs all `contenders` in turns. Returns the time of `cp -r` in each round, and each
+    /// contender's turns.
     ///
     /// # Errors
     /// When the machine fails or Ctrl-C was pressed; a contender's own failure is kept in its
@@ -58,7 +58,7 @@ impl Rounds<'_> {
             self.place.discard(&copied.1)?;
             copies.push(copied.0);
 
-            // Each round begins with another one, so that nobody always follows the same.
+            // Each round begins with a different one, so that the order varies.
             for index in
                 (0..contenders.len()).map(|turn| (turn + round as usize) % contenders.len())
             {
@@ -81,7 +81,8 @@ impl Rounds<'_> {
         Ok((copies, turns))
     }
 
-    /// Encrypts the tree and decrypts the result; the first time, checks that it came back.
+    /// Encrypts the tree and decrypts the result; the first time, compares the result with
+    /// the source.
     fn turn(
         &self,
         contender: &dyn Contender,

@@ -13,10 +13,9 @@ use super::watch::Watch;
 use super::{ContenderName, TreeName, TreeOptions, Workload, memory};
 use crate::LabError;
 
-/// Runs the benchmark, and tells `say` in a few words what it does next.
+/// Runs the benchmark; `say` is called with each step.
 ///
-/// Rivals that are not installed or fail are told in the report, and so are places and trees
-/// that are not there.
+/// The report lists rivals that are not installed or fail, and places and trees that do not exist.
 ///
 /// # Errors
 /// When Evener itself or `cp` fails, when the machine fails, or when Ctrl-C was pressed. All
@@ -53,7 +52,7 @@ pub fn run(options: &TreeOptions, say: &mut dyn FnMut(&str)) -> Result<TreeRepor
     Ok(report)
 }
 
-/// Makes all contenders ready that can take part.
+/// Prepares all contenders that can take part.
 fn set_up_all(
     options: &TreeOptions,
     secrets: &Path,

@@ -1,4 +1,4 @@
-//! What a tree holds.
+//! The content of a tree.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::LabError;
 
-/// A tree's directories and regular files, relative to its root. Directories come before what
-/// they hold.
+/// A tree's directories and regular files, relative to its root. Directories come before their
+/// content.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) directories: Vec<PathBuf>,
@@ -88,7 +88,7 @@ fn same(left: &Path, right: &Path) -> io::Result<bool> {
     }
 }
 
-/// Small, because a child's peak resident set is never shown as less than ours.
+/// Small, because a child's reported peak resident set is at least that of this process.
 const BUFFER: usize = 128 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Telling how far the benchmark is, and stopping it.
+//! Reports the benchmark's progress, and stops it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::LabError;
 
-/// Tells someone what is being done, and remembers that Ctrl-C or `kill` wants an end: the
-/// trees may take gigabytes of memory on tmpfs, so they must be removed even then.
+/// Reports each step, and records Ctrl-C or `kill`, so that the trees are removed even then; on
+/// tmpfs they may take gigabytes of memory.
 pub(crate) struct Watch<'a> {
     say: &'a mut dyn FnMut(&str),
     interrupted: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ impl<'a> Watch<'a> {
         Watch { say, interrupted, handlers }
     }
 
-    /// Says what is done next, unless an end is wanted.
+    /// Reports the next step; fails if the benchmark was interrupted.
     pub(crate) fn next(&mut self, what: &str) -> Result<(), LabError> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);

@@ -43,7 +43,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// The tree of this name, as large as the options say.
+    /// The tree of this name, with the size from the options.
     pub fn named(name: TreeName, options: &TreeOptions) -> Workload {
         let count = options.files;
         match name {
@@ -56,8 +56,7 @@ impl Workload {
         }
     }
 
-    /// Builds the tree as `root`, which must not exist, when there is room for it and two
-    /// copies.
+    /// Builds the tree as `root`, which must not exist, if there is space for it and two copies.
     pub(super) fn build(&self, place: &Place, root: &Path) -> Result<Listing, LabError> {
         place.check_room(COPIES * self.room()?)?;
         match self {
@@ -71,7 +70,7 @@ impl Workload {
         Listing::of(root)
     }
 
-    /// How much room one copy of the tree takes, in bytes; a little more than is needed.
+    /// Space for one copy of the tree, in bytes, rounded up generously.
     fn room(&self) -> Result<u64, LabError> {
         let (files, bytes) = match self {
             Workload::Files { count, length, .. } => (*count, count.saturating_mul(*length)),
@@ -80,7 +79,7 @@ impl Workload {
                 ((listing.files.len() + listing.directories.len()) as u64, listing.bytes)
             }
         };
-        // Each file's last page, and what the formats add.
+        // Each file's last page, and the overhead of the formats.
         Ok(bytes.saturating_add(files.saturating_mul(8 << 10)).saturating_add(bytes / 100))
     }
 }
@@ -172,7 +171,7 @@ impl Noise {
 /// How many directories the top of a tree has.
 const SHELVES: u64 = 16;
 
-/// The source, the ciphertext and what is decrypted from it are there at once.
+/// The source, the ciphertext and the decrypted tree exist at once.
 const COPIES: u64 = 3;
 
 #[cfg(test)]

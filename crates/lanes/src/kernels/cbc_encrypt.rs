@@ -1,12 +1,11 @@
 //! CBC encryption (NIST SP 800-38A, section 6.2) of many messages side by side.
 //!
-//! A block of a message needs the one before it, so a message alone leaves most of a core's
-//! AES units idle. Here every lane of several registers holds another message: they are a
-//! *row*, which starts and advances together. A lane whose message is done goes on with zeros
-//! until the row is done, which costs nothing but its turn; so messages are put into rows by
-//! their length, and a row is about as long as its shortest message. (To give a lane the next
-//! message at once looks thriftier, but all lanes would stop for it: with mixed lengths that
-//! is at almost every block.)
+//! Each block of a message depends on the previous one, so a single message leaves most of a core's
+//! AES units idle. Here every lane of several registers encrypts a different message. These
+//! messages are a *row*, which starts and advances together. A lane whose message has ended
+//! encrypts zeros until the row ends, so messages are grouped into rows by length. (Giving such a
+//! lane the next message at once would interrupt all lanes: with mixed lengths, at almost every
+//! block.)
 
 use evener_core::{Cipher, Job, Key, Outcome, Padding};
 use zeroize::Zeroize;
@@ -20,19 +19,19 @@ use super::rows::Plan;
 use super::schedule::{RoundKeys, SharedKeys};
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
-/// What CBC encryption needs besides the jobs.
+/// The keys and buffers of CBC encryption.
 pub(super) struct Work<'a> {
     pub(super) cipher: Cipher,
-    /// The session's key, for jobs that bring none.
+    /// The session's key, for jobs without their own.
     pub(super) key: Option<&'a Key>,
-    /// The same, expanded.
+    /// The session's expanded key.
     pub(super) shared: Option<&'a SharedKeys>,
     pub(super) room: &'a mut Room,
 }
 
-/// What is kept from batch to batch so that none has to allocate or clear it.
+/// Buffers that are reused for later batches, so that none must be allocated or cleared.
 pub(super) struct Room {
-    /// Round keys of every lane, for messages that bring their own keys.
+    /// Round keys of every lane, for messages with their own keys.
     own: RoundKeys<MAX_LANES>,
     plan: Plan,
     idle: IdleOutput,
@@ -44,8 +43,7 @@ impl Room {
     }
 }
 
-/// Encrypts every pending job that it can, and sets its outcome. What is still pending
-/// afterwards had no key.
+/// Encrypts every pending job with a key, and sets its outcome. Jobs without a key stay pending.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `WORDS` is the length of the cipher's keys in 32-bit
@@ -96,9 +94,9 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
     }
 }
 
-/// Encrypts jobs from the front of the batch as long as a row of them is of one length and
-/// without a special wish, and returns the others. To plan the work of short ones would double
-/// it, and rows of one length can follow each other without a break.
+/// Encrypts jobs from the front of the batch while they form rows of one length with the session's
+/// key and no padding; returns the others. For short jobs, planning rows would double the time, and
+/// rows of one length can follow each other without a pause.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
@@ -120,7 +118,7 @@ unsafe fn uniform<'j, 'a, V: Vector, const ROUNDS: usize>(
         } else if length.is_multiple_of(BLOCK) && (BLOCK..=LONGEST).contains(&length) {
             while rows.prepare(row) {
                 let (mut chain, places) = (rows.ivs(row), &rows.slots[row % SLOTS].places);
-                // One block apart, without the loops for which all places are saved.
+                // Messages of one block: no loop, so no positions must be saved.
                 match length {
                     BLOCK => encrypt_block::<V, _, ROUNDS>(keys, &mut chain, places, 0),
                     _ => encrypt_lanes::<V, _, ROUNDS>(keys, &mut chain, places, length / BLOCK, 0),
@@ -132,17 +130,17 @@ unsafe fn uniform<'j, 'a, V: Vector, const ROUNDS: usize>(
     &mut batch[row * lanes..]
 }
 
-/// Rows of jobs that are like each other: of one length, with the session's key, and not padded.
+/// Rows of uniform jobs: of one length, with the session's key, not padded.
 struct LikeJobs<'j, 'a, V> {
     batch: &'j mut [Job<'a>],
     length: usize,
-    /// Whether to write around the caches where outputs lie on lines.
+    /// Whether to write aligned outputs past the caches.
     stream: bool,
-    /// The rows that were prepared last, by their numbers' remainders.
+    /// The rows prepared last, indexed by number modulo the array's length.
     slots: [Slot<V>; SLOTS],
 }
 
-/// A row is in use while the one before, it and the next are encrypted.
+/// A row is in use while the previous one, it and the next one are encrypted.
 const SLOTS: usize = 3;
 
 struct Slot<V> {
@@ -165,7 +163,7 @@ impl<'j, 'a, V: Vector> LikeJobs<'j, 'a, V> {
 // SAFETY: a row's jobs have inputs and outputs of the length, as `prepare` has seen, and are
 // borrowed for as long as this is.
 unsafe impl<V: Vector> Rows<V> for LikeJobs<'_, '_, V> {
-    /// Looks at the row's jobs, and notes what their outcome is going to be.
+    /// Checks the row's jobs, and sets their later outcome.
     #[inline(always)]
     unsafe fn prepare(&mut self, row: usize) -> bool {
         let lanes = GROUPS * V::BLOCKS;
@@ -212,26 +210,26 @@ unsafe impl<V: Vector> Rows<V> for LikeJobs<'_, '_, V> {
     }
 }
 
-/// Messages that are encrypted together, one a lane.
+/// Messages that are encrypted together, one per lane.
 #[repr(C, align(64))]
 struct Row<V> {
-    /// The padded last blocks, for when the whole ones are done.
+    /// The padded last blocks, which follow the whole blocks.
     tails: [Block; MAX_LANES],
     places: Places,
     /// The last ciphertext blocks, or the IVs.
     chain: [V; GROUPS],
-    /// The block of the row at which something has to be done about the lane.
+    /// The block of the row at which the lane's state changes.
     until: [usize; MAX_LANES],
-    /// Lanes that have yet to do their tail: one bit each.
+    /// Lanes whose tail is not done yet, one bit each.
     padded: u32,
-    /// Lanes without a message, or whose message is done.
+    /// Lanes without a message, or whose message has ended.
     idle: u32,
-    /// The last lane's last block, as far as is known: one too many without padding.
+    /// An upper bound of the last lane's last block.
     longest: usize,
 }
 
 impl<V: Vector> Row<V> {
-    /// Every lane's bit.
+    /// The bits of all lanes.
     const ALL: u32 = u32::MAX >> (MAX_LANES - GROUPS * V::BLOCKS);
 
     /// Puts jobs of a window into lanes.
@@ -314,8 +312,8 @@ impl<V: Vector> Row<V> {
         self.tails.as_flattened_mut().zeroize();
     }
 
-    /// Turns lanes from whole blocks to tails, and from tails to idleness, at a block of the
-    /// row, and returns that block.
+    /// Switches lanes from whole blocks to tails and from tails to idle at the next such block of
+    /// the row, and returns that block.
     #[inline(always)]
     fn turn(&mut self, block: usize, idle: &mut IdleOutput) -> usize {
         for lane in 0..GROUPS * V::BLOCKS {
@@ -358,20 +356,20 @@ fn back(place: *mut u8, block: usize) -> *mut u8 {
     place.wrapping_sub(block * BLOCK)
 }
 
-/// How far idle lanes go before they start again, in bytes.
+/// Length of the buffers of idle lanes, in bytes.
 const IDLE_LENGTH: usize = 2048;
 
-/// What idle lanes write to.
+/// The output of idle lanes.
 #[repr(C, align(64))]
 struct IdleOutput([u8; IDLE_LENGTH]);
 
-/// What idle lanes read.
+/// The input of idle lanes.
 #[repr(C, align(64))]
 struct Zeros([u8; IDLE_LENGTH]);
 
 static ZEROS: Zeros = Zeros([0; IDLE_LENGTH]);
 
-/// What PKCS #7 adds to a tail, by the tail's length.
+/// The PKCS #7 padding of a tail, by the tail's length.
 pub(super) const PADDING: [Block; BLOCK] = {
     let mut padding = [[0; BLOCK]; BLOCK];
     let mut length = 0;

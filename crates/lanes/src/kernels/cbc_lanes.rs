@@ -1,4 +1,4 @@
-//! The inner loop of CBC encryption: every lane of eight registers moves on together.
+//! The inner loop of CBC encryption: all lanes of eight registers advance together.
 //!
 //! Where the time goes (Zen 5 at 4.17 GHz, AES-128, VAES on AVX-512, 512 messages in the L2
 //! cache). A register's round takes 4 cycles and two start in each, so eight registers fill the
@@ -14,21 +14,21 @@
 //! | 1,024 | 131 | 2.0 | 126 | 2.0 |
 //!
 //! - At 16 bytes a job takes about 34 instructions at 4 a cycle, and all but 4 of them check it,
-//!   follow its pointers and note its outcome. A call of `memcpy` takes 6 cycles. A record takes
-//!   3 instructions (99 for 32 of them, 80 of these AES rounds), and the AES units are busy.
-//! - Loading, transposing and storing a line of every lane is as much work as encrypting it.
-//!   Spread over the four steps of a line it disappears in the AES latency, and where a row
-//!   follows another of its kind (`cbc_rows.rs`) over the other's; what is left over 1.3 cycles a
-//!   block is the registers that the transposed lines take, since they are kept in memory.
-//! - A record that is padded takes a step of its own, 4.8 cycles at 8 bytes.
+//!   follow its pointers and set its outcome. A call of `memcpy` takes 6 cycles. A record takes 3
+//!   instructions (99 for 32 of them, 80 of these AES rounds), and the AES units are busy.
+//! - Loading, transposing and storing a line of every lane is as much work as encrypting it. Spread
+//!   over the four steps of a line it is hidden by the AES latency, also between rows of the same
+//!   length (`cbc_rows.rs`). The time above 1.3 cycles a block comes from the transposed lines,
+//!   which do not fit into registers and are kept in memory.
+//! - A padded record takes a separate step, 4.8 cycles at 8 bytes.
 //! - A row that was planned (mixed lengths, padding) costs some 200 instructions a message more:
-//!   checking a job in order, sorting it, coming back to it, padding it. Its lanes end at
-//!   different blocks; the blocks up to the next whole line are then loaded one by one, which with
-//!   long messages in batches of 64 doubles to triples the time of a block.
-//! - Above the size of the L2 cache it is memory: two lines, one read and one written, for every
-//!   four blocks. The hardware does not follow 64 streams, so the loop asks for lines ahead of
-//!   time (1.9 ns a block without, 1.2 with), and writes that would only flush the cache go
-//!   around it (0.7 ns; `memcpy` of the same bytes takes 0.7).
+//!   checking, sorting and padding it. Its lanes end at different blocks; the blocks up to the next
+//!   whole line are then loaded one by one, which with long messages in batches of 64 doubles to
+//!   triples the time of a block.
+//! - Above the size of the L2 cache memory is the limit: two lines, one read and one written, for
+//!   every four blocks. The hardware does not prefetch 64 streams, so the loop prefetches lines
+//!   itself (1.9 ns a block without, 1.2 with), and large outputs bypass the cache (0.7 ns;
+//!   `memcpy` of the same bytes takes 0.7).
 
 use std::mem::MaybeUninit;
 
@@ -44,21 +44,21 @@ pub(super) const MAX_LANES: usize = GROUPS * MAX_BLOCKS;
 /// A line in bytes.
 pub(super) const LINE: usize = LINE_BLOCKS * BLOCK;
 
-/// How many lines ahead the input is asked for. A line of all lanes takes four steps, 40 to 60
-/// ns, so this covers 250 to 350 ns: the latency of memory under the load of 64 streams.
+/// How many lines ahead the input is prefetched. A line of all lanes takes four steps, 40 to 60 ns,
+/// so this covers 250 to 350 ns: the latency of memory under the load of 64 streams.
 pub(super) const INPUT_AHEAD: usize = 6;
 
-/// How many lines ahead the output's lines are asked for: they are in the way of nothing but
-/// the stores, which wait in their own queue.
+/// How many lines ahead the output is prefetched. Only stores need it, and they wait in their own
+/// queue.
 pub(super) const OUTPUT_AHEAD: usize = 2;
 
-/// Where each lane reads and writes next, and how.
+/// The next input and output address of each lane, and how to write.
 pub(super) struct Places {
     pub(super) input: [*const u8; MAX_LANES],
     pub(super) output: [*mut u8; MAX_LANES],
-    /// How many blocks further on all lanes are.
+    /// Offset of all lanes, in blocks.
     pub(super) first: usize,
-    /// Write around the cache; every output is then a multiple of [`LINE`].
+    /// Write past the cache; every output address is then a multiple of [`LINE`].
     pub(super) stream: bool,
 }
 
@@ -75,7 +75,7 @@ impl Places {
     }
 }
 
-/// Where the lanes' round keys are.
+/// The source of the lanes' round keys.
 pub(super) trait Keys<V> {
     /// The keys of one round for the lanes of one register.
     ///
@@ -118,9 +118,9 @@ impl<V: Vector> Keys<V> for RoundKeys<MAX_LANES> {
     }
 }
 
-/// Encrypts the next `blocks` blocks of every lane. `chain` holds the lanes' last ciphertext
-/// blocks or IVs, and does again afterwards. No lane has more than `reach` blocks to come in
-/// this call and later ones.
+/// Encrypts the next `blocks` blocks of every lane. `chain` holds the lanes' last ciphertext blocks
+/// or IVs, before and after the call. No lane has more than `reach` blocks left in this and later
+/// calls.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. From every lane's places, `places.first` blocks further
@@ -149,8 +149,8 @@ pub(super) unsafe fn encrypt_lanes<V: Vector, K: Keys<V>, const ROUNDS: usize>(
             encrypt_lines::<V, K, ROUNDS>(keys, chain, places, start, lines, reach / LINE_BLOCKS);
         }
         if lines_end < end {
-            // The rest of this line comes in a later call, and the line that it would ask for is
-            // to be on its way by then.
+            // A later call does the rest of this line, and the line to prefetch must have been
+            // requested by then.
             let left = reach.saturating_sub(lines_end - first) / LINE_BLOCKS;
             for group in 0..GROUPS {
                 ask_ahead::<V>(places, group, lines_end * BLOCK, 0, left);
@@ -205,10 +205,10 @@ pub(super) unsafe fn encrypt_lines<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     reach: usize,
 ) {
     const SHARE: usize = GROUPS / LINE_BLOCKS;
-    // SAFETY: lines 0 to `lines - 1` are loaded before they are used, and stored, once each.
-    // What is asked for ahead of time is not accessed.
+    // SAFETY: lines 0 to `lines - 1` are loaded before they are used, and stored, once each. A
+    // prefetch does not access memory.
     unsafe {
-        // Not initialised: for messages of a line, that would be as much work again.
+        // Not initialised: for messages of one line, that would double the work.
         let mut even: Lines<V> = [[MaybeUninit::uninit(); GROUPS]; LINE_BLOCKS];
         let mut odd: Lines<V> = [[MaybeUninit::uninit(); GROUPS]; LINE_BLOCKS];
         for group in 0..GROUPS {
@@ -245,7 +245,7 @@ pub(super) unsafe fn encrypt_lines<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     }
 }
 
-/// Asks for the lines that a register's lanes will need, if any lane goes on that far.
+/// Prefetches the lines for a register's lanes, if any lane is long enough.
 #[inline(always)]
 fn ask_ahead<V: Vector>(places: &Places, group: usize, at: usize, line: usize, reach: usize) {
     let lanes = group * V::BLOCKS..(group + 1) * V::BLOCKS;

@@ -1,10 +1,10 @@
-//! Rows of messages of one length, in whole lines: they follow each other as the lines of a row
-//! do.
+//! Rows of messages of one length in whole lines, pipelined across rows like the lines within a
+//! row.
 //!
-//! While one line of all lanes is encrypted, the next is loaded and the one before is stored,
-//! whether they are of the same row or not, and lines some way ahead are asked for. A row's start
-//! would else wait for memory, and its end for the AES units: of messages of 1,024 bytes, whose
-//! rows are 16 lines, that was 40 % of the time.
+//! While one line of all lanes is encrypted, the next is loaded and the one before is stored, in
+//! the same row or across rows, and later lines are prefetched. Otherwise a row's start would wait
+//! for memory and its end for the AES units: with messages of 1,024 bytes, whose rows have 16
+//! lines, that took 40 % of the time.
 
 use std::mem::MaybeUninit;
 
@@ -20,15 +20,14 @@ use super::vector::{LINE_BLOCKS, Vector};
 /// outputs written, at the places that [`Rows::places`] says, until the row two after it has been
 /// prepared.
 pub(super) unsafe trait Rows<V> {
-    /// Whether there is a row of this number. Asked for each row in turn, up to the first that
-    /// is not there.
+    /// Prepares the row with this number; returns whether it exists. Called for each row in order,
+    /// up to the first that does not exist.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
     unsafe fn prepare(&mut self, row: usize) -> bool;
 
-    /// The places of a row's messages, and how many bytes behind them the inputs and the outputs
-    /// begin.
+    /// The addresses of a row's messages, and the offset in bytes of their inputs and outputs.
     fn places(&self, row: usize) -> (&Places, usize, usize);
 
     /// The IVs of a row's messages.
@@ -38,8 +37,8 @@ pub(super) unsafe trait Rows<V> {
     unsafe fn ivs(&self, row: usize) -> [V; GROUPS];
 }
 
-/// Encrypts all rows, of messages of `lines` (at least 1) whole lines, and returns how many there
-/// were.
+/// Encrypts all rows, of messages of `lines` (at least 1) whole lines, and returns the number of
+/// rows.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`, and the messages have that length.
@@ -115,7 +114,7 @@ pub(super) unsafe fn encrypt_rows<V: Vector, R: Rows<V>, K: Keys<V>, const ROUND
     }
 }
 
-/// The row and line so many lines behind the beginning of a row.
+/// The row and line that follow the beginning of a row by this many lines.
 #[inline(always)]
 fn step_on(row: usize, line: usize, lines: usize) -> (usize, usize) {
     if line < lines {
@@ -127,7 +126,7 @@ fn step_on(row: usize, line: usize, lines: usize) -> (usize, usize) {
     }
 }
 
-/// The row and line before, if there is one.
+/// The previous row and line, if any.
 #[inline(always)]
 fn step_back(row: usize, line: usize, lines: usize) -> Option<(usize, usize)> {
     match (row, line) {
@@ -149,6 +148,6 @@ fn at_output<V, R: Rows<V>>(rows: &R, (row, line): (usize, usize)) -> (&Places, 
     (places, output + line * LINE)
 }
 
-/// Messages of up to so many lines mostly follow each other so closely that the hardware fetches
-/// them by itself.
+/// Messages of up to this many lines usually lie so close together that the hardware prefetches
+/// them.
 const LINES_FOLLOWED: usize = 4;

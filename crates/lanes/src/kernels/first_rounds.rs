@@ -1,12 +1,12 @@
-//! The first two rounds of AES for many counters at once.
+//! The first two rounds of AES for many counter blocks.
 //!
 //! The four bytes of a counter go into different columns in the first round (FIPS 197, section
-//! 5.1.2), and the second is linear in the columns after its look at single bytes. So blocks
-//! that differ in the last byte of their counters only (a *span* of 256) differ after the first
-//! round by something that depends on this byte and the key, and after the second the states of
-//! one span differ from those of another by one and the same block. The states of a message's
-//! first span are therefore made from a table that belongs to the key, and those of all others by
-//! adding one block. The tables are read in the order of the counters, which are no secret.
+//! 5.1.2), and the second is linear in the columns after substituting single bytes. So within a
+//! *span* of 256 blocks, whose counters differ only in the last byte, the states after the first
+//! round differ by a value that depends only on this byte and the key. After the second round, the
+//! states of two spans differ by one constant block. So the states of a message's first span come
+//! from a table for the key, and those of other spans by adding one block. The tables are read in
+//! the order of the counters, which are not secret.
 
 use zeroize::Zeroize;
 
@@ -16,26 +16,26 @@ use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 /// Blocks whose counters differ in the last byte.
 const SPAN: usize = 256;
 
-/// The round that comes next.
+/// The next round.
 pub(super) const NEXT_ROUND: usize = 3;
 
-/// A message's first two counters are not for its text: the tables begin behind them.
+/// A message's first two counters are not for its text; the tables begin after them.
 const FIRST_COUNTER: usize = 2;
 
-/// What is made from a key, and from its last message; zeroised on drop.
+/// The tables for a key and its last message; zeroised on drop.
 #[repr(C, align(64))]
 pub(super) struct FirstRounds {
-    /// By what a counter's last byte changes the state after the first round, from the counter
-    /// [`FIRST_COUNTER`] on; the last ones are for the bytes before it.
+    /// The change of the state after the first round by a counter's last byte, from
+    /// [`FIRST_COUNTER`] on; the last entries are for the bytes before it.
     changes: [Block; SPAN],
     /// The states after the second round of a message's first counters.
     states: [Block; SPAN],
-    /// So many changes are there.
+    /// Number of changes computed.
     count: usize,
 }
 
 impl FirstRounds {
-    /// Nothing yet.
+    /// Empty tables.
     pub(super) fn new() -> FirstRounds {
         FirstRounds { changes: [[0; BLOCK]; SPAN], states: [[0; BLOCK]; SPAN], count: 0 }
     }
@@ -45,7 +45,7 @@ impl FirstRounds {
         self.count = 0;
     }
 
-    /// Starts a message of so many blocks, with its first counter block as two big-endian
+    /// Starts a message of this many blocks; the first counter block is given as two big-endian
     /// numbers.
     ///
     /// # Safety
@@ -119,19 +119,19 @@ pub(super) struct Counters<'a, V> {
     after_second: V,
     /// The counter block of the span after the next, its last byte zero.
     next: (u64, u64),
-    /// By what the states after the second round of this span and of the next one differ from
-    /// those of the first.
+    /// The difference of the states after the second round between the first span and this one, and
+    /// the next one.
     change: V,
     next_change: V,
-    /// Of the next counter in its span's table.
+    /// Index of the next counter in its span's table.
     place: usize,
-    /// So many states of the table are there.
+    /// Number of states in the table.
     states: usize,
 }
 
 impl<V: Carryless> Counters<'_, V> {
-    /// The states after the second round of the next `N` registers of counters. A span is a
-    /// multiple of so many, and the message has as many blocks.
+    /// The states after the second round of the next `N` registers of counters. The length of a
+    /// span must be a multiple of these blocks, and the message must have them.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -144,7 +144,7 @@ impl<V: Carryless> Counters<'_, V> {
             let states = &mut states[self.place..end];
             let mut pads = [self.change; N];
             if self.states < end {
-                // The first span, whose change is nothing.
+                // The first span, whose difference is zero.
                 let changes = &changes[self.place..end];
                 let key: V = self.keys.load(NEXT_ROUND - 1, 0);
                 for step in 0..N {
@@ -178,7 +178,7 @@ impl<V: Carryless> Counters<'_, V> {
         }
     }
 
-    /// Goes on to the next span.
+    /// Advances to the next span.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.

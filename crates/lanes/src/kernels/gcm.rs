@@ -1,11 +1,11 @@
 //! GCM (NIST SP 800-38D) of several messages at once.
 //!
-//! A short message is a few blocks of counter mode and a few products, and a library spends
-//! most of its time around them. Here as many messages as a register has lanes make a group.
-//! Each message's blocks fill registers of their own; what there is one of for a message (the
-//! block that hides its tag, the block of lengths, the reduction, the tag) is done for the
-//! whole group in one register. Registers do not wait for each other, neither in a message nor
-//! across groups, so that the CPU works on several at once.
+//! For a short message (a few blocks of counter mode, a few products) a library spends most of its
+//! time on the fixed work of each message. Here a group has as many messages as a register has
+//! lanes. The blocks of each message use separate registers. The fixed work of a message (the block
+//! that hides its tag, the block of lengths, the reduction, the tag) is done for the whole group in
+//! one register. Registers are independent of each other, within a message and across groups, so
+//! that the CPU processes several at once.
 
 use evener_core::{Cipher, Direction, Job, Key, Outcome, Padding, Rejection};
 use zeroize::Zeroize;
@@ -18,7 +18,7 @@ use super::parallel::encrypt;
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, Vector};
 
-/// What GCM needs besides the jobs.
+/// The keys and tables of GCM.
 pub(super) struct Work<'a> {
     pub(super) cipher: Cipher,
     /// The session's key, expanded.
@@ -26,16 +26,16 @@ pub(super) struct Work<'a> {
     pub(super) room: &'a mut Room,
 }
 
-/// What is made from keys.
+/// The tables for keys.
 pub(super) struct Room {
-    /// From the session's key.
+    /// For the session's key.
     session: Tables,
-    /// From a key that a job brings, and that key expanded.
+    /// For a job's own key, with the expanded key.
     own: Tables,
     own_keys: SharedKeys,
 }
 
-/// What is made from one key, when it is first needed.
+/// The tables for one key, made at first use.
 pub(super) struct Tables {
     pub(super) powers: Powers,
     pub(super) first_rounds: FirstRounds,
@@ -48,14 +48,13 @@ impl Tables {
 }
 
 impl Room {
-    /// Nothing yet.
+    /// Empty tables.
     pub(super) fn new() -> Room {
         Room { session: Tables::new(), own: Tables::new(), own_keys: SharedKeys::new() }
     }
 }
 
-/// Does every pending job that it can, and sets its outcome. What is still pending afterwards
-/// had no key.
+/// Processes every pending job with a key, and sets its outcome. Jobs without a key stay pending.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `ROUNDS` is the cipher's.
@@ -65,8 +64,8 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     batch: &mut [Job<'_>],
 ) {
     let direction = if ENCRYPT { Direction::Encrypt } else { Direction::Decrypt };
-    // Jobs in a row often share their key, say as segments of one file. The references are
-    // alive until the batch is done, so equal addresses are equal keys.
+    // Successive jobs often share their key, for example as segments of one file. The references
+    // live until the batch is done, so equal addresses are equal keys.
     let mut expanded: Option<&Key> = None;
     let mut next = 0;
     // SAFETY: the caller's promise. A group's jobs have been checked; they stay where they are.
@@ -126,8 +125,8 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     }
 }
 
-/// Whether the job's shape is sound, by fewer questions than [`Job::check`]: it must be short
-/// and have no special wish.
+/// A faster check than [`Job::check`], for short jobs without padding: whether the lengths are
+/// valid.
 #[inline(always)]
 fn is_plain(job: &Job<'_>, cipher: Cipher, direction: Direction) -> bool {
     const SHORT: usize = 1 << 30;
@@ -173,13 +172,13 @@ struct Group<'a> {
     /// Where in the batch they are.
     index: [usize; MAX_BLOCKS],
     count: usize,
-    /// The key that they bring, if they do.
+    /// Their own key, if any.
     key: Option<&'a Key>,
     /// Whether any of them [is long](Message::is_long).
     any_long: bool,
 }
 
-/// What is left to do of one message.
+/// The remaining work of one message.
 #[derive(Clone, Copy)]
 pub(super) struct Message {
     pub(super) input: *const u8,
@@ -207,7 +206,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Adds a job whose shape is sound.
+    /// Adds a job with valid lengths.
     #[inline(always)]
     fn push<const ENCRYPT: bool>(&mut self, index: usize, job: &mut Job<'_>) {
         let nonce = job.iv.bytes();
@@ -229,8 +228,8 @@ impl<'a> Group<'a> {
         self.count += 1;
     }
 
-    /// Does the messages. Returns, for decryption, which of them are forged, one bit each;
-    /// their text has been written.
+    /// Processes the messages. For decryption, returns a bit for each forged message; its text has
+    /// been written.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. Inputs, outputs and additional data are valid for
@@ -319,13 +318,13 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Where the rest of a message starts.
+/// The state at the rest of a message.
 struct Start<V> {
     /// The cipher of its first counters.
     pad: V,
     /// The message's first counter block and those after it.
     base: V,
-    /// What precedes it in the hash.
+    /// The hash of the data before it.
     sum: Sum<V>,
 }
 
@@ -341,7 +340,7 @@ impl Message {
         aad_done: 0,
     };
 
-    /// Whether it has more than [`Message::finish`] takes.
+    /// Whether it is longer than [`Message::finish`] can process.
     #[inline(always)]
     fn is_long(&self) -> bool {
         self.length > LONGEST_REST || self.aad_length > LONGEST_AAD
@@ -354,7 +353,7 @@ impl Message {
         (self.aad_length - self.aad_done).div_ceil(BLOCK) + blocks + 1
     }
 
-    /// Does the rest of the message but the block of lengths, and returns its hash.
+    /// Processes the rest of the message except the block of lengths, and returns the hash.
     ///
     /// # Safety
     /// As for [`Group::run`].
@@ -411,8 +410,8 @@ impl Message {
 /// Length of a nonce in bytes.
 const NONCE: usize = 12;
 
-/// The most of a message, and of its additional data, that is hashed without a reduction, in
-/// bytes: with the lengths it needs no more than the powers that are kept.
+/// Greatest length of a message, and of its additional data, that is hashed without an intermediate
+/// reduction, in bytes: with the block of lengths it needs at most the stored powers.
 pub(super) const LONGEST_REST: usize = 32 * BLOCK;
 pub(super) const LONGEST_AAD: usize = 4 * BLOCK;
 

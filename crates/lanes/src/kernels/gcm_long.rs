@@ -1,5 +1,5 @@
-//! GCM of one long message: the registers of a chunk are in flight together, and the chunk
-//! before is hashed between their rounds.
+//! GCM of one long message: the registers of a chunk are encrypted together, and the previous chunk
+//! is hashed between their rounds.
 //!
 //! In the loop the lanes of a register are hashed side by side, each lane by itself: all are
 //! multiplied by the same power of the subkey, and reduced once in two chunks. Only the last
@@ -12,8 +12,8 @@ use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 
-/// Does so much of a long message that [`Message::finish`] can do the rest. Returns the sum of
-/// the products so far.
+/// Processes a long message until [`Message::finish`] can do the rest. Returns the sum of the
+/// products so far.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. Input, output and additional data are valid for their
@@ -55,7 +55,7 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     }
 }
 
-/// Hashes the additional data, but what [`Message::finish`] takes if that does all of the text.
+/// Hashes the additional data; leaves the end to [`Message::finish`] if that does all of the text.
 /// Returns the hash so far, in the first lane.
 ///
 /// # Safety
@@ -79,7 +79,7 @@ unsafe fn hash_aad<V: Carryless>(message: &mut Message, powers: &Powers) -> V {
     }
 }
 
-/// Encrypts or decrypts a chunk, and between its rounds adds the chunk before to the hash.
+/// Encrypts or decrypts a chunk, and between its rounds hashes the previous chunk.
 ///
 /// # Safety
 /// As for [`shorten`]: there are a chunk of input and of output, and with a hash another one
@@ -102,8 +102,8 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
             for step in 0..STRIDES {
                 pads[step] = pads[step].encrypt_round(key);
             }
-            // In the last rounds, since results that have just been written are best left alone.
-            // The first register, which waits for the hash so far, comes last.
+            // In the last rounds, because reading results that were just written would stall. The
+            // first register comes last, because it needs the hash so far.
             let step = (round + STRIDES).saturating_sub(ROUNDS);
             if V::HAS_MANY_REGISTERS
                 && step > 0
@@ -132,20 +132,20 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     }
 }
 
-/// The hash of a text, of every lane by itself.
+/// The hash of a text, separately for every lane.
 struct Hash<'a, V> {
     powers: &'a Powers,
-    /// What is there in each lane, to be added to the first register of the next chunk.
+    /// The hash of each lane, to be added to the first register of the next chunk.
     carry: V,
     /// The products of a chunk that are still to be reduced, together with those of the next.
     sum: Sum<V>,
-    /// Of the next chunk's first register.
+    /// Index of the next chunk's first register.
     stride: usize,
 }
 
 impl<'a, V: Carryless> Hash<'a, V> {
-    /// Begins with the hash of what precedes the text. After so many chunks, nothing is left to
-    /// be reduced.
+    /// Begins with the hash of the data before the text. After this many chunks, all products are
+    /// reduced.
     #[inline(always)]
     fn new(powers: &'a Powers, carry: V, chunks: usize) -> Hash<'a, V> {
         let stride = if chunks.is_multiple_of(2) { 0 } else { STRIDES };
@@ -162,7 +162,7 @@ impl<'a, V: Carryless> Hash<'a, V> {
         self.sum.add(Sum::product(text, power));
     }
 
-    /// Goes on to the next chunk.
+    /// Advances to the next chunk.
     #[inline(always)]
     fn end_chunk(&mut self) {
         let zero = self.carry.xor(self.carry);
@@ -197,8 +197,8 @@ impl<'a, V: Carryless> Hash<'a, V> {
     }
 }
 
-/// How far ahead a long message's input and output are asked for, in bytes. The CPU follows
-/// them by itself, but not into the next page.
+/// How far ahead a long message's input and output are prefetched, in bytes. The CPU prefetches
+/// them by itself, but not across pages.
 const AHEAD: usize = 2048;
 
 const _: () = {

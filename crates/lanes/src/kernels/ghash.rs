@@ -1,15 +1,14 @@
 //! GHASH (NIST SP 800-38D, section 6.4) by carry-less multiplication.
 //!
-//! A message's blocks are multiplied by falling powers of the hash subkey and added up, and
-//! only the sum is reduced. Blocks are kept with their bytes reversed; since GHASH also counts
-//! bits the other way round, a product comes out shifted by one bit, for which the powers are
-//! made up in advance.
+//! A message's blocks are multiplied by falling powers of the hash subkey and added up, and only
+//! the sum is reduced. Blocks are stored with their bytes reversed. GHASH also counts bits in
+//! reverse, so a product is shifted by one bit; the powers compensate for this in advance.
 
 use zeroize::Zeroize;
 
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 
-/// The highest power that is kept; a multiple of the lanes of every vector.
+/// The highest stored power; a multiple of the lanes of every vector.
 pub(super) const MAX_POWER: usize = 68;
 
 /// The highest power that a short message needs; even.
@@ -18,20 +17,20 @@ pub(super) const MAX_SHORT_POWER: usize = 40;
 /// Registers of a chunk of a long message. Two chunks are reduced at once.
 pub(super) const STRIDES: usize = 8;
 
-/// Powers of a hash subkey, zeroised on drop. They are made when they are first needed, since
-/// a key that serves one short message needs few of them.
+/// Powers of a hash subkey, zeroised on drop. They are computed at first use, because a key for one
+/// short message needs few of them.
 #[repr(C, align(64))]
 pub(super) struct Powers {
-    /// From the highest to the first; then zeros, for the lanes of a vector that goes past it.
+    /// From the highest to the first; then zeros, for vectors that extend past the first.
     falling: [Block; MAX_POWER + MAX_BLOCKS],
     /// The same, folded as by [`fold_halves`].
     folded: [Block; MAX_POWER + MAX_BLOCKS],
     /// Powers for two chunks' registers, each in every lane, and the same folded.
     strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
     folded_strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
-    /// The highest that is there; 0 without a subkey.
+    /// The highest computed power; 0 without a subkey.
     highest: usize,
-    /// Whether the strides are there, too.
+    /// Whether the strides are computed too.
     is_complete: bool,
 }
 
@@ -55,7 +54,7 @@ impl Powers {
         self.highest > 0
     }
 
-    /// Whether all that a long message needs is there, which is enough for a short one.
+    /// Whether the powers for a long message are computed; they suffice for a short one.
     pub(super) fn are_complete(&self) -> bool {
         self.is_complete
     }
@@ -63,7 +62,7 @@ impl Powers {
     /// Sets the subkey: the cipher of a block of zeros.
     pub(super) fn set(&mut self, subkey: &Block) {
         let subkey = u128::from_be_bytes(*subkey);
-        // Multiplied by x, without a branch on the bit that falls out.
+        // Multiplied by x, without a branch on the carry.
         let carry = (subkey >> 127).wrapping_neg();
         let shifted = subkey << 1 ^ carry & POLYNOMIAL;
         self.falling[MAX_POWER - 1] = shifted.to_le_bytes();
@@ -72,7 +71,7 @@ impl Powers {
         self.is_complete = false;
     }
 
-    /// Makes what a long message needs.
+    /// Computes the powers for a long message.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -93,7 +92,7 @@ impl Powers {
         self.is_complete = true;
     }
 
-    /// The power for a register of a long message, which it has in every lane.
+    /// The power for a register of a long message, in every lane.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -117,7 +116,7 @@ impl Powers {
         // SAFETY: the caller's promise; a power at most `MAX_POWER` has its place.
         unsafe {
             while self.highest < power {
-                // Most of these products don't wait for the one before.
+                // Most of these products don't depend on the previous one.
                 let factor = 1 << self.highest.ilog2();
                 let count = V::BLOCKS.min(factor);
                 let lower: Power<V> = self.load(self.highest - factor + count);
@@ -177,14 +176,14 @@ impl Drop for Powers {
     }
 }
 
-/// What blocks are multiplied by, one factor a lane.
+/// The factors of blocks, one per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Power<V> {
     whole: V,
     folded: V,
 }
 
-/// A sum of products in every lane, of 256 bits each, not reduced yet.
+/// A sum of 256-bit products in every lane, not reduced yet.
 #[derive(Clone, Copy)]
 pub(super) struct Sum<V> {
     low: V,
@@ -195,7 +194,7 @@ pub(super) struct Sum<V> {
 }
 
 impl<V: Carryless> Sum<V> {
-    /// Nothing, given a vector of zeros.
+    /// The sum zero, from a vector of zeros.
     #[inline(always)]
     pub(super) fn of(zero: V) -> Sum<V> {
         Sum { low: zero, middle: zero, high: zero }

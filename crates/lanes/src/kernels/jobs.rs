@@ -1,8 +1,8 @@
-//! What all kernels ask about jobs.
+//! Checks of jobs that all kernels share.
 
 use evener_core::{Cipher, Direction, Job, Outcome};
 
-/// Whether the job's shape is sound; if it is not, the job is rejected.
+/// Whether the job's lengths are valid; otherwise the job is rejected.
 #[inline(always)]
 pub(super) fn admit(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> bool {
     match job.check(cipher, direction) {
@@ -14,8 +14,8 @@ pub(super) fn admit(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> 
     }
 }
 
-/// Whether a batch's output would only pass through the caches: an estimate from some jobs,
-/// since looking at each takes as long as encrypting it when they are small.
+/// Whether a batch's output exceeds the caches: an estimate from some jobs, because checking every
+/// small job takes as long as encrypting it.
 pub(super) fn is_large(batch: &[Job<'_>]) -> bool {
     const SAMPLES: usize = 16;
     let stride = batch.len().div_ceil(SAMPLES).max(1);
@@ -23,5 +23,5 @@ pub(super) fn is_large(batch: &[Job<'_>]) -> bool {
     sampled.saturating_mul(stride) >= LARGE
 }
 
-/// So many bytes of output only pass through the caches.
+/// Output of this many bytes exceeds the caches.
 pub(super) const LARGE: usize = 8 << 20;

@@ -1,4 +1,4 @@
-//! The kernels that this CPU can run, and the way to one compiled for it.
+//! The kernels for this CPU, and the entry points to them.
 //!
 //! The kernels are generic functions that are always inlined. Each entry here is one function
 //! for one instruction set, mode and key length, compiled with that set's target features.
@@ -27,7 +27,7 @@ use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
 use schedule::SharedKeys;
 
-/// A kernel that this CPU can run: a value is proof of it, for [`available`] makes them all.
+/// A kernel that this CPU can run. Only [`available`] makes values, so a value is proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel(Set);
 
@@ -74,23 +74,22 @@ impl Kernel {
         self.facts().name
     }
 
-    /// What it is, for people.
+    /// Its description, for people.
     pub fn title(self) -> &'static str {
         self.facts().title
     }
 
-    /// How many messages it encrypts side by side in CBC mode.
+    /// Number of messages that it encrypts side by side in CBC mode.
     pub fn lanes(self) -> usize {
         self.facts().lanes
     }
 
-    /// Whether it does a cipher in a direction: where lanes do not help, it does not.
+    /// Whether it has a cipher and direction: only those for which lanes help.
     pub fn does(self, cipher: Cipher, direction: Direction) -> bool {
         self.code(cipher, direction).is_some()
     }
 
-    /// Gets ready to do batches; `None` when it does not do the cipher, or the key has another
-    /// length than the cipher's.
+    /// Prepares for batches; `None` if it lacks the cipher, or the key has the wrong length.
     pub fn prepare(
         self,
         cipher: Cipher,
@@ -187,7 +186,7 @@ impl Facts {
     }
 }
 
-/// A kernel that is ready to do batches for one cipher, direction and session key.
+/// A kernel prepared for one cipher, direction and session key.
 pub struct Prepared {
     process: unsafe fn(&mut State, &mut [Job<'_>]),
     in_place: Option<InPlace>,
@@ -196,16 +195,16 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Does every pending job and sets its outcome. A job that is still pending afterwards
-    /// brought no key, and there is none for the session.
+    /// Processes every pending job and sets its outcome. A job stays pending only if neither it nor
+    /// the session has a key.
     pub fn process(&mut self, batch: &mut [Job<'_>]) {
         // SAFETY: the function is one of a kernel that this CPU can run.
         unsafe { (self.process)(&mut self.state, batch) }
     }
 
-    /// Transforms a message, of whole blocks except for CTR, in its place, with the session's
-    /// key; `None` without touching it when the kernel can't, there is no such key, or the
-    /// length of the IV or of the message is not one that the cipher takes.
+    /// Transforms a message in place, of whole blocks except for CTR, with the session's key;
+    /// `None` without touching it when the kernel can't, there is no such key, or the length of the
+    /// IV or of the message is not one that the cipher takes.
     pub fn transform_in_place(&mut self, iv: &Iv, data: &mut [u8]) -> Option<()> {
         let (in_place, keys) = (self.in_place?, self.state.shared.as_deref()?);
         let cipher = self.state.cipher;
@@ -230,32 +229,33 @@ impl Prepared {
         is_done.then_some(())
     }
 
-    /// Prepares for so many bytes of output: if they are many, they pass the caches by.
+    /// Announces the number of bytes of output: if they exceed the caches, they are written past
+    /// them.
     pub fn expect_output(&mut self, bytes: usize) {
         self.state.stream = bytes >= jobs::LARGE;
     }
 }
 
-/// What a kernel's functions work with. Keys are wiped when it drops.
+/// The state of a kernel's functions. Keys are wiped on drop.
 struct State {
     cipher: Cipher,
     direction: Direction,
-    /// The session's key, as it came and expanded.
+    /// The session's key, raw and expanded.
     key: Option<Key>,
     shared: Option<Box<SharedKeys>>,
-    /// Room for keys that jobs bring.
+    /// Buffers for the jobs' own keys.
     own: Room,
-    /// Whether so much output is expected that caches are of no use to it.
+    /// Whether the output is expected to exceed the caches.
     stream: bool,
 }
 
-/// Room for keys that jobs bring, by how the kernel uses them.
+/// Buffers for the jobs' own keys, by kind of kernel.
 enum Room {
     /// One message after another.
     One(Box<SharedKeys>),
     /// Many at once.
     Lanes(Box<cbc_encrypt::Room>),
-    /// For GCM, with what its hash is made from.
+    /// For GCM, with the tables of its hash.
     #[cfg(target_arch = "x86_64")]
     Gcm(Box<gcm::Room>),
 }

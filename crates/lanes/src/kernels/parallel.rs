@@ -1,10 +1,9 @@
-//! The modes whose blocks do not wait for each other (NIST SP 800-38A): ECB, CTR, and CBC
-//! decryption.
+//! The modes with independent blocks (NIST SP 800-38A): ECB, CTR, and CBC decryption.
 //!
-//! A message of 32 blocks or more fills the AES units by itself. Messages shorter than that
-//! follow each other without depending on each other, so the CPU works on several of them at
-//! once as it is: with four blocks a register, the 42 cycles of one message's rounds are 20 or
-//! 30 instructions, and it looks 450 ahead.
+//! A message of 32 blocks or more fills the AES units by itself. Shorter messages are independent
+//! of each other, so out-of-order execution overlaps several of them: with four blocks per
+//! register, the 42 cycles of one message's rounds are 20 or 30 instructions, and the CPU looks 450
+//! instructions ahead.
 
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome, Padding, Rejection, padding};
 use zeroize::Zeroize;
@@ -13,21 +12,21 @@ use super::jobs::{admit, is_large};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Vector};
 
-/// Registers that the loop over a long message has in flight.
+/// Number of registers that the loop over a long message processes at once.
 const GROUPS: usize = 8;
 
 /// Alignment in bytes that streaming needs.
 const LINE: usize = 64;
 
-/// What these modes need besides the jobs.
+/// The keys and buffers of these modes.
 pub(super) struct Work<'a> {
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
-    /// The session's key, expanded (and inverted if the mode wants that).
+    /// The session's expanded key (inverted if the mode needs it).
     pub(super) shared: Option<&'a SharedKeys>,
-    /// Room for the key of a job that brings its own.
+    /// Buffer for a job's own key.
     pub(super) own: &'a mut SharedKeys,
-    /// Whether the output is known to be so large that caches are of no use to it.
+    /// Whether the output is known to exceed the caches.
     pub(super) stream: bool,
 }
 
@@ -43,7 +42,7 @@ pub(super) trait Mode {
     /// and written to its output, which is the same or does not overlap.
     unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text);
 
-    /// Does one job whose shape has been checked.
+    /// Processes one job whose lengths were checked.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -54,20 +53,20 @@ pub(super) trait Mode {
     ) -> Outcome;
 }
 
-/// Where a text is and where its result goes.
+/// Input and output of a text.
 pub(super) struct Text {
     pub(super) iv: Block,
     pub(super) input: *const u8,
     pub(super) output: *mut u8,
     /// In bytes; whole blocks, except for CTR.
     pub(super) length: usize,
-    /// Whether to write around the caches.
+    /// Whether to write past the caches.
     pub(super) stream: bool,
 }
 
 impl Text {
-    /// All of a job but the last block of a message that is to be padded. The job's shape has
-    /// been checked, so that the output is as long as the input or longer.
+    /// A whole job, except the last block if the message is padded. The job's lengths were checked,
+    /// so the output is at least as long as the input.
     #[inline(always)]
     fn of(job: &mut Job<'_>, stream: bool) -> Text {
         let length = match job.padding {
@@ -79,7 +78,7 @@ impl Text {
     }
 }
 
-/// Transforms a message and puts the result in its place.
+/// Transforms a message in place.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `ROUNDS` is the cipher's. The message is whole blocks,
@@ -97,8 +96,7 @@ pub(super) unsafe fn transform_in_place<V: Vector, M: Mode, const ROUNDS: usize>
     unsafe { M::transform::<V, ROUNDS>(keys, &Text { iv, input, output, length, stream: false }) }
 }
 
-/// Does every pending job that it can, and sets its outcome. What is still pending afterwards
-/// had no key.
+/// Processes every pending job with a key, and sets its outcome. Jobs without a key stay pending.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `ROUNDS` is the cipher's.
@@ -108,8 +106,8 @@ pub(super) unsafe fn process<V: Vector, M: Mode, const ROUNDS: usize>(
     batch: &mut [Job<'_>],
 ) {
     let stream = work.stream || is_large(batch);
-    // Jobs in a row often share their key, say as segments of one file. The references are
-    // alive until the batch is done, so equal addresses are equal keys.
+    // Successive jobs often share their key, for example as segments of one file. The references
+    // live until the batch is done, so equal addresses are equal keys.
     let mut expanded: Option<&Key> = None;
     for job in batch {
         if job.outcome != Outcome::Pending {
@@ -242,11 +240,11 @@ impl Mode for Ctr {
         let counter = u128::from_be_bytes(text.iv);
         let (mut high, mut low) = ((counter >> 64) as u64, counter as u64);
         let mut done = 0;
-        // Streaming begins at a line, where that is some blocks further on.
+        // Streaming stores need aligned lines, so the first blocks are stored normally.
         let ahead = text.output.align_offset(LINE);
         let mut next_cut = if text.stream && ahead.is_multiple_of(BLOCK) { ahead } else { 0 };
         while done < text.length {
-            // Vectors count in the low half: a run ends where that wraps.
+            // Vectors count in the low half only, so a run ends where it wraps.
             let until_wrap = (u128::from(u64::MAX - low) + 1) * BLOCK as u128;
             let mut run = usize::try_from(until_wrap).unwrap_or(usize::MAX).min(text.length - done);
             if next_cut > done {
@@ -280,14 +278,14 @@ impl Mode for Ctr {
     }
 }
 
-/// The IV of a job whose shape has been checked: a block, or nothing for ECB.
+/// The IV of a job whose lengths were checked: a block, or nothing for ECB.
 #[inline(always)]
 fn iv_block(iv: &Iv) -> Block {
     iv.bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// The outcome of a decrypted job: how long the message is without its padding. A message with
-/// malformed padding is wiped.
+/// The outcome of a decrypted job: the message's length without padding. A message with malformed
+/// padding is wiped.
 #[inline(always)]
 fn unpadded(job: &mut Job<'_>) -> Outcome {
     let length = job.input.len();
@@ -304,7 +302,7 @@ fn unpadded(job: &mut Job<'_>) -> Outcome {
     }
 }
 
-/// What happens to the registers of a message, in order.
+/// The operation on the registers of a message, in order.
 trait Step<V> {
     /// Replaces some consecutive registers' input by their output.
     ///
@@ -313,7 +311,7 @@ trait Step<V> {
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]);
 }
 
-/// Sends a text through a step.
+/// Applies a step to a text.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `length` bytes may be read from the input and written
@@ -375,7 +373,7 @@ impl<V: Vector, const ROUNDS: usize> Step<V> for Decrypting<'_, ROUNDS> {
     }
 }
 
-/// CBC's: the block before is added to what the inverse cipher gives.
+/// CBC's step: adds the previous block to the result of the inverse cipher.
 struct Unchaining<'k, V, const ROUNDS: usize> {
     keys: &'k SharedKeys,
     /// The last register of ciphertext; in its last lane, at first, the IV.
@@ -398,7 +396,7 @@ impl<V: Vector, const ROUNDS: usize> Step<V> for Unchaining<'_, V, ROUNDS> {
     }
 }
 
-/// CTR's: the cipher of a counter is added.
+/// CTR's step: adds the cipher of a counter.
 struct Counting<'k, V, const ROUNDS: usize> {
     keys: &'k SharedKeys,
     next: V,

@@ -1,10 +1,9 @@
 //! Records: messages of one length at equal distances, with one key.
 //!
-//! Their shape has been checked when the [`Records`] were made, so that nothing is left to ask
-//! of each, and their places are computed instead of followed: a record of one block costs 1.6
-//! cycles, where a job costs 7.4.
+//! Their lengths were checked when the [`Records`] were made, so a record needs no check, and its
+//! address is computed instead of loaded: a record of one block costs 1.6 cycles, a job 7.4.
 //!
-//! Records that are a multiple of a page apart share few of the cache's sets: in the L2 cache,
+//! Records at distances of a multiple of a page share few of the cache's sets: in the L2 cache,
 //! those of 4,096 bytes without gaps take 1.8 times as long as with a line between them.
 
 use std::marker::PhantomData;
@@ -23,7 +22,7 @@ use super::parallel::{Mode, Text};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
-/// Encrypts records in CBC mode, as many side by side as there are lanes.
+/// Encrypts records in CBC mode, one per lane.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `ROUNDS` is that of the records' cipher, which is AES
@@ -61,8 +60,8 @@ pub(super) unsafe fn encrypt_cbc<V: Vector, const ROUNDS: usize>(
     records.advance(field.count);
 }
 
-/// Encrypts records of one block without gaps, which are registers as they lie, from `first`
-/// on as long as they fill all lanes. Returns the number of the first that is left.
+/// Encrypts records of one block without gaps, loaded as whole registers, from `first` on while
+/// they fill all lanes. Returns the number of the first remaining record.
 ///
 /// # Safety
 /// As for [`encrypt_cbc`]; and the records are of one block, packed and not padded.
@@ -99,7 +98,7 @@ struct FullRows<'a, V> {
     /// The record that begins the first row.
     first: usize,
     rows: usize,
-    /// Where the records of the first row are.
+    /// The addresses of the records of the first row.
     places: Places,
     vector: PhantomData<V>,
 }
@@ -143,8 +142,8 @@ unsafe impl<V: Vector> Rows<V> for FullRows<'_, V> {
     }
 }
 
-/// Encrypts the records from `first` on, one a lane. Where there are no more, lanes repeat the
-/// last: they write the same bytes to the same place.
+/// Encrypts the records from `first` on, one per lane. Surplus lanes repeat the last record and
+/// write the same bytes to the same address.
 ///
 /// # Safety
 /// As for [`encrypt_cbc`]; there is a record `first`.
@@ -179,7 +178,7 @@ unsafe fn encrypt_row<V: Vector, const ROUNDS: usize>(
         }
         let whole = field.length / BLOCK;
         places.stream = field.stream;
-        // One block and one line apart, without the loops for which all places are saved.
+        // Records of one block and of one line: no loops, so no positions must be saved.
         match field.length {
             0..BLOCK => {}
             BLOCK..TWO_BLOCKS => encrypt_block::<V, _, ROUNDS>(keys, &mut chain, places, 0),
@@ -197,8 +196,8 @@ unsafe fn encrypt_row<V: Vector, const ROUNDS: usize>(
     }
 }
 
-/// Processes records one after another, in a mode whose blocks are independent. Returns
-/// whether it can: not where padding is to be added.
+/// Processes records one after another, in a mode with independent blocks. Returns whether it can:
+/// not if padding must be added.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `ROUNDS` is that of the records' cipher, and `M` its
@@ -246,8 +245,8 @@ pub(super) unsafe fn transform<V: Vector, M: Mode, const ROUNDS: usize>(
     true
 }
 
-/// Records as pointers and numbers. It is used only while they are borrowed, and what it says
-/// about lengths is what [`Records::new`] checked.
+/// Records as pointers and numbers. It is used only while they are borrowed, and its lengths are
+/// those that [`Records::new`] checked.
 struct Field {
     cipher: Cipher,
     direction: Direction,
@@ -262,7 +261,7 @@ struct Field {
     input_stride: usize,
     output_stride: usize,
     padded: bool,
-    /// Whether lines of output are to be written around the caches, and can be.
+    /// Whether to write lines of output past the caches; only if they are aligned.
     stream: bool,
 }
 
@@ -292,19 +291,19 @@ impl Field {
         field
     }
 
-    /// Whether there are no gaps, as far as messages of whole blocks go.
+    /// Whether there are no gaps and messages are whole blocks.
     #[inline(always)]
     fn is_packed(&self) -> bool {
         self.input_stride == self.length && self.output_stride == self.length
     }
 
-    /// Whether the output would only pass through the caches.
+    /// Whether the output exceeds the caches.
     #[inline(always)]
     fn is_large(&self) -> bool {
         self.length.saturating_mul(self.count) >= LARGE
     }
 
-    /// Puts lanes at the records from `first` on, or at `last` where they would pass it.
+    /// Assigns lanes to the records from `first` on; lanes past `last` get `last`.
     #[inline(always)]
     fn place<V: Vector>(&self, places: &mut Places, first: usize, last: usize) {
         for lane in 0..GROUPS * V::BLOCKS {
@@ -314,8 +313,8 @@ impl Field {
         }
     }
 
-    /// The padded last block of every lane's record. `may_pass` says that a whole block may be
-    /// read where a record's last begins: what follows the record is then cut off.
+    /// The padded last block of every lane's record. `may_pass` permits reading a whole block at a
+    /// record's last block; bytes after the record are then cut off.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. Places are those of records.

@@ -1,30 +1,30 @@
-//! Which messages go into a row together.
+//! Plans which messages form a row.
 
 use evener_core::{Cipher, Direction, Job, Outcome, Padding};
 
 use super::jobs::admit;
 use super::vector::BLOCK;
 
-/// The order in which some jobs of a batch are done: the longest first, roughly, and those
-/// with the session's key before those with their own.
+/// The order of jobs of a batch: roughly by falling length, and jobs with the session's key before
+/// those with their own.
 pub(super) struct Plan {
-    /// The jobs' places in the batch.
+    /// The jobs' indices in the batch.
     order: [u16; Plan::LONGEST],
     /// How many of them have the session's key.
     session: usize,
     count: usize,
     /// The classes of the jobs, in their own order.
     classes: [u16; Plan::LONGEST],
-    /// How many jobs there are of each class; later, where they begin in the order. Zeros
-    /// between two plans: to clear them all takes longer than many a plan.
+    /// Number of jobs of each class; later, the index at which they begin in the order. All are
+    /// zero between two plans, because clearing all takes longer than many plans.
     starts: [u16; 2 * CLASSES],
 }
 
 impl Plan {
-    /// The most jobs that a plan has: they and their buffers' addresses stay in the L2 cache.
+    /// Greatest number of jobs in a plan: they and their buffers' addresses stay in the L2 cache.
     pub(super) const LONGEST: usize = 1024;
 
-    /// A plan for nothing.
+    /// An empty plan.
     pub(super) fn new() -> Plan {
         Plan {
             order: [0; Plan::LONGEST],
@@ -35,9 +35,8 @@ impl Plan {
         }
     }
 
-    /// Plans the pending jobs of sound shape that have a key, and sets their outcome to what
-    /// it is going to be; those of unsound shape are rejected. There are at most
-    /// [`Plan::LONGEST`] jobs.
+    /// Plans the pending jobs with valid lengths and a key, and sets their later outcome; rejects
+    /// those with invalid lengths. There are at most [`Plan::LONGEST`] jobs.
     #[inline(always)]
     pub(super) fn make(&mut self, window: &mut [Job<'_>], cipher: Cipher, has_key: bool) {
         let mut highest = [0; 2];
@@ -83,18 +82,18 @@ impl Plan {
         }
     }
 
-    /// The places of the jobs with the session's key.
+    /// The indices of the jobs with the session's key.
     pub(super) fn with_session_key(&self) -> &[u16] {
         &self.order[..self.session]
     }
 
-    /// The places of the jobs with keys of their own.
+    /// The indices of the jobs with their own keys.
     pub(super) fn with_own_keys(&self) -> &[u16] {
         &self.order[self.session..self.count]
     }
 }
 
-/// A number that grows with that of blocks: exact up to 32, then 16 for each power of two.
+/// The class of a number of blocks: exact up to 32, then 16 classes for each power of two.
 #[inline(always)]
 fn class_of(blocks: usize) -> usize {
     let shift = (usize::BITS - 5).saturating_sub(blocks.leading_zeros());
@@ -102,10 +101,10 @@ fn class_of(blocks: usize) -> usize {
     class.min(CLASSES - 1)
 }
 
-/// Classes up to 2³⁰ blocks; what is longer is in the last.
+/// Number of classes, up to 2³⁰ blocks; longer messages are in the last one.
 const CLASSES: usize = 16 * 27;
 
-/// No class: the job has no place in the order.
+/// No class: the job is not in the order.
 const NONE: u16 = u16::MAX;
 
 #[cfg(test)]

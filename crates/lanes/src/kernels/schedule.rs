@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
-/// Round keys of AES-256, and room for those of the shorter keys.
+/// Number of round keys of AES-256, the most of all key lengths.
 pub(super) const MAX_ROUND_KEYS: usize = 15;
 
 /// Round keys of `LANES` lanes, by round and then by lane, zeroised on drop.
@@ -22,7 +22,7 @@ pub(super) struct RoundKeys<const LANES: usize>([[Block; LANES]; MAX_ROUND_KEYS]
 pub(super) type SharedKeys = RoundKeys<MAX_BLOCKS>;
 
 impl<const LANES: usize> RoundKeys<LANES> {
-    /// No keys yet.
+    /// Empty round keys.
     pub(super) fn new() -> RoundKeys<LANES> {
         RoundKeys([[[0; BLOCK]; LANES]; MAX_ROUND_KEYS])
     }
@@ -93,7 +93,7 @@ impl RoundKeys<MAX_BLOCKS> {
             for keys in &mut self.0[1..rounds] {
                 for lanes in keys.chunks_exact_mut(V::BLOCKS) {
                     let key = V::load(lanes.as_ptr().cast());
-                    // SubBytes and its inverse cancel out: InvMixColumns is what is left.
+                    // SubBytes and its inverse cancel out; InvMixColumns remains.
                     let mixed = key.encrypt_last(zero).decrypt_round(zero);
                     mixed.store(lanes.as_mut_ptr().cast());
                 }
@@ -115,8 +115,8 @@ impl<const LANES: usize> Drop for RoundKeys<LANES> {
 /// a vector may be written to `to` and to each of the `WORDS + 6` places after it.
 #[inline(always)]
 unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[*const u8], to: *mut u8, stride: usize) {
-    // Words in turns of whole keys and of whole round keys, so that within a turn all places
-    // are known when this is compiled.
+    // Nested loops over whole keys and whole round keys, so that all indices are known at compile
+    // time.
     let turn = const { if WORDS.is_multiple_of(4) { WORDS } else { 2 * WORDS } };
     // SAFETY: the caller's promise.
     unsafe {

@@ -1,4 +1,4 @@
-//! Providers that are named, and loaded into a context of their own.
+//! Named providers, each loaded into its own context.
 
 #[cfg(test)]
 mod tests;
@@ -12,16 +12,16 @@ use evener_core::Kind;
 use super::probe::Library;
 use super::version;
 
-/// Which provider, and where it is.
+/// A provider's name and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) name: String,
-    /// Where its file `NAME.so` is, when not in the system's directories for them.
+    /// The directory of its file `NAME.so`, if not one of the system's directories for providers.
     pub(super) directory: Option<String>,
 }
 
-/// Loads the provider that `provider=NAME[,path=…]` names. `engine` is the name of the engine.
-/// An error says in words why it can't be used.
+/// Loads the provider that `provider=NAME[,path=…]` names. `engine` is the name of the engine. The
+/// error is the reason as text.
 pub(super) fn find(engine: &str, parameters: &str) -> Result<(Library, Kind, String), String> {
     let selection = Selection::parse(parameters)?;
     let library = Library::load_provider(engine, &selection).map_err(|error| {
@@ -37,7 +37,7 @@ pub(super) fn find(engine: &str, parameters: &str) -> Result<(Library, Kind, Str
     if library.is_empty() {
         return Err("the provider has none of the ciphers that Evener knows".to_owned());
     }
-    // What other providers do is not known, and they are there to use another device.
+    // Other providers are unknown, and their purpose is to use another device.
     let kind = if selection.is_openssls_own() { Kind::Cpu } else { Kind::Module };
     Ok((library, kind, format!("{}, provider {}", version(), selection.name)))
 }
@@ -60,24 +60,25 @@ impl Selection {
         let name = name.ok_or("provider=NAME is missing")?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || !name.bytes().all(is_plain) {
-            return Err(format!("`{name}` is no name of a provider; its place goes into path="));
+            return Err(format!(
+                "`{name}` is not a provider's name; give its directory with path="
+            ));
         }
         let directory = path.map(|path| directory(name, path)).transpose()?;
         Ok(Selection { name: name.to_owned(), directory })
     }
 
-    /// Whether it is one of those that come with OpenSSL and compute on the calling core.
+    /// Whether it is a provider of OpenSSL itself, which computes on the calling core.
     pub(super) fn is_openssls_own(&self) -> bool {
         self.directory.is_none() && ["default", "legacy", "fips", "base"].contains(&&*self.name)
     }
 }
 
-/// The first of the system's directories for providers that has this one, if only root can put
-/// one there; otherwise one that nobody but root can make.
+/// The first of the system's directories with this provider to which only root can write; otherwise
+/// a directory that only root can make.
 ///
-/// libcrypto's own answer is the directory that it was built for, which for a library that is
-/// linked statically may be any user's on the machine where it runs, or what an environment
-/// variable says.
+/// libcrypto itself uses the directory for which it was built, or an environment variable. With a
+/// statically linked library, that directory may belong to any user of the machine.
 pub(super) fn directory_of(name: &str) -> String {
     let directories = system_directories();
     let has_it = |directory: &&String| is_roots(&Path::new(directory).join(format!("{name}.so")));
@@ -96,7 +97,7 @@ fn system_directories() -> Vec<String> {
     places.map(|place| format!("/usr/{place}/ossl-modules")).into()
 }
 
-/// Whether a file is there that nobody but root can write to or replace.
+/// Whether the file exists and only root can write to it or replace it.
 fn is_roots(file: &Path) -> bool {
     let Ok(file) = file.canonicalize() else { return false };
     file.ancestors().all(|part| {

@@ -25,7 +25,7 @@ fn encrypt(engine: &dyn Engine, cipher: Cipher) -> Vec<u8> {
     output
 }
 
-/// Builds the provider that counts; `None`, and says why, where that can't be done.
+/// Builds the counting provider; `None` if that is not possible, after printing the reason.
 fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openssl/provider/counting.c");
     let count = format!("-DCOUNT_FILE=\"{}\"", directory.join("count").display());
@@ -84,7 +84,7 @@ fn only_what_is_roots_alone_is_loaded_by_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.so");
     fs::write(&file, "").unwrap();
-    // Whoever may write to /tmp can't replace what is below, but it is no place of root's.
+    // Other users can't replace files in this directory of /tmp, but it is not root's.
     assert!(!is_roots(&file));
     let directory = directory_of("enigma");
     assert!(directory.starts_with("/usr/") && directory.ends_with("/ossl-modules"));
@@ -99,7 +99,7 @@ fn neither_configuration_nor_environment_decides_what_is_loaded() {
         let engine = crate::find("openssl").unwrap();
         encrypt(&*engine, Cipher::Aes128Cbc);
         assert!(refusal("provider=counting").contains("path= names another"));
-        // The context that has no path, no providers and no settings but those of a file.
+        // The default context: its path, providers and settings come only from a file.
         let fetched = openssl::cipher::Cipher::fetch(None, "aes-128-cbc", None);
         assert!(fetched.is_ok(), "the configuration file was read");
         return;

@@ -234,7 +234,7 @@ fn a_module_that_hangs_is_left_behind() {
         let words = found.err().expect("it answered").to_string();
         assert!(words.contains("`pkcs11:token` is not available"), "{words}");
         assert!(words.contains("it did not answer within 0.3 s"), "{words}");
-        // Who asks for another engine has nothing to do with it.
+        // Callers of other engines are not affected.
         assert!(crate::find("openssl").is_ok());
     });
 }

@@ -10,7 +10,7 @@ use super::load::Load;
 use crate::LabError;
 use sys::{Keys, Manager, Task};
 
-/// How messages are handed over.
+/// The interface for submitting messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interface {
     /// `IMB_GET_NEXT_JOB`, `IMB_SUBMIT_JOB`, and `IMB_FLUSH_JOB` in the end.

@@ -1,4 +1,4 @@
-//! intel-ipsec-mb 1.3, loaded at run time: only what the benchmark needs of it.
+//! intel-ipsec-mb 1.3, loaded at run time; only the part that the benchmark needs.
 //!
 //! The library's interface is a struct of function pointers, and its header turns them into
 //! macros. The places of the pointers below, and the layout of a job, are those of
@@ -22,7 +22,7 @@ impl Manager {
     /// Loads the library and makes a manager.
     ///
     /// # Errors
-    /// Says what is missing.
+    /// What is missing.
     pub(super) fn new() -> Result<Manager, String> {
         // SAFETY: the name is a C string; loading the library runs no code but its own
         // initialisation. It stays loaded.
@@ -45,7 +45,9 @@ impl Manager {
                 std::mem::transmute(symbol(c"imb_get_version_str")?);
             let version = CStr::from_ptr(version()).to_string_lossy();
             if !version.starts_with("1.3.") {
-                return Err(format!("intel-ipsec-mb is {version}, and only 1.3 is known"));
+                return Err(format!(
+                    "intel-ipsec-mb is version {version}, and only 1.3 is supported"
+                ));
             }
             let allocate: unsafe extern "C" fn(u64) -> *mut c_void =
                 std::mem::transmute(symbol(c"alloc_mb_mgr")?);
@@ -171,7 +173,7 @@ impl Room {
     }
 }
 
-/// What is to be done with every message.
+/// The operation on every message.
 pub(super) struct Task<'a> {
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,

@@ -1,4 +1,4 @@
-//! `cp -r`, the measure of all.
+//! `cp -r`, to which all others are compared.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Programs that know only single files, run once for each file of a tree.
+//! Programs for single files, run once for each file of a tree.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn each_file(
         while let Some(name) = listing.files.get(next.fetch_add(1, Ordering::Relaxed)) {
             let done = run(&mut command(&source.join(name), &target.join(name)));
             if done.is_err() {
-                // The others stop after their present file.
+                // The other threads stop after their present file.
                 next.store(listing.files.len(), Ordering::Relaxed);
             }
             peak = peak.max(done?.peak);

@@ -1,4 +1,4 @@
-//! Evener itself, as the program that people run, and with choices made for it.
+//! Evener as a program, with default and other options.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ pub(super) struct Evener {
     facts: ContenderFacts,
 }
 
-/// What Evener is told.
+/// Evener's options.
 pub(super) struct Choice {
     name: &'static str,
     arguments: &'static [&'static str],
     usage: &'static str,
 }
 
-/// Nothing.
+/// No options.
 pub(super) const DEFAULT: Choice = Choice {
     name: "evener",
     arguments: &[],
     usage: "`evener encrypt -k KEYFILE`, Cobblestone-256, all defaults",
 };
-/// The policy that runs where there is no module.
+/// The policy that is the default without a module.
 pub(super) const PULL: Choice = Choice {
     name: "pull",
     arguments: &["--policy", "pull"],
@@ -48,7 +48,7 @@ pub(super) const LANES: Choice = Choice {
 };
 
 impl Evener {
-    /// Uses `program`, or the running program when there is none, and has it make a key.
+    /// Uses `program`, or by default the running program, to make a key.
     pub(super) fn set_up(
         choice: Choice,
         program: Option<&Path>,

@@ -47,7 +47,7 @@ impl Gocryptfs {
         run(command.arg(&self.password).arg(directory)).map(drop)
     }
 
-    /// Mounts an encrypted directory and waits until it is there.
+    /// Mounts an encrypted directory and waits until it is ready.
     fn mount(&self, directory: &Path) -> Result<Mount<'_>, LabError> {
         let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
         let before = device(&self.mount_point);
@@ -129,9 +129,9 @@ impl Mount<'_> {
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
-        // Lazily, for someone may still be in it. The daemon ends by itself then. It must not
-        // be killed while it serves a mount: where it waits for an answer from its own mount,
-        // nobody is left to give it, and it would never end.
+        // Lazily, because a process may still use it. The daemon then ends by itself. It must not
+        // be killed while it serves a mount: it might wait for an answer from its own mount and
+        // never end.
         let was_mounted =
             run(Command::new("fusermount").args(["-u", "-z"]).arg(self.point)).is_ok();
         if !was_mounted {
@@ -147,7 +147,7 @@ impl Drop for Mount<'_> {
 /// How long mounting, unmounting and ending may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks.
+/// Interval of the checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The tree's name in the mounted directory, so that `cp` makes it as it makes any other.

@@ -1,4 +1,4 @@
-//! Those who encrypt and decrypt a tree, and `cp -r`, which only copies it.
+//! The contenders that encrypt and decrypt a tree, and `cp -r`, which copies it.
 
 mod age;
 mod copy;
@@ -35,8 +35,8 @@ pub enum ContenderName {
 }
 
 impl ContenderName {
-    /// Whether it is Evener with another choice than its default, which is of interest only to
-    /// whoever asks what the default is worth.
+    /// Whether it is Evener with options other than the default, only for comparing the default
+    /// with them.
     pub(super) fn is_choice(self) -> bool {
         matches!(
             self,
@@ -45,33 +45,32 @@ impl ContenderName {
     }
 }
 
-/// What a contender is and how it is used, for the report.
+/// A contender's description for the report.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ContenderFacts {
     /// As in the rows.
     pub name: &'static str,
-    /// What the program says of itself.
+    /// The program's version.
     pub version: String,
-    /// How it is run, with what that means for its figures.
+    /// How it is run, and the effect on its figures.
     pub usage: &'static str,
 }
 
-/// Someone who encrypts and decrypts a tree.
+/// A program that encrypts and decrypts a tree.
 pub(super) trait Contender {
-    /// What it is.
+    /// Its description.
     fn facts(&self) -> &ContenderFacts;
 
     /// Encrypts the tree `source` into `target`, which does not exist yet.
     fn encrypt(&self, source: &Path, target: &Path) -> Result<Cost, LabError>;
 
-    /// Decrypts what [`Contender::encrypt`] made of a tree into `target`, which does not
-    /// exist yet.
+    /// Decrypts the output of [`Contender::encrypt`] into `target`, which does not exist yet.
     fn decrypt(&self, source: &Path, target: &Path) -> Result<Cost, LabError>;
 }
 
-/// Makes a contender ready: finds its program and makes its keys in `secrets`, a directory
-/// that only this user may enter.
+/// Prepares a contender: finds its program and makes its keys in `secrets`, a directory that only
+/// this user may enter.
 ///
 /// # Errors
 /// [`LabError::Unavailable`] when it is not installed or can't work here.
@@ -99,7 +98,7 @@ fn version(program: &Path, argument: &str) -> Result<String, LabError> {
     Ok(output.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// What a program prints.
+/// A program's output.
 fn capture(command: &mut Command) -> Result<String, LabError> {
     let program = PathBuf::from(command.get_program());
     let output = command.output().map_err(|source| match source.kind() {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::LabError;
 
-/// A password that nobody knows: 128 random bits in hexadecimal.
+/// A random password: 128 random bits in hexadecimal.
 pub(super) fn password() -> Result<String, LabError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)

@@ -1,4 +1,4 @@
-//! Several 128-bit blocks in one register: the few operations that the kernels are written in.
+//! Several 128-bit blocks in one register, with the operations that the kernels use.
 //!
 //! The kernels are generic over [`Vector`], and each file here is one instruction set. Every
 //! method is `#[inline(always)]`, so that a kernel becomes one function compiled with its
@@ -32,9 +32,9 @@ pub(super) const MAX_BLOCKS: usize = 4;
 
 /// A register of one or more AES blocks, each of them in a *lane*.
 ///
-/// A value is proof that the CPU has the instructions of its type: whoever makes the first
-/// one (all constructors are unsafe) vouches for them, and what only computes on values is
-/// safe. Rounds have the operands of the x86 instructions: the round key is added last.
+/// A value is proof that the CPU has the instructions of its type: the caller of a constructor (all
+/// are unsafe) guarantees them, so methods on values are safe. Rounds have the operands of the x86
+/// instructions: the round key is added last.
 ///
 /// # Safety
 /// All unsafe functions here require that the CPU has the instructions of the implementing
@@ -66,28 +66,28 @@ pub(super) trait Vector: Copy {
     /// Writes each lane `offset` bytes behind its own pointer.
     unsafe fn scatter(self, to: &[*mut u8], offset: usize);
 
-    /// [`LINE_BLOCKS`] blocks from each of the `BLOCKS` pointers, transposed: the first vector
-    /// has the first block of each. A lane's blocks are read with the widest loads, so that a
-    /// cache line is visited once even if it doesn't stay in the cache.
+    /// [`LINE_BLOCKS`] blocks from each of the `BLOCKS` pointers, transposed: the first vector has
+    /// the first block of each. A lane's blocks are read with the widest loads, so that a cache
+    /// line is read only once.
     unsafe fn gather_lines(from: &[*const u8], offset: usize) -> [Self; LINE_BLOCKS];
 
     /// The inverse of [`Vector::gather_lines`].
     unsafe fn scatter_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize);
 
-    /// [`Vector::scatter_lines`] around the caches, where the CPU can: for output that would
-    /// only flush them. The pointers with the offset are multiples of a line.
+    /// [`Vector::scatter_lines`] past the caches, if the CPU can, for output that exceeds the
+    /// caches. The pointers with the offset are multiples of a line.
     unsafe fn stream_lines(lines: [Self; LINE_BLOCKS], to: &[*mut u8], offset: usize);
 
-    /// [`Vector::store`] around the caches. The pointer is a multiple of the vector's length.
+    /// [`Vector::store`] past the caches. The pointer is a multiple of the vector's length.
     unsafe fn stream(self, to: *mut u8);
 
-    /// Orders what was streamed before what is written after. To be called once in the end.
+    /// Orders streamed writes before later writes. Called once at the end.
     unsafe fn finish_streaming();
 
-    /// Starts to fetch the cache line at an address, valid or not.
+    /// Prefetches the cache line at an address, which need not be valid.
     fn ask_to_read(address: *const u8);
 
-    /// Starts to fetch a cache line that is going to be overwritten.
+    /// Prefetches a cache line that will be overwritten.
     fn ask_to_write(address: *mut u8);
 
     /// Exclusive or.
@@ -137,8 +137,8 @@ pub(super) trait Vector: Copy {
 /// As for [`Vector`].
 #[cfg(target_arch = "x86_64")]
 pub(super) trait Carryless: Vector {
-    /// Whether there are registers for the pads of one part of a message and the hash of
-    /// another at once: 32 do, and with 16 the one waits for the other's in memory.
+    /// Whether there are enough registers to encrypt one part of a message and hash another at
+    /// once: 32 are enough; with 16, intermediate values would go to memory.
     const HAS_MANY_REGISTERS: bool;
 
     /// The product of the low halves of each lane.

@@ -27,8 +27,8 @@ import javax.crypto.ShortBufferException;
 import javax.crypto.spec.IvParameterSpec;
 
 /**
- * What AES's modes have in common as services of a provider: keys, IVs, and arrays and buffers,
- * which the modes see as segments.
+ * The common part of AES's modes as services of a provider: keys, IVs, and the conversion of
+ * arrays and buffers to segments.
  */
 abstract class AesCipher extends CipherSpi {
     static final int BLOCK = 16;
@@ -55,8 +55,8 @@ abstract class AesCipher extends CipherSpi {
     abstract long longestOutput(long length, boolean last);
 
     /**
-     * Goes on with a message, or ends it. Input and output do not overlap, and before anything
-     * has changed an output that is too short is refused.
+     * Continues or ends a message. Input and output do not overlap. An output that is too short is
+     * rejected before any state changes.
      *
      * @return how many bytes were put out
      */

@@ -12,8 +12,8 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * Messages that travel together, because engines with many lanes want many at once. Made once
- * and filled again and again; it stays on the thread that made it.
+ * Messages that are processed in one call, because engines with many lanes are faster with many at
+ * once. A batch can be filled again and again, on the thread that made it.
  *
  * <p>Inputs and outputs are native segments. The batch holds them until {@link #clear}, so that
  * none is freed by the garbage collector, and {@link #process} refuses those whose arena was
@@ -116,8 +116,8 @@ public final class Batch implements AutoCloseable {
     }
 
     /**
-     * Has a session do all messages. What became of each is in {@link #status} and {@link
-     * #written}; a message that is rejected does not keep the others from being done.
+     * Processes all messages with a session. {@link #status} and {@link #written} have the result
+     * of each. If a message is rejected, the others are still processed.
      *
      * @return whether all were done
      * @throws EvenerException if the engine failed

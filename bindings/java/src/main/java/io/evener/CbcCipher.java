@@ -9,8 +9,8 @@ import javax.crypto.IllegalBlockSizeException;
 import javax.crypto.ShortBufferException;
 
 /**
- * AES-CBC (NIST SP 800-38A) as a stream: what is no whole block waits for more, and when padding
- * is to come off, so does the last block.
+ * AES-CBC (NIST SP 800-38A) as a stream. An incomplete block waits for more input; when decrypting
+ * with padding, so does the last block.
  */
 final class CbcCipher extends AesCipher {
     private final Padding padding;

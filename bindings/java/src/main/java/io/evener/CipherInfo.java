@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What there is to know of a cipher; lengths are in bytes.
+ * The properties of a cipher; lengths are in bytes.
  *
  * @param name the OpenSSL name, such as {@code aes-128-cbc}
  * @param keyLength XTS counts both of its keys

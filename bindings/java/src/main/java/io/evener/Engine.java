@@ -81,7 +81,7 @@ public final class Engine implements AutoCloseable {
         return List.copyOf(found);
     }
 
-    /** How the engine likes to be used for a cipher; empty when it can't do it. */
+    /** The recommended use for a cipher; empty if the engine lacks it. */
     public Optional<Offer> offer(String cipher, Direction direction) {
         try (Arena call = Arena.ofConfined()) {
             MemorySegment offer = Native.struct(call, OFFER);
@@ -101,9 +101,9 @@ public final class Engine implements AutoCloseable {
     }
 
     /**
-     * What has been seen of a module's work. It has some of its messages computed again, at
-     * random; when it is found to fail, {@code openssl} does all of its work from then on, and
-     * this says so. All is zero for engines that compute on the calling core.
+     * The counts of a module's guard. The guard recomputes some messages, chosen at random. After
+     * a failure, {@code openssl} processes all further messages, and the counts show it. All
+     * counts are zero for CPU engines.
      */
     public Account account() {
         try (Arena call = Arena.ofConfined()) {
@@ -123,10 +123,10 @@ public final class Engine implements AutoCloseable {
     }
 
     /**
-     * What there is to know of an engine.
+     * The description of an engine.
      *
-     * @param name what {@link #open} takes
-     * @param detail version, driver or device, when the engine is there
+     * @param name the name for {@link #open}
+     * @param detail version, driver or device; empty if the engine is absent
      * @param absent why it is not there and what to do about it, otherwise
      * @param isModule whether another device computes, and not the calling core
      */
@@ -134,20 +134,20 @@ public final class Engine implements AutoCloseable {
             String name, Optional<String> detail, Optional<String> absent, boolean isModule) {}
 
     /**
-     * What has been seen of an engine's work.
+     * The counts of an engine's guard.
      *
-     * @param jobs messages that it did and that were handed on
-     * @param verified how many of them were computed again, with the same result
+     * @param jobs messages that it did and the guard passed on
+     * @param verified how many of them were recomputed with the same result
      * @param retreated messages that {@code openssl} did instead, after it had failed
      * @param fault why it is out of service, if it is
      */
     public record Account(long jobs, long verified, long retreated, Optional<String> fault) {}
 
     /**
-     * How an engine likes to be used.
+     * The recommended use of an engine.
      *
-     * @param depth how many threads can use it at once with profit
-     * @param batch how many jobs it likes in one call
+     * @param depth number of threads up to which throughput grows
+     * @param batch recommended number of jobs in one call
      */
     public record Offer(long depth, long batch) {}
 }

@@ -17,8 +17,8 @@ import javax.crypto.CipherSpi;
  * }
  *
  * <p>The library is loaded with the first cipher. GCM takes nonces of 12 bytes and tags of 128
- * bits, and holds a message back until its end, so that no plaintext appears that is not
- * authentic; its messages have at most 2 GiB. Direct buffers are not copied.
+ * bits, and buffers a message until its end, so that only authenticated plaintext appears; its
+ * messages have at most 2 GiB. Direct buffers are not copied.
  */
 public final class EvenerProvider extends Provider {
     private static final long serialVersionUID = 1;

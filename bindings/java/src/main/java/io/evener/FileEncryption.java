@@ -22,8 +22,7 @@ import java.util.function.Predicate;
  *
  * <p>A tree goes to a tree: the same relative names with the suffix. A file goes to a file, or
  * into a directory. An output has no name until it is complete, and nothing that is not
- * authentic gets a name. Files that can't be done are listed in the report, and all others are
- * done.
+ * authentic gets a name. Failed files are listed in the report, and all others are done.
  *
  * {@snippet :
  * try (FileKey key = FileKey.generate("cobblestone-256")) {
@@ -71,7 +70,7 @@ public final class FileEncryption {
         return this;
     }
 
-    /** Sets how many workers there are over all engines; otherwise as many as each likes. */
+    /** Sets the number of workers over all engines; by default as many as each recommends. */
     public FileEncryption jobs(int jobs) {
         this.jobs = jobs;
         return this;
@@ -104,9 +103,9 @@ public final class FileEncryption {
     }
 
     /**
-     * Has a listener told of the progress, on the thread of the operation's caller: before it
-     * begins, ten times a second, and at its end. When it says false, or throws, the operation
-     * stops: complete outputs stay, and files at work are dropped without a trace.
+     * Sets a listener for the progress. It is called on the caller's thread: before the operation
+     * begins, ten times a second, and at its end. If it returns false or throws, the operation
+     * stops: complete outputs stay, and unfinished outputs are removed.
      */
     public FileEncryption onProgress(Predicate<Progress> listener) {
         this.listener = listener;

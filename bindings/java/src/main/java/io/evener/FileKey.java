@@ -92,7 +92,8 @@ public final class FileKey implements AutoCloseable {
     }
 
     /**
-     * Encrypts a buffer to what a file would hold, in chunks that all threads of the pool share.
+     * Encrypts a buffer to the content of an encrypted file. All threads of the pool work on its
+     * chunks.
      * Both buffers are native segments.
      *
      * @return how many bytes were written, {@link #sealedLength}
@@ -102,7 +103,8 @@ public final class FileKey implements AutoCloseable {
     }
 
     /**
-     * Decrypts what {@link #seal} made, or what a file holds; the plaintext is never longer.
+     * Decrypts the output of {@link #seal} or the content of an encrypted file; the plaintext is
+     * never longer.
      *
      * @return how many bytes were written
      * @throws EvenerException if something is not authentic or missing; there is no plaintext

@@ -12,8 +12,8 @@ import javax.crypto.ShortBufferException;
 import javax.crypto.spec.GCMParameterSpec;
 
 /**
- * AES-GCM (NIST SP 800-38D). A message is held back until its end, so that nothing appears that
- * is not authentic. A key and nonce encrypt one message.
+ * AES-GCM (NIST SP 800-38D). A message is buffered until its end, so that only authenticated
+ * plaintext appears. A key and nonce encrypt one message.
  */
 final class GcmCipher extends AesCipher {
     private static final int NONCE = 12;

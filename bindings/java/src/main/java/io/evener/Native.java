@@ -15,11 +15,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.function.Consumer;
 
 /**
- * The C library: its functions, and what calling them needs. {@code size_t} is a {@code long}.
+ * The C library: its functions and helpers to call them. {@code size_t} is a {@code long}.
  *
- * <p>An object of the library is a segment in an arena, whose closing gives the object back. The
- * linker keeps the arenas of all arguments open during a call, so that a close by another thread
- * fails instead of pulling the object away.
+ * <p>An object of the library is a segment in an arena, whose closing frees the object. The linker
+ * keeps the arenas of all arguments open during a call, so that a close by another thread fails
+ * instead of freeing the object.
  */
 final class Native {
     private static final Linker LINKER = Linker.nativeLinker();

@@ -8,7 +8,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
- * A cipher with its key for single buffers, which all threads of a pool do together: ECB, CTR,
+ * A cipher with its key for single buffers, which all threads of a pool process together: ECB,
+ * CTR,
  * and CBC when it decrypts. Any number of threads may use it at once.
  *
  * <p>Buffers are native segments, and nothing is copied.

@@ -4,7 +4,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Threads of the library's that sleep until there is a buffer to do, for any number of {@link
+ * A pool of the library's threads, which sleep between buffers, for any number of {@link
  * ParallelCipher}s.
  */
 public final class Pool implements AutoCloseable {

@@ -1,7 +1,7 @@
 package io.evener;
 
 /**
- * How far an operation on files has come. Every number only grows, and is exact at the end.
+ * The progress of an operation on files. No number ever shrinks, and all are exact at the end.
  *
  * @param foundFiles files found so far
  * @param foundBytes their bytes, with {@link FileOption#MEASURE_TOTAL}; else 0

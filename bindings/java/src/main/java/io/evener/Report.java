@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What an operation on files did.
+ * The report of an operation on files.
  *
  * @param files files done, without those skipped
  * @param bytes bytes read from them
@@ -24,7 +24,7 @@ import java.util.List;
  * @param isSuccess whether everything was done and nothing that was done is in doubt
  * @param failures files that could not be done
  * @param doubtful files that were done and may be wrong, since an engine computed wrong results
- * @param verifiedJobs jobs of modules that were computed again, with the same result
+ * @param verifiedJobs jobs of modules that were recomputed with the same result
  * @param unverifiedJobs jobs of modules whose results nobody has compared
  * @param json all of this, and what each engine and worker did
  */
@@ -52,7 +52,7 @@ public record Report(
             MemoryLayout.structLayout(JAVA_LONG, ADDRESS, ADDRESS);
 
     /**
-     * A file that could not be done.
+     * A file that failed.
      *
      * @param path as the caller would write it
      * @param cause as one line

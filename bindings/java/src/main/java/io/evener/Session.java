@@ -10,7 +10,7 @@ import java.util.Objects;
 
 /**
  * An engine opened for one cipher, direction and key. Calls of several threads wait for each
- * other; for speed open one for each.
+ * other; for speed open one session per thread.
  *
  * <p>Native segments and direct buffers are read and written where they lie. So are arrays and
  * heap buffers of up to 1 MiB, while the garbage collector waits; only longer ones, or those for
@@ -204,8 +204,8 @@ public final class Session implements AutoCloseable {
     }
 
     /**
-     * Has the last message verified, if a module did it and nobody has compared it yet. A session
-     * that is closed does the same and can't tell; {@link Engine#account} does.
+     * Verifies the last message, if a module processed it and it was not verified yet. {@code
+     * close} verifies it too, but can't report the result; {@link Engine#account} does.
      *
      * @throws EvenerException if the module computed wrong results: what the session did before
      *     may be wrong, and {@code openssl} does what it does from then on

@@ -1,0 +1,225 @@
+//! The engines as a grid: a row for each cipher, a column for each engine.
+
+use evener::{Cipher, shown_text};
+
+use super::{Ability, Found, PASSED};
+
+/// The grid, below it the engines that failed, and those that are absent with the reason.
+pub(super) fn text(engines: &[Found]) -> String {
+    let columns: Vec<_> = engines.iter().filter_map(Column::of).collect();
+    let mut text = String::new();
+    if !columns.is_empty() {
+        table(&columns, &mut text);
+    }
+    notes(&columns, engines, &mut text);
+    text
+}
+
+/// An engine that is present.
+struct Column<'e> {
+    name: &'e str,
+    detail: &'e str,
+    ciphers: &'e [Ability],
+}
+
+impl<'e> Column<'e> {
+    fn of(found: &'e Found) -> Option<Column<'e>> {
+        match found {
+            Found::Present { name, detail, ciphers, .. } => Some(Column { name, detail, ciphers }),
+            Found::Absent { .. } => None,
+        }
+    }
+
+    /// What the engine can do with a cipher, in a word.
+    fn cell(&self, cipher: &str) -> &'static str {
+        let offered: Vec<_> =
+            self.ciphers.iter().filter(|ability| ability.cipher == cipher).collect();
+        match offered[..] {
+            [] => ABSENT,
+            _ if offered.iter().any(|ability| ability.self_test != PASSED) => "FAILED",
+            [one] if one.direction == "encrypt" => "encrypt",
+            [one] if one.direction == "decrypt" => "decrypt",
+            _ => "✓",
+        }
+    }
+
+    /// As wide as its heading and its longest cell, in characters.
+    fn width(&self, heading: &str) -> usize {
+        let cells = Cipher::ALL.iter().map(|cipher| self.cell(cipher.name()));
+        let widths = cells.map(|cell| cell.chars().count());
+        widths.max().unwrap_or(0).max(heading.chars().count())
+    }
+}
+
+fn table(columns: &[Column<'_>], text: &mut String) {
+    let headings = headings(columns);
+    let widths: Vec<_> =
+        columns.iter().zip(&headings).map(|(column, heading)| column.width(heading)).collect();
+    let mut row = |cipher: &str, cells: &[&str]| {
+        let mut line = format!("{cipher:CIPHER$}");
+        for (cell, width) in cells.iter().zip(&widths) {
+            line.push_str(&format!("  {cell:^width$}"));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    row("cipher", &headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for cipher in Cipher::ALL.iter().map(|cipher| cipher.name()) {
+        let cells: Vec<_> = columns.iter().map(|column| column.cell(cipher)).collect();
+        if cells.iter().any(|cell| *cell != ABSENT) {
+            row(cipher, &cells);
+        }
+    }
+}
+
+/// The engines' names, or numbers where the names make the table too wide.
+fn headings(columns: &[Column<'_>]) -> Vec<String> {
+    let width = |column: &Column<'_>| 2 + column.width(&shown_text(column.name));
+    match CIPHER + columns.iter().map(width).sum::<usize>() <= WIDTH {
+        true => columns.iter().map(|column| shown_text(column.name)).collect(),
+        false => (1..=columns.len()).map(|number| format!("[{number}]")).collect(),
+    }
+}
+
+fn notes(columns: &[Column<'_>], engines: &[Found], text: &mut String) {
+    let mut first = true;
+    let mut paragraph = |name: &str, rest: &str| {
+        if std::mem::take(&mut first) && !text.is_empty() {
+            text.push('\n');
+        }
+        wrap(&format!("{name}: {rest}"), text);
+    };
+    let headings = headings(columns);
+    for (column, heading) in columns.iter().zip(&headings) {
+        if *heading != shown_text(column.name) {
+            paragraph(heading, &format!("{}, {}", column.name, column.detail));
+        }
+        let failed = |ability: &&Ability| ability.self_test != PASSED;
+        for Ability { cipher, direction, self_test, .. } in column.ciphers.iter().filter(failed) {
+            paragraph(column.name, &format!("{direction} {cipher} {self_test}"));
+        }
+    }
+    for engine in engines {
+        if let Found::Absent { name, absent } = engine {
+            let prefix = format!("engine `{name}` is not available: ");
+            let reason = absent.strip_prefix(&prefix).unwrap_or(absent);
+            paragraph(name, &format!("absent: {reason}"));
+        }
+    }
+}
+
+/// Adds a paragraph in lines of at most [`WIDTH`] characters, as far as its words allow. All but
+/// the first are indented.
+fn wrap(paragraph: &str, text: &mut String) {
+    let mut length = 0;
+    for word in shown_text(paragraph).split_whitespace() {
+        let more = word.chars().count();
+        if length > 0 && length + 1 + more > WIDTH {
+            text.push_str("\n  ");
+            length = 2;
+        } else if length > 0 {
+            text.push(' ');
+            length += 1;
+        }
+        text.push_str(word);
+        length += more;
+    }
+    text.push('\n');
+}
+
+/// The cell of a cipher that an engine does not have.
+const ABSENT: &str = "-";
+
+/// The width of a terminal, in characters.
+const WIDTH: usize = 80;
+
+/// The width of the longest cipher's name.
+const CIPHER: usize = 17;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn present(name: &str, ciphers: &[(&'static str, &str, &str)]) -> Found {
+        let ability = |&(cipher, direction, self_test): &(&'static str, &str, &str)| Ability {
+            cipher,
+            direction: direction.to_owned(),
+            depth: 1,
+            batch: 1,
+            self_test: self_test.to_owned(),
+        };
+        Found::Present {
+            name: name.to_owned(),
+            kind: "module",
+            detail: "a device".to_owned(),
+            ciphers: ciphers.iter().map(ability).collect(),
+        }
+    }
+
+    fn both(name: &str) -> Found {
+        let cipher = "aes-128-cbc";
+        present(name, &[(cipher, "encrypt", PASSED), (cipher, "decrypt", PASSED)])
+    }
+
+    #[test]
+    fn a_cell_says_what_an_engine_can_do() {
+        let engines = [
+            both("cpu"),
+            present("lanes", &[("aes-128-cbc", "decrypt", PASSED)]),
+            present(
+                "dev",
+                &[
+                    ("aes-128-cbc", "encrypt", "failed: wrong result"),
+                    ("aes-128-cbc", "decrypt", PASSED),
+                    ("bf-cbc", "encrypt", PASSED),
+                ],
+            ),
+            Found::Absent {
+                name: "cryptodev",
+                absent: "engine `cryptodev` is not available: no /dev/crypto".to_owned(),
+            },
+        ];
+        let expected = "\
+cipher             cpu   lanes     dev
+aes-128-cbc         ✓   decrypt  FAILED
+bf-cbc              -      -     encrypt
+
+dev: encrypt aes-128-cbc failed: wrong result
+cryptodev: absent: no /dev/crypto
+";
+        assert_eq!(text(&engines), expected);
+    }
+
+    #[test]
+    fn columns_stand_below_their_headings() {
+        let text = text(&[both("cpu"), both("openssl"), both("cryptodev")]);
+        let expected = "\
+cipher             cpu  openssl  cryptodev
+aes-128-cbc         ✓      ✓         ✓
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn many_engines_and_long_reasons_fit_a_terminal() {
+        let mut engines: Vec<_> =
+            (0..12).map(|number| both(&format!("af_alg:driver-{number}"))).collect();
+        engines.push(Found::Absent { name: "pkcs11", absent: "no module is named ".repeat(20) });
+        let text = text(&engines);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("[12]: af_alg:driver-11, a device"), "{text}");
+        assert!(text.contains("pkcs11: absent: no module"), "{text}");
+    }
+
+    #[test]
+    fn the_ciphers_names_fit_their_column() {
+        assert!(Cipher::ALL.iter().all(|cipher| cipher.name().len() <= CIPHER));
+    }
+
+    #[test]
+    fn all_engines_of_the_registry_fit_a_terminal_by_name() {
+        let engines: Vec<_> = evener::engines::names().map(both).collect();
+        let columns: Vec<_> = engines.iter().filter_map(Column::of).collect();
+        assert_eq!(headings(&columns), evener::engines::names().collect::<Vec<_>>());
+    }
+}

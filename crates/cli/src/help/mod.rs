@@ -1,0 +1,257 @@
+//! What help, the manual page and completions show: the same command line, arranged in pages.
+//!
+//! Options are declared beside the code that uses them (`options/`, `commands/`). Here they are
+//! only arranged: the options that plain use needs come first, and those of engines, policies and
+//! the gate are on a page of their own, which `--help-engines` shows.
+
+mod examples;
+
+use std::ffi::OsString;
+
+use clap::builder::{PossibleValuesParser, Styles};
+use clap::{Arg, ArgAction, Command, CommandFactory};
+
+use crate::arguments::Arguments;
+pub(crate) use examples::{Example, engine_examples, examples};
+
+/// What is shown of a command's options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// All but those of engines, policies and the gate: `--help`.
+    Usual,
+    /// Only those: `--help-engines`.
+    Engines,
+    /// Everything: the manual page and completions.
+    All,
+}
+
+impl Page {
+    /// The page for help that is asked for in these words.
+    pub(crate) fn asked_for(typed: &[OsString]) -> Page {
+        let mut options = typed.iter().take_while(|word| *word != "--");
+        match options.any(|word| word.to_str() == Some("--help-engines")) {
+            true => Page::Engines,
+            false => Page::Usual,
+        }
+    }
+}
+
+/// The program's command line, with help for people.
+pub(crate) fn program(page: Page) -> Command {
+    let program = Arguments::command();
+    let text = format!("{}\n{FURTHER}", listed(examples("evener")));
+    program
+        .mut_subcommands(|command| arranged(command, "evener", page))
+        .mut_subcommand("man", |man| {
+            let pages = PossibleValuesParser::new(MANUAL);
+            man.mut_arg("command", |arg| arg.value_parser(pages).hide_possible_values(true))
+        })
+        .after_help(text.clone())
+        .after_long_help(format!(
+            "{text}\n\n{}\n{}",
+            section("Memory", MEMORY),
+            section("Exit status", EXIT_STATUS)
+        ))
+}
+
+/// A command and those below it, with their options on pages and with examples.
+fn arranged(command: Command, parent: &str, page: Page) -> Command {
+    let path = format!("{parent} {}", command.get_name());
+    let has_engines = command.get_arguments().any(is_of_engines);
+    let examples = listed(examples(&path));
+    let command = match (has_engines, page) {
+        (true, Page::Engines) => only_engines(command, &path),
+        (true, _) => command
+            .mut_args(|arg| placed(arg, page))
+            .arg(help_engines())
+            .after_help(format!("{examples}\n{}", more_help(&path))),
+        (false, _) => command.mut_args(|arg| placed(arg, page)).after_help(examples),
+    };
+    command.mut_subcommands(|below| arranged(below, &path, page))
+}
+
+/// An option with its place in the help.
+fn placed(arg: Arg, page: Page) -> Arg {
+    if is_of_engines(&arg) {
+        return arg.hide(page == Page::Usual);
+    }
+    let place = PLAIN.iter().position(|name| arg.get_long() == Some(name));
+    match (place, arg.get_help_heading()) {
+        (Some(place), Some(_)) => arg.help_heading(None::<&str>).display_order(place),
+        _ => arg,
+    }
+}
+
+/// The page of `--help-engines`.
+fn only_engines(command: Command, path: &str) -> Command {
+    command
+        .mut_args(|arg| {
+            let is_shown = is_of_engines(&arg) || arg.is_positional();
+            arg.hide(!is_shown)
+        })
+        .arg(help_engines())
+        .about(format!("Options of `{path}` for engines, policies and the gate"))
+        .long_about(None::<&str>)
+        .after_help(listed(engine_examples(path)))
+}
+
+fn is_of_engines(arg: &Arg) -> bool {
+    arg.get_help_heading().is_some_and(|heading| ENGINE_HEADINGS.contains(&heading))
+}
+
+fn help_engines() -> Arg {
+    Arg::new("help-engines")
+        .long("help-engines")
+        .action(ArgAction::HelpLong)
+        .help("Print help for the options of engines, policies and the gate")
+        .display_order(AFTER_HELP)
+}
+
+fn more_help(path: &str) -> String {
+    format!("`{path} --help-engines` shows the options of engines, policies and the gate.")
+}
+
+/// Examples under their heading, as help shows them.
+fn listed(examples: &[Example]) -> String {
+    let lines = examples.iter().map(|Example { does, line }| format!("  {does}:\n    {line}\n"));
+    section("Examples", &lines.collect::<String>())
+}
+
+fn section(heading: &str, text: &str) -> String {
+    let styles = Styles::styled();
+    let style = styles.get_header();
+    format!("{style}{heading}:{style:#}\n{text}")
+}
+
+/// The options that plain use needs, in the order of the help.
+const PLAIN: [&str; 9] = [
+    "key",
+    "recipient",
+    "identity",
+    "passphrase",
+    "resume",
+    "overwrite",
+    "dry-run",
+    "exclude",
+    "quiet",
+];
+
+/// The names of the manual's pages besides that of the program itself.
+const MANUAL: [&str; 19] = [
+    "keygen",
+    "encrypt",
+    "decrypt",
+    "verify",
+    "list",
+    "engines",
+    "speed",
+    "gate",
+    "gate-reset",
+    "bench",
+    "bench-tree",
+    "bench-messages",
+    "bench-threads",
+    "bench-processes",
+    "bench-policies",
+    "bench-background",
+    "simulate",
+    "completions",
+    "man",
+];
+
+/// The headings whose options have a page of their own.
+const ENGINE_HEADINGS: [&str; 3] = ["Engines", "Policies", "Gate"];
+
+/// `--help` has 999.
+const AFTER_HELP: usize = 1000;
+
+const FURTHER: &str = "\
+`evener help COMMAND` or `evener COMMAND --help` explains a command, `evener man` prints the \
+manual page.";
+
+pub(crate) const MEMORY: &str = "\
+The workers' buffers take 64 MiB by default (--memory), and the whole program stays below 256 MiB \
+whatever the size of the files. Wrapping a key with a passphrase takes 256 MiB for about a second \
+before the first file, and so does opening it. A key that another program wrapped takes up to \
+1 GiB and four times as long (age does more work on faster machines). At most 4 wrapped keys are \
+tried with a passphrase.
+";
+
+pub(crate) const EXIT_STATUS: &str = "\
+0: everything is done. 1: some files failed (each is named on standard error, and all others are \
+done), or a tree held no file to decrypt or verify. 2: wrong usage or wrong key. 130: interrupted.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command with its path, such as `evener bench tree`.
+    pub(super) fn commands(command: &Command, path: &str) -> Vec<(String, Command)> {
+        let below = command
+            .get_subcommands()
+            .flat_map(|below| commands(below, &format!("{path} {}", below.get_name())));
+        std::iter::once((path.to_owned(), command.clone())).chain(below).collect()
+    }
+
+    fn help(page: Page, name: &str) -> String {
+        let mut program = program(page);
+        program.find_subcommand_mut(name).unwrap().render_long_help().to_string()
+    }
+
+    #[test]
+    fn options_of_engines_are_on_their_own_page() {
+        for name in ["encrypt", "decrypt", "verify"] {
+            let (usual, engines) = (help(Page::Usual, name), help(Page::Engines, name));
+            for option in ["--engine <", "--policy <", "--gate <", "--permits <", "--profile <"] {
+                assert!(!usual.contains(option), "{name}: {option}\n{usual}");
+                assert!(engines.contains(option), "{name}: {option}\n{engines}");
+                assert!(help(Page::All, name).contains(option), "{name}: {option}");
+            }
+            for option in ["--key <", "--exclude <", "--max-cpu <"] {
+                assert!(usual.contains(option), "{name}: {option}\n{usual}");
+                assert!(!engines.contains(option), "{name}: {option}\n{engines}");
+            }
+            assert!(usual.contains("--help-engines"), "{usual}");
+        }
+    }
+
+    #[test]
+    fn plain_options_come_first() {
+        let help = help(Page::Usual, "encrypt");
+        let (_, options) = help.split_once("\nOptions:\n").unwrap();
+        let (plain, further) = options.split_once("\n\nKeys:\n").unwrap();
+        let place = |name: &str| plain.find(&format!("--{name}")).expect(name);
+        assert!(PLAIN.is_sorted_by_key(|name| place(name)), "{plain}");
+        assert!(plain.find("--help-engines") > plain.find("--help "), "{plain}");
+        assert!(!further.contains("\n      --resume"), "{further}");
+    }
+
+    #[test]
+    fn pages_are_chosen_by_words_that_are_options() {
+        let page =
+            |words: &[&str]| Page::asked_for(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(page(&["encrypt", "--help-engines"]), Page::Engines);
+        assert_eq!(page(&["encrypt", "--help"]), Page::Usual);
+        assert_eq!(page(&["encrypt", "--", "--help-engines"]), Page::Usual);
+    }
+
+    #[test]
+    fn every_command_has_a_page_in_the_manual() {
+        let paths = commands(&program(Page::All), "evener").into_iter().map(|(path, _)| path);
+        let names = paths.filter_map(|path| Some(path.strip_prefix("evener ")?.replace(' ', "-")));
+        assert_eq!(names.collect::<Vec<_>>(), MANUAL);
+    }
+
+    #[test]
+    fn help_is_as_wide_as_a_terminal() {
+        for page in [Page::Usual, Page::Engines] {
+            for (path, command) in commands(&program(page), "evener") {
+                let help = command.term_width(80).render_long_help().to_string();
+                // Some of the words that can't be broken are long.
+                let too_wide = |line: &&str| line.chars().count() > 80;
+                assert_eq!(help.lines().find(too_wide), None, "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Help, examples, suggestions and completions, as a user meets them.
+
+mod common;
+
+use std::fs;
+
+use common::{Bench, RECIPIENT, has};
+
+#[test]
+fn examples_of_file_commands_work_as_they_stand() {
+    let bench = Bench::new();
+    fs::remove_file(bench.path("my.key")).unwrap();
+    fs::rename(bench.path("tree"), bench.path("photos")).unwrap();
+    fs::rename(bench.path("identity"), bench.path("identity.txt")).unwrap();
+    fs::write(bench.path("recipients.txt"), RECIPIENT).unwrap();
+    fs::write(bench.path("notes.txt"), "a note").unwrap();
+    let mut ran = 0;
+    for command in ["keygen", "encrypt", "verify", "list", "decrypt", "completions", "man"] {
+        for line in examples(&bench, command) {
+            // Nobody is there to type a passphrase, and nothing to page.
+            if line.contains("--passphrase") || line.contains("man -l") || line.contains("~/") {
+                continue;
+            }
+            let line = line.replace("<(evener completions bash)", "/dev/null");
+            let ended = bench.shell(&format!("evener() {{ \"$evener\" \"$@\"; }}; {line}"));
+            let is_source = line.starts_with("source ");
+            assert!(is_source || ended.status == Some(0), "{line}: {}", ended.messages);
+            ran += 1;
+        }
+    }
+    assert!(ran >= 12, "{ran} examples ran");
+    bench.assert_same_tree("photos", "restored");
+    bench.assert_same_tree("photos", "opened");
+    assert_eq!(fs::read(bench.path("copy.txt")).unwrap(), b"a note");
+}
+
+/// The lines under `Examples:` in the help of a command.
+fn examples(bench: &Bench, command: &str) -> Vec<String> {
+    let help = bench.expect(0, &["help", command]);
+    let help = String::from_utf8(help.output).unwrap();
+    let (_, examples) = help.split_once("\nExamples:\n").expect("a heading");
+    let examples = examples.replace(" \\\n        ", " ");
+    let lines = examples.lines().filter_map(|line| line.strip_prefix("    "));
+    let lines: Vec<_> = lines.map(str::to_owned).collect();
+    assert!(!lines.is_empty(), "{help}");
+    lines
+}
+
+#[test]
+fn help_is_asked_for_in_two_ways() {
+    let bench = Bench::new();
+    for path in [&["encrypt"][..], &["bench", "tree"], &["gate", "reset"], &["man"]] {
+        let named = bench.expect(0, &[&["help"], path].concat());
+        let asked = bench.expect(0, &[path, &["--help"]].concat());
+        assert!(!named.output.is_empty());
+        assert_eq!(named.output, asked.output, "{path:?}");
+    }
+    let plain = bench.expect(0, &["help"]);
+    assert_eq!(plain.output, bench.expect(0, &["--help"]).output);
+    let ended = bench.expect(2, &["help", "encrpt"]);
+    assert!(ended.messages.contains("'encrypt'"), "{}", ended.messages);
+}
+
+#[test]
+fn near_misses_are_answered_with_what_was_meant() {
+    let bench = Bench::new();
+    for (typed, meant) in [
+        (&["encrpt"][..], "'encrypt'"),
+        (&["encrypt", "--resum", "tree", "out"], "similar argument exists: '--resume'"),
+        (&["encrypt", "--policy", "adaptve", "tree", "out"], "'adaptive'"),
+        (&["encrypt", "--gate", "fif", "tree", "out"], "'fifo'"),
+        (&["encrypt", "--format", "openss", "tree", "out"], "'openssl'"),
+        (&["encrypt", "--cipher", "aes-256-cb", "tree", "out"], "'aes-256-cbc'"),
+        (&["encrypt", "-k", "my.key", "--engine", "opnssl", "tree", "out"], "mean `openssl`?"),
+        (&["speed", "--engine", "lane"], "mean `lanes`?"),
+        (&["engines", "--measure", "--cipher", "aes-128-gc"], "'aes-128-gcm'"),
+        (&["simulate", "machine.json", "--policy", "round-robi"], "'round-robin'"),
+        (&["man", "encryp"], "'encrypt'"),
+    ] {
+        let ended = bench.expect(2, typed);
+        assert!(ended.messages.contains(meant), "{typed:?}: {}", ended.messages);
+        assert!(ended.messages.starts_with("evener: "), "{typed:?}: {}", ended.messages);
+        assert!(!ended.messages.contains("error: "), "{typed:?}: {}", ended.messages);
+    }
+}
+
+#[test]
+fn usage_errors_steer_no_terminal() {
+    let bench = Bench::new();
+    let ended = bench.expect(2, &["encrypt", "--\u{1b}[31m"]);
+    assert!(ended.messages.starts_with("evener: "), "{}", ended.messages);
+    assert!(!ended.messages.contains('\u{1b}'), "{:?}", ended.messages);
+}
+
+#[test]
+fn options_of_engines_are_accepted_from_either_page() {
+    let bench = Bench::new();
+    let page = |option| String::from_utf8(bench.expect(0, &["encrypt", option]).output).unwrap();
+    assert!(!page("--help").contains("--engine <"));
+    assert!(!page("-h").contains("--engine <"));
+    let engines = page("--help-engines");
+    assert!(engines.contains("--engine <") && engines.contains("--permits <"), "{engines}");
+    assert!(engines.contains("--engine cryptodev --permits 2"), "{engines}");
+    let options = ["--engine", "openssl", "--policy", "pull", "--gate", "none"];
+    bench.expect(0, &[&["encrypt", "-k", "my.key"], &options[..], &["tree", "out"]].concat());
+}
+
+#[test]
+fn the_manual_has_headings_and_examples() {
+    let bench = Bench::new();
+    let page = |name| String::from_utf8(bench.expect(0, &["man", name]).output).unwrap();
+    let encrypt = page("encrypt");
+    for heading in ["OPTIONS", "ENGINES", "POLICIES", "GATE", "EXAMPLES"] {
+        assert!(encrypt.contains(&format!("\n.SH {heading}\n")), "{heading}: {encrypt}");
+    }
+    assert!(encrypt.contains("photos backup\n"), "{encrypt}");
+    assert!(page("bench-tree").contains("\n.SH EXAMPLES\n"));
+    let whole = String::from_utf8(bench.expect(0, &["man"]).output).unwrap();
+    assert!(whole.contains(".SH \"EXIT STATUS\"\n"), "{whole}");
+}
+
+#[test]
+fn the_shell_completes_names() {
+    if !has("bash") {
+        evener_skipped::lacking!("completions: there is no bash");
+        return;
+    }
+    let bench = Bench::new();
+    for (words, begun, name) in [
+        ("evener encrypt --cipher", "aes-256-g", "aes-256-gcm"),
+        ("evener encrypt --engine", "crypt", "cryptodev"),
+        ("evener encrypt --policy", "adap", "adaptive"),
+        ("evener encrypt --format", "cobblestone-1", "cobblestone-128"),
+        ("evener encrypt --gate", "li", "lists"),
+        ("evener keygen --format", "ti", "tink"),
+        ("evener speed --engine", "lan", "lanes"),
+        ("evener bench policies --policy", "round", "round-robin"),
+        ("evener man", "bench-t", "bench-tree"),
+    ] {
+        let line = format!(
+            "$evener completions bash > script && bash -c '
+                . ./script
+                COMP_WORDS=({words} {begun}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+                _evener evener {begun} \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
+                printf \"%s\\n\" \"${{COMPREPLY[@]}}\"'"
+        );
+        let ended = bench.shell(&line);
+        let offered = String::from_utf8(ended.output).unwrap();
+        assert!(
+            offered.lines().any(|word| word == name),
+            "{words} {begun}: {offered}{}",
+            ended.messages
+        );
+    }
+}
