@@ -20,6 +20,7 @@ pub(super) const STRIDES: usize = 8;
 
 /// Powers of a hash subkey, zeroised on drop. They are made when they are first needed, since
 /// a key that serves one short message needs few of them.
+#[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Powers {
     /// From the highest to the first; then zeros, for the lanes of a vector that goes past it.
@@ -228,6 +229,13 @@ impl<V: Carryless> Sum<V> {
             middle: V::sum_lanes([a.middle, b.middle, c.middle, d.middle]),
             high: V::sum_lanes([a.high, b.high, c.high, d.high]),
         }
+    }
+
+    /// The sum of all lanes, reduced, in the first lane; the others are zero.
+    #[inline(always)]
+    pub(super) fn total(self) -> V {
+        let none = Sum::of(self.low.xor(self.low));
+        Sum::across(&[self, none, none, none]).reduced()
     }
 
     /// Reduces every lane to 128 bits: two Montgomery steps of 64 bits, from below.
