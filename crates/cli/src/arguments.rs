@@ -7,7 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use evener::Report;
 
 use crate::commands::{
-    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed, Verify,
+    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed, Tls,
+    Verify,
 };
 use crate::run::print_json;
 use crate::trouble::Trouble;
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Engines(Engines),
     Speed(Box<Speed>),
     Gate(Gate),
+    Tls(Tls),
     Bench(Bench),
     Simulate(Simulate),
     Completions(Completions),

@@ -16,6 +16,7 @@ pub enum Text<'a> {
 
 impl Text<'_> {
     /// How many bytes there are; `None` when there is no room for the result.
+    #[inline]
     pub(super) fn length(&self) -> Option<usize> {
         match self {
             Text::InPlace(text) => Some(text.len()),
@@ -43,6 +44,7 @@ impl Text<'_> {
     }
 
     /// The piece of `length` bytes from `start` on, which are there.
+    #[inline(always)]
     pub(super) fn piece(&mut self, start: usize, length: usize) -> Piece<'_> {
         let (input, output) = match self {
             Text::InPlace(text) => {
