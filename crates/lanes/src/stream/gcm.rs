@@ -3,7 +3,7 @@
 use evener_core::Direction;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::piece::{End, Pad, Text};
+use super::{End, Pad, Text};
 use crate::kernels::{Kernel, Keyed};
 
 /// Length of a tag in bytes; shorter tags are its beginning.
