@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-c deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-c install-tls deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -93,3 +93,7 @@ check-packages: deb
 # The C library, below PREFIX.
 install-c: needs
 	bindings/c/install $(PREFIX)
+
+# The provider for OpenSSL, below PREFIX.
+install-tls: needs
+	bindings/openssl/install $(PREFIX)

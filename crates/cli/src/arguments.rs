@@ -8,7 +8,8 @@ use clap::{Command as CommandLine, FromArgMatches, Parser, Subcommand};
 use evener::Report;
 
 use crate::commands::{
-    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed, Verify,
+    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed, Tls,
+    Verify,
 };
 use crate::end;
 use crate::help::{self, Page};
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Engines(Engines),
     Speed(Box<Speed>),
     Gate(Gate),
+    Tls(Tls),
     Bench(Bench),
     Simulate(Simulate),
     Completions(Completions),

@@ -61,6 +61,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Engines(options) => options.perform(),
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),
+        Command::Tls(options) => options.perform(),
         Command::Bench(options) => options.perform(),
         Command::Simulate(options) => options.perform(),
         Command::Completions(options) => options.perform(),

@@ -1,11 +1,12 @@
-//! AES on the calling core, many messages side by side in SIMD registers: the kernels of the engine
-//! `lanes`, and an arena for their buffers.
+//! AES on the calling core, many messages side by side in SIMD registers: the kernels of the
+//! engine `lanes`, and an arena for their buffers. [`stream`] does one message at a time, in pieces.
 //!
 //! They are in a separate crate because they need no library: this crate and its tests build for
 //! another architecture in seconds and run under emulation.
 
 mod arena;
 mod kernels;
+pub mod stream;
 
 pub use arena::Arena;
 pub use kernels::{Kernel, Prepared, available};

@@ -11,6 +11,7 @@ mod list;
 mod man;
 mod simulate;
 mod speed;
+mod tls;
 mod verify;
 
 pub(crate) use bench::Bench;
@@ -24,4 +25,5 @@ pub(crate) use list::List;
 pub(crate) use man::Man;
 pub(crate) use simulate::Simulate;
 pub(crate) use speed::Speed;
+pub(crate) use tls::Tls;
 pub(crate) use verify::Verify;

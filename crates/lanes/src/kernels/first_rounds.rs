@@ -14,13 +14,23 @@ use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 
 /// Blocks whose counters differ in the last byte.
-const SPAN: usize = 256;
+pub(super) const SPAN: usize = 256;
 
 /// The next round.
 pub(super) const NEXT_ROUND: usize = 3;
 
-/// A message's first two counters are not for its text; the tables begin after them.
-const FIRST_COUNTER: usize = 2;
+/// A message's first two counters are not for its text: the tables begin after them.
+pub(super) const FIRST_COUNTER: usize = 2;
+
+/// The source of a text's pads: counters in order, after their first rounds.
+pub(super) trait States<V> {
+    /// The states after the second round of the next `N` registers of counters.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`. A span is a multiple of so many, and the text has as
+    /// many blocks.
+    unsafe fn next_states<const N: usize>(&mut self) -> [V; N];
+}
 
 /// The tables for a key and its last message; zeroised on drop.
 #[repr(C, align(64))]
@@ -129,14 +139,9 @@ pub(super) struct Counters<'a, V> {
     states: usize,
 }
 
-impl<V: Carryless> Counters<'_, V> {
-    /// The states after the second round of the next `N` registers of counters. The length of a
-    /// span must be a multiple of these blocks, and the message must have them.
-    ///
-    /// # Safety
-    /// The CPU has the instructions of `V`.
+impl<V: Carryless> States<V> for Counters<'_, V> {
     #[inline(always)]
-    pub(super) unsafe fn next_states<const N: usize>(&mut self) -> [V; N] {
+    unsafe fn next_states<const N: usize>(&mut self) -> [V; N] {
         let end = self.place + N * V::BLOCKS;
         // SAFETY: the caller's promise; a row has as many blocks as `N` vectors.
         unsafe {
@@ -177,7 +182,9 @@ impl<V: Carryless> Counters<'_, V> {
             pads
         }
     }
+}
 
+impl<V: Carryless> Counters<'_, V> {
     /// Advances to the next span.
     ///
     /// # Safety
@@ -189,6 +196,41 @@ impl<V: Carryless> Counters<'_, V> {
         // SAFETY: the caller's promise.
         let (_, state) = unsafe { two_rounds::<V>(self.keys, self.next) };
         self.next_change = state.xor(self.after_second);
+    }
+}
+
+/// Counters that begin anywhere: nothing of one is used for another.
+pub(super) struct AnyCounters<'a, V> {
+    keys: &'a SharedKeys,
+    /// The next register of them, as little-endian numbers.
+    next: V,
+}
+
+impl<'a, V: Carryless> AnyCounters<'a, V> {
+    /// Begins with the counters of a register.
+    pub(super) fn from(keys: &'a SharedKeys, next: V) -> AnyCounters<'a, V> {
+        AnyCounters { keys, next }
+    }
+}
+
+impl<V: Carryless> States<V> for AnyCounters<'_, V> {
+    #[inline(always)]
+    unsafe fn next_states<const N: usize>(&mut self) -> [V; N] {
+        let mut states = [self.next; N];
+        // SAFETY: the caller's promise.
+        unsafe {
+            for state in &mut states {
+                *state = self.next.swap_bytes().xor(self.keys.load(0, 0));
+                self.next = self.next.add_to_counters(V::BLOCKS as u64);
+            }
+            for round in 1..NEXT_ROUND {
+                let key: V = self.keys.load(round, 0);
+                for state in &mut states {
+                    *state = state.encrypt_round(key);
+                }
+            }
+        }
+        states
     }
 }
 

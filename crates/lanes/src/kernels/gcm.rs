@@ -155,7 +155,7 @@ fn same_key(one: Option<&Key>, other: Option<&Key>) -> bool {
 /// # Safety
 /// The CPU has the instructions of `V`.
 #[inline(always)]
-unsafe fn subkey<V: Vector, const ROUNDS: usize>(keys: &SharedKeys) -> Block {
+pub(super) unsafe fn subkey<V: Vector, const ROUNDS: usize>(keys: &SharedKeys) -> Block {
     let mut block = [0; BLOCK];
     // SAFETY: the caller's promise; one block is written.
     unsafe {

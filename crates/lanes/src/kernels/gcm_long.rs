@@ -6,7 +6,7 @@
 //! chunk is multiplied by powers that differ from lane to lane, so that the lanes can be added
 //! up.
 
-use super::first_rounds::{Counters, NEXT_ROUND};
+use super::first_rounds::{NEXT_ROUND, States};
 use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables};
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
 use super::schedule::SharedKeys;
@@ -38,10 +38,10 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
         let chunks = message.length / chunk;
         let mut hash = Hash::new(powers, carry, chunks - 1);
         let (mut input, mut output) = (message.input, message.output);
-        encrypt_chunk::<V, ENCRYPT, ROUNDS>(keys, &mut counters, input, output, None);
+        encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, &mut counters, input, output, None);
         for _ in 1..chunks {
             (input, output) = (input.add(chunk), output.add(chunk));
-            encrypt_chunk::<V, ENCRYPT, ROUNDS>(
+            encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(
                 keys,
                 &mut counters,
                 input,
@@ -79,15 +79,21 @@ unsafe fn hash_aad<V: Carryless>(message: &mut Message, powers: &Powers) -> V {
     }
 }
 
-/// Encrypts or decrypts a chunk, and between its rounds hashes the previous chunk.
+/// Encrypts or decrypts a chunk, and between its rounds hashes the previous chunk; or, with `OWN`
+/// (for decryption only), its own input, which the output may replace.
 ///
 /// # Safety
-/// As for [`shorten`]: there are a chunk of input and of output, and with a hash another one
-/// before it.
+/// As for [`shorten`]: there are a chunk of input and of output, and with a hash (except for
+/// `OWN`) another one before it.
 #[inline(always)]
-unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+pub(super) unsafe fn encrypt_chunk<
+    V: Carryless,
+    const ENCRYPT: bool,
+    const OWN: bool,
+    const ROUNDS: usize,
+>(
     keys: &SharedKeys,
-    counters: &mut Counters<'_, V>,
+    counters: &mut impl States<V>,
     input: *const u8,
     output: *mut u8,
     mut hash: Option<&mut Hash<'_, V>>,
@@ -95,7 +101,8 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     let width = V::BLOCKS * BLOCK;
     // SAFETY: the caller's promise.
     unsafe {
-        let before = if ENCRYPT { output } else { input }.wrapping_sub(STRIDES * width);
+        let behind = if OWN { 0 } else { STRIDES * width };
+        let hashed = if ENCRYPT { output } else { input }.wrapping_sub(behind);
         let mut pads: [V; STRIDES] = counters.next_states();
         for round in NEXT_ROUND..ROUNDS {
             let key: V = keys.load(round, 0);
@@ -110,8 +117,11 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
                 && step < STRIDES
                 && let Some(hash) = &mut hash
             {
-                hash.add(step, V::load(before.add(step * width)));
+                hash.add(step, V::load(hashed.add(step * width)));
             }
+        }
+        if OWN && let Some(hash) = &mut hash {
+            hash.add_rest(hashed);
         }
         let key: V = keys.load(ROUNDS, 0);
         for step in 0..STRIDES {
@@ -122,10 +132,8 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
             pads[step].encrypt_last(key.xor(data)).store(output.add(offset));
         }
         if let Some(hash) = hash {
-            let rest = if V::HAS_MANY_REGISTERS { STRIDES } else { 1 };
-            for step in rest..=STRIDES {
-                let step = step % STRIDES;
-                hash.add(step, V::load(before.add(step * width)));
+            if !OWN {
+                hash.add_rest(hashed);
             }
             hash.end_chunk();
         }
@@ -133,7 +141,7 @@ unsafe fn encrypt_chunk<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
 }
 
 /// The hash of a text, separately for every lane.
-struct Hash<'a, V> {
+pub(super) struct Hash<'a, V> {
     powers: &'a Powers,
     /// The hash of each lane, to be added to the first register of the next chunk.
     carry: V,
@@ -147,7 +155,7 @@ impl<'a, V: Carryless> Hash<'a, V> {
     /// Begins with the hash of the data before the text. After this many chunks, all products are
     /// reduced.
     #[inline(always)]
-    fn new(powers: &'a Powers, carry: V, chunks: usize) -> Hash<'a, V> {
+    pub(super) fn new(powers: &'a Powers, carry: V, chunks: usize) -> Hash<'a, V> {
         let stride = if chunks.is_multiple_of(2) { 0 } else { STRIDES };
         Hash { powers, carry, sum: Sum::of(carry.xor(carry)), stride }
     }
@@ -160,6 +168,20 @@ impl<'a, V: Carryless> Hash<'a, V> {
         // SAFETY: a value proves the instructions.
         let power = unsafe { self.powers.stride(self.stride + step) };
         self.sum.add(Sum::product(text, power));
+    }
+
+    /// Adds the registers of a chunk that were not added between its rounds.
+    ///
+    /// # Safety
+    /// There is a chunk.
+    #[inline(always)]
+    unsafe fn add_rest(&mut self, text: *const u8) {
+        let rest = if V::HAS_MANY_REGISTERS { STRIDES } else { 1 };
+        for step in rest..=STRIDES {
+            let step = step % STRIDES;
+            // SAFETY: the caller's promise.
+            self.add(step, unsafe { V::load(text.add(step * V::BLOCKS * BLOCK)) });
+        }
     }
 
     /// Advances to the next chunk.
@@ -182,7 +204,7 @@ impl<'a, V: Carryless> Hash<'a, V> {
     /// # Safety
     /// There is a chunk.
     #[inline(always)]
-    unsafe fn last(self, text: *const u8, power: usize) -> Sum<V> {
+    pub(super) unsafe fn last(self, text: *const u8, power: usize) -> Sum<V> {
         let mut sum = self.sum;
         for step in 0..STRIDES {
             // SAFETY: the caller's promise.

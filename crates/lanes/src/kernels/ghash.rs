@@ -17,8 +17,9 @@ pub(super) const MAX_SHORT_POWER: usize = 40;
 /// Registers of a chunk of a long message. Two chunks are reduced at once.
 pub(super) const STRIDES: usize = 8;
 
-/// Powers of a hash subkey, zeroised on drop. They are computed at first use, because a key for one
-/// short message needs few of them.
+/// Powers of a hash subkey, zeroised on drop. They are computed at first use, because a key
+/// for one short message needs few of them.
+#[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Powers {
     /// From the highest to the first; then zeros, for vectors that extend past the first.
@@ -227,6 +228,13 @@ impl<V: Carryless> Sum<V> {
             middle: V::sum_lanes([a.middle, b.middle, c.middle, d.middle]),
             high: V::sum_lanes([a.high, b.high, c.high, d.high]),
         }
+    }
+
+    /// The sum of all lanes, reduced, in the first lane; the others are zero.
+    #[inline(always)]
+    pub(super) fn total(self) -> V {
+        let none = Sum::of(self.low.xor(self.low));
+        Sum::across(&[self, none, none, none]).reduced()
     }
 
     /// Reduces every lane to 128 bits: two Montgomery steps of 64 bits, from below.

@@ -15,8 +15,11 @@ mod gcm;
 #[cfg(target_arch = "x86_64")]
 mod gcm_long;
 #[cfg(target_arch = "x86_64")]
+mod gcm_stream;
+#[cfg(target_arch = "x86_64")]
 mod ghash;
 mod jobs;
+mod keyed;
 mod parallel;
 mod records;
 mod rows;
@@ -25,6 +28,7 @@ mod vector;
 
 use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
+pub(crate) use keyed::Keyed;
 use schedule::SharedKeys;
 
 /// A kernel that this CPU can run. Only [`available`] makes values, so a value is proof.
@@ -144,6 +148,16 @@ impl Kernel {
             Set::AesNi => aes_ni::code(cipher, direction),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => neon::code(cipher, direction),
+        }
+    }
+
+    /// Its code for GCM of messages that come in pieces, with keys of so many bytes.
+    #[cfg(target_arch = "x86_64")]
+    fn stream(self, key_length: usize) -> Option<gcm_stream::Code> {
+        match self.0 {
+            Set::VaesAvx512 => vaes_avx512_gcm::stream(key_length),
+            Set::VaesAvx2 => vaes_avx2_gcm::stream(key_length),
+            Set::AesNi => None,
         }
     }
 
@@ -494,7 +508,10 @@ entries!(neon, vector::Neon, "neon,aes");
 macro_rules! gcm_entries {
     ($module:ident, $vector:ty, $features:literal) => {
         mod $module {
+            use super::gcm_stream::Material;
+            use super::vector::Block;
             use super::*;
+            use crate::stream::{End, Piece};
 
             pub(super) fn code(cipher: Cipher, direction: Direction) -> Option<Code> {
                 Some(match (cipher, direction) {
@@ -510,6 +527,61 @@ macro_rules! gcm_entries {
 
             fn code_for<const ENCRYPT: bool, const ROUNDS: usize>() -> Code {
                 Code { expand, process: in_groups::<ENCRYPT, ROUNDS> }
+            }
+
+            pub(super) fn stream(key_length: usize) -> Option<gcm_stream::Code> {
+                Some(match key_length {
+                    16 => stream_for::<10>(),
+                    24 => stream_for::<12>(),
+                    32 => stream_for::<14>(),
+                    _ => return None,
+                })
+            }
+
+            fn stream_for<const ROUNDS: usize>() -> gcm_stream::Code {
+                gcm_stream::Code {
+                    expand: set_key::<ROUNDS>,
+                    hash,
+                    encrypt: transform::<true, ROUNDS>,
+                    decrypt: transform::<false, ROUNDS>,
+                    registers: <$vector as vector::Vector>::BLOCKS * vector::BLOCK,
+                    finish: finish::<ROUNDS>,
+                }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has the length that `ROUNDS` are for.
+            #[target_feature(enable = $features)]
+            unsafe fn set_key<const ROUNDS: usize>(material: &mut Material, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { gcm_stream::expand::<$vector, ROUNDS>(material, key) }
+            }
+
+            /// # Safety
+            /// The CPU has the features.
+            #[target_feature(enable = $features)]
+            unsafe fn hash(material: &mut Material, so_far: &mut Block, data: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { gcm_stream::hash::<$vector>(material, so_far, data) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. `ROUNDS` is that of the key.
+            #[target_feature(enable = $features)]
+            unsafe fn transform<const ENCRYPT: bool, const ROUNDS: usize>(
+                material: &mut Material,
+                piece: &mut Piece<'_>,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { gcm_stream::transform::<$vector, ENCRYPT, ROUNDS>(material, piece) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. `ROUNDS` is that of the key.
+            #[target_feature(enable = $features)]
+            unsafe fn finish<const ROUNDS: usize>(material: &mut Material, end: &End) -> Block {
+                // SAFETY: the caller's promise.
+                unsafe { gcm_stream::finish::<$vector, ROUNDS>(material, end) }
             }
 
             /// # Safety

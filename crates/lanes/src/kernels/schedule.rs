@@ -15,6 +15,7 @@ pub(super) const MAX_ROUND_KEYS: usize = 15;
 ///
 /// One key for every lane is `RoundKeys<MAX_BLOCKS>` with the same key in each: any vector
 /// type loads its lanes from there.
+#[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct RoundKeys<const LANES: usize>([[Block; LANES]; MAX_ROUND_KEYS]);
 

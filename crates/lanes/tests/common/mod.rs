@@ -59,14 +59,14 @@ fn add(block: &mut [u8], other: &[u8]) {
     }
 }
 
-enum BlockCipher {
+pub(crate) enum BlockCipher {
     Aes128(Aes128),
     Aes192(Aes192),
     Aes256(Aes256),
 }
 
 impl BlockCipher {
-    fn new(key: &Key) -> BlockCipher {
+    pub(crate) fn new(key: &Key) -> BlockCipher {
         let key = key.bytes();
         match key.len() {
             16 => BlockCipher::Aes128(Aes128::new_from_slice(key).unwrap()),
@@ -75,7 +75,7 @@ impl BlockCipher {
         }
     }
 
-    fn encrypt(&self, block: [u8; 16]) -> [u8; 16] {
+    pub(crate) fn encrypt(&self, block: [u8; 16]) -> [u8; 16] {
         let mut block = GenericArray::from(block);
         match self {
             BlockCipher::Aes128(cipher) => cipher.encrypt_block(&mut block),

@@ -242,6 +242,18 @@ impl Carryless for VaesAvx2 {
     const HAS_MANY_REGISTERS: bool = false;
 
     #[inline(always)]
+    unsafe fn load_block(block: &Block) -> Self {
+        unsafe { Self(_mm256_zextsi128_si256(_mm_loadu_si128(block.as_ptr().cast()))) }
+    }
+
+    #[inline(always)]
+    fn block(self) -> Block {
+        let mut block = [0; BLOCK];
+        unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), _mm256_castsi256_si128(self.0)) }
+        block
+    }
+
+    #[inline(always)]
     fn multiply_low(self, other: Self) -> Self {
         unsafe { Self(_mm256_clmulepi64_epi128::<0x00>(self.0, other.0)) }
     }

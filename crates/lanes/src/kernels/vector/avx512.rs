@@ -214,6 +214,18 @@ impl Carryless for VaesAvx512 {
     const HAS_MANY_REGISTERS: bool = true;
 
     #[inline(always)]
+    unsafe fn load_block(block: &Block) -> Self {
+        unsafe { Self(_mm512_zextsi128_si512(_mm_loadu_si128(block.as_ptr().cast()))) }
+    }
+
+    #[inline(always)]
+    fn block(self) -> Block {
+        let mut block = [0; BLOCK];
+        unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), _mm512_castsi512_si128(self.0)) }
+        block
+    }
+
+    #[inline(always)]
     fn multiply_low(self, other: Self) -> Self {
         unsafe { Self(_mm512_clmulepi64_epi128::<0x00>(self.0, other.0)) }
     }

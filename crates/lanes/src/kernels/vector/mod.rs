@@ -141,6 +141,12 @@ pub(super) trait Carryless: Vector {
     /// once: 32 are enough; with 16, intermediate values would go to memory.
     const HAS_MANY_REGISTERS: bool;
 
+    /// A block in the first lane, zeros in the others.
+    unsafe fn load_block(block: &Block) -> Self;
+
+    /// The block in the first lane.
+    fn block(self) -> Block;
+
     /// The product of the low halves of each lane.
     fn multiply_low(self, other: Self) -> Self;
 

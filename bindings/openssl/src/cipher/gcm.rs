@@ -1,0 +1,395 @@
+//! AES in GCM as OpenSSL's own provider has it, call by call: a message in pieces, or with TLS
+//! 1.2's parameters a record in one call.
+
+use std::sync::Arc;
+
+use evener_core::Direction;
+use evener_lanes::Kernel;
+use evener_lanes::stream::{Gcm, TAG_LENGTH, Text};
+
+use crate::counters;
+use crate::entry::Core;
+use crate::params::{Name, Params, Value};
+use crate::reasons::Reason;
+use crate::sys::random;
+
+/// A cipher with its key and its message.
+#[derive(Clone)]
+pub(crate) struct Context {
+    core: Arc<Core>,
+    kernel: Kernel,
+    key_length: usize,
+    direction: Direction,
+    /// There is one once there is a key.
+    gcm: Option<Gcm>,
+    iv: [u8; LONGEST_IV],
+    iv_length: usize,
+    iv_state: IvState,
+    /// Whether IVs follow each other, as TLS wants it.
+    iv_is_generated: bool,
+    tag: [u8; TAG_LENGTH],
+    /// There is one once a tag was set or made.
+    tag_length: Option<usize>,
+    /// The next call is for a record with these additional data.
+    tls_aad: Option<[u8; TLS_AAD]>,
+    /// So many bytes it gets longer.
+    tls_pad: usize,
+    /// Bytes of the message's text so far.
+    text_length: u64,
+}
+
+/// What has become of the IV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IvState {
+    None,
+    /// It waits for the message to begin.
+    Set,
+    /// The message has begun.
+    InUse,
+    /// The message is done: another IV is needed.
+    Used,
+}
+
+impl Context {
+    /// A context without key, for keys of so many bytes.
+    pub(crate) fn new(core: Arc<Core>, kernel: Kernel, key_length: usize) -> Context {
+        Context {
+            core,
+            kernel,
+            key_length,
+            direction: Direction::Encrypt,
+            gcm: None,
+            iv: [0; LONGEST_IV],
+            iv_length: IV_LENGTH,
+            iv_state: IvState::None,
+            iv_is_generated: false,
+            tag: [0; TAG_LENGTH],
+            tag_length: None,
+            tls_aad: None,
+            tls_pad: 0,
+            text_length: 0,
+        }
+    }
+
+    /// Whom to tell what is wrong.
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Sets the direction, and what is given of the rest.
+    pub(crate) fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: Params<'_>,
+    ) -> Result<(), Reason> {
+        self.direction = direction;
+        if let Some(iv) = iv {
+            if iv.is_empty() || iv.len() > LONGEST_IV {
+                return Err(Reason::IvLength);
+            }
+            self.iv[..iv.len()].copy_from_slice(iv);
+            self.iv_length = iv.len();
+            self.iv_state = IvState::Set;
+        }
+        if let Some(key) = key {
+            self.set_key(key)?;
+        }
+        self.set_params(params)
+    }
+
+    fn set_key(&mut self, key: &[u8]) -> Result<(), Reason> {
+        if key.len() != self.key_length {
+            return Err(Reason::KeyLength);
+        }
+        match &mut self.gcm {
+            Some(gcm) => gcm.set_key(key).ok_or(Reason::KeyLength)?,
+            None => self.gcm = Some(Gcm::new(self.kernel, key).ok_or(Reason::KeyLength)?),
+        }
+        // A message that had begun is given up, and the key that it had with it.
+        if self.iv_state == IvState::InUse {
+            self.iv_state = IvState::Set;
+        }
+        Ok(())
+    }
+
+    /// Adds additional data.
+    pub(crate) fn add_data(&mut self, data: &[u8]) -> Result<(), Reason> {
+        self.begin()?.add_data(data).ok_or(Reason::Order)
+    }
+
+    /// Encrypts or decrypts the next part of the message, of so many bytes.
+    pub(crate) fn transform(&mut self, text: Text<'_>, length: usize) -> Result<(), Reason> {
+        let direction = self.direction;
+        self.begin()?.transform(direction, text).ok_or(Reason::Order)?;
+        self.text_length += length as u64;
+        Ok(())
+    }
+
+    /// Ends the message: makes the tag, or compares it with the one that was set.
+    pub(crate) fn finish(&mut self) -> Result<(), Reason> {
+        if self.is_record() {
+            return Err(Reason::Record);
+        }
+        let (direction, tag, tag_length) = (self.direction, self.tag, self.tag_length);
+        let gcm = self.begin()?;
+        let is_genuine = match (direction, tag_length) {
+            (Direction::Encrypt, _) => {
+                self.tag = gcm.tag().ok_or(Reason::Order)?;
+                self.tag_length = Some(TAG_LENGTH);
+                true
+            }
+            (Direction::Decrypt, Some(length)) => {
+                gcm.verify(&tag[..length]).ok_or(Reason::Order)?
+            }
+            (Direction::Decrypt, None) => return Err(Reason::NoTag),
+        };
+        self.iv_state = IvState::Used;
+        self.account(is_genuine, self.text_length)
+    }
+
+    /// Counts a message that is done.
+    fn account(&self, is_genuine: bool, bytes: u64) -> Result<(), Reason> {
+        if !is_genuine {
+            counters::forged();
+            return Err(Reason::Forged);
+        }
+        counters::done(self.direction, bytes);
+        Ok(())
+    }
+
+    /// The message, which begins if it has not.
+    fn begin(&mut self) -> Result<&mut Gcm, Reason> {
+        if self.gcm.is_none() {
+            return Err(Reason::NoKey);
+        }
+        match self.iv_state {
+            IvState::Used => return Err(Reason::IvUsed),
+            // Whoever encrypts without an IV gets one, and asks for it.
+            IvState::None if self.direction == Direction::Encrypt => {
+                if self.iv_length < IV_LENGTH {
+                    return Err(Reason::IvLength);
+                }
+                random(&mut self.iv[..self.iv_length]).ok_or(Reason::Random)?;
+                self.start()?;
+            }
+            IvState::None => return Err(Reason::IvUsed),
+            IvState::Set => self.start()?,
+            IvState::InUse => {}
+        }
+        self.gcm.as_mut().ok_or(Reason::NoKey)
+    }
+
+    /// Starts a message with the IV.
+    fn start(&mut self) -> Result<(), Reason> {
+        let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
+        gcm.start(&self.iv[..self.iv_length]).ok_or(Reason::IvLength)?;
+        self.iv_state = IvState::InUse;
+        self.text_length = 0;
+        Ok(())
+    }
+
+    /// Whether the next call is for a record of TLS 1.2.
+    pub(crate) fn is_record(&self) -> bool {
+        self.tls_aad.is_some()
+    }
+
+    /// Encrypts or decrypts a record of TLS 1.2 (RFC 5288) in its place: the explicit part of the
+    /// IV, the text, the tag. Returns the length of the record, or of the text when it is
+    /// decrypted, which then begins behind the IV. The text of a forged record is wiped.
+    pub(crate) fn transform_record(&mut self, record: &mut [u8]) -> Result<usize, Reason> {
+        let aad = self.tls_aad.take().ok_or(Reason::Aad)?;
+        let result = self.record(&aad, record);
+        self.iv_state = IvState::Used;
+        result
+    }
+
+    fn record(&mut self, aad: &[u8], record: &mut [u8]) -> Result<usize, Reason> {
+        let (length, direction) = (record.len(), self.direction);
+        let (iv, rest) = record.split_at_mut_checked(EXPLICIT_IV).ok_or(Reason::Record)?;
+        let text_length = rest.len().checked_sub(TAG_LENGTH).ok_or(Reason::Record)?;
+        let (text, tag) = rest.split_at_mut(text_length);
+        match direction {
+            Direction::Encrypt => self.generate_iv(iv)?,
+            Direction::Decrypt => self.set_invocation(iv)?,
+        }
+        let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
+        gcm.add_data(aad).ok_or(Reason::Order)?;
+        gcm.transform(direction, Text::InPlace(text)).ok_or(Reason::Order)?;
+        let is_genuine = match direction {
+            Direction::Encrypt => {
+                tag.copy_from_slice(&gcm.tag().ok_or(Reason::Order)?);
+                true
+            }
+            Direction::Decrypt => gcm.verify(tag).ok_or(Reason::Order)?,
+        };
+        if !is_genuine {
+            text.fill(0);
+        }
+        self.account(is_genuine, text_length as u64)?;
+        Ok(if direction == Direction::Encrypt { length } else { text_length })
+    }
+
+    /// Sets what is passed.
+    pub(crate) fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason> {
+        for value in params {
+            match value.name {
+                Name::Tag => self.set_tag(value.octets().ok_or(Reason::Tag)?)?,
+                Name::IvLength => self.set_iv_length(value.number().ok_or(Reason::IvLength)?)?,
+                Name::TlsAad => self.set_aad(value.octets().ok_or(Reason::Aad)?)?,
+                Name::TlsIvFixed => self.set_fixed(&value)?,
+                Name::TlsIvInvocation => {
+                    self.set_invocation(value.octets().ok_or(Reason::Parameter)?)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the tag to compare with.
+    fn set_tag(&mut self, tag: &[u8]) -> Result<(), Reason> {
+        if tag.is_empty() || tag.len() > TAG_LENGTH || self.direction == Direction::Encrypt {
+            return Err(Reason::Tag);
+        }
+        self.tag[..tag.len()].copy_from_slice(tag);
+        self.tag_length = Some(tag.len());
+        Ok(())
+    }
+
+    /// An IV of another length, if there is one, can't be used any more.
+    fn set_iv_length(&mut self, length: u64) -> Result<(), Reason> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length == 0 || length > LONGEST_IV {
+            return Err(Reason::IvLength);
+        }
+        if length != self.iv_length {
+            if self.iv_state != IvState::None {
+                self.iv_state = IvState::Used;
+            }
+            self.iv_length = length;
+        }
+        Ok(())
+    }
+
+    /// Sets the additional data of the next record. What OpenSSL passes has the length of the
+    /// record, with the explicit IV and, when it is decrypted, the tag.
+    fn set_aad(&mut self, aad: &[u8]) -> Result<(), Reason> {
+        let mut aad = <[u8; TLS_AAD]>::try_from(aad).map_err(|_| Reason::Aad)?;
+        let [.., high, low] = &mut aad;
+        let extra = EXPLICIT_IV + if self.direction == Direction::Decrypt { TAG_LENGTH } else { 0 };
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let length = length.checked_sub(extra).ok_or(Reason::Aad)?;
+        [*high, *low] = (length as u16).to_be_bytes();
+        self.tls_aad = Some(aad);
+        self.tls_pad = TAG_LENGTH;
+        Ok(())
+    }
+
+    /// Sets the part of the IV that all records have; those that are encrypted have a part that
+    /// grows besides, which begins somewhere.
+    fn set_fixed(&mut self, value: &Value<'_>) -> Result<(), Reason> {
+        let iv = &mut self.iv[..self.iv_length];
+        if let Some(all) = value.octets_of_known_length(iv.len()) {
+            iv.copy_from_slice(all);
+        } else {
+            let fixed = value.octets().ok_or(Reason::Parameter)?;
+            let room = iv.len().checked_sub(EXPLICIT_IV).ok_or(Reason::IvLength)?;
+            if !(FIXED_IV..=room).contains(&fixed.len()) {
+                return Err(Reason::IvLength);
+            }
+            let (front, rest) = iv.split_at_mut(fixed.len());
+            front.copy_from_slice(fixed);
+            if self.direction == Direction::Encrypt {
+                random(rest).ok_or(Reason::Random)?;
+            }
+        }
+        self.iv_is_generated = true;
+        self.iv_state = IvState::Set;
+        Ok(())
+    }
+
+    /// Starts a message with the next IV of the ones that follow each other, and writes its end,
+    /// or all of it where there is as much room.
+    fn generate_iv(&mut self, to: &mut [u8]) -> Result<(), Reason> {
+        if !self.iv_is_generated || self.iv_length < EXPLICIT_IV {
+            return Err(Reason::IvUsed);
+        }
+        self.start()?;
+        let iv = &mut self.iv[..self.iv_length];
+        let count = if to.is_empty() { 0 } else { to.len().min(iv.len()) };
+        to[..count].copy_from_slice(&iv[iv.len() - count..]);
+        if let Some(counter) = iv.last_chunk_mut::<EXPLICIT_IV>() {
+            *counter = u64::from_be_bytes(*counter).wrapping_add(1).to_be_bytes();
+        }
+        Ok(())
+    }
+
+    /// Starts a message with the IV that ends with these bytes.
+    fn set_invocation(&mut self, end: &[u8]) -> Result<(), Reason> {
+        if !self.iv_is_generated || self.direction == Direction::Encrypt {
+            return Err(Reason::IvUsed);
+        }
+        let start = self.iv_length.checked_sub(end.len()).ok_or(Reason::IvLength)?;
+        self.iv[start..self.iv_length].copy_from_slice(end);
+        self.start()
+    }
+
+    /// Answers what is asked.
+    pub(crate) fn answer(&mut self, params: Params<'_>) -> Result<(), Reason> {
+        for mut value in params {
+            match value.name {
+                Name::KeyLength => value.answer_number(self.key_length as u64),
+                Name::IvLength => value.answer_number(self.iv_length as u64),
+                Name::TagLength => {
+                    value.answer_number(self.tag_length.unwrap_or(TAG_LENGTH) as u64)
+                }
+                Name::TlsAadPad => value.answer_number(self.tls_pad as u64),
+                Name::Iv | Name::UpdatedIv if self.iv_state == IvState::None => {
+                    return Err(Reason::IvLength);
+                }
+                Name::Iv | Name::UpdatedIv => value.answer_octets(&self.iv[..self.iv_length]),
+                Name::Tag => {
+                    self.answer_tag(&mut value)?;
+                    Some(())
+                }
+                Name::TlsIvGenerated => {
+                    let place = value.place().ok_or(Reason::Parameter)?;
+                    self.generate_iv(place)?;
+                    Some(())
+                }
+                _ => Some(()),
+            }
+            .ok_or(Reason::Parameter)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the beginning of the tag, of the length that is asked for.
+    fn answer_tag(&self, value: &mut Value<'_>) -> Result<(), Reason> {
+        let made = self.tag_length.is_some() && self.direction == Direction::Encrypt;
+        let length = value.place().ok_or(Reason::Tag)?.len();
+        let tag = self.tag.get(..length).filter(|tag| made && !tag.is_empty());
+        value.answer_octets(tag.ok_or(Reason::Tag)?).ok_or(Reason::Tag)
+    }
+}
+
+/// Length of an IV in bytes where nothing else is said.
+pub(crate) const IV_LENGTH: usize = 12;
+
+/// `EVP_CIPH_GCM_MODE`.
+pub(crate) const MODE: u64 = 6;
+
+/// `aead` and `custom-iv`: what GCM has, as OpenSSL sees it.
+pub(crate) const FLAGS: u64 = 1;
+
+/// The most bytes of an IV that OpenSSL takes.
+const LONGEST_IV: usize = 128;
+
+/// The parts of TLS 1.2's IVs: that of the connection at least, and that of the record.
+const FIXED_IV: usize = 4;
+const EXPLICIT_IV: usize = 8;
+
+/// Length of the additional data of a TLS 1.2 record.
+const TLS_AAD: usize = 13;

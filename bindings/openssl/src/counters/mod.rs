@@ -1,0 +1,165 @@
+//! How much the processes of a user have done, in a file that they share; `evener tls status`
+//! reads it. Nothing is counted where the configuration doesn't say so.
+//!
+//! The file has lines of 64 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
+//! that have ended, and those that found no line; then a line for each process. A process that
+//! ends leaves its line, and the next one that needs a line adds it to the second. The file is
+//! opened by the first record of a process, so that each has a line under its own user after
+//! it was forked and has changed to that.
+
+#[allow(unsafe_code)]
+mod sys;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evener_core::Direction;
+
+use crate::config::Counting;
+
+/// A line of the file: what a process has done.
+#[repr(C)]
+struct Line {
+    /// The process, or 0 where the line is free.
+    process: AtomicU64,
+    sealed: Sum,
+    opened: Sum,
+    /// Records whose tag was wrong.
+    forged: AtomicU64,
+    /// The program's name.
+    name: [AtomicU64; 2],
+}
+
+/// Records, and bytes of their text.
+#[repr(C)]
+struct Sum {
+    records: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Does what the configuration says.
+pub(crate) fn configure(counting: Counting) {
+    match counting {
+        Counting::Off => {}
+        Counting::On => sys::want(None),
+        Counting::At(path) => sys::want(Some(path)),
+    }
+}
+
+/// Counts a record of so many bytes that was encrypted, or decrypted and found to be genuine.
+#[inline]
+pub(crate) fn done(direction: Direction, bytes: u64) {
+    if let Some(line) = sys::line() {
+        let sum = match direction {
+            Direction::Encrypt => &line.sealed,
+            Direction::Decrypt => &line.opened,
+        };
+        sum.records.fetch_add(1, Ordering::Relaxed);
+        sum.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts a record whose tag was wrong.
+pub(crate) fn forged() {
+    if let Some(line) = sys::line() {
+        line.forged.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The user's file: below the directory that is the user's own, or where all may write.
+fn usual_place(user: u32, has_own: bool) -> PathBuf {
+    if has_own {
+        format!("/run/user/{user}/evener-tls").into()
+    } else {
+        format!("/dev/shm/evener-tls-{user}").into()
+    }
+}
+
+/// Takes a line of a file for a process: one that is free, or whose process has ended.
+fn take(
+    lines: &[Line],
+    process: u64,
+    name: [u64; 2],
+    lives: impl Fn(u64) -> bool,
+) -> Option<&Line> {
+    let [_, total, rest @ ..] = lines else { return None };
+    for line in rest {
+        let holder = line.process.load(Ordering::Relaxed);
+        // One of this number is of a program that was here before this one.
+        let is_free = holder == 0 || holder == process || !lives(holder);
+        let swap = |from| {
+            line.process.compare_exchange(from, process, Ordering::Relaxed, Ordering::Relaxed)
+        };
+        if is_free && swap(holder).is_ok() {
+            line.give_to(total);
+            line.name[0].store(name[0], Ordering::Relaxed);
+            line.name[1].store(name[1], Ordering::Relaxed);
+            return Some(line);
+        }
+    }
+    Some(total)
+}
+
+impl Line {
+    /// Moves all numbers to another line.
+    fn give_to(&self, other: &Line) {
+        for (from, to) in [
+            (&self.sealed.records, &other.sealed.records),
+            (&self.sealed.bytes, &other.sealed.bytes),
+            (&self.opened.records, &other.opened.records),
+            (&self.opened.bytes, &other.opened.bytes),
+            (&self.forged, &other.forged),
+        ] {
+            to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What the file begins with: `EVNRTLS1`.
+const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS1");
+
+/// The number of lines.
+const LINES: usize = 256;
+
+const _: () = assert!(size_of::<Line>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Vec<Line> {
+        let none = || AtomicU64::new(0);
+        let sum = || Sum { records: none(), bytes: none() };
+        let line = || Line {
+            process: none(),
+            sealed: sum(),
+            opened: sum(),
+            forged: none(),
+            name: [none(), none()],
+        };
+        (0..5).map(|_| line()).collect()
+    }
+
+    #[test]
+    fn lines_of_processes_that_ended_are_added_up_and_taken_again() {
+        let lines = lines();
+        for process in [10, 11, 12] {
+            let line = take(&lines, process, [1, 2], |_| true).unwrap();
+            line.sealed.bytes.fetch_add(process, Ordering::Relaxed);
+        }
+        assert!(std::ptr::eq(take(&lines, 13, [0; 2], |_| true).unwrap(), &lines[1]));
+        let line = take(&lines, 14, [3, 4], |process| process != 11).unwrap();
+        assert!(std::ptr::eq(line, &lines[3]));
+        assert_eq!(line.sealed.bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 11);
+        // A program that another one became.
+        assert!(std::ptr::eq(take(&lines, 12, [5, 6], |_| true).unwrap(), &lines[4]));
+        assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 23);
+    }
+
+    #[test]
+    fn the_place_belongs_to_the_user() {
+        assert_eq!(usual_place(7, true), PathBuf::from("/run/user/7/evener-tls"));
+        assert_eq!(usual_place(7, false), PathBuf::from("/dev/shm/evener-tls-7"));
+    }
+}

@@ -1,0 +1,96 @@
+//! The tables of functions that OpenSSL is given.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
+
+#[allow(unsafe_code)]
+mod sys;
+
+use crate::sys::{
+    Algorithm, CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPLICATE, CIPHER_ENCRYPT_INIT,
+    CIPHER_FINAL, CIPHER_FREE, CIPHER_GET_CONTEXT_PARAMS, CIPHER_GET_PARAMS,
+    CIPHER_GETTABLE_CONTEXT_PARAMS, CIPHER_GETTABLE_PARAMS, CIPHER_NEW, CIPHER_SET_CONTEXT_PARAMS,
+    CIPHER_SETTABLE_CONTEXT_PARAMS, CIPHER_UPDATE, Dispatch, INTEGER, OCTETS, Param, UNSIGNED,
+};
+
+/// The ciphers, under all names that OpenSSL's own have.
+pub(crate) static CIPHERS: [Algorithm; 4] = [
+    algorithm(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", &AES_128_GCM),
+    algorithm(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", &AES_192_GCM),
+    algorithm(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46", &AES_256_GCM),
+    Algorithm::END,
+];
+
+const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algorithm {
+    Algorithm {
+        names: names.as_ptr(),
+        properties: c"provider=evener".as_ptr(),
+        functions: functions.as_ptr(),
+        description: ptr::null(),
+    }
+}
+
+static AES_128_GCM: [Dispatch; 15] = functions::<16>();
+static AES_192_GCM: [Dispatch; 15] = functions::<24>();
+static AES_256_GCM: [Dispatch; 15] = functions::<32>();
+
+/// The functions for keys of so many bytes.
+const fn functions<const KEY: usize>() -> [Dispatch; 15] {
+    const fn entry(number: c_int, function: *const c_void) -> Dispatch {
+        Dispatch { number, function }
+    }
+    [
+        entry(CIPHER_NEW, sys::new::<KEY> as *const c_void),
+        entry(CIPHER_FREE, sys::free as *const c_void),
+        entry(CIPHER_DUPLICATE, sys::duplicate as *const c_void),
+        entry(CIPHER_ENCRYPT_INIT, sys::encrypt_init as *const c_void),
+        entry(CIPHER_DECRYPT_INIT, sys::decrypt_init as *const c_void),
+        entry(CIPHER_UPDATE, sys::update as *const c_void),
+        entry(CIPHER_FINAL, sys::finish as *const c_void),
+        entry(CIPHER_CIPHER, sys::cipher as *const c_void),
+        entry(CIPHER_GET_PARAMS, sys::get_params::<KEY> as *const c_void),
+        entry(CIPHER_GET_CONTEXT_PARAMS, sys::get_context_params as *const c_void),
+        entry(CIPHER_SET_CONTEXT_PARAMS, sys::set_context_params as *const c_void),
+        entry(CIPHER_GETTABLE_PARAMS, sys::gettable_params as *const c_void),
+        entry(CIPHER_GETTABLE_CONTEXT_PARAMS, sys::gettable_context_params as *const c_void),
+        entry(CIPHER_SETTABLE_CONTEXT_PARAMS, sys::settable_context_params as *const c_void),
+        Dispatch::END,
+    ]
+}
+
+/// What can be asked of a cipher.
+static GETTABLE: [Param; 10] = [
+    Param::described(c"mode", UNSIGNED),
+    Param::described(c"keylen", UNSIGNED),
+    Param::described(c"ivlen", UNSIGNED),
+    Param::described(c"blocksize", UNSIGNED),
+    Param::described(c"aead", INTEGER),
+    Param::described(c"custom-iv", INTEGER),
+    Param::described(c"cts", INTEGER),
+    Param::described(c"tls-multi", INTEGER),
+    Param::described(c"has-randkey", INTEGER),
+    Param::END,
+];
+
+/// What can be asked of a context.
+static GETTABLE_OF_CONTEXT: [Param; 9] = [
+    Param::described(c"keylen", UNSIGNED),
+    Param::described(c"ivlen", UNSIGNED),
+    Param::described(c"taglen", UNSIGNED),
+    Param::described(c"iv", OCTETS),
+    Param::described(c"updated-iv", OCTETS),
+    Param::described(c"tag", OCTETS),
+    Param::described(c"tlsaadpad", UNSIGNED),
+    Param::described(c"tlsivgen", OCTETS),
+    Param::END,
+];
+
+/// What can be set.
+static SETTABLE: [Param; 6] = [
+    Param::described(c"ivlen", UNSIGNED),
+    Param::described(c"tag", OCTETS),
+    Param::described(c"tlsaad", OCTETS),
+    Param::described(c"tlsivfixed", OCTETS),
+    Param::described(c"tlsivinv", OCTETS),
+    Param::END,
+];

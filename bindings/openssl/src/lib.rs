@@ -1,0 +1,20 @@
+//! Evener as a provider of OpenSSL: AES-128, 192 and 256 in GCM, for TLS and for whoever uses
+//! `EVP`. Programs that use OpenSSL load it by their configuration, as they are.
+//!
+//! One file serves OpenSSL 3.0 to 4.x. It has no copy of OpenSSL and links none: what it needs of
+//! it are the few types in [`sys`]. `OSSL_provider_init` ([`entry`]) gives OpenSSL a table of
+//! functions ([`dispatch`]); these make safe types of what C passes and call the cipher
+//! ([`cipher`]), which does its work with the crate `evener-lanes`. It starts no thread, opens no
+//! file when it is loaded, and keeps no state that a `fork` could spoil.
+
+#![deny(unsafe_code)]
+
+mod cipher;
+mod config;
+mod counters;
+mod dispatch;
+mod entry;
+mod params;
+mod reasons;
+#[allow(unsafe_code)]
+mod sys;

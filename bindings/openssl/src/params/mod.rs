@@ -1,0 +1,53 @@
+//! The parameters of a call, by their names and types.
+
+#[allow(unsafe_code)]
+mod sys;
+
+pub(crate) use sys::{Params, Value};
+
+/// Which parameter it is, of those that ciphers have (`openssl/core_names.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Mode,
+    BlockSize,
+    Aead,
+    CustomIv,
+    KeyLength,
+    IvLength,
+    Iv,
+    UpdatedIv,
+    Tag,
+    TagLength,
+    TlsAad,
+    TlsAadPad,
+    TlsIvFixed,
+    TlsIvGenerated,
+    TlsIvInvocation,
+    /// One that says what a cipher has, and GCM has not.
+    Absent,
+    Unknown,
+}
+
+impl Name {
+    pub(crate) fn of(key: &[u8]) -> Name {
+        match key {
+            b"mode" => Name::Mode,
+            b"blocksize" => Name::BlockSize,
+            b"aead" => Name::Aead,
+            b"custom-iv" => Name::CustomIv,
+            b"cts" | b"tls-multi" | b"has-randkey" | b"encrypt-then-mac" => Name::Absent,
+            b"keylen" => Name::KeyLength,
+            b"ivlen" => Name::IvLength,
+            b"iv" => Name::Iv,
+            b"updated-iv" => Name::UpdatedIv,
+            b"tag" => Name::Tag,
+            b"taglen" => Name::TagLength,
+            b"tlsaad" => Name::TlsAad,
+            b"tlsaadpad" => Name::TlsAadPad,
+            b"tlsivfixed" => Name::TlsIvFixed,
+            b"tlsivgen" => Name::TlsIvGenerated,
+            b"tlsivinv" => Name::TlsIvInvocation,
+            _ => Name::Unknown,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What can be wrong, as OpenSSL's error queue has it.
+
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+use crate::sys::Item;
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Reason {
+    /// The text or its tag is not genuine. As in OpenSSL's own ciphers, the status of the call
+    /// says it and nothing is put into the queue: a caller may go on after it.
+    Forged = 1,
+    KeyLength,
+    IvLength,
+    NoKey,
+    IvUsed,
+    Tag,
+    NoTag,
+    Aad,
+    Room,
+    Overlap,
+    Order,
+    Record,
+    Random,
+    Parameter,
+}
+
+impl Reason {
+    /// All but [`Reason::Forged`].
+    const RAISED: [Reason; 13] = [
+        Reason::KeyLength,
+        Reason::IvLength,
+        Reason::NoKey,
+        Reason::IvUsed,
+        Reason::Tag,
+        Reason::NoTag,
+        Reason::Aad,
+        Reason::Room,
+        Reason::Overlap,
+        Reason::Order,
+        Reason::Record,
+        Reason::Random,
+        Reason::Parameter,
+    ];
+
+    const fn words(self) -> &'static CStr {
+        match self {
+            Reason::Forged => c"the tag is wrong",
+            Reason::KeyLength => c"the key has another length than the cipher's",
+            Reason::IvLength => c"the IV has no bytes or more than 128, or too few for TLS",
+            Reason::NoKey => c"no key has been set",
+            Reason::IvUsed => c"the IV has been used; set another one",
+            Reason::Tag => {
+                c"a tag has 1 to 16 bytes; it is set to decrypt, and got after encryption"
+            }
+            Reason::NoTag => c"no tag has been set to compare with",
+            Reason::Aad => c"the additional data are none of a TLS record",
+            Reason::Room => c"there is no room for the result",
+            Reason::Overlap => c"the result would replace a part of the text only",
+            Reason::Order => c"additional data come before the text, and neither may be too long",
+            Reason::Record => c"a TLS record is replaced by its result and has an IV and a tag",
+            Reason::Random => c"the system gives no random bytes",
+            Reason::Parameter => c"the parameter's value has another type or size",
+        }
+    }
+}
+
+/// For OpenSSL: the numbers with their words.
+pub(crate) static REASONS: [Item; Reason::RAISED.len() + 1] = {
+    let mut items = [const { Item { number: 0, text: ptr::null::<c_char>() } }; 14];
+    let mut index = 0;
+    while index < Reason::RAISED.len() {
+        let reason = Reason::RAISED[index];
+        items[index] = Item { number: reason as u32, text: reason.words().as_ptr() };
+        index += 1;
+    }
+    items
+};

@@ -1,0 +1,232 @@
+//! `evener tls config`
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{env, iter};
+
+use clap::Args;
+
+use crate::trouble::{Ending, Trouble, shown};
+
+/// Print or write a configuration of OpenSSL that loads Evener
+///
+/// Programs read it where the environment has its name in OPENSSL_CONF. It includes the system's
+/// configuration, keeps OpenSSL's own ciphers for all that Evener doesn't do, and prefers Evener's.
+#[derive(Args)]
+pub(crate) struct Config {
+    /// Write this file, which must not be there yet
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The provider, evener.so [default: where `make install-tls` puts it]
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+    /// The configuration to include [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    base: Option<PathBuf>,
+    /// Count records in the user's file, which `evener tls status` shows, or in this one
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "on")]
+    counters: Option<PathBuf>,
+}
+
+impl Config {
+    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+        let counters = match self.counters {
+            Some(file) if file == Path::new("on") => Some("on".to_owned()),
+            Some(file) => Some(plain(&file)?),
+            None => None,
+        };
+        let module = module(self.module.as_deref())?;
+        let base = self.base.or_else(system_configuration);
+        let text = text(base.as_deref(), &module, counters.as_deref())?;
+        match self.output {
+            Some(path) => write(&path, &text)?,
+            None => io::stdout().lock().write_all(text.as_bytes()).map_err(Trouble::Output)?,
+        }
+        Ok(Ending::Done)
+    }
+}
+
+/// The provider's absolute path: as given, or where it is installed beside this program.
+pub(super) fn module(given: Option<&Path>) -> Result<PathBuf, Trouble> {
+    if let Some(path) = given {
+        return path.canonicalize().map_err(|cause| Trouble::File {
+            action: "find",
+            path: path.into(),
+            cause,
+        });
+    }
+    let program = env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let places = iter::once(beside.join("../lib/evener/evener.so"))
+        .chain(["/usr/local/lib/evener/evener.so", "/usr/lib/evener/evener.so"].map(PathBuf::from));
+    places.filter_map(|path| path.canonicalize().ok()).next().ok_or_else(|| {
+        Trouble::usage(
+            "there is no evener.so: run `make install-tls`, or say with --module where it is",
+        )
+    })
+}
+
+/// The configuration that programs read where nothing else is said.
+pub(super) fn system_configuration() -> Option<PathBuf> {
+    ["/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/usr/lib/ssl/openssl.cnf"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|path| path.exists())
+}
+
+/// The configuration's text.
+pub(super) fn text(
+    base: Option<&Path>,
+    module: &Path,
+    counters: Option<&str>,
+) -> Result<String, Trouble> {
+    let mut text = String::from(HEAD);
+    let mut found = Base::default();
+    if let Some(path) = base {
+        let read = fs::read(path).map_err(|cause| Trouble::File {
+            action: "read",
+            path: path.into(),
+            cause,
+        })?;
+        found = Base::parse(&String::from_utf8_lossy(&read));
+        if found.has_evener {
+            return Err(Trouble::usage(format!(
+                "{}: it loads Evener already; give another one with --base",
+                shown(path)
+            )));
+        }
+        let path = path.canonicalize().map_err(|cause| Trouble::File {
+            action: "find",
+            path: path.into(),
+            cause,
+        })?;
+        text += &format!(".include {}\n\n", plain(&path)?);
+    }
+    let name = |found: Option<String>, otherwise: &str| found.unwrap_or(otherwise.to_owned());
+    let main = name(found.main, "evener_openssl");
+    let providers = name(found.providers, "evener_providers");
+    let algorithms = name(found.algorithms, "evener_algorithms");
+    let properties = match found.properties {
+        Some(properties) => format!("{properties},?provider=evener"),
+        None => "?provider=evener".to_owned(),
+    };
+    let counters = counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
+    text += &format!(
+        "[default]\nopenssl_conf = {main}\n\n\
+         [{main}]\nproviders = {providers}\nalg_section = {algorithms}\n\n\
+         [{providers}]\ndefault = evener_default\nevener = evener_module\n\n\
+         [evener_default]\nactivate = 1\n\n\
+         [evener_module]\nmodule = {}\nactivate = 1\n{counters}\n\
+         [{algorithms}]\ndefault_properties = {properties}\n",
+        plain(module)?,
+    );
+    Ok(text)
+}
+
+/// A path that means the same in a configuration: it has no characters that are special there.
+fn plain(path: &Path) -> Result<String, Trouble> {
+    let is_plain = |char: char| char.is_alphanumeric() || "/._-+,@=:~".contains(char);
+    match path.to_str() {
+        Some(text) if text.starts_with('/') && text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err(Trouble::usage(format!(
+            "{}: a configuration of OpenSSL needs an absolute path of letters, digits and \
+             /._-+,@=:~",
+            shown(path)
+        ))),
+    }
+}
+
+/// What another configuration says already.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Base {
+    /// The sections for the library, its providers and its algorithms.
+    main: Option<String>,
+    providers: Option<String>,
+    algorithms: Option<String>,
+    properties: Option<String>,
+    has_evener: bool,
+}
+
+impl Base {
+    fn parse(text: &str) -> Base {
+        let lines = lines(text);
+        let value = |section: &str, key: &str| {
+            let mut fitting = lines.iter().rev().filter(|line| line.0 == section && line.1 == key);
+            fitting.next().map(|line| line.2.to_owned())
+        };
+        let is_name = |name: &String| {
+            !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+        };
+        let within = |section: &Option<String>, key| {
+            section.as_ref().and_then(|section| value(section, key))
+        };
+        let main = value("default", "openssl_conf").filter(is_name);
+        let providers = within(&main, "providers").filter(is_name);
+        let algorithms = within(&main, "alg_section").filter(is_name);
+        let properties = within(&algorithms, "default_properties");
+        let has_evener = within(&providers, "evener").is_some();
+        Base { main, providers, algorithms, properties, has_evener }
+    }
+}
+
+/// Section, name and value of each line that has them.
+fn lines(text: &str) -> Vec<(&str, &str, &str)> {
+    let mut section = "default";
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name.trim();
+        } else if let Some((key, value)) = line.split_once('=') {
+            lines.push((section, key.trim(), value.trim()));
+        }
+    }
+    lines
+}
+
+/// Writes the file wholly or not at all.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Trouble> {
+    let failed = |cause| Trouble::File { action: "write", path: path.into(), cause };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut file =
+        tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
+    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+const HEAD: &str = "\
+# Has OpenSSL 3.0 or later do AES-GCM with Evener, in programs that find this file's name in the
+# environment variable OPENSSL_CONF. Written by `evener tls config`.
+
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_included_file_says_is_kept() {
+        let base = "openssl_conf = init # first\n[init]\nproviders = some\nssl_conf = ssl\n\
+                    alg_section=alg\n[alg]\ndefault_properties = fips=yes\n[some]\nlegacy = l\n";
+        let found = Base::parse(base);
+        assert_eq!(found.main.as_deref(), Some("init"));
+        assert_eq!(found.providers.as_deref(), Some("some"));
+        assert_eq!(found.algorithms.as_deref(), Some("alg"));
+        assert_eq!(found.properties.as_deref(), Some("fips=yes"));
+        assert!(!found.has_evener);
+        assert!(Base::parse(&format!("{base}evener = e\n")).has_evener);
+        assert_eq!(Base::parse("[ca]\nopenssl_conf = x\n"), Base::default());
+    }
+
+    #[test]
+    fn paths_that_would_mean_something_else_are_refused() {
+        for path in ["relative.so", "/a#b", "/a b", "/a$b", "/a\\b", "/a\nb", "/a\"b"] {
+            assert!(plain(Path::new(path)).is_err(), "{path}");
+        }
+        assert_eq!(plain(Path::new("/usr/lib/evener.so")).unwrap(), "/usr/lib/evener.so");
+    }
+}

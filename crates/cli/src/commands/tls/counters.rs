@@ -1,0 +1,115 @@
+//! The file in which processes count their records. `bindings/openssl/src/counters` writes it and
+//! says what is in it.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::process::{Pid, test_kill_process};
+use serde::Serialize;
+
+/// What a process has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    /// Its number; 0 for processes that have ended.
+    pub(super) process: u32,
+    pub(super) program: String,
+    pub(super) has_ended: bool,
+    pub(super) encrypted_records: u64,
+    pub(super) encrypted_bytes: u64,
+    pub(super) decrypted_records: u64,
+    pub(super) decrypted_bytes: u64,
+    /// Records whose tag was wrong.
+    pub(super) forged_records: u64,
+}
+
+impl Count {
+    fn of(line: &[u8]) -> Count {
+        let mut numbers =
+            line.chunks_exact(8).map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes));
+        let mut next = || numbers.next().unwrap_or_default();
+        let process = u32::try_from(next()).unwrap_or_default();
+        let [encrypted_records, encrypted_bytes, decrypted_records, decrypted_bytes, forged] =
+            [next(), next(), next(), next(), next()];
+        let name = line[LINE - 16..].split(|&byte| byte == 0).next().unwrap_or_default();
+        Count {
+            process,
+            program: String::from_utf8_lossy(name).into_owned(),
+            has_ended: !lives(process),
+            encrypted_records,
+            encrypted_bytes,
+            decrypted_records,
+            decrypted_bytes,
+            forged_records: forged,
+        }
+    }
+
+    /// All records.
+    pub(super) fn records(&self) -> u64 {
+        self.encrypted_records.saturating_add(self.decrypted_records)
+    }
+
+    /// All bytes of their text.
+    pub(super) fn bytes(&self) -> u64 {
+        self.encrypted_bytes.saturating_add(self.decrypted_bytes)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.records() == 0 && self.forged_records == 0 && (self.process == 0 || self.has_ended)
+    }
+}
+
+/// The counts of a file: first what processes did that have ended.
+pub(super) fn read(path: &Path) -> io::Result<Vec<Count>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take((LINES * LINE) as u64 + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() != LINES * LINE || !bytes.starts_with(&MAGIC.to_ne_bytes()) {
+        return Err(io::Error::other("it is no file of counters"));
+    }
+    let counts = bytes.chunks_exact(LINE).skip(1).map(Count::of);
+    Ok(counts.filter(|count| !count.is_empty()).collect())
+}
+
+fn lives(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process
+        .is_some_and(|process| !matches!(test_kill_process(process), Err(rustix::io::Errno::SRCH)))
+}
+
+const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS1");
+const LINE: usize = 64;
+const LINES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_or_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counters");
+        for wrong in [vec![], vec![0; LINES * LINE], vec![7; LINES * LINE + 1]] {
+            std::fs::write(&path, wrong).unwrap();
+            assert!(read(&path).is_err());
+        }
+        assert!(read(directory.path()).is_err());
+        let mut bytes = vec![0; LINES * LINE];
+        bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+        for (place, number) in [std::process::id().into(), 1, 2, 3, 4, 5_u64].iter().enumerate() {
+            bytes[2 * LINE + 8 * place..][..8].copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes[3 * LINE - 16..][..4].copy_from_slice(b"curl");
+        std::fs::write(&path, bytes).unwrap();
+        let [count] = &read(&path).unwrap()[..] else { panic!("one line has something") };
+        assert_eq!((count.process, &*count.program), (std::process::id(), "curl"));
+        assert_eq!((count.records(), count.bytes(), count.forged_records), (4, 6, 5));
+        assert!(!count.has_ended);
+    }
+}

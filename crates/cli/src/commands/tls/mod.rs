@@ -1,0 +1,37 @@
+//! `evener tls`
+
+mod check;
+mod config;
+mod counters;
+mod status;
+
+use clap::{Args, Subcommand};
+
+use crate::trouble::{Ending, Trouble};
+
+/// Have programs that use OpenSSL do TLS with Evener
+///
+/// The provider evener.so does AES-GCM for programs with OpenSSL 3.0 or later, as they are: a
+/// configuration of OpenSSL names it. docs/tls.md says where it gains.
+#[derive(Args)]
+pub(crate) struct Tls {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Config(config::Config),
+    Check(check::Check),
+    Status(status::Status),
+}
+
+impl Tls {
+    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+        match self.action {
+            Action::Config(options) => options.perform(),
+            Action::Check(options) => options.perform(),
+            Action::Status(options) => options.perform(),
+        }
+    }
+}

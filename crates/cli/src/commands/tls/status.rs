@@ -1,0 +1,108 @@
+//! `evener tls status`
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use evener::shown_text;
+use serde::Serialize;
+
+use super::counters::{Count, read};
+use crate::run::print_json;
+use crate::trouble::{Ending, Trouble, complain};
+
+/// Show how many records Evener did, process by process
+///
+/// Processes count where their configuration has the line `counters = on` (`evener tls config
+/// --counters`). Root sees those of all users.
+#[derive(Args)]
+pub(crate) struct Status {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// The file, where the configuration names one
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    processes: Vec<Count>,
+}
+
+impl Status {
+    pub(super) fn perform(self) -> Result<Ending, Trouble> {
+        let mut ending = Ending::Done;
+        let mut processes = Vec::new();
+        for path in self.file.map_or_else(usual_files, |file| vec![file]) {
+            match read(&path) {
+                Ok(counts) => processes.extend(counts),
+                Err(cause) => {
+                    complain(&Trouble::File { action: "read", path, cause });
+                    ending = Ending::SomeFailed;
+                }
+            }
+        }
+        if self.json {
+            print_json(&Document { processes })?;
+        } else {
+            print(&processes, &mut io::stdout().lock()).map_err(Trouble::Output)?;
+        }
+        Ok(ending)
+    }
+}
+
+/// The files that are there.
+fn usual_files() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let own = [
+        PathBuf::from(format!("/run/user/{user}/evener-tls")),
+        PathBuf::from(format!("/dev/shm/evener-tls-{user}")),
+    ];
+    let mut files = own.to_vec();
+    if user == 0 {
+        files.extend(entries("/run/user").map(|path| path.join("evener-tls")));
+        files.extend(entries("/dev/shm").filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.strip_prefix("evener-tls-").is_some_and(|user| user.parse::<u32>().is_ok())
+        }));
+    }
+    files.retain(|path| path.exists());
+    files.sort();
+    files.dedup();
+    files
+}
+
+fn entries(directory: &str) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(Path::new(directory)).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
+    if processes.is_empty() {
+        return writeln!(out, "no process has counted a record (`counters = on` lets them)");
+    }
+    writeln!(
+        out,
+        "{:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8}",
+        "process", "program", "encrypted", "bytes", "decrypted", "bytes", "forged"
+    )?;
+    for count in processes {
+        let process = match (count.process, count.has_ended) {
+            (0, _) => "ended".to_owned(),
+            (process, true) => format!("{process} ended"),
+            (process, false) => process.to_string(),
+        };
+        writeln!(
+            out,
+            "{process:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8}",
+            shown_text(&count.program).to_string(),
+            count.encrypted_records,
+            count.encrypted_bytes,
+            count.decrypted_records,
+            count.decrypted_bytes,
+            count.forged_records,
+        )?;
+    }
+    out.flush()
+}

@@ -1,0 +1,327 @@
+//! GCM (NIST SP 800-38D) of one message that comes in pieces: what is done to whole blocks.
+//!
+//! Between two pieces the hash is one block, and it is kept *ahead*: multiplied by the subkey once
+//! more than the standard has it. The next block is added to a hash; one that is ahead is added to
+//! the block after that, and the tag needs it as it is, so that nothing waits for the product.
+//! (Whatever is added up has powers that are higher by one.) A piece that is short is hashed with
+//! one reduction; the chunks of a long one are hashed as in [`gcm_long`](super::gcm_long). A piece
+//! may be replaced by its result.
+
+use zeroize::Zeroize;
+
+use super::first_rounds::{AnyCounters, FIRST_COUNTER, FirstRounds, SPAN, States};
+use super::gcm::{LONGEST_REST, subkey};
+use super::gcm_long::{Hash, encrypt_chunk};
+use super::ghash::{Powers, STRIDES, Sum};
+use super::parallel::encrypt;
+use super::schedule::SharedKeys;
+use super::vector::{BLOCK, Block, Carryless};
+use crate::stream::{End, Pad, Piece};
+
+/// The functions of one kernel for one length of keys. They may be called only on a CPU with the
+/// kernel's instructions, and all but `expand` only after that.
+#[derive(Clone, Copy)]
+pub(super) struct Code {
+    /// Sets the key, which has the length that the functions are for.
+    pub(super) expand: unsafe fn(&mut Material, &[u8]),
+    /// Adds data to a hash, filled up with zeros to whole blocks.
+    pub(super) hash: unsafe fn(&mut Material, &mut Block, &[u8]),
+    /// Encrypts or decrypts a piece.
+    pub(super) encrypt: unsafe fn(&mut Material, &mut Piece<'_>),
+    pub(super) decrypt: unsafe fn(&mut Material, &mut Piece<'_>),
+    /// Length of the registers in bytes.
+    pub(super) registers: usize,
+    /// Makes the tag.
+    pub(super) finish: unsafe fn(&mut Material, &End) -> Block,
+}
+
+/// What is made from a key. Wiped when it drops.
+pub(super) struct Material {
+    keys: SharedKeys,
+    powers: Powers,
+    /// Only for keys that have had a long piece, since it takes more room than all the rest.
+    first_rounds: Option<Box<FirstRounds>>,
+}
+
+impl Clone for Material {
+    /// What only makes long pieces faster is left to be made again.
+    fn clone(&self) -> Material {
+        Material { keys: self.keys.clone(), powers: self.powers.clone(), first_rounds: None }
+    }
+}
+
+impl Material {
+    /// Room for a key.
+    pub(super) fn new() -> Material {
+        Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None }
+    }
+}
+
+/// Sets a key.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. The key has the length that `ROUNDS` are for.
+#[inline(always)]
+pub(super) unsafe fn expand<V: Carryless, const ROUNDS: usize>(
+    material: &mut Material,
+    key: &[u8],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        material.keys.expand_shared::<V>(key);
+        let mut subkey = subkey::<V, ROUNDS>(&material.keys);
+        material.powers.set(&subkey);
+        subkey.zeroize();
+    }
+    if let Some(first_rounds) = &mut material.first_rounds {
+        first_rounds.forget();
+    }
+}
+
+/// Adds data to a hash that is ahead, filled up with zeros to whole blocks.
+///
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn hash<V: Carryless>(
+    Material { powers, .. }: &mut Material,
+    hash: &mut Block,
+    data: &[u8],
+) {
+    // SAFETY: the caller's promise; chunks are no longer than a vector.
+    unsafe {
+        powers.reach::<V>(V::BLOCKS + 1);
+        for part in data.chunks(V::BLOCKS * BLOCK) {
+            let blocks = V::load_bytes(part.as_ptr(), part.len()).swap_bytes();
+            let power = powers.load(part.len().div_ceil(BLOCK) + 1);
+            *hash = Sum::product(blocks.xor(second(hash)), power).total().block();
+        }
+    }
+}
+
+/// A block in the second lane, zeros in the others.
+///
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn second<V: Carryless>(block: &Block) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = V::load_block(block);
+        first.shift_in(first.xor(first))
+    }
+}
+
+/// Encrypts or decrypts a piece.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the key.
+#[inline(always)]
+pub(super) unsafe fn transform<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    material: &mut Material,
+    piece: &mut Piece<'_>,
+) {
+    let blocks = piece.length / BLOCK;
+    // SAFETY: the caller's promise; powers are reached before they are used.
+    unsafe {
+        if let Some(first) = piece.first {
+            piece.tag_pad = tag_pad::<V, ROUNDS>(&material.keys, first);
+        }
+        let mut carry: V = second(&piece.hash);
+        let zero = carry.xor(carry);
+        let (mut done, mut sum) = (0, Sum::of(zero));
+        let prefix = piece.prefix.as_ref().map(|block| V::load_block(block).swap_bytes());
+        if piece.length > LONGEST_REST {
+            material.powers.complete::<V>();
+            if let Some(prefix) = prefix {
+                let hash = Sum::product(prefix.xor(carry), material.powers.load(2)).total();
+                carry = hash.shift_in(zero);
+            }
+            (done, sum) = transform_chunks::<V, ENCRYPT, ROUNDS>(material, piece, carry);
+            carry = zero;
+        } else {
+            material.powers.reach::<V>(blocks + 2);
+            if let Some(prefix) = prefix {
+                sum = Sum::product(prefix.xor(carry), material.powers.load(blocks + 2));
+                carry = zero;
+            }
+        }
+        let sum = transform_rest::<V, ENCRYPT, ROUNDS>(material, piece, done, carry, sum);
+        if blocks > 0 || piece.prefix.is_some() {
+            piece.hash = sum.total().block();
+        }
+    }
+}
+
+/// What hides the tag: the cipher of a message's first counter block.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the key.
+#[inline(always)]
+unsafe fn tag_pad<V: Carryless, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    (high, low): (u64, u64),
+) -> Block {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut pad = [V::counters(high, low).swap_bytes()];
+        encrypt::<V, 1, ROUNDS>(keys, &mut pad);
+        pad[0].block()
+    }
+}
+
+/// Does the chunks of a long piece. Returns how many bytes they are, and the sum of the products
+/// so far.
+///
+/// # Safety
+/// As for [`transform`]; the powers are complete, and there is a chunk.
+#[inline(always)]
+unsafe fn transform_chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    Material { keys, powers, first_rounds }: &mut Material,
+    piece: &Piece<'_>,
+    carry: V,
+) -> (usize, Sum<V>) {
+    let (high, low) = piece.counter;
+    let is_aligned = low % SPAN as u64 == FIRST_COUNTER as u64;
+    if first_rounds.is_none() && is_aligned && piece.length >= SPAN * BLOCK {
+        *first_rounds = Some(Box::new(FirstRounds::new()));
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match first_rounds {
+            Some(first_rounds) if is_aligned => {
+                let blocks = piece.length.div_ceil(BLOCK);
+                let mut counters = first_rounds.start::<V>(keys, piece.counter, blocks);
+                chunks::<V, ENCRYPT, ROUNDS>(keys, powers, &mut counters, piece, carry)
+            }
+            _ => {
+                let mut counters = AnyCounters::from(keys, V::counters(high, low));
+                chunks::<V, ENCRYPT, ROUNDS>(keys, powers, &mut counters, piece, carry)
+            }
+        }
+    }
+}
+
+/// [`transform_chunks`] with the counters given.
+///
+/// # Safety
+/// As for [`transform_chunks`].
+#[inline(always)]
+unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    powers: &Powers,
+    counters: &mut impl States<V>,
+    piece: &Piece<'_>,
+    carry: V,
+) -> (usize, Sum<V>) {
+    let chunk = STRIDES * V::BLOCKS * BLOCK;
+    let chunks = piece.length / chunk;
+    let done = chunks * chunk;
+    // The last chunk's first block has the power that the blocks from there on need.
+    let power = (piece.length - done) / BLOCK + STRIDES * V::BLOCKS + 1;
+    let (mut input, mut output) = (piece.input, piece.output);
+    let mut hash = Hash::new(powers, carry, chunks - 1);
+    // SAFETY: the caller's promise: `chunks` of them are there, at least one.
+    unsafe {
+        if ENCRYPT {
+            encrypt_chunk::<V, true, false, ROUNDS>(keys, counters, input, output, None);
+            for _ in 1..chunks {
+                (input, output) = (input.add(chunk), output.add(chunk));
+                let hash = Some(&mut hash);
+                encrypt_chunk::<V, true, false, ROUNDS>(keys, counters, input, output, hash);
+            }
+            return (done, hash.last(output, power));
+        }
+        for _ in 1..chunks {
+            let hash = Some(&mut hash);
+            encrypt_chunk::<V, false, true, ROUNDS>(keys, counters, input, output, hash);
+            (input, output) = (input.add(chunk), output.add(chunk));
+        }
+        // Before it may be replaced.
+        let sum = hash.last(input, power);
+        encrypt_chunk::<V, false, true, ROUNDS>(keys, counters, input, output, None);
+        (done, sum)
+    }
+}
+
+/// Does a piece from `done` on, of which there is at most [`LONGEST_REST`]. The carry is added to
+/// its first block. Returns the sum of all products.
+///
+/// # Safety
+/// As for [`transform`]; powers for the rest have been reached.
+#[inline(always)]
+unsafe fn transform_rest<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    Material { keys, powers, .. }: &Material,
+    piece: &mut Piece<'_>,
+    mut done: usize,
+    mut carry: V,
+    mut sum: Sum<V>,
+) -> Sum<V> {
+    let width = V::BLOCKS * BLOCK;
+    let mut power = (piece.length - done) / BLOCK;
+    // SAFETY: all accesses are to bytes of the piece from `done` on.
+    unsafe {
+        let (high, low) = piece.counter;
+        let mut counters = V::counters(high, low.wrapping_add((done / BLOCK) as u64));
+        while done < piece.length {
+            let count = (piece.length - done).min(width);
+            let (input, output) = (piece.input.add(done), piece.output.add(done));
+            let mut pads = [counters.swap_bytes()];
+            counters = counters.add_to_counters(V::BLOCKS as u64);
+            encrypt::<V, 1, ROUNDS>(keys, &mut pads);
+            let text: V = if count == width {
+                let data = V::load(input);
+                let result = data.xor(pads[0]);
+                result.store(output);
+                if ENCRYPT { result } else { data }
+            } else {
+                let data = V::load_bytes(input, count);
+                let result = data.xor(pads[0]);
+                result.store_bytes(output, count);
+                let text = if ENCRYPT { result } else { data };
+                let whole = count / BLOCK * BLOCK;
+                if whole < count {
+                    text.truncated(count).store(piece.tail.as_mut_ptr());
+                    pads[0].store(piece.pad.as_mut_ptr());
+                }
+                text.truncated(whole)
+            };
+            sum.add(Sum::product(text.swap_bytes().xor(carry), powers.load(power + 1)));
+            carry = carry.xor(carry);
+            power = power.saturating_sub(V::BLOCKS);
+            done += count;
+        }
+    }
+    sum
+}
+
+/// Makes the tag.
+///
+/// # Safety
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the key.
+#[inline(always)]
+pub(super) unsafe fn finish<V: Carryless, const ROUNDS: usize>(
+    Material { keys, powers, .. }: &mut Material,
+    end: &End,
+) -> Block {
+    // SAFETY: the caller's promise.
+    unsafe {
+        powers.reach::<V>(2);
+        let lengths: V = V::load_block(&end.lengths).swap_bytes();
+        let mut sum = Sum::product(lengths, powers.load(1));
+        let mut hash = V::load_block(&end.hash);
+        if let Some(rest) = &end.rest {
+            // The hash is ahead by one, and is to be multiplied by two powers: one is left.
+            let rest = V::load_block(rest).swap_bytes();
+            sum.add(Sum::product(rest.xor(second(&end.hash)), powers.load(2)));
+            hash = hash.xor(hash);
+        }
+        let pad = match &end.pad {
+            Pad::Made(pad) => *pad,
+            Pad::Of(first) => tag_pad::<V, ROUNDS>(keys, *first),
+            Pad::None => [0; BLOCK],
+        };
+        let hash = sum.total().xor(hash);
+        hash.swap_bytes().xor(V::load_block(&pad)).block()
+    }
+}

@@ -1,0 +1,312 @@
+//! GCM (NIST SP 800-38D) of one message after another under one key.
+
+use evener_core::Direction;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::{End, Pad, Text};
+use crate::kernels::{Kernel, Keyed};
+
+/// Length of a tag in bytes; shorter tags are its beginning.
+pub const TAG_LENGTH: usize = 16;
+
+/// The unit of AES.
+pub(super) type Block = [u8; BLOCK];
+
+/// AES in GCM with one key, for messages that come in pieces of any length: [`Gcm::start`],
+/// additional data, text, and in the end [`Gcm::tag`] or [`Gcm::verify`]. The text of a message
+/// that is decrypted comes before it is known to be genuine.
+///
+/// Each IV may be used once with a key, which is the caller's to see to. A clone goes on by
+/// itself from where the message is. Keys and what is made of them are wiped on drop.
+#[derive(Clone)]
+pub struct Gcm {
+    keyed: Keyed,
+    message: Message,
+}
+
+/// Where a message is.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+struct Message {
+    #[zeroize(skip)]
+    phase: Phase,
+    /// The first counter block, as two big-endian numbers.
+    first: (u64, u64),
+    /// The hash so far, as a kernel keeps it.
+    hash: Block,
+    /// What hides the tag, once there is text.
+    tag_pad: Block,
+    /// The first bytes of the next block to be hashed, additional data or ciphertext, then zeros;
+    /// and how many they are, up to 16.
+    buffer: Block,
+    buffered: usize,
+    /// The cipher of the counter of the text's last block, if that has some of its bytes.
+    pad: Block,
+    /// In bytes.
+    aad_length: u64,
+    text_length: u64,
+}
+
+/// What a message may have next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// There is no message.
+    None,
+    /// Additional data, or text.
+    Data,
+    Text,
+}
+
+impl Gcm {
+    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, or the kernel can't
+    /// do GCM.
+    pub fn new(kernel: Kernel, key: &[u8]) -> Option<Gcm> {
+        Some(Gcm { keyed: Keyed::new(kernel, key)?, message: Message::none() })
+    }
+
+    /// Replaces the key by another of the same length and gives up the message; `None` without
+    /// doing so where it has another length.
+    pub fn set_key(&mut self, key: &[u8]) -> Option<()> {
+        self.keyed.set(key)?;
+        self.message = Message::none();
+        Some(())
+    }
+
+    /// Starts a message, and gives up the one before. `None` without doing so when the IV is
+    /// empty.
+    pub fn start(&mut self, iv: &[u8]) -> Option<()> {
+        let first = match *iv {
+            [] => return None,
+            [a, b, c, d, e, f, g, h, i, j, k, l] => {
+                let low = u64::from(u32::from_be_bytes([i, j, k, l]));
+                (u64::from_be_bytes([a, b, c, d, e, f, g, h]), low << 32 | 1)
+            }
+            _ => self.first_counter(iv),
+        };
+        self.message.start(first);
+        Some(())
+    }
+
+    /// The first counter block of an IV that has not 12 bytes.
+    fn first_counter(&mut self, iv: &[u8]) -> (u64, u64) {
+        let mut hash = Block::default();
+        self.keyed.hash(&mut hash, iv);
+        let lengths = lengths(0, iv.len() as u64);
+        let hash = self.keyed.finish(&End { hash, rest: None, lengths, pad: Pad::None });
+        let first = u128::from_be_bytes(hash);
+        ((first >> 64) as u64, first as u64)
+    }
+
+    /// Adds additional data. `None` without doing so when there is no message, its text has
+    /// begun, or the data are longer than the standard allows (2⁶¹ - 1 bytes).
+    pub fn add_data(&mut self, mut data: &[u8]) -> Option<()> {
+        let Gcm { keyed, message } = self;
+        let length = message.aad_length.checked_add(data.len() as u64)?;
+        if message.phase != Phase::Data || length > LONGEST_DATA {
+            return None;
+        }
+        message.aad_length = length;
+        if message.buffered + data.len() > BLOCK {
+            if message.buffered > 0 {
+                let (front, rest) = data.split_at(BLOCK - message.buffered);
+                message.buffer[message.buffered..].copy_from_slice(front);
+                keyed.hash(&mut message.hash, &message.buffer);
+                data = rest;
+            }
+            // The last block waits for what comes next.
+            let whole = data.len().saturating_sub(1) / BLOCK * BLOCK;
+            keyed.hash(&mut message.hash, &data[..whole]);
+            data = &data[whole..];
+            message.take_buffer();
+        }
+        message.buffer[message.buffered..][..data.len()].copy_from_slice(data);
+        message.buffered += data.len();
+        Some(())
+    }
+
+    /// Encrypts or decrypts the next part of the message. `None` without doing so when there is
+    /// no message or no room for the result, or when the message would be longer than the
+    /// standard allows (2³⁶ - 32 bytes).
+    pub fn transform(&mut self, direction: Direction, mut text: Text<'_>) -> Option<()> {
+        let Gcm { keyed, message } = self;
+        let length = text.length()?;
+        let total = message.text_length.checked_add(length as u64)?;
+        if message.phase == Phase::None || total > LONGEST_TEXT {
+            return None;
+        }
+        if length == 0 {
+            return Some(());
+        }
+        let mut done = message.begin_with_block(direction, &mut text, length);
+        while done < length {
+            // A block is at hand that precedes this one: additional data, or the text before.
+            let (counter, until_wrap) = message.next_counter();
+            let run = until_wrap.min((length - done) as u64) as usize;
+            let mut piece = text.piece(done, run);
+            piece.counter = counter;
+            piece.hash = message.hash;
+            piece.prefix = message.take_buffer();
+            if message.text_length == 0 {
+                piece.first = Some(message.first);
+            }
+            keyed.transform(direction, &mut piece);
+            message.hash = piece.hash;
+            if message.text_length == 0 {
+                message.tag_pad = piece.tag_pad;
+            }
+            message.buffered = run % BLOCK;
+            if message.buffered > 0 {
+                (message.buffer, message.pad) = piece.over(keyed.registers());
+            }
+            message.text_length += run as u64;
+            done += run;
+        }
+        Some(())
+    }
+
+    /// Ends the message: its tag; `None` when there is none.
+    pub fn tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
+        let Gcm { keyed, message } = self;
+        if message.phase == Phase::None {
+            return None;
+        }
+        let pad = match message.text_length {
+            0 => Pad::Of(message.first),
+            _ => Pad::Made(message.tag_pad),
+        };
+        let (hash, rest) = (message.hash, message.take_buffer());
+        let lengths = lengths(message.aad_length, message.text_length);
+        let tag = keyed.finish(&End { hash, rest, lengths, pad });
+        message.phase = Phase::None;
+        Some(tag)
+    }
+
+    /// Ends the message: whether this is the beginning of its tag, in a time that does not depend
+    /// on that. A tag of no bytes, or of more than [`TAG_LENGTH`], never is. `None` when there is
+    /// no message.
+    pub fn verify(&mut self, tag: &[u8]) -> Option<bool> {
+        let mut right = self.tag()?;
+        let difference = right.iter().zip(tag).fold(0, |sum, (right, tag)| sum | (right ^ tag));
+        right.zeroize();
+        let is_zero = std::hint::black_box(difference) == 0;
+        Some(is_zero && (1..=TAG_LENGTH).contains(&tag.len()))
+    }
+}
+
+impl Message {
+    fn none() -> Message {
+        Message {
+            phase: Phase::None,
+            first: (0, 0),
+            hash: Block::default(),
+            tag_pad: Block::default(),
+            buffer: Block::default(),
+            buffered: 0,
+            pad: Block::default(),
+            aad_length: 0,
+            text_length: 0,
+        }
+    }
+
+    /// Starts over. What is left of the message before is overwritten when there is more.
+    fn start(&mut self, first: (u64, u64)) {
+        self.phase = Phase::Data;
+        self.first = first;
+        self.hash = Block::default();
+        self.take_buffer();
+        (self.aad_length, self.text_length) = (0, 0);
+    }
+
+    /// Does what belongs to a block that the text before has begun. Returns how many bytes.
+    fn begin_with_block(
+        &mut self,
+        direction: Direction,
+        text: &mut Text<'_>,
+        length: usize,
+    ) -> usize {
+        if self.phase == Phase::Data {
+            self.phase = Phase::Text;
+            return 0;
+        }
+        let start = (self.text_length % BLOCK as u64) as usize;
+        if start == 0 {
+            return 0;
+        }
+        let count = length.min(BLOCK - start);
+        let buffer = &mut self.buffer[start..];
+        text.add(0, &self.pad[start..][..count], |place, before, after| {
+            buffer[place] = match direction {
+                Direction::Encrypt => after,
+                Direction::Decrypt => before,
+            };
+        });
+        self.buffered = start + count;
+        self.text_length += count as u64;
+        count
+    }
+
+    /// What is buffered, filled up with zeros; the buffer is empty then.
+    fn take_buffer(&mut self) -> Option<Block> {
+        let block = std::mem::take(&mut self.buffer);
+        (std::mem::take(&mut self.buffered) > 0).then_some(block)
+    }
+
+    /// The counter of the next block, and after how many bytes from its beginning its lower 32
+    /// bits wrap.
+    fn next_counter(&self) -> ((u64, u64), u64) {
+        let (high, low) = self.first;
+        let blocks = (self.text_length / BLOCK as u64) as u32;
+        let counter = (low as u32).wrapping_add(1).wrapping_add(blocks);
+        let until_wrap = (1 << 32) - u64::from(counter);
+        ((high, low & !u64::from(u32::MAX) | u64::from(counter)), until_wrap * BLOCK as u64)
+    }
+}
+
+/// The block of lengths, which are given in bytes.
+fn lengths(aad: u64, text: u64) -> Block {
+    (u128::from(aad) << 67 | u128::from(text) << 3).to_be_bytes()
+}
+
+/// Length of a block in bytes.
+pub(super) const BLOCK: usize = 16;
+
+/// The most additional data and text of a message, in bytes (NIST SP 800-38D, section 5.2.1.1).
+const LONGEST_DATA: u64 = (1 << 61) - 1;
+const LONGEST_TEXT: u64 = (1 << 36) - 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::available;
+
+    #[test]
+    fn a_message_ends_once_and_takes_no_data_after_its_text() {
+        let Some(mut gcm) = available().into_iter().find_map(|kernel| Gcm::new(kernel, &[1; 16]))
+        else {
+            evener_skipped::skipped!("no kernel does GCM on this CPU");
+            return;
+        };
+        assert!(gcm.add_data(b"data").is_none() && gcm.tag().is_none());
+        assert!(gcm.start(&[]).is_none());
+        gcm.start(&[2; 12]).unwrap();
+        gcm.transform(Direction::Encrypt, Text::InPlace(&mut [0; 20])).unwrap();
+        assert!(gcm.add_data(b"late").is_none());
+        assert!(gcm.tag().is_some() && gcm.tag().is_none());
+        let mut text = [7; 20];
+        assert!(gcm.transform(Direction::Encrypt, Text::InPlace(&mut text)).is_none());
+        assert_eq!(text, [7; 20]);
+        assert!(gcm.set_key(&[1; 24]).is_none());
+        gcm.start(&[2; 12]).unwrap();
+        assert!(
+            gcm.transform(Direction::Encrypt, Text::Apart(&[0; 20], &mut text[..19])).is_none()
+        );
+        assert_eq!(gcm.verify(&[]), Some(false));
+    }
+
+    #[test]
+    fn the_counter_wraps_at_32_bits() {
+        let mut message = Message { first: (5, 6 << 32 | 0xFFFF_FFFE), ..Message::none() };
+        assert_eq!(message.next_counter(), ((5, 6 << 32 | 0xFFFF_FFFF), 16));
+        message.text_length = 16;
+        assert_eq!(message.next_counter(), ((5, 6 << 32), 16 << 32));
+    }
+}

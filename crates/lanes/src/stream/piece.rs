@@ -1,0 +1,135 @@
+//! What a kernel gets of a message that comes in pieces.
+
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no kernel reads them"))]
+
+use std::marker::PhantomData;
+
+use super::gcm::{BLOCK, Block};
+
+/// Bytes of a message, and where their result goes.
+pub enum Text<'a> {
+    /// The result replaces them.
+    InPlace(&'a mut [u8]),
+    /// The result goes to another place, which has room for so many bytes or more.
+    Apart(&'a [u8], &'a mut [u8]),
+}
+
+impl Text<'_> {
+    /// How many bytes there are; `None` when there is no room for the result.
+    #[inline]
+    pub(super) fn length(&self) -> Option<usize> {
+        match self {
+            Text::InPlace(text) => Some(text.len()),
+            Text::Apart(input, output) => (output.len() >= input.len()).then_some(input.len()),
+        }
+    }
+
+    /// Adds `pad` to the bytes from `start` on, and gives `each` what was there and what is.
+    pub(super) fn add(&mut self, start: usize, pad: &[u8], mut each: impl FnMut(usize, u8, u8)) {
+        for (place, pad) in pad.iter().enumerate() {
+            let at = start + place;
+            let (before, after) = match self {
+                Text::InPlace(text) => {
+                    let before = text[at];
+                    text[at] ^= pad;
+                    (before, text[at])
+                }
+                Text::Apart(input, output) => {
+                    output[at] = input[at] ^ pad;
+                    (input[at], output[at])
+                }
+            };
+            each(place, before, after);
+        }
+    }
+
+    /// The piece of `length` bytes from `start` on, which are there.
+    #[inline(always)]
+    pub(super) fn piece(&mut self, start: usize, length: usize) -> Piece<'_> {
+        let (input, output) = match self {
+            Text::InPlace(text) => {
+                let output = text[start..][..length].as_mut_ptr();
+                (output.cast_const(), output)
+            }
+            Text::Apart(input, output) => {
+                (input[start..][..length].as_ptr(), output[start..][..length].as_mut_ptr())
+            }
+        };
+        Piece {
+            input,
+            output,
+            length,
+            counter: (0, 0),
+            hash: Block::default(),
+            prefix: None,
+            first: None,
+            tag_pad: Block::default(),
+            tail: [0; WIDEST],
+            pad: [0; WIDEST],
+            text: PhantomData,
+        }
+    }
+}
+
+/// A part of a message's text that begins with a block, and the message's state there.
+pub(crate) struct Piece<'t> {
+    /// `length` bytes that may be read.
+    pub(crate) input: *const u8,
+    /// As many that may be written to: the same ones, or others.
+    pub(crate) output: *mut u8,
+    /// In bytes.
+    pub(crate) length: usize,
+    /// The first block's counter as two big-endian numbers. Its lower 32 bits don't wrap before
+    /// the last block's.
+    pub(crate) counter: (u64, u64),
+    /// The hash so far, ahead and with its bytes reversed; with the whole blocks of the piece
+    /// afterwards.
+    pub(crate) hash: Block,
+    /// A block that is to be hashed before the piece.
+    pub(crate) prefix: Option<Block>,
+    /// The message's first counter block, where its cipher is to be made by the way, and that.
+    pub(crate) first: Option<(u64, u64)>,
+    pub(crate) tag_pad: Block,
+    /// Set where the piece does not end with a block: the last register of ciphertext, filled up
+    /// with zeros, and what was added to its text.
+    pub(crate) tail: [u8; WIDEST],
+    pub(crate) pad: [u8; WIDEST],
+    text: PhantomData<&'t mut [u8]>,
+}
+
+impl Piece<'_> {
+    /// The ciphertext of what is over after the last whole block, filled up with zeros, and the
+    /// cipher of its counter. `registers` is how long a kernel's are, in bytes.
+    pub(super) fn over(&mut self, registers: usize) -> (Block, Block) {
+        let place = self.length % registers / BLOCK * BLOCK;
+        let block = |bytes: &[u8]| bytes[place..].first_chunk().copied().unwrap_or_default();
+        let over = (block(&self.tail), block(&self.pad));
+        self.pad = [0; WIDEST];
+        // Or the compiler would see that nobody reads it any more.
+        std::hint::black_box(&self.pad);
+        over
+    }
+}
+
+/// What is left of a message after its last piece.
+pub(crate) struct End {
+    /// The hash so far, ahead and with its bytes reversed.
+    pub(crate) hash: Block,
+    /// A block that is still to be hashed, and the block of lengths.
+    pub(crate) rest: Option<Block>,
+    pub(crate) lengths: Block,
+    pub(crate) pad: Pad,
+}
+
+/// What hides a tag.
+#[derive(Clone, Copy)]
+pub(crate) enum Pad {
+    Made(Block),
+    /// The cipher of this counter block, as two big-endian numbers.
+    Of((u64, u64)),
+    /// Nothing: the hash is wanted as it is.
+    None,
+}
+
+/// Length of the longest registers in bytes, as far as a block in them is looked for.
+const WIDEST: usize = 64;
