@@ -1,12 +1,21 @@
 //! The text of key files.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use evener_files::keys::KeyMaterial;
+use evener_files::keys::{KeyMaterial, NoUnlock, PipeHead};
 
 /// A key file that is not encrypted: Evener's line or a Tink keyset. What was read is written
-/// again and read back the same.
+/// again and read back the same. Or the head of a pipe, of which no byte too many is read.
 pub fn key_file(data: &[u8]) {
+    let mut rest = data;
+    if let Ok(head) = PipeHead::read(&mut rest, Path::new("pipe")) {
+        let _ = head.open(&NoUnlock);
+        let line = data.iter().position(|&byte| byte == b'\n').expect("the line's end");
+        let wrapped = &data[line + 1..data.len() - rest.len()];
+        assert!(PipeHead::of(wrapped) == data[..data.len() - rest.len()], "it is made otherwise");
+    }
     let Ok(key) = KeyMaterial::parse(data) else { return };
     let text = key.to_text();
     let again = KeyMaterial::parse(text.as_bytes()).expect("what it wrote");

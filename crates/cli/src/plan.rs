@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener::format::OpensslSecret;
+use evener::keys::{KeyFile, PipeHead};
 use evener::{
     Control, Evener, Failure, FileError, Mode, Operation, Options, StreamSource, StreamTarget,
 };
@@ -45,6 +47,8 @@ pub(crate) struct Ends {
     source_is_stream: bool,
     /// The length of a single file.
     pub(crate) length: Option<u64>,
+    /// The source where it was opened to read the wrapped key at its head.
+    opened: Option<File>,
 }
 
 /// SRC or DST.
@@ -103,7 +107,15 @@ impl Ends {
         target: Option<OsString>,
         telling: &Telling,
     ) -> Result<Ends, Trouble> {
-        let source = Place::named(source, &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
+        let empty = [("SRC", Some(&source)), ("DST", target.as_ref())];
+        if let Some((name, _)) =
+            empty.iter().find(|(_, typed)| typed.is_some_and(|typed| typed.is_empty()))
+        {
+            return Err(Trouble::Usage(format!(
+                "{name} is empty; name a file or a directory, or give - for a pipe"
+            )));
+        }
+        let source = Place::named(source, &STANDARD_INPUT);
         let outputs = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
         let target = target.map(|target| Place::named(target, &outputs));
         let metadata = match &source {
@@ -153,7 +165,7 @@ impl Ends {
                 shown(target)
             )));
         }
-        Ok(Ends { source, target, source_is_tree, source_is_stream, length })
+        Ok(Ends { source, target, source_is_tree, source_is_stream, length, opened: None })
     }
 
     /// Whether one of the ends is a pipe or is read like one.
@@ -161,10 +173,77 @@ impl Ends {
         self.source == Place::Pipe || self.source_is_stream || self.target == Some(Place::Pipe)
     }
 
+    /// Has a file read and written as a stream, as base64 is.
+    pub(crate) fn take_as_stream(&mut self, option: &str) -> Result<(), Trouble> {
+        if self.source_is_tree {
+            return Err(Trouble::Usage(format!(
+                "{option} goes with a file or a pipe, not with a tree; leave it out, or name a file"
+            )));
+        }
+        if let Some(Place::Path(target)) = &self.target
+            && target.is_dir()
+        {
+            return Err(Trouble::Usage(format!(
+                "{} is a directory, and with {option} the output has no name of its own; name the \
+                 file that it goes to",
+                shown(target)
+            )));
+        }
+        self.source_is_stream |= self.source != Place::Pipe;
+        Ok(())
+    }
+
+    /// Refuses two that would read standard input: the source and these options.
+    pub(crate) fn check_stdin(&self, readers: &[&str]) -> Result<(), Trouble> {
+        let source = (self.source == Place::Pipe).then_some("SRC");
+        let mut readers = readers.iter().copied().chain(source);
+        let (Some(first), Some(second)) = (readers.next(), readers.next()) else { return Ok(()) };
+        Err(Trouble::Usage(format!(
+            "{first} and {second} can't both be standard input; give one of them as a file, or as \
+             <(command)"
+        )))
+    }
+
+    /// Reads the wrapped key at the head of what `encrypt --recipient` wrote to a pipe: of a file
+    /// that begins with one, and of a pipe or a device where `is_wanted`. What follows it is the
+    /// source from then on.
+    pub(crate) fn take_head(&mut self, is_wanted: bool) -> Result<Option<KeyFile>, Trouble> {
+        let (mut input, shown) = match &self.source {
+            _ if self.source_is_tree => return Ok(None),
+            Place::Pipe if is_wanted => {
+                let input = io::stdin().as_fd().try_clone_to_owned();
+                let failed = |cause| Trouble::File { action: "read", path: "-".into(), cause };
+                (File::from(input.map_err(failed)?), Path::new("standard input"))
+            }
+            Place::Pipe => return Ok(None),
+            Place::Path(_) if self.source_is_stream && !is_wanted => return Ok(None),
+            Place::Path(path) => {
+                // What can't be opened is told of as any other file.
+                let Ok(file) = File::open(path) else { return Ok(None) };
+                let mut beginning = [0; PipeHead::MAGIC.len()];
+                let is_file = !self.source_is_stream;
+                if is_file
+                    && (file.read_exact_at(&mut beginning, 0).is_err()
+                        || beginning != PipeHead::MAGIC)
+                {
+                    return Ok(None);
+                }
+                (file, &**path)
+            }
+        };
+        let head = PipeHead::read(&mut input, shown)?;
+        self.opened = Some(input);
+        self.source_is_stream |= self.source != Place::Pipe;
+        Ok(Some(head))
+    }
+
     pub(crate) fn stream_source(&self) -> io::Result<StreamSource> {
-        Ok(match &self.source {
-            Place::Pipe => StreamSource::Descriptor(io::stdin().as_fd().try_clone_to_owned()?),
-            Place::Path(path) => StreamSource::File(path.clone()),
+        Ok(match (&self.source, &self.opened) {
+            (Place::Pipe, _) => StreamSource::Descriptor(io::stdin().as_fd().try_clone_to_owned()?),
+            (Place::Path(path), Some(file)) => {
+                StreamSource::Opened(file.as_fd().try_clone_to_owned()?, path.clone())
+            }
+            (Place::Path(path), None) => StreamSource::File(path.clone()),
         })
     }
 
@@ -191,13 +270,13 @@ pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> 
     if !recipe.cipher().is_authenticated() {
         warnings.push(
             match (operation, recipe.cipher().mode()) {
-                (Operation::Verify, Mode::Cbc) => {
+                (Operation::Verify, Mode::Cbc | Mode::Ecb) => {
                     "only the padding at the end of each file can be checked: nothing else in \
                      files of `openssl enc` shows that they were changed"
                 }
                 (Operation::Verify, _) => {
                     "nothing can be checked but that the files can be read: nothing in files of \
-                     `openssl enc` in CTR mode shows that they were changed"
+                     `openssl enc` with such a cipher shows that they were changed"
                 }
                 _ => "nothing authenticates files of `openssl enc`: changes go unnoticed",
             }
@@ -213,6 +292,17 @@ pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> 
             OpensslSecret::RECOMMENDED_ITERATIONS
         ));
     }
+    if operation == Operation::Encrypt && recipe.cipher().mode() == Mode::Ecb {
+        warnings.push(
+            "ECB shows which blocks of a file are equal; any other mode is better".to_owned(),
+        );
+    }
+    if recipe.has_legacy_kdf() {
+        warnings.push(
+            "--kdf legacy makes it quick to guess the passphrase; files should be made without it"
+                .to_owned(),
+        );
+    }
     if operation == Operation::Encrypt && is_tree && recipe.repeats_ivs() {
         warnings.push(
             "all files share one key and one IV, which shows where their beginnings are equal"
@@ -221,6 +311,9 @@ pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> 
     }
     warnings
 }
+
+/// The names of standard input.
+pub(crate) const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// The directory that a path is in.
 pub(crate) fn directory_of(path: &Path) -> &Path {

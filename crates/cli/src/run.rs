@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use evener::format::FormatError;
 use evener::{
-    Control, Failure, FileError, Operation, Report, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX,
+    Control, Failure, FileError, Operation, Rejection, Report, WRAPPED_KEY_PREFIX,
+    WRAPPED_KEY_SUFFIX,
 };
 
 use crate::keys::WrittenKey;
@@ -100,6 +101,9 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
         end_by_broken_pipe();
     }
     summary::tell(plan.operation, &report, telling);
+    if old_kdf_would_explain(&plan, &report) {
+        complain(&OLD_KDF);
+    }
     if telling.json {
         print_json(&report)?;
     }
@@ -184,9 +188,31 @@ fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Tel
     }
 }
 
-/// Whether the key is the wrong one for everything that there was to do.
+/// Whether files could not be decrypted because `openssl enc` made them without PBKDF2, for all that
+/// is known.
+fn old_kdf_would_explain(plan: &Plan, report: &Report) -> bool {
+    use Rejection::Padding;
+    let is_padding = |failure: &Failure| {
+        use FileError::{Rejected, RejectedEnd};
+        let (Rejected { rejection, .. } | RejectedEnd { rejection, .. }) = &failure.error else {
+            return false;
+        };
+        *rejection == Padding
+    };
+    plan.evener.key_ring().primary().iterations().is_some()
+        && report.failures.iter().any(is_padding)
+}
+
+const OLD_KDF: &str = "files that `openssl enc` made without -pbkdf2 need --kdf legacy (with \
+     --digest md5 if OpenSSL was older than 1.1.0); others need the right passphrase, --iterations \
+     and --digest";
+
+/// Whether the key is the wrong one, or one for another format, for everything that there was to do.
 fn no_key_fits(report: &Report) -> bool {
-    let is_other = |failure: &Failure| failure.error == FileError::Format(FormatError::WrongKey);
+    let is_other = |failure: &Failure| {
+        use FormatError::{OtherFormat, WrongKey};
+        matches!(failure.error, FileError::Format(WrongKey | OtherFormat { .. }))
+    };
     let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);
     report.files == 0
         && report.files_skipped == 0

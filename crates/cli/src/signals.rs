@@ -28,6 +28,7 @@ use crate::trouble::{INTERRUPTED, Trouble};
 /// During the work the first one stops it gently, so that it tells what it did; what does not
 /// stop within [`GRACE`] (an engine that hangs, a pipe that nobody reads) is left behind, once
 /// no file with a temporary name is there any more. The second signal ends the program at once.
+#[derive(Clone)]
 pub(crate) struct Signals {
     /// For each of [`SIGNALS`], whether it ends the program at once.
     at_once: [Arc<AtomicBool>; 2],

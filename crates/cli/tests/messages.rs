@@ -305,3 +305,42 @@ fn a_place_that_keeps_no_calibration_is_named() {
     assert_eq!(ended.status, Some(2));
     assert!(ended.messages.contains(told), "{}", ended.messages);
 }
+
+#[test]
+fn a_key_for_another_format_is_wrong_usage() {
+    let bench = Bench::new();
+    bench.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
+    // One salt in 256 begins with the byte that such a stream does.
+    loop {
+        bench.expect(0, &["encrypt", "-q", "-k", "my.key", "--overwrite", "tree/one", "one.enc"]);
+        if fs::read(bench.path("one.enc")).unwrap()[0] != 40 {
+            break;
+        }
+    }
+    let told = bench.expect(2, &["decrypt", "-k", "tink.key", "one.enc", "out"]).messages;
+    let expected = "one.enc: not a file of the format tink: it does not begin as a Tink stream under \
+                    this key does; give the key of its own format";
+    assert!(told.contains(expected), "{told}");
+    bench.secret("passphrase", "correct horse\n");
+    let options = "--format openssl --cipher aes256 --iterations 1 --passphrase-file passphrase";
+    let options: Vec<_> = options.split(' ').collect();
+    let told = bench.expect(2, &[&["decrypt"], &options[..], &["one.enc", "out"]].concat());
+    let expected = "not a file of the format openssl enc: it does not begin with `Salted__`";
+    assert!(told.messages.contains(expected), "{}", told.messages);
+    assert!(!bench.path("out").exists());
+}
+
+#[test]
+fn empty_names_and_directories_for_streams_are_refused() {
+    let bench = Bench::new();
+    for (ends, told) in [
+        (["", "out"], "SRC is empty; name a file or a directory, or give - for a pipe"),
+        (["tree", ""], "DST is empty; name a file or a directory, or give - for a pipe"),
+    ] {
+        assert_eq!(refused(&bench, &ends), format!("evener: {told}"));
+    }
+    for target in ["tree", "tree/", "tree/.", "tree/deep/.."] {
+        let told = refused(&bench, &["-", target]);
+        assert_eq!(told, format!("evener: {target}: is a directory; name a file in it"));
+    }
+}

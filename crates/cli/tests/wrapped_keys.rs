@@ -216,13 +216,14 @@ fn a_wrong_identity_opens_nothing_and_writes_nothing() {
 }
 
 #[test]
-fn a_pipe_has_no_place_for_a_wrapped_key() {
+fn a_pipe_without_a_wrapped_key_takes_one_by_its_name() {
     let bench = Bench::new();
-    for arguments in
-        [["encrypt", "-r", RECIPIENT, "-", "-"], ["decrypt", "-i", "identity", "-", "-"]]
-    {
+    for (arguments, told) in [
+        (["encrypt", "-i", "identity", "-", "-"], "or --key KEYFILE"),
+        (["decrypt", "-i", "identity", "-", "-"], "name its key file with --key"),
+    ] {
         let refused = bench.expect(2, &arguments);
-        assert!(refused.messages.contains("evener keygen -r"), "{}", refused.messages);
+        assert!(refused.messages.contains(told), "{}", refused.messages);
     }
     bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "wrapped.key"]);
     let line = "$evener encrypt -q -k wrapped.key -i identity - - < tree/one \

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::EncCipher;
+use crate::enc_cipher::EncProperties;
+
 /// An algorithm with its mode and key length, under its OpenSSL name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -28,10 +31,12 @@ pub enum Cipher {
     DesEde3Cbc,
     BfCbc,
     ChaCha20Poly1305,
+    Enc(EncCipher),
 }
 
 impl Cipher {
-    /// Every cipher that Evener knows, in the order in which it lists them.
+    /// Every cipher that Evener knows, in the order in which it lists them, but those that only
+    /// files of `openssl enc` have.
     pub const ALL: &'static [Cipher] = &[
         Cipher::Aes128Ecb,
         Cipher::Aes192Ecb,
@@ -55,6 +60,22 @@ impl Cipher {
         Cipher::ChaCha20Poly1305,
     ];
 
+    /// Reads a name of `openssl enc`, in any case: those that [`FromStr`] reads, and those of
+    /// ciphers that only its files have.
+    ///
+    /// # Errors
+    /// When there is no such cipher, or Evener does not have it.
+    pub fn of_openssl_enc(name: &str) -> Result<Cipher, UnknownCipher> {
+        name.parse().or_else(|error| EncCipher::find(name).map(Cipher::Enc).ok_or(error))
+    }
+
+    /// All names that [`Cipher::of_openssl_enc`] reads, short ones too.
+    pub fn names_of_openssl_enc() -> impl Iterator<Item = &'static str> {
+        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+        let own = Cipher::ALL.iter().map(|cipher| cipher.name()).chain(aliases);
+        own.chain(EncCipher::names())
+    }
+
     /// The OpenSSL name, such as `aes-128-cbc`.
     pub fn name(self) -> &'static str {
         self.properties().name
@@ -76,7 +97,9 @@ impl Cipher {
         match self.mode() {
             Mode::Ecb => 0,
             Mode::Gcm | Mode::Poly1305 => 12,
-            Mode::Cbc | Mode::Ctr | Mode::Xts => self.cipher_block_length(),
+            Mode::Cbc | Mode::Ctr | Mode::Cfb | Mode::Ofb | Mode::Xts | Mode::Stream => {
+                self.cipher_block_length()
+            }
         }
     }
 
@@ -85,7 +108,8 @@ impl Cipher {
     pub fn block_length(self) -> usize {
         match self.mode() {
             Mode::Ecb | Mode::Cbc => self.cipher_block_length(),
-            Mode::Ctr | Mode::Gcm | Mode::Xts | Mode::Poly1305 => 1,
+            Mode::Ctr | Mode::Cfb | Mode::Ofb | Mode::Gcm | Mode::Xts => 1,
+            Mode::Poly1305 | Mode::Stream => 1,
         }
     }
 
@@ -97,7 +121,7 @@ impl Cipher {
             Mode::Xts => 16 << 20,
             Mode::Gcm => (1 << 36) - 32,
             Mode::Poly1305 => (1 << 38) - 64,
-            Mode::Ecb | Mode::Cbc | Mode::Ctr => u64::MAX,
+            Mode::Ecb | Mode::Cbc | Mode::Ctr | Mode::Cfb | Mode::Ofb | Mode::Stream => u64::MAX,
         }
     }
 
@@ -115,6 +139,7 @@ impl Cipher {
     fn cipher_block_length(self) -> usize {
         match self {
             Cipher::DesEde3Cbc | Cipher::BfCbc => 8,
+            Cipher::Enc(cipher) => cipher.properties().block_length,
             _ => 16,
         }
     }
@@ -142,6 +167,10 @@ impl Cipher {
             Cipher::DesEde3Cbc => ("des-ede3-cbc", Cbc, 24),
             Cipher::BfCbc => ("bf-cbc", Cbc, 16),
             Cipher::ChaCha20Poly1305 => ("chacha20-poly1305", Poly1305, 32),
+            Cipher::Enc(cipher) => {
+                let EncProperties { name, mode, key_length, .. } = cipher.properties();
+                (name, mode, key_length)
+            }
         };
         Properties { name, mode, key_length }
     }
@@ -156,22 +185,39 @@ impl fmt::Display for Cipher {
 impl FromStr for Cipher {
     type Err = UnknownCipher;
 
-    /// Reads an OpenSSL name in any case, such as `AES-128-CBC`.
+    /// Reads an OpenSSL name in any case, such as `AES-128-CBC`, or one of its short names, such as
+    /// `aes128`.
     fn from_str(name: &str) -> Result<Self, UnknownCipher> {
+        let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
         Cipher::ALL
             .iter()
             .copied()
             .find(|cipher| cipher.name().eq_ignore_ascii_case(name))
+            .or(alias.map(|(_, cipher)| *cipher))
             .ok_or_else(|| UnknownCipher(name.to_owned()))
     }
 }
+
+/// OpenSSL's short names (`openssl enc -list`).
+const ALIASES: &[(&str, Cipher)] = &[
+    ("aes128", Cipher::Aes128Cbc),
+    ("aes192", Cipher::Aes192Cbc),
+    ("aes256", Cipher::Aes256Cbc),
+    ("camellia128", Cipher::Camellia128Cbc),
+    ("camellia192", Cipher::Camellia192Cbc),
+    ("camellia256", Cipher::Camellia256Cbc),
+    ("des3", Cipher::DesEde3Cbc),
+    ("bf", Cipher::BfCbc),
+    ("blowfish", Cipher::BfCbc),
+];
 
 /// A cipher name that Evener does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown cipher `{0}`; `evener engines` lists the ciphers")]
 pub struct UnknownCipher(pub String);
 
-/// A mode of operation. `Poly1305` stands for the RFC 8439 construction.
+/// A mode of operation. `Poly1305` stands for the RFC 8439 construction, `Cfb` for CFB with
+/// segments of a block, a byte or a bit, and `Stream` for ChaCha20 with its counter in the IV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variants are the field's names")]
@@ -182,6 +228,9 @@ pub enum Mode {
     Gcm,
     Xts,
     Poly1305,
+    Cfb,
+    Ofb,
+    Stream,
 }
 
 /// Whether a session encrypts or decrypts.
@@ -216,6 +265,9 @@ mod tests {
         for &cipher in Cipher::ALL {
             assert_eq!(cipher.name().to_uppercase().parse(), Ok(cipher));
         }
+        assert_eq!("AES256".parse(), Ok(Cipher::Aes256Cbc));
+        assert_eq!("des3".parse(), Ok(Cipher::DesEde3Cbc));
+        assert!(ALIASES.iter().all(|(alias, cipher)| alias.parse() == Ok(*cipher)));
         assert_eq!("aes-512-cbc".parse::<Cipher>(), Err(UnknownCipher("aes-512-cbc".into())));
     }
 

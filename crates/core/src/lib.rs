@@ -11,6 +11,7 @@
 
 mod batch;
 mod cipher;
+mod enc_cipher;
 mod engine;
 mod error;
 mod in_place;
@@ -24,6 +25,7 @@ mod shown;
 
 pub use batch::emptied;
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
+pub use enc_cipher::EncCipher;
 pub use engine::{Account, Description, Engine, Kind, Offer, Session, SessionRequest};
 pub use error::EngineError;
 pub use in_place::InPlaceJob;

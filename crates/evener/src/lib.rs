@@ -46,15 +46,15 @@ pub use crate::profile::{check_profile, default_profile, keep_profile};
 pub use crate::records::{RecordCipher, RecordError};
 
 pub use evener_core::{
-    Account, Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Kind, Mode, Offer,
-    Outcome, Padding, RecordLayout, Records, Rejection, Session, SessionRequest, Shown,
-    UnknownCipher, Verification, shown, shown_text,
+    Account, Cipher, Description, Direction, EncCipher, Engine, EngineError, Iv, Job, Key, Kind,
+    Mode, Offer, Outcome, Padding, RecordLayout, Records, Rejection, Session, SessionRequest,
+    Shown, UnknownCipher, Verification, shown, shown_text,
 };
 pub use evener_pipeline::Pool;
 
 pub use evener_files::{
-    Control, Doubt, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob, Notice,
-    Operation, Options, Progress, Protected, RandomAccess, Report, Selection, StreamSource,
+    Base64, Control, Doubt, Effort, Failure, FileError, KeyRing, Listed, Listing, MalformedGlob,
+    Notice, Operation, Options, Progress, Protected, RandomAccess, Report, Selection, StreamSource,
     StreamTarget, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
 };
 

@@ -41,7 +41,7 @@ pub use random_access::RandomAccess;
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, Selection};
-pub use stream::{StreamSource, StreamTarget, process_stream, takes_a_stream};
+pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
 pub use tree::{Operation, process};
 
 /// How the names of a tree's wrapped keys begin: `evener-key.age`, and with a number before

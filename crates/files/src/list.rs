@@ -138,22 +138,36 @@ fn look_at(file: OwnedFd, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
     let mut beginning = Vec::with_capacity(BEGINNING as usize);
     file.take(BEGINNING).read_to_end(&mut beginning).map_err(system)?;
 
+    let guess = recognise(&beginning);
     let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(&beginning).is_ok()));
-    let (format, certain, plain_bytes) = match known {
+    let (format, certain, plain_bytes) = match (guess, known) {
+        // No file begins so by chance.
+        (Guess::Key, _) => ("key", true, None),
+        (Guess::Age, _) if is_wrapped_key(path) => ("wrapped key", true, None),
+        (Guess::Age, _) => ("age", true, None),
+        (Guess::Pipe, _) => ("evener-pipe", true, None),
+        (Guess::OpensslBase64, _) => ("openssl -a", true, None),
         // Tink and raw openssl keys open any header; only decrypting is proof.
-        Some(recipe) => {
+        (_, Some(recipe)) => {
             (recipe.format(), is_proof(recipe), plain_length(&recipe.geometry(), bytes))
         }
-        None => match recognise(&beginning) {
-            Guess::OpensslEnc => ("openssl", true, None),
-            Guess::PerhapsTink => ("tink?", false, None),
-            Guess::PerhapsCobblestone => {
-                ("cobblestone?", false, plain_length(&Cobblestone::GEOMETRY, bytes))
-            }
-            Guess::Unknown => ("unknown", false, None),
-        },
+        (Guess::OpensslEnc, None) => ("openssl", true, None),
+        (Guess::PerhapsTink, None) => ("tink?", false, None),
+        (Guess::PerhapsCobblestone, None) => {
+            ("cobblestone?", false, plain_length(&Cobblestone::GEOMETRY, bytes))
+        }
+        (Guess::Unknown, None) => ("unknown", false, None),
     };
     Ok(Listed { path: path.to_owned(), format: format.to_owned(), certain, bytes, plain_bytes })
+}
+
+/// Whether a file has the name of a key that `encrypt --recipient` leaves beside what it encrypts.
+fn is_wrapped_key(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let prefix = crate::WRAPPED_KEY_PREFIX.as_bytes();
+    name.ends_with(crate::WRAPPED_KEY_SUFFIX.as_bytes())
+        && (name.starts_with(prefix)
+            || name.windows(prefix.len() + 1).any(|part| part[0] == b'.' && &part[1..] == prefix))
 }
 
 /// Whether a recipe that opens a header has thereby proven the format.
@@ -201,6 +215,14 @@ mod tests {
         let sealed = [header.bytes(), &[0; 5 + 16]].concat();
         fs::write(&path, &sealed).unwrap();
         fs::write(home.path().join("b.enc"), b"Salted__12345678").unwrap();
+        for name in ["evener-key-2.age", "file.enc.evener-key.age", "other.age"] {
+            fs::write(home.path().join(name), b"age-encryption.org/v1\n-> X25519 x\n").unwrap();
+        }
+        fs::write(home.path().join("my.key"), b"evener-key:v1:cobblestone-256:AAAA\n").unwrap();
+        fs::write(home.path().join("salted.b64"), b"U2FsdGVkX18xMjM0NTY3OA==\n").unwrap();
+        fs::write(home.path().join("piped"), b"evener-pipe:v1:9\nage-encry").unwrap();
+        let others = ["wrapped key", "wrapped key", "key", "age", "evener-pipe", "openssl -a"]
+            .map(|format| (format.to_owned(), true, None));
 
         let with = |keys: Option<&KeyRing>| {
             let listing = list(home.path(), keys, &Selection::default()).unwrap();
@@ -210,7 +232,8 @@ mod tests {
         };
         let openssl = ("openssl".to_owned(), true, None);
         let known = ("cobblestone-256".to_owned(), true, Some(5));
-        assert_eq!(with(Some(&KeyRing::new(recipe(1)))), [known, openssl.clone()]);
+        let all = [&[known, openssl.clone()][..], &others].concat();
+        assert_eq!(with(Some(&KeyRing::new(recipe(1)))), all);
         let listing = with(Some(&KeyRing::new(recipe(2))));
         assert!(!listing[0].1 && listing[1] == openssl);
         assert_eq!(list(&path, None, &Selection::default()).unwrap().files.len(), 1);

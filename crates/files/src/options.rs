@@ -7,7 +7,7 @@ use evener_core::{Cipher, Direction, Engine};
 use evener_pipeline::costs::Costs;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
-use crate::{Control, Protected, Selection};
+use crate::{Base64, Control, Protected, Selection};
 
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
@@ -35,6 +35,12 @@ pub struct Options {
     /// Whether the key was made for this very run, so that complete outputs are of other keys,
     /// and [`Options::resume`] can't look at their headers.
     pub key_is_fresh: bool,
+    /// What encrypting a stream writes before the file's own header: the wrapped key, as
+    /// [`PipeHead`](crate::keys::PipeHead) makes it, or nothing.
+    pub head: Vec<u8>,
+    /// Whether the encrypted side of a stream is base64. Trees and files that are no streams are
+    /// never.
+    pub base64: Option<Base64>,
     /// Replace outputs that exist. Otherwise they are errors.
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
@@ -93,6 +99,8 @@ impl Options {
             selection: Selection::default(),
             resume: false,
             key_is_fresh: false,
+            head: Vec::new(),
+            base64: None,
             overwrite: false,
             remove_source: false,
             durable: false,

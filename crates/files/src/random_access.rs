@@ -63,6 +63,12 @@ impl<'e> RandomAccess<'e> {
         let mut scratch = Zeroizing::new(vec![0; length]);
         let Prepared { cipher, layout, .. } =
             prepare_sealed(keys, &beginning, source.length(), &mut scratch, &mut worker)?;
+        if cipher.is_chained(Direction::Decrypt) {
+            return Err(FileError::Refused(
+                "can only be read from its beginning, being in OFB mode; decrypt it as a whole"
+                    .to_owned(),
+            ));
+        }
         let room = longest_chunk(cipher.geometry()) as usize;
         let mut opened = RandomAccess {
             segments: Segments::new(layout, cipher.geometry(), room)?,

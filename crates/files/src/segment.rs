@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use evener_core::{Direction, EngineError, Iv, Job, Outcome, Verification};
+use evener_core::{Direction, EngineError, Iv, Job, Mode, Outcome, Verification};
 use evener_pipeline::{Worker, emptied};
 
 use crate::FileError;
@@ -204,6 +204,25 @@ pub(crate) fn collect(jobs: &[Job<'_>], first_chunk: u64) -> Result<usize, FileE
 pub(crate) fn last_block(ciphertext: &[u8], file: &FileCipher) -> Option<Iv> {
     let start = ciphertext.len().checked_sub(file.cipher().iv_length())?;
     Iv::new(&ciphertext[start..])
+}
+
+/// The IV of what follows some chunks, where a cipher chains in this direction.
+pub(crate) fn iv_after(
+    file: &FileCipher,
+    direction: Direction,
+    input: &[u8],
+    output: &[u8],
+) -> Option<Iv> {
+    match (file.cipher().mode(), direction) {
+        (Mode::Ofb, _) => {
+            // The key stream goes on from its last block.
+            let (input, output) = (last_block(input, file)?, last_block(output, file)?);
+            let pairs = input.bytes().iter().zip(output.bytes());
+            Iv::new(&pairs.map(|(one, other)| one ^ other).collect::<Vec<_>>())
+        }
+        (_, Direction::Encrypt) => last_block(output, file),
+        (_, Direction::Decrypt) => last_block(input, file),
+    }
 }
 
 /// What `chunks` chunks' jobs read and write. Decrypting needs room for the padding too, since

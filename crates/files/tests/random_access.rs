@@ -6,7 +6,9 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 
 use common::{bytes, every_key_ring, options};
-use evener_files::{Operation, Options, RandomAccess, process};
+use evener_core::{Cipher, Iv, Key};
+use evener_files::format::{OpensslSecret, Recipe};
+use evener_files::{KeyRing, Operation, Options, RandomAccess, process};
 
 #[test]
 fn any_part_of_any_format_can_be_read() {
@@ -52,5 +54,42 @@ fn a_truncated_file_is_refused_when_it_is_opened() {
     for length in [56, 100, 56 + 16_400, 56 + 16_416, whole.len() - 1] {
         fs::write(&sealed, &whole[..length]).unwrap();
         assert!(RandomAccess::open(&sealed, &keys, &engine).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn ciphers_of_openssl_enc_are_read_anywhere_but_in_ofb() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let replacing = Options { overwrite: true, ..options() };
+    let engine = evener_engines::find("openssl").unwrap();
+    let content = bytes(200_001);
+    fs::write(&plain, &content).unwrap();
+    for (name, is_read) in [
+        ("aes-256-ecb", true),
+        ("aria-128-cfb", true),
+        ("sm4-ctr", true),
+        ("chacha20", true),
+        ("aes-128-ofb", false),
+    ] {
+        let cipher = Cipher::of_openssl_enc(name).unwrap();
+        let key = Key::new(&vec![3; cipher.key_length()]).unwrap();
+        let iv = Iv::new(&vec![0xFF; cipher.iv_length()]).unwrap();
+        let recipe = Recipe::openssl_enc(cipher, OpensslSecret::Raw { key, iv }).unwrap();
+        let keys = KeyRing::new(recipe);
+        let encrypted =
+            process(Operation::Encrypt, &keys, &plain, Some(&sealed), &replacing).unwrap();
+        assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+        match RandomAccess::open(&sealed, &keys, &engine) {
+            Ok(mut file) => {
+                assert!(is_read, "{name}");
+                let mut part = vec![0; 1000];
+                assert_eq!(file.read_at(&mut part, 131_000).unwrap(), 1000, "{name}");
+                assert_eq!(part, content[131_000..132_000], "{name}");
+            }
+            Err(error) => {
+                assert!(!is_read && error.to_string().contains("OFB"), "{name}: {error}");
+            }
+        }
     }
 }

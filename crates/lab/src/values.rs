@@ -16,6 +16,12 @@ pub fn cipher() -> impl TypedValueParser<Value = Cipher> {
     cipher_of(Cipher::ALL)
 }
 
+/// A cipher of `openssl enc`, under any name that it has there.
+pub fn cipher_of_openssl_enc() -> impl TypedValueParser<Value = Cipher> {
+    PossibleValuesParser::new(Cipher::names_of_openssl_enc())
+        .try_map(|name| Cipher::of_openssl_enc(&name))
+}
+
 /// One of these ciphers.
 pub(crate) fn cipher_of(ciphers: &'static [Cipher]) -> impl TypedValueParser<Value = Cipher> {
     let names = ciphers.iter().map(|cipher| cipher.name());

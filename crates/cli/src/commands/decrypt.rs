@@ -21,7 +21,7 @@ use crate::trouble::{Ending, Trouble};
 /// authenticated bytes.
 ///
 /// --identity and --passphrase open the wrapped keys that lie in SRC or, for a file, beside it
-/// (evener-key.age); with --key they open that. A key further up is used only if --key names it.
+/// (evener-key.age), or at the head of a pipe; with --key they open that. A key further up is used only if --key names it.
 #[derive(Args)]
 pub(crate) struct Decrypt {
     #[command(flatten)]
@@ -48,22 +48,33 @@ impl Decrypt {
         run(Operation::Decrypt, &telling, signals, || self.plan(signals))
     }
 
-    fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
+    fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
-        let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        let mut ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        self.keys.complete()?;
+        ends.check_stdin(&self.keys.that_read_stdin())?;
+        self.writing.check(&ends)?;
+        let armour = self.keys.openssl.armour();
+        if armour.is_some() {
+            ends.take_as_stream("--base64")?;
+        }
+        let head = ends.take_head(self.keys.look_for_one())?;
         self.writing.check(&ends)?;
         let mut key_files: Vec<_> = self.keys.files().cloned().collect();
-        let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
-        let ring = opening(&self.keys, &ends.source, Intent::Decrypt, &keyholder)?;
+        let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
+        let asks = self.keys.name_a_key();
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
+        let ring = opening(&self.keys, &ends.source, head.as_ref(), Intent::Decrypt, &keyholder)?;
         key_files.extend(keyholder.found());
         let evener = self.engines.evener(ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), false));
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
         Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
+            options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)

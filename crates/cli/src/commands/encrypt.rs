@@ -23,7 +23,8 @@ use crate::trouble::{Ending, Trouble};
 ///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
 /// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
-/// DST.evener-key.age for a file. A key that lies there is used again if the passphrase opens it,
+/// DST.evener-key.age for a file, at its head for a pipe (then it opens from the pipe alone, and
+/// from a file that the pipe was written to). A key that lies there is used again if the passphrase opens it,
 /// or if --identity opens it and you made it on this machine, for this very place and for the
 /// recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a note of each
 /// key that you make). Any other key there could be put there by whoever can write there, and is
@@ -60,22 +61,31 @@ impl Encrypt {
         run(Operation::Encrypt, &telling, signals, || self.plan(signals))
     }
 
-    fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
+    fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
-        let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        let mut ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        self.keys.complete()?;
+        ends.check_stdin(&self.keys.that_read_stdin())?;
+        let armour = self.keys.openssl.armour();
+        if armour.is_some() {
+            ends.take_as_stream("--base64")?;
+        }
         self.writing.check(&ends)?;
         let key_files: Vec<_> = self.keys.files().cloned().collect();
-        let SealingKeys { key, identities, passphrase, .. } = &self.keys;
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, key.is_some())?;
+        let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
+        let asks = key.is_some() || origins.key_command.is_some();
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
         let sealing = sealing(&self.keys, key_place(&ends, &self.choosing), &keyholder)?;
         let recipe = sealing.ring.primary();
-        if ends.source_is_tree && recipe.repeats_ivs() && recipe.cipher().mode() == Mode::Ctr {
+        let is_key_stream = !matches!(recipe.cipher().mode(), Mode::Ecb | Mode::Cbc);
+        if ends.source_is_tree && recipe.repeats_ivs() && is_key_stream {
             return Err(Trouble::usage(
-                "a raw key and IV encrypt one file in CTR mode, not a tree: two files under \
-                 one key stream give each other away; use a passphrase",
+                "one key and IV encrypt one file with such a cipher, not a tree: two files under \
+                 one key stream give each other away; use a passphrase, with salt",
             ));
         }
         let key_is_fresh = sealing.fresh.is_some();
+        let head = sealing.head;
         let fresh_key = match sealing.fresh {
             Some(fresh) if self.writing.dry_run => {
                 fresh.check()?;
@@ -85,12 +95,15 @@ impl Encrypt {
         };
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
         let plan = Plan::new(operation, evener, ends, warnings, |options| {
             options.measure_total = measure_total;
             options.key_is_fresh = key_is_fresh;
+            options.head = head;
+            options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)

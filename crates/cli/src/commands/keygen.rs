@@ -45,7 +45,7 @@ impl Keygen {
                  file of that name",
             ));
         }
-        let keyholder = Keyholder::new(signals, None, &self.passphrase, false)?;
+        let keyholder = Keyholder::new(signals, None, &self.passphrase, None, false)?;
         let wrapping = wrapping(&self.recipients, &keyholder)?;
         if wrapping.is_some() && self.output.is_none() && io::stdout().is_terminal() {
             return Err(Trouble::usage("a wrapped key is not for a terminal; give --output"));
@@ -55,6 +55,9 @@ impl Keygen {
             None => Zeroizing::new(material.to_text().as_bytes().to_vec()),
             Some(wrapping) => Zeroizing::new(wrapping.wrap(&material, &keyholder)?),
         };
+        for warning in keyholder.warnings() {
+            complain(&format_args!("warning: {warning}"));
+        }
         match &self.output {
             Some(path) => {
                 if let Some(notice) = keys::create(path, &contents)?.notice() {

@@ -16,7 +16,8 @@ use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Show the formats and sizes of encrypted files
 ///
-/// A format that can't be told for certain without the key is marked with `?`.
+/// A format that can't be told for certain without the key is marked with `?`. Keys among the files
+/// are shown as keys; `evener-pipe` is what `encrypt --recipient` wrote to a pipe.
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -32,8 +33,8 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
-        let listing = match self.list(signals) {
+    pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
+        let listing = match self.keys.complete().and_then(|()| self.list(signals)) {
             Ok(listing) => listing,
             Err(trouble) => {
                 if self.json {
@@ -63,14 +64,18 @@ impl List {
             let error = FileError::Refused(reason.to_owned());
             return Err(Failure { path: self.source.clone(), error }.into());
         }
-        let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
+        let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
+        let asks = self.keys.name_a_key();
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
         let ring = if self.keys.is_empty() {
             None
         } else {
             let source = Place::Path(self.source.clone());
-            Some(opening(&self.keys, &source, Intent::Decrypt, &keyholder)?)
+            Some(opening(&self.keys, &source, None, Intent::Decrypt, &keyholder)?)
         };
+        for warning in keyholder.warnings() {
+            complain(&format_args!("warning: {warning}"));
+        }
         let mut options = Options::new(Vec::new());
         self.choosing.clone().apply(&mut options)?;
         Ok(list(&self.source, ring.as_ref(), &options.selection)?)

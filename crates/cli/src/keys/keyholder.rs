@@ -3,11 +3,13 @@
 use std::cell::{OnceCell, RefCell};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use evener::keys::age::Identity;
-use evener::keys::{KeyError, Passphrase, Unlock};
+use evener::keys::age::{Dialogue, Identity};
+use evener::keys::{Exposed, KeyError, Passphrase, Unlock};
 
-use crate::options::{Identities, PassphraseOptions};
+use super::dialogue::AtTerminal;
+use crate::options::{Identities, KeyOrigins, PassphraseOptions};
 use crate::signals::Signals;
 use crate::trouble::{Trouble, shown};
 
@@ -21,6 +23,10 @@ pub(crate) struct Keyholder<'a> {
     found: RefCell<Vec<PathBuf>>,
     /// Whether to ask for the passphrase of a file although no option speaks of one.
     asks_unbidden: bool,
+    /// Whether files of secrets that others may use are taken.
+    takes_insecure: bool,
+    /// What is to be said of those that were.
+    warnings: RefCell<Vec<String>>,
 }
 
 /// Where the passphrase comes from.
@@ -37,6 +43,7 @@ impl<'a> Keyholder<'a> {
         signals: &'a Signals,
         identities: Option<&Identities>,
         passphrase: &PassphraseOptions,
+        origins: Option<&KeyOrigins>,
         asks_unbidden: bool,
     ) -> Result<Keyholder<'a>, Trouble> {
         let source = match passphrase {
@@ -53,12 +60,16 @@ impl<'a> Keyholder<'a> {
             given: OnceCell::new(),
             found: RefCell::default(),
             asks_unbidden,
+            takes_insecure: origins.is_some_and(|origins| origins.insecure_key_file),
+            warnings: RefCell::default(),
         };
+        let asker = empty(None, true);
         let identities = match identities {
-            Some(options) => super::identities(options, &empty(None, true))?,
+            Some(options) => super::identities(options, &asker)?,
             None => Vec::new(),
         };
-        Ok(Keyholder { identities, ..empty(source, asks_unbidden) })
+        let warnings = asker.warnings;
+        Ok(Keyholder { identities, warnings, ..empty(source, asks_unbidden) })
     }
 
     /// Notes files of wrapped keys that were found.
@@ -69,6 +80,11 @@ impl<'a> Keyholder<'a> {
     /// The files of wrapped keys that were found.
     pub(crate) fn found(&self) -> Vec<PathBuf> {
         self.found.borrow().clone()
+    }
+
+    /// What the user should know of the files that keys and passphrases were read from so far.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
     }
 
     /// Whether the options speak of a passphrase.
@@ -110,7 +126,7 @@ impl<'a> Keyholder<'a> {
         let passphrase = match &self.source {
             None => return Ok(None),
             Some(Source::Terminal) => ask()?,
-            Some(Source::File(path)) => Passphrase::from_file(path)?,
+            Some(Source::File(path)) => Passphrase::from_file_with(path, self)?,
             Some(Source::Descriptor(number)) => Passphrase::from_descriptor(*number)?,
         };
         Ok(Some(self.given.get_or_init(|| passphrase).clone()))
@@ -138,6 +154,28 @@ impl Unlock for Keyholder<'_> {
             return Ok(self.ask(&format!("Passphrase for {path}: ")).ok());
         }
         self.known_passphrase(&path)
+    }
+
+    fn dialogue(&self) -> Arc<dyn Dialogue> {
+        Arc::new(AtTerminal { signals: self.signals.clone() })
+    }
+
+    fn takes_exposed(&self, file: &Exposed<'_>) -> bool {
+        let Exposed { path, mode, is_read_only } = *file;
+        if !self.takes_insecure && !is_read_only {
+            return false;
+        }
+        let path = shown(path);
+        let rest = match is_read_only {
+            true => "its file system is mounted read-only, so this can't be changed here",
+            false => "run `chmod 600` on it",
+        };
+        let warning = format!(
+            "the secret in {path} is not yours alone: its group or others may use it (mode \
+             {mode:04o}); {rest}"
+        );
+        self.warnings.borrow_mut().push(warning);
+        true
     }
 }
 

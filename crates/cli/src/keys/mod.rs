@@ -1,16 +1,19 @@
 //! From options to keys.
 
+mod command;
+mod dialogue;
 mod keyholder;
 mod openssl;
 mod pins;
 mod wrap;
 mod wrapped;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
-use evener::keys::{self, KeyFormat, KeyMaterial};
+use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead};
 
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
 use crate::plan::Place;
@@ -27,6 +30,8 @@ pub(crate) struct Sealing {
     pub(crate) ring: KeyRing,
     /// A key that has to be on disk before the first output.
     pub(crate) fresh: Option<FreshKey>,
+    /// What a pipe begins with: the wrapped key.
+    pub(crate) head: Vec<u8>,
     /// The wrapped key that lay there already, to be held open while it is used.
     pub(crate) reused: Option<File>,
     /// What the user should know of the choice of the key.
@@ -44,38 +49,47 @@ pub(crate) fn sealing(
     if options.format == Some(Format::Openssl) {
         let others = [
             (options.key.is_some(), "--key"),
+            (options.origins.key_command.is_some(), "--key-command"),
             (!options.recipients.is_empty(), "--recipient"),
             (!options.identities.identity_files.is_empty(), "--identity"),
             (context.is_some(), "--context"),
         ];
         refuse_with_openssl(&others)?;
         let recipe = openssl::recipe(&options.openssl, Intent::Encrypt, keyholder)?;
-        return Ok(Sealing { ring: KeyRing::new(recipe), fresh: None, reused: None, said: None });
+        return Ok(Sealing::with(KeyRing::new(recipe)));
     }
     refuse_without_openssl(&options.openssl)?;
     let wanted = options.format.and_then(Format::of_keys);
     let wrapping = wrapping(&options.recipients, keyholder)?;
-    let (material, wrapped, said) = match (&options.key, wrapping) {
+    let key = named(options.key.as_deref(), options.origins.key_command.as_deref())?;
+    let mut head = Vec::new();
+    let (material, wrapped, said) = match (key, wrapping) {
         (Some(_), Some(Wrapping::Recipients(_))) => {
             return Err(Trouble::usage(
                 "either --key or --recipient: a key file is wrapped already",
             ));
         }
-        (Some(path), _) => (load(path, wanted, keyholder)?, None, None),
+        (Some(key), _) => (key.load(wanted, keyholder)?, None, None),
         (None, None) if options.identities.identity_files.is_empty() => {
             return Err(Trouble::usage(
                 "no key: give --key, --recipient or --passphrase (`evener keygen` makes a key)",
             ));
         }
-        (None, wrapping) => {
-            let place = place.ok_or_else(|| Trouble::usage(NO_PLACE))?;
-            let (material, wrapped, said) =
-                wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?;
-            (material, Some(wrapped), said)
-        }
+        (None, wrapping) => match (place, wrapping) {
+            (Some(place), wrapping) => {
+                let (material, wrapped, said) =
+                    wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?;
+                (material, Some(wrapped), said)
+            }
+            (None, Some(wrapping)) => {
+                let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
+                head = PipeHead::of(&wrapping.wrap(&material, keyholder)?);
+                (material, None, None)
+            }
+            (None, None) => return Err(Trouble::usage(NO_PLACE)),
+        },
     };
-    let ring_of = ring(&material, context)?;
-    let mut sealing = Sealing { ring: ring_of, fresh: None, reused: None, said };
+    let mut sealing = Sealing { said, head, ..Sealing::with(ring(&material, context)?) };
     match wrapped {
         None => {}
         Some(Wrapped::Fresh(key)) => sealing.fresh = Some(key),
@@ -89,10 +103,61 @@ pub(crate) fn sealing(
     Ok(sealing)
 }
 
-/// Finds the keys that decrypt `source`.
+impl Sealing {
+    /// Nothing but keys.
+    fn with(ring: KeyRing) -> Sealing {
+        Sealing { ring, fresh: None, head: Vec::new(), reused: None, said: None }
+    }
+}
+
+/// A key that the user names.
+enum Named<'o> {
+    File(&'o Path),
+    Command(&'o OsStr),
+}
+
+/// The key that one of two options names.
+fn named<'o>(
+    file: Option<&'o Path>,
+    command: Option<&'o OsStr>,
+) -> Result<Option<Named<'o>>, Trouble> {
+    match (file, command) {
+        (Some(_), Some(_)) => Err(Trouble::usage("either --key or --key-command: give one key")),
+        (Some(path), None) => Ok(Some(Named::File(path))),
+        (None, command) => Ok(command.map(Named::Command)),
+    }
+}
+
+impl Named<'_> {
+    fn load(
+        &self,
+        wanted: Option<KeyFormat>,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<KeyMaterial, Trouble> {
+        let (file, name) = match *self {
+            Named::File(path) => {
+                // An error would tell it.
+                if path.as_os_str().as_encoded_bytes().starts_with(b"evener-key:") {
+                    return Err(Trouble::usage(
+                        "--key takes the path of a key file, not the key itself, which others can \
+                         see in the arguments of a program; write it to a file, and replace it",
+                    ));
+                }
+                (KeyFile::read_given(path)?, path)
+            }
+            Named::Command(command) => (command::run(command)?, Path::new(command::NAME)),
+        };
+        let material = file.open(keyholder)?;
+        check_format(&material, wanted, name)?;
+        Ok(material)
+    }
+}
+
+/// Finds the keys that decrypt `source`, which `head` was at the head of.
 pub(crate) fn opening(
     options: &OpeningKeys,
     source: &Place,
+    head: Option<&KeyFile>,
     intent: Intent,
     keyholder: &Keyholder<'_>,
 ) -> Result<KeyRing, Trouble> {
@@ -100,6 +165,7 @@ pub(crate) fn opening(
     if options.format == Some(Format::Openssl) {
         let others = [
             (!options.keys.is_empty(), "--key"),
+            (options.origins.key_command.is_some(), "--key-command"),
             (!options.identities.identity_files.is_empty(), "--identity"),
             (context.is_some(), "--context"),
         ];
@@ -108,15 +174,21 @@ pub(crate) fn opening(
     }
     refuse_without_openssl(&options.openssl)?;
     let wanted = options.format.and_then(Format::of_keys);
-    let materials = if !options.keys.is_empty() {
-        options.keys.iter().map(|path| load(path, wanted, keyholder)).collect()
+    let materials = if options.name_a_key() {
+        let files = options.keys.iter().map(|path| Named::File(path));
+        let command = options.origins.key_command.as_deref().map(Named::Command);
+        files.chain(command).map(|key| key.load(wanted, keyholder)).collect()
+    } else if let (Some(head), true) = (head, keyholder.opens_something()) {
+        let material = head.open(keyholder)?;
+        check_format(&material, wanted, Path::new("the source"))?;
+        Ok(vec![material])
     } else if !options.identities.identity_files.is_empty() || keyholder.has_passphrase() {
         match source {
             Place::Pipe => Err(Trouble::usage(NO_PLACE)),
             Place::Path(path) => wrapped::find(path, wanted, keyholder),
         }
     } else {
-        Err(Trouble::usage("no key: give --key, --identity or --passphrase"))
+        Err(Trouble::usage("no key: give --key, --key-command, --identity or --passphrase"))
     };
     let mut rings = materials?.into_iter().map(|material| ring(&material, context));
     let first = rings.next().unwrap_or_else(|| Err(Trouble::usage("no key")))?;
@@ -134,16 +206,6 @@ pub(crate) fn identities(
         identities.extend(keys::age::Identity::read_file(path, asker)?);
     }
     Ok(identities)
-}
-
-fn load(
-    path: &Path,
-    wanted: Option<KeyFormat>,
-    keyholder: &Keyholder<'_>,
-) -> Result<KeyMaterial, Trouble> {
-    let material = keys::load(path, keyholder)?;
-    check_format(&material, wanted, path)?;
-    Ok(material)
 }
 
 fn check_format(
@@ -167,17 +229,22 @@ fn ring(material: &KeyMaterial, context: Option<&str>) -> Result<KeyRing, Troubl
 
 fn refuse_with_openssl(others: &[(bool, &str)]) -> Result<(), Trouble> {
     match others.iter().find(|(given, _)| *given) {
-        Some((_, name)) => Err(Trouble::Usage(format!("{name} does not go with --format openssl"))),
+        Some((_, name)) => Err(Trouble::Usage(format!(
+            "{name} does not go with --format openssl; give a passphrase, or --key-hex-file and \
+             --iv-hex-file"
+        ))),
         None => Ok(()),
     }
 }
 
 fn refuse_without_openssl(options: &OpensslOptions) -> Result<(), Trouble> {
     match options.any() {
-        Some(name) => Err(Trouble::Usage(format!("{name} goes only with --format openssl"))),
+        Some(name) => Err(Trouble::Usage(format!(
+            "{name} goes only with --format openssl; give that too, or leave {name} out"
+        ))),
         None => Ok(()),
     }
 }
 
-const NO_PLACE: &str = "a pipe has no place for a wrapped key: make a key with \
-     `evener keygen -r RECIPIENT -o KEYFILE`, and give --key KEYFILE (and --identity to open it)";
+const NO_PLACE: &str = "--identity opens the wrapped key of files, and a pipe has none yet: give \
+     --recipient, which writes a fresh one to its head, or --key KEYFILE";

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use evener::format::{OpensslSecret, Recipe};
-use evener::keys::check_private;
-use evener::{Iv, Key};
+use evener::format::{Kdf, OpensslEnc, OpensslSecret, Recipe};
+use evener::keys::{Unlock, check_secret_file};
+use evener::{Iv, Key, Mode};
 use zeroize::Zeroizing;
 
 use super::Keyholder;
 use super::wrap::required;
+use crate::options::values::KdfName;
 use crate::options::{Iterations, OpensslOptions};
 use crate::trouble::{Trouble, shown};
 
@@ -32,9 +33,14 @@ pub(super) fn recipe(
     };
     let raw = match (&options.key_hex_file, &options.iv_hex_file) {
         (None, None) => None,
-        (Some(key), Some(iv)) => Some((key, iv)),
+        (Some(key), None) if cipher.mode() == Mode::Ecb => Some((key, None)),
+        (Some(key), Some(iv)) if cipher.mode() != Mode::Ecb => Some((key, Some(iv))),
+        _ if cipher.mode() == Mode::Ecb => {
+            return Err(Trouble::usage("ECB has no IV: give --key-hex-file alone"));
+        }
         _ => return Err(Trouble::usage("--key-hex-file and --iv-hex-file go together")),
     };
+    let is_legacy = options.kdf == Some(KdfName::Legacy);
     let secret = match raw {
         None if !keyholder.has_passphrase() => {
             return Err(Trouble::usage(
@@ -43,6 +49,12 @@ pub(super) fn recipe(
         }
         None => {
             let iterations = match (&options.iterations, intent) {
+                (Some(_), _) if is_legacy => {
+                    return Err(Trouble::usage(
+                        "--kdf legacy has no iterations; leave --iterations out, or --kdf",
+                    ));
+                }
+                _ if is_legacy => 1,
                 (Some(Iterations(given)), _) => *given,
                 (None, Intent::Encrypt) => OpensslSecret::RECOMMENDED_ITERATIONS,
                 // A wrong guess would often give wrong plaintext, and no error.
@@ -61,19 +73,37 @@ pub(super) fn recipe(
         Some(_) if keyholder.has_passphrase() => {
             return Err(Trouble::usage("either a passphrase or --key-hex-file"));
         }
-        Some(_) if options.iterations.is_some() || options.digest.is_some() => {
-            return Err(Trouble::usage("--iterations and --digest go with a passphrase"));
+        Some(_)
+            if options.iterations.is_some()
+                || options.digest.is_some()
+                || options.kdf.is_some()
+                || options.nosalt =>
+        {
+            return Err(Trouble::usage(
+                "--iterations, --digest, --kdf and --nosalt go with a passphrase; leave them out",
+            ));
         }
         Some((key, iv)) => {
-            let (key_path, iv_path) = (key, iv);
-            let key = hexadecimal(key_path, Secrecy::Secret)?;
-            let key = Key::new(&key).ok_or_else(|| not_hexadecimal(key_path))?;
-            let iv = hexadecimal(iv_path, Secrecy::Public)?;
-            let iv = Iv::new(&iv).ok_or_else(|| not_hexadecimal(iv_path))?;
+            let bytes = hexadecimal(key, Secrecy::Secret, keyholder)?;
+            let key = Key::new(&bytes).ok_or_else(|| not_hexadecimal(key))?;
+            let iv = match iv {
+                None => Iv::NONE,
+                Some(path) => {
+                    let bytes = hexadecimal(path, Secrecy::Public, keyholder)?;
+                    Iv::new(&bytes).ok_or_else(|| not_hexadecimal(path))?
+                }
+            };
             OpensslSecret::Raw { key, iv }
         }
     };
-    Ok(Recipe::openssl_enc(cipher, secret)?)
+    let mut recipe = OpensslEnc::new(cipher, secret)?;
+    if is_legacy {
+        recipe = recipe.kdf(Kdf::Legacy);
+    }
+    if options.nosalt {
+        recipe = recipe.without_salt();
+    }
+    Ok(Recipe::OpensslEnc(recipe))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,12 +114,15 @@ enum Secrecy {
 
 /// Reads bytes in hexadecimal, as `openssl enc -K` takes them, from a file or a pipe. Space
 /// around them is allowed.
-fn hexadecimal(path: &Path, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>, Trouble> {
+fn hexadecimal(
+    path: &Path,
+    secrecy: Secrecy,
+    unlock: &dyn Unlock,
+) -> Result<Zeroizing<Vec<u8>>, Trouble> {
     let failed = |cause: io::Error| Trouble::File { action: "read", path: path.to_owned(), cause };
     let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if secrecy == Secrecy::Secret && metadata.is_file() {
-        check_private(&metadata, path)?;
+    if secrecy == Secrecy::Secret {
+        check_secret_file(&file, path, unlock)?;
     }
     // With room for all that is read: growing would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_TEXT + 1));
@@ -118,7 +151,8 @@ fn not_hexadecimal(path: &Path) -> Trouble {
 
 const ITERATIONS_NEEDED: &str = "files of `openssl enc` do not tell with how many iterations of \
      PBKDF2 they were made: give --iterations 600000 for what this version of Evener encrypts, \
-     --iterations 10000 for what earlier ones or `openssl enc -pbkdf2` without -iter encrypted";
+     --iterations 10000 for what earlier ones or `openssl enc -pbkdf2` without -iter encrypted, or \
+     --kdf legacy for what `openssl enc` without -pbkdf2 encrypted";
 
 /// More than the longest key and some space take.
 const LONGEST_TEXT: usize = 512;
@@ -127,12 +161,14 @@ const LONGEST_TEXT: usize = 512;
 mod tests {
     use std::io::Write;
 
+    use evener::keys::NoUnlock;
+
     use super::*;
 
     fn read(text: &str) -> Option<Vec<u8>> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        hexadecimal(file.path(), Secrecy::Secret).ok().map(|bytes| bytes.to_vec())
+        hexadecimal(file.path(), Secrecy::Secret, &NoUnlock).ok().map(|bytes| bytes.to_vec())
     }
 
     #[test]

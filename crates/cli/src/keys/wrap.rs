@@ -1,7 +1,7 @@
 //! Wrapping fresh keys with age.
 
 use evener::keys::age::{self, Recipient};
-use evener::keys::{Fingerprint, KeyMaterial, Passphrase};
+use evener::keys::{Fingerprint, KeyMaterial, Passphrase, Unlock};
 
 use super::Keyholder;
 use crate::options::Recipients;
@@ -53,7 +53,9 @@ impl Wrapping {
     ) -> Result<Vec<u8>, Trouble> {
         let text = material.to_text();
         match self {
-            Wrapping::Recipients(recipients) => Ok(age::wrap(text.as_bytes(), recipients)?),
+            Wrapping::Recipients(recipients) => {
+                Ok(age::wrap_with(text.as_bytes(), recipients, keyholder.dialogue())?)
+            }
             Wrapping::Passphrase => {
                 let passphrase = required(keyholder.new_passphrase("the new key")?)?;
                 Ok(age::wrap_with_passphrase(text.as_bytes(), &passphrase)?)
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_audience_is_a_set_of_recipients() {
-        let [one, other] = [(); 2].map(|()| age::Identity::generate().recipient());
+        let [one, other] = [(); 2].map(|()| age::Identity::generate().recipient().unwrap());
         let audience = |recipients: &[&Recipient]| {
             Wrapping::Recipients(recipients.iter().copied().cloned().collect()).audience()
         };

@@ -111,7 +111,9 @@ impl Writing {
             (self.dry_run, "--dry-run"),
         ];
         match need_files.into_iter().find(|(given, _)| *given && ends.has_pipe()) {
-            Some((_, name)) => Err(Trouble::Usage(format!("{name} does not go with a pipe"))),
+            Some((_, name)) => Err(Trouble::Usage(format!(
+                "{name} does not go with a pipe; leave it out, or name files"
+            ))),
             None => Ok(()),
         }
     }

@@ -1,20 +1,28 @@
 //! Where keys come from.
 
+use std::env;
+use std::ffi::OsString;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use evener::Cipher;
 use evener::format::Digest;
+use evener::{Base64, Cipher};
 
+use super::values::KdfName;
 use super::{Format, Iterations};
+use crate::plan::STANDARD_INPUT;
+use crate::trouble::Trouble;
 
 /// What encrypts.
 #[derive(Args, Debug)]
 pub(crate) struct SealingKeys {
-    /// The key file: an `evener-key` line, a Tink keyset, or either encrypted with age
+    /// The key file: an `evener-key` line, a Tink keyset, or either encrypted with age; `-` is
+    /// standard input, and <(command) will do [default: the file that EVENER_KEY_FILE names]
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) origins: KeyOrigins,
     #[command(flatten)]
     pub(crate) recipients: Recipients,
     #[command(flatten)]
@@ -36,9 +44,12 @@ pub(crate) struct SealingKeys {
 #[derive(Args, Debug)]
 pub(crate) struct OpeningKeys {
     /// A key file: an `evener-key` line, a Tink keyset, or either encrypted with age; may be
-    /// given several times, and the one that fits a file opens it
+    /// given several times, and the one that fits a file opens it; `-` is standard input, and
+    /// <(command) will do [default: the file that EVENER_KEY_FILE names]
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) origins: KeyOrigins,
     #[command(flatten)]
     pub(crate) identities: Identities,
     #[command(flatten)]
@@ -53,7 +64,73 @@ pub(crate) struct OpeningKeys {
     pub(crate) context: Option<String>,
 }
 
+/// Where a key comes from that lies in no file, and which files are good enough.
+#[derive(Args, Debug)]
+pub(crate) struct KeyOrigins {
+    /// Instead of a key file, take what this command writes, such as `pass show backup`; it is
+    /// run by `sh -c`
+    #[arg(long, value_name = "COMMAND", help_heading = "Keys")]
+    pub(crate) key_command: Option<OsString>,
+    /// Take a key, identity or passphrase file that its group or others may use, with a warning.
+    /// One on a file system that is mounted read-only is always taken so
+    #[arg(long, help_heading = "Keys")]
+    pub(crate) insecure_key_file: bool,
+}
+
+/// The key file that the environment names, for who gives nothing else to make a key of.
+fn of_environment() -> Result<Option<PathBuf>, Trouble> {
+    let Some(value) = env::var_os(KEY_FILE_VARIABLE).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let text = value.as_encoded_bytes().trim_ascii_start();
+    let is_key = [&b"evener-key:"[..], b"{", b"AGE-SECRET-KEY-", b"-----BEGIN"];
+    if is_key.iter().any(|start| text.starts_with(start)) {
+        return Err(Trouble::Usage(format!(
+            "{KEY_FILE_VARIABLE} holds a key, and takes the path of a key file; write the key to a \
+             file, or give --key-command"
+        )));
+    }
+    Ok(Some(value.into()))
+}
+
+/// Names the options that read standard input.
+fn that_read_stdin<'o>(
+    named: impl IntoIterator<Item = (&'static str, &'o PathBuf)>,
+    passphrase: &PassphraseOptions,
+) -> Vec<&'static str> {
+    let reads = |path: &PathBuf| STANDARD_INPUT.iter().any(|name| path == Path::new(name));
+    let mut readers: Vec<_> =
+        named.into_iter().filter(|(_, path)| reads(path)).map(|(name, _)| name).collect();
+    if !readers.is_empty() && passphrase.passphrase_fd == Some(0) {
+        readers.push("--passphrase-fd");
+    }
+    readers
+}
+
 impl SealingKeys {
+    /// Adds what the environment says, where no option gives a key.
+    pub(crate) fn complete(&mut self) -> Result<(), Trouble> {
+        if self.key.is_none()
+            && self.origins.key_command.is_none()
+            && self.recipients.is_empty()
+            && self.identities.identity_files.is_empty()
+            && !self.passphrase.is_given()
+            && self.format != Some(Format::Openssl)
+        {
+            self.key = of_environment()?;
+        }
+        Ok(())
+    }
+
+    /// The options that read standard input.
+    pub(crate) fn that_read_stdin(&self) -> Vec<&'static str> {
+        let keys = self.key.iter().map(|path| ("--key", path));
+        let recipients = self.recipients.recipient_files.iter();
+        let recipients = recipients.map(|path| ("--recipients-file", path));
+        let identities = self.identities.identity_files.iter().map(|path| ("--identity", path));
+        that_read_stdin(keys.chain(recipients).chain(identities), &self.passphrase)
+    }
+
     /// The files that hold keys, or that open or make them.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let Recipients { recipient_files, .. } = &self.recipients;
@@ -73,6 +150,33 @@ fn secret_files<'o>(
 }
 
 impl OpeningKeys {
+    /// Adds what the environment says, where no option gives a key.
+    pub(crate) fn complete(&mut self) -> Result<(), Trouble> {
+        if self.is_empty() {
+            self.keys.extend(of_environment()?);
+        }
+        Ok(())
+    }
+
+    /// Whether an option gives a key, wrapped or not, and not only what opens one.
+    pub(crate) fn name_a_key(&self) -> bool {
+        !self.keys.is_empty() || self.origins.key_command.is_some()
+    }
+
+    /// Whether the key is to be looked for where the files are.
+    pub(crate) fn look_for_one(&self) -> bool {
+        !self.name_a_key()
+            && self.format != Some(Format::Openssl)
+            && (!self.identities.identity_files.is_empty() || self.passphrase.is_given())
+    }
+
+    /// The options that read standard input.
+    pub(crate) fn that_read_stdin(&self) -> Vec<&'static str> {
+        let keys = self.keys.iter().map(|path| ("--key", path));
+        let identities = self.identities.identity_files.iter().map(|path| ("--identity", path));
+        that_read_stdin(keys.chain(identities), &self.passphrase)
+    }
+
     /// The files that hold keys, or that open them.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.keys.iter().chain(secret_files(&self.identities, &self.passphrase, &self.openssl))
@@ -80,24 +184,23 @@ impl OpeningKeys {
 
     /// Whether nothing was given that a key could be made of.
     pub(crate) fn is_empty(&self) -> bool {
-        let PassphraseOptions { passphrase, passphrase_file, passphrase_fd } = &self.passphrase;
-        self.keys.is_empty()
+        !self.name_a_key()
             && self.identities.identity_files.is_empty()
             && self.format.is_none()
             && self.openssl.any().is_none()
-            && !passphrase
-            && passphrase_file.is_none()
-            && passphrase_fd.is_none()
+            && !self.passphrase.is_given()
     }
 }
 
 /// Who may open a fresh key.
 #[derive(Args, Debug)]
 pub(crate) struct Recipients {
-    /// Make a fresh key and wrap it for this age recipient (`age1…`); may be given several times
+    /// Make a fresh key and wrap it for this recipient of age (`age1…`, also a plugin's, or an
+    /// SSH key: `ssh-ed25519 …`, `ssh-rsa …`); may be given several times
     #[arg(short, long = "recipient", value_name = "AGE-RECIPIENT", help_heading = "Keys")]
     pub(crate) recipients: Vec<String>,
-    /// Make a fresh key and wrap it for every age recipient in this file, one per line
+    /// Make a fresh key and wrap it for every recipient in this file, one per line; `-` is standard
+    /// input
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = "Keys")]
     pub(crate) recipient_files: Vec<PathBuf>,
 }
@@ -111,8 +214,9 @@ impl Recipients {
 /// What opens wrapped keys.
 #[derive(Args, Debug)]
 pub(crate) struct Identities {
-    /// A file with age identities (as `age-keygen` makes it), which open keys that are wrapped
-    /// for their recipients; may be given several times
+    /// A file with age identities (as `age-keygen` or a plugin makes it) or a private SSH key,
+    /// which open keys that are wrapped for their recipients; may be given several times, and `-`
+    /// is standard input
     #[arg(short, long = "identity", value_name = "AGE-IDENTITY-FILE", help_heading = "Keys")]
     pub(crate) identity_files: Vec<PathBuf>,
 }
@@ -133,22 +237,45 @@ pub(crate) struct PassphraseOptions {
     pub(crate) passphrase_fd: Option<RawFd>,
 }
 
+impl PassphraseOptions {
+    /// Whether any of these options was given.
+    pub(crate) fn is_given(&self) -> bool {
+        let PassphraseOptions { passphrase, passphrase_file, passphrase_fd } = self;
+        *passphrase || passphrase_file.is_some() || passphrase_fd.is_some()
+    }
+}
+
 /// What `openssl enc` is told, for `--format openssl`.
 #[derive(Args, Debug)]
 pub(crate) struct OpensslOptions {
-    /// The cipher, such as aes-256-cbc
-    #[arg(long, value_name = "NAME", help_heading = "With --format openssl",
-        value_parser = evener_lab::values::cipher(), ignore_case = true,
-        hide_possible_values = true)]
+    /// The cipher, under the name that `openssl enc` gives it, such as aes-256-cbc, aes256 or
+    /// chacha20: all in ECB, CBC, CFB, OFB and CTR mode that the library has
+    #[arg(long, value_name = "NAME", ignore_case = true,
+        value_parser = evener_lab::values::cipher_of_openssl_enc(), hide_possible_values = true,
+        help_heading = "With --format openssl")]
     pub(crate) cipher: Option<Cipher>,
     /// The iterations of PBKDF2, which makes the key of the passphrase (`openssl enc -pbkdf2
     /// -iter N`) [default to encrypt: 600000]. A file does not tell them, so decrypting takes
     /// the number that it was made with: 10000 if openssl made it without -iter
     #[arg(long, value_name = "N", help_heading = "With --format openssl")]
     pub(crate) iterations: Option<Iterations>,
-    /// The digest of PBKDF2 (`openssl enc -md`) [default: sha256]
+    /// The digest of --kdf (`openssl enc -md`) [default: sha256; OpenSSL before 1.1.0 took md5]
     #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
     pub(crate) digest: Option<Digest>,
+    /// How the key is made of the passphrase: `legacy` is what `openssl enc` does without -pbkdf2,
+    /// and makes it quick to guess [default: pbkdf2]
+    #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
+    pub(crate) kdf: Option<KdfName>,
+    /// No salt and no header (`openssl enc -nosalt`): all files share one key and one IV
+    #[arg(long, help_heading = "With --format openssl")]
+    pub(crate) nosalt: bool,
+    /// The encrypted side is base64 (`openssl enc -a`), in lines of 64 characters: of a file or a
+    /// pipe, not of a tree
+    #[arg(short = 'a', long, help_heading = "With --format openssl")]
+    pub(crate) base64: bool,
+    /// The base64 is one long line (`openssl enc -a -A`)
+    #[arg(short = 'A', long, requires = "base64", help_heading = "With --format openssl")]
+    pub(crate) one_line: bool,
     /// Instead of a passphrase, a raw key in hexadecimal from this file or /dev/fd/N
     /// (`openssl enc -K`)
     #[arg(long, value_name = "FILE", help_heading = "With --format openssl")]
@@ -159,12 +286,20 @@ pub(crate) struct OpensslOptions {
 }
 
 impl OpensslOptions {
+    /// The text that the encrypted side is.
+    pub(crate) fn armour(&self) -> Option<Base64> {
+        self.base64.then_some(if self.one_line { Base64::OneLine } else { Base64::Lines })
+    }
+
     /// The first of these options that was given.
     pub(crate) fn any(&self) -> Option<&'static str> {
         [
             (self.cipher.is_some(), "--cipher"),
             (self.iterations.is_some(), "--iterations"),
             (self.digest.is_some(), "--digest"),
+            (self.kdf.is_some(), "--kdf"),
+            (self.nosalt, "--nosalt"),
+            (self.base64, "--base64"),
             (self.key_hex_file.is_some(), "--key-hex-file"),
             (self.iv_hex_file.is_some(), "--iv-hex-file"),
         ]
@@ -172,3 +307,6 @@ impl OpensslOptions {
         .find_map(|(given, name)| given.then_some(name))
     }
 }
+
+/// Names a key file, for commands that are given none.
+const KEY_FILE_VARIABLE: &str = "EVENER_KEY_FILE";

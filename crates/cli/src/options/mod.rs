@@ -9,7 +9,7 @@ pub(crate) mod values;
 pub(crate) use engines::EngineOptions;
 pub(crate) use files::{Choosing, Writing};
 pub(crate) use keys::{
-    Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
+    Identities, KeyOrigins, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };
 pub(crate) use telling::Telling;
 pub(crate) use values::{Format, Iterations};

@@ -35,6 +35,15 @@ impl Format {
     }
 }
 
+/// How `openssl enc` makes a key of a passphrase, as `--kdf` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KdfName {
+    /// `openssl enc -pbkdf2`
+    Pbkdf2,
+    /// `openssl enc` without it
+    Legacy,
+}
+
 /// The iterations of PBKDF2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Iterations(pub(crate) u32);

@@ -54,7 +54,7 @@ impl Bench {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_evener"));
         command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
-        command.env("XDG_CACHE_HOME", self.cache.path());
+        command.env_remove("EVENER_KEY_FILE").env("XDG_CACHE_HOME", self.cache.path());
         command.env("XDG_STATE_HOME", self.cache.path());
         command
     }
@@ -74,7 +74,7 @@ impl Bench {
     pub fn shell(&self, line: &str) -> Ended {
         let mut command = Command::new("sh");
         command.current_dir(self.directory.path()).args(["-c", line]).stdin(Stdio::null());
-        command.env("XDG_CACHE_HOME", self.cache.path());
+        command.env_remove("EVENER_KEY_FILE").env("XDG_CACHE_HOME", self.cache.path());
         command.env("XDG_STATE_HOME", self.cache.path());
         Ended::of(command.env("evener", env!("CARGO_BIN_EXE_evener")))
     }

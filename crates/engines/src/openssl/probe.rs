@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use evener_core::Cipher;
+use evener_core::{Cipher, EncCipher};
 use openssl::cipher::{Cipher as Algorithm, CipherRef};
 use openssl::error::ErrorStack;
 use openssl::lib_ctx::LibCtx;
@@ -49,7 +49,8 @@ impl Library {
     }
 
     fn new(engine: &str, context: LibCtx, providers: Vec<Provider>, buffers: bool) -> Library {
-        let algorithms = Cipher::ALL.iter().map(|&cipher| (cipher, OnceLock::new())).collect();
+        let all = Cipher::ALL.iter().copied().chain(EncCipher::all().map(Cipher::Enc));
+        let algorithms = all.map(|cipher| (cipher, OnceLock::new())).collect();
         let engine = engine.to_owned();
         Library { algorithms, _providers: providers, context, engine, buffers }
     }

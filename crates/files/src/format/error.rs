@@ -37,7 +37,8 @@ pub enum FormatError {
     },
     /// The format has no such cipher.
     #[error(
-        "`openssl enc` files are made with AES, Camellia, 3DES or Blowfish in CBC, or AES in CTR, not with {0}"
+        "{0} is no cipher for files of `openssl enc`; give one in ECB, CBC, CFB, OFB or CTR mode, such as \
+         aes-256-cbc, or chacha20"
     )]
     NoSuchCipher(Cipher),
     /// The parameters of a key do not fit together; the text says how.

@@ -24,7 +24,7 @@ pub(super) enum Ivs {
     Counter { base: [u8; 12] },
     /// Tink: the prefix, the chunk's number as u32, big-endian, and 1 in the last chunk.
     Prefix { prefix: [u8; 7] },
-    /// CBC and CTR: one IV for the file as if it were a single message.
+    /// CBC, CFB, OFB, CTR and ChaCha20 (and ECB, which has none): one IV for the file as if it were a single message.
     Single { iv: Iv },
 }
 
@@ -34,7 +34,8 @@ pub enum ChunkIv {
     /// This one.
     Known(Iv),
     /// The last ciphertext block of the chunk before, in both directions: the
-    /// [`Cipher::iv_length`] bytes before `chunk.sealed.start` in the file (CBC).
+    /// [`Cipher::iv_length`] bytes before `chunk.sealed.start` in the file (CBC, CFB); in OFB the
+    /// last block of the key stream before.
     PreviousBlock,
 }
 
@@ -79,6 +80,10 @@ impl FileCipher {
             Ivs::Single { iv } if self.cipher.mode() == Mode::Ctr => {
                 Some(iv.advanced(chunk.plain.start / Iv::MAX_LENGTH as u64))
             }
+            Ivs::Single { .. } if self.cipher.mode() == Mode::Ecb => Some(Iv::NONE),
+            Ivs::Single { iv } if self.cipher.mode() == Mode::Stream => {
+                counted_on(iv, chunk.plain.start / STREAM_BLOCK)
+            }
             Ivs::Single { iv } => (chunk.index == 0).then_some(iv),
         };
         iv.map_or(ChunkIv::PreviousBlock, ChunkIv::Known)
@@ -92,14 +97,30 @@ impl FileCipher {
     /// The padding of the last chunk's job, or of another's.
     pub fn padding(&self, last: bool) -> Padding {
         match self.cipher.mode() {
-            Mode::Cbc if last => Padding::Pkcs7,
+            Mode::Cbc | Mode::Ecb if last => Padding::Pkcs7,
             _ => Padding::None,
         }
     }
 
     /// Whether each chunk needs the output of the one before, so that chunks can't be processed
-    /// side by side: CBC encryption. (CBC decryption needs only the ciphertext before.)
+    /// side by side: CBC and CFB encryption, of which decryption needs only the ciphertext before,
+    /// and OFB, whose key stream is a chain.
     pub fn is_chained(&self, direction: Direction) -> bool {
-        self.cipher.mode() == Mode::Cbc && direction == Direction::Encrypt
+        match self.cipher.mode() {
+            Mode::Cbc | Mode::Cfb => direction == Direction::Encrypt,
+            Mode::Ofb => true,
+            _ => false,
+        }
     }
 }
+
+/// The IV of ChaCha20 so many blocks further on: as OpenSSL has it, the first eight bytes count, from
+/// the least significant one.
+fn counted_on(iv: Iv, blocks: u64) -> Option<Iv> {
+    let (counter, nonce) = iv.bytes().split_first_chunk()?;
+    let counter = u64::from_le_bytes(*counter).wrapping_add(blocks);
+    Iv::new(&[&counter.to_le_bytes(), nonce].concat())
+}
+
+/// A block of ChaCha20, in bytes.
+const STREAM_BLOCK: u64 = 64;

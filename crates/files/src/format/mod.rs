@@ -49,7 +49,7 @@ pub use cobblestone::Cobblestone;
 pub use error::FormatError;
 pub use file_cipher::{ChunkIv, FileCipher};
 pub use geometry::{Chunk, Ending, Geometry, Layout};
-pub use openssl_enc::{Digest, OpensslEnc, OpensslSecret, UnknownDigest};
+pub use openssl_enc::{Digest, Kdf, OpensslEnc, OpensslSecret, UnknownDigest};
 pub use recipe::{Header, Recipe};
 pub use recognise::{Guess, recognise};
 pub use tink::Tink;

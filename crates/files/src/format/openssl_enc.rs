@@ -1,14 +1,17 @@
-//! Files of the `openssl enc` program: `-pbkdf2` with a passphrase, or `-K` and `-iv`.
+//! Files of the `openssl enc` program: with a passphrase, with or without `-pbkdf2`, or with `-K`
+//! and `-iv`.
 //!
-//! Documents: the manual page openssl-enc(1); PBKDF2 in RFC 8018, section 5.2.
+//! Documents: the manual pages openssl-enc(1) and EVP_BytesToKey(3); PBKDF2 in RFC 8018, section
+//! 5.2.
 
 use std::fmt;
 use std::str::FromStr;
 
 use evener_core::{Cipher, Iv, Key, Mode};
-use openssl::hash::MessageDigest;
+use openssl::error::ErrorStack;
+use openssl::hash::{Hasher, MessageDigest};
 use openssl::pkcs5::pbkdf2_hmac;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
@@ -63,12 +66,26 @@ impl fmt::Debug for OpensslSecret {
 
 /// A cipher and a secret of `openssl enc`.
 ///
-/// With a passphrase a file is `Salted__ ‖ salt(8) ‖ ciphertext`, else the ciphertext alone.
+/// With a passphrase a file is `Salted__ ‖ salt(8) ‖ ciphertext`, else, and without salt, the
+/// ciphertext alone.
 /// The ciphertext is one message; it is cut into chunks so that several workers can share it.
 #[derive(Debug)]
 pub struct OpensslEnc {
     cipher: Cipher,
     secret: OpensslSecret,
+    kdf: Kdf,
+    has_salt: bool,
+}
+
+/// How the key and the IV are made of a passphrase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kdf {
+    /// `-pbkdf2`
+    #[default]
+    Pbkdf2,
+    /// `EVP_BytesToKey` with one round of the digest, which `openssl enc` does without `-pbkdf2`. It
+    /// is quick to guess a passphrase with it. The iterations are not used.
+    Legacy,
 }
 
 impl OpensslEnc {
@@ -77,13 +94,14 @@ impl OpensslEnc {
     /// What a file with salt begins with.
     pub(super) const MAGIC: &'static [u8; 8] = b"Salted__";
 
-    /// Takes a cipher (AES, Camellia, 3DES and Blowfish in CBC, AES in CTR) and a secret.
+    /// Takes a cipher in ECB, CBC, CFB, OFB or CTR mode, or ChaCha20, and a secret.
     ///
     /// # Errors
     /// [`FormatError::NoSuchCipher`], [`FormatError::Length`] for a raw key or IV, and
     /// [`FormatError::Parameters`] for iterations that OpenSSL can't count.
     pub fn new(cipher: Cipher, secret: OpensslSecret) -> Result<OpensslEnc, FormatError> {
-        if !matches!(cipher.mode(), Mode::Cbc | Mode::Ctr) {
+        use Mode::{Cbc, Cfb, Ctr, Ecb, Ofb, Stream};
+        if !matches!(cipher.mode(), Ecb | Cbc | Ctr | Cfb | Ofb | Stream) {
             return Err(FormatError::NoSuchCipher(cipher));
         }
         match &secret {
@@ -97,7 +115,19 @@ impl OpensslEnc {
                 check(cipher, "an IV", cipher.iv_length(), iv.bytes().len())?;
             }
         }
-        Ok(OpensslEnc { cipher, secret })
+        Ok(OpensslEnc { cipher, secret, kdf: Kdf::default(), has_salt: true })
+    }
+
+    /// Makes the key of a passphrase in another way.
+    #[must_use]
+    pub fn kdf(self, kdf: Kdf) -> OpensslEnc {
+        OpensslEnc { kdf, ..self }
+    }
+
+    /// Makes and reads files without salt and header (`-nosalt`), which share a key and an IV.
+    #[must_use]
+    pub fn without_salt(self) -> OpensslEnc {
+        OpensslEnc { has_salt: false, ..self }
     }
 
     pub(super) fn cipher(&self) -> Cipher {
@@ -105,15 +135,15 @@ impl OpensslEnc {
     }
 
     pub(super) fn header_length(&self) -> usize {
-        match self.secret {
-            OpensslSecret::Passphrase { .. } => Self::MAGIC.len() + SALT_LENGTH,
-            OpensslSecret::Raw { .. } => 0,
+        match self.repeats_ivs() {
+            false => Self::MAGIC.len() + SALT_LENGTH,
+            true => 0,
         }
     }
 
     pub(super) fn geometry(&self) -> Geometry {
         let ending = match self.cipher.mode() {
-            Mode::Cbc => Ending::Padded { block: self.cipher.block_length() as u64 },
+            Mode::Ecb | Mode::Cbc => Ending::Padded { block: self.cipher.block_length() as u64 },
             _ => Ending::Exact,
         };
         Geometry {
@@ -127,18 +157,24 @@ impl OpensslEnc {
     }
 
     pub(super) fn repeats_ivs(&self) -> bool {
-        matches!(self.secret, OpensslSecret::Raw { .. })
+        matches!(self.secret, OpensslSecret::Raw { .. }) || !self.has_salt
+    }
+
+    pub(super) fn has_legacy_kdf(&self) -> bool {
+        matches!(self.secret, OpensslSecret::Passphrase { .. }) && self.kdf == Kdf::Legacy
     }
 
     pub(super) fn iterations(&self) -> Option<u32> {
         match self.secret {
-            OpensslSecret::Passphrase { iterations, .. } => Some(iterations),
+            OpensslSecret::Passphrase { iterations, .. } => {
+                (self.kdf == Kdf::Pbkdf2).then_some(iterations)
+            }
             OpensslSecret::Raw { .. } => None,
         }
     }
 
     pub(super) fn create(&self) -> Result<(FileCipher, Header), FormatError> {
-        if let OpensslSecret::Raw { .. } = self.secret {
+        if self.repeats_ivs() {
             return Ok((self.derive(&[])?, Header::new(&[])));
         }
         let salt = random::<SALT_LENGTH>()?;
@@ -146,7 +182,7 @@ impl OpensslEnc {
     }
 
     pub(super) fn open(&self, header: &[u8]) -> Result<FileCipher, FormatError> {
-        if let OpensslSecret::Raw { .. } = self.secret {
+        if self.repeats_ivs() {
             return self.derive(&[]);
         }
         let seen = header.len().min(Self::MAGIC.len());
@@ -158,15 +194,22 @@ impl OpensslEnc {
         self.derive(salt)
     }
 
-    /// `key ‖ IV = PBKDF2(digest, passphrase, salt, iterations)`, or those that were given.
+    /// `key ‖ IV = PBKDF2(digest, passphrase, salt, iterations)`, those of the legacy KDF, or those
+    /// that were given. Without salt, it is empty.
     fn derive(&self, salt: &[u8]) -> Result<FileCipher, FormatError> {
         let (key, iv) = match &self.secret {
             OpensslSecret::Raw { key, iv } => (key.clone(), *iv),
             OpensslSecret::Passphrase { passphrase, digest, iterations } => {
                 let mut output = Zeroizing::new([0; Key::MAX_LENGTH + Iv::MAX_LENGTH]);
                 let output = &mut output[..self.cipher.key_length() + self.cipher.iv_length()];
-                pbkdf2_hmac(passphrase, salt, *iterations as usize, digest.openssl()?, output)
-                    .map_err(|error| FormatError::Derivation(error.to_string()))?;
+                let digest = digest.openssl()?;
+                match self.kdf {
+                    Kdf::Pbkdf2 => {
+                        pbkdf2_hmac(passphrase, salt, *iterations as usize, digest, output)
+                    }
+                    Kdf::Legacy => bytes_to_key(passphrase, salt, digest, output),
+                }
+                .map_err(|error| FormatError::Derivation(error.to_string()))?;
                 let (key, iv) = output.split_at(self.cipher.key_length());
                 let pair = Key::new(key).zip(Iv::new(iv));
                 pair.ok_or(FormatError::NoSuchCipher(self.cipher))?
@@ -174,6 +217,29 @@ impl OpensslEnc {
         };
         Ok(FileCipher::new(self.cipher, key, self.geometry(), Ivs::Single { iv }))
     }
+}
+
+/// `EVP_BytesToKey` with a count of 1: `D₁ ‖ D₂ ‖ …` where `Dᵢ = digest(Dᵢ₋₁ ‖ passphrase ‖ salt)`.
+fn bytes_to_key(
+    passphrase: &[u8],
+    salt: &[u8],
+    digest: MessageDigest,
+    output: &mut [u8],
+) -> Result<(), ErrorStack> {
+    let mut block = Zeroizing::new([0; LONGEST_DIGEST]);
+    let mut length = 0;
+    for part in output.chunks_mut(digest.size()) {
+        let mut hasher = Hasher::new(digest)?;
+        hasher.update(&block[..length])?;
+        hasher.update(passphrase)?;
+        hasher.update(salt)?;
+        let mut made = hasher.finish()?;
+        length = made.len();
+        block[..length].copy_from_slice(&made);
+        made.zeroize();
+        part.copy_from_slice(&block[..part.len()]);
+    }
+    Ok(())
 }
 
 fn check(
@@ -273,6 +339,9 @@ impl FromStr for Digest {
 pub struct UnknownDigest(pub String);
 
 const SALT_LENGTH: usize = 8;
+
+/// In bytes: that of SHA-512.
+const LONGEST_DIGEST: usize = 64;
 
 /// Four chunks fill a typical 256 KiB of second-level cache, and a file of some megabytes
 /// still has enough of them for many workers. It is a multiple of every block length.

@@ -92,7 +92,8 @@ impl Recipe {
         }
     }
 
-    /// Whether all files share one key and one IV, as with a raw key of `openssl enc`.
+    /// Whether all files share one key and one IV, as with a raw key of `openssl enc` or without
+    /// salt.
     ///
     /// Two files so encrypted give each other away: in CTR whole plaintexts, in CBC which
     /// beginnings are equal. Make no more than one file with such a recipe.
@@ -100,12 +101,17 @@ impl Recipe {
         matches!(self, Recipe::OpensslEnc(recipe) if recipe.repeats_ivs())
     }
 
-    /// The iterations of PBKDF2 where files are encrypted with a passphrase itself.
+    /// The iterations of PBKDF2 where it makes files' keys of a passphrase.
     pub fn iterations(&self) -> Option<u32> {
         match self {
             Recipe::OpensslEnc(recipe) => recipe.iterations(),
             _ => None,
         }
+    }
+
+    /// Whether keys are made of a passphrase by `EVP_BytesToKey`, which makes it quick to guess.
+    pub fn has_legacy_kdf(&self) -> bool {
+        matches!(self, Recipe::OpensslEnc(recipe) if recipe.has_legacy_kdf())
     }
 
     /// A new file: what its chunks are encrypted with, and its header, with fresh salt from the

@@ -2,14 +2,24 @@
 
 use super::cobblestone::Cobblestone;
 use super::openssl_enc::OpensslEnc;
+use crate::keys::PipeHead;
+use crate::keys::age::is_encrypted;
 
-/// What a file may be, judging by its first bytes. Only [`Guess::OpensslEnc`] is certain.
+/// What a file may be, judging by its first bytes. Those that begin with `Perhaps` are not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guess {
     /// It begins with `Salted__`, as `openssl enc` with a passphrase makes it. (A file of
     /// random bytes would begin so once in 2⁶⁴.)
     OpensslEnc,
+    /// It begins as `openssl enc -a` makes it: [`Guess::OpensslEnc`] in base64.
+    OpensslBase64,
+    /// It holds a key that is not encrypted: a key line, or a Tink keyset.
+    Key,
+    /// It is encrypted with age: a wrapped key, or something else.
+    Age,
+    /// It begins with a wrapped key, as `evener encrypt --recipient` writes it to a pipe.
+    Pipe,
     /// Its first byte is the header length of a Tink stream, 24 or 40. One in 128 Cobblestone
     /// files begins like that, and any file may: only a key can tell.
     PerhapsTink,
@@ -27,11 +37,26 @@ pub fn recognise(first_bytes: &[u8]) -> Guess {
     let holds = |header: usize| first_bytes.len() >= header + TAG_LENGTH;
     match first_bytes {
         _ if first_bytes.starts_with(OpensslEnc::MAGIC) => Guess::OpensslEnc,
+        _ if first_bytes.starts_with(SALTED_IN_BASE64) => Guess::OpensslBase64,
+        _ if first_bytes.starts_with(PipeHead::MAGIC) => Guess::Pipe,
+        _ if is_encrypted(first_bytes) => Guess::Age,
+        _ if is_key(first_bytes) => Guess::Key,
         &[header @ (24 | 40), ..] if holds(usize::from(header)) => Guess::PerhapsTink,
         _ if holds(Cobblestone::HEADER_LENGTH) => Guess::PerhapsCobblestone,
         _ => Guess::Unknown,
     }
 }
+
+/// Whether a key line begins so, or a Tink keyset in JSON.
+fn is_key(first_bytes: &[u8]) -> bool {
+    let name = b"\"primaryKeyId\"";
+    first_bytes.starts_with(b"evener-key:")
+        || first_bytes.trim_ascii_start().starts_with(b"{")
+            && first_bytes.windows(name.len()).any(|window| window == name)
+}
+
+/// As much of [`OpensslEnc::MAGIC`] in base64 as does not depend on what follows.
+const SALTED_IN_BASE64: &[u8] = b"U2FsdGVkX1";
 
 /// The shortest authenticated file has a header and one chunk with nothing but its tag.
 const TAG_LENGTH: usize = 16;
@@ -49,6 +74,13 @@ mod tests {
         };
         assert_eq!(recognise(b"Salted__12345678"), Guess::OpensslEnc);
         assert_eq!(recognise(b"Salted_"), Guess::Unknown);
+        assert_eq!(recognise(b"U2FsdGVkX19oZWxsbw==\n"), Guess::OpensslBase64);
+        assert_eq!(recognise(b"evener-key:v1:cobblestone-256:AAAA\n"), Guess::Key);
+        assert_eq!(recognise(b"{\n  \"primaryKeyId\": 1,"), Guess::Key);
+        assert_eq!(recognise(b"{ \"anything\": 1 }"), Guess::Unknown);
+        assert_eq!(recognise(b"age-encryption.org/v1\n-> X25519 "), Guess::Age);
+        assert_eq!(recognise(b"-----BEGIN AGE ENCRYPTED FILE-----\n"), Guess::Age);
+        assert_eq!(recognise(b"evener-pipe:v1:200\nage-encryption.org/v1\n"), Guess::Pipe);
         assert_eq!(recognise(b""), Guess::Unknown);
         assert_eq!(starting(24, 40), Guess::PerhapsTink);
         assert_eq!(starting(24, 39), Guess::Unknown);

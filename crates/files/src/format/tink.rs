@@ -75,7 +75,8 @@ impl Tink {
     pub(super) fn open(&self, header: &[u8]) -> Result<FileCipher, FormatError> {
         let (&length, rest) = header.split_first().ok_or(FormatError::Truncated)?;
         if usize::from(length) != self.header_length() {
-            let reason = "the first byte is not the header length that goes with the key";
+            let reason = "it does not begin as a Tink stream under this key does; give the key of its \
+                 own format (`evener list` tells which that may be)";
             return Err(FormatError::OtherFormat { format: Tink::FORMAT, reason });
         }
         let (salt, rest) =

@@ -1,121 +1,26 @@
 //! Key files encrypted with age ([C2SP age](https://c2sp.org/age)), for recipients or with a
 //! passphrase, so that `age -d` shows the key.
+//!
+//! Recipients are age's own (`age1…`), SSH keys, and those of plugins (`age-plugin-NAME` in `PATH`).
 
-use std::fmt;
+mod identity;
+mod plugin;
+mod recipient;
+
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::str::FromStr;
+use std::sync::Arc;
 
 use ::age::armor::ArmoredReader;
 use ::age::secrecy::SecretString;
-use ::age::{DecryptError, Decryptor, Encryptor, scrypt, x25519};
+use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
 
-use super::{KeyError, Passphrase, Unlock, key_file};
+use super::{KeyError, Passphrase, Unlock};
 
-/// Somebody to encrypt for: an X25519 public key, `age1…`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Recipient(x25519::Recipient);
-
-/// What opens a file that was encrypted for its recipient: `AGE-SECRET-KEY-1…`. Zeroised on
-/// drop and never printed.
-#[derive(Clone)]
-pub struct Identity(x25519::Identity);
-
-impl Recipient {
-    /// Reads a file of recipients, one a line, as `age -R` does: empty lines and lines that
-    /// begin with `#` are skipped.
-    ///
-    /// # Errors
-    /// When the file can't be read, a line is no recipient, or there is none.
-    pub fn read_file(path: &Path) -> Result<Vec<Recipient>, KeyError> {
-        let contents = key_file::read_public(path, "read the recipients file")?;
-        let wrong = |line, reason| KeyError::Recipient {
-            origin: format!("line {line} of {path:?}"),
-            reason,
-        };
-        let recipients = lines(&contents)
-            .map(|(number, line)| {
-                let line = line.ok_or_else(|| wrong(number, NOT_TEXT))?;
-                parse_recipient(line).map_err(|reason| wrong(number, reason))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        if recipients.is_empty() {
-            let origin = format!("{path:?}");
-            return Err(KeyError::Recipient { origin, reason: "it holds no recipients" });
-        }
-        Ok(recipients)
-    }
-}
-
-impl FromStr for Recipient {
-    type Err = KeyError;
-
-    fn from_str(text: &str) -> Result<Self, KeyError> {
-        parse_recipient(text).map_err(|reason| KeyError::Recipient {
-            origin: "the recipient given".to_owned(),
-            reason,
-        })
-    }
-}
-
-impl fmt::Display for Recipient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for Recipient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Recipient({})", self.0)
-    }
-}
-
-impl Identity {
-    /// Makes a fresh identity.
-    pub fn generate() -> Identity {
-        Identity(x25519::Identity::generate())
-    }
-
-    /// Reads a file of identities, one a line, as `age-keygen` writes it: empty lines and lines
-    /// that begin with `#` are skipped. A file that is encrypted with age is opened first, with
-    /// what `unlock` supplies; any other must be its owner's alone.
-    ///
-    /// # Errors
-    /// When the file can't be read or opened, a line is no identity, or there is none.
-    pub fn read_file(path: &Path, unlock: &dyn Unlock) -> Result<Vec<Identity>, KeyError> {
-        let contents = key_file::read(path, "read the identity file")?;
-        let text = if is_encrypted(&contents.bytes) {
-            unwrap(&contents.bytes, path, unlock)?
-        } else {
-            contents.check_private(path)?;
-            contents.bytes
-        };
-        let wrong = |reason| KeyError::Identity { path: path.to_owned(), reason };
-        let identities = lines(&text)
-            .map(|(number, line)| {
-                line.ok_or(NOT_TEXT)
-                    .and_then(parse_identity)
-                    .map_err(|reason| wrong(format!("line {number}: {reason}")))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        if identities.is_empty() {
-            return Err(wrong("it holds none; `age-keygen` makes one".to_owned()));
-        }
-        Ok(identities)
-    }
-
-    /// The recipient whose files this identity opens.
-    pub fn recipient(&self) -> Recipient {
-        Recipient(self.0.to_public())
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity(redacted, of {})", self.0.to_public())
-    }
-}
+pub use identity::Identity;
+pub use plugin::{Dialogue, NoDialogue};
+pub use recipient::Recipient;
 
 /// Whether these bytes begin as an age file does, binary or in ASCII armour.
 pub fn is_encrypted(bytes: &[u8]) -> bool {
@@ -137,12 +42,26 @@ pub(super) fn is_identity(text: &[u8]) -> bool {
 /// binary age file.
 ///
 /// # Errors
-/// [`KeyError::NoRecipients`] when there is nobody to encrypt for.
+/// [`KeyError::NoRecipients`] when there is nobody to encrypt for, and [`KeyError::Plugin`].
 pub fn wrap(text: &[u8], recipients: &[Recipient]) -> Result<Vec<u8>, KeyError> {
+    wrap_with(text, recipients, Arc::new(NoDialogue))
+}
+
+/// As [`wrap`], with somebody for plugins to speak with.
+///
+/// # Errors
+/// As [`wrap`].
+pub fn wrap_with(
+    text: &[u8],
+    recipients: &[Recipient],
+    dialogue: Arc<dyn Dialogue>,
+) -> Result<Vec<u8>, KeyError> {
     if recipients.is_empty() {
         return Err(KeyError::NoRecipients);
     }
-    encrypt(text, recipients.iter().map(|recipient| &recipient.0 as &dyn ::age::Recipient))
+    let plugins = plugin::recipients(recipients, &dialogue)?;
+    let own = recipients.iter().filter_map(Recipient::without_plugin);
+    encrypt(text, own.chain(plugins.iter().map(|plugin| plugin as &dyn ::age::Recipient)))
 }
 
 /// Encrypts a key's text with a passphrase. The result is a binary age file. Takes about a
@@ -179,7 +98,26 @@ pub fn unwrap(
         if identities.is_empty() {
             return Err(KeyError::IdentityNeeded { path: path_buf() });
         }
-        decryptor.decrypt(identities.iter().map(|identity| &identity.0 as &dyn ::age::Identity))
+        // Plugins last: they may ask for a touch, or take their time.
+        let own = identities.iter().filter_map(Identity::without_plugin);
+        match decryptor.decrypt(own) {
+            Err(DecryptError::NoMatchingKeys) => {
+                let plugins = plugin::identities(identities, &unlock.dialogue())?;
+                if plugins.is_empty() {
+                    return Err(refused(DecryptError::NoMatchingKeys));
+                }
+                // It is used up.
+                let decryptor = Decryptor::new(ArmoredReader::new(bytes)).map_err(refused)?;
+                let plugins = plugins.iter().map(|plugin| plugin as &dyn ::age::Identity);
+                decryptor.decrypt(plugins).map_err(|error| match error {
+                    DecryptError::Io(_) => DecryptError::Plugin(Vec::new()),
+                    error => error,
+                })
+            }
+            // The key of one of the identities, and not what it wrapped.
+            Err(DecryptError::DecryptionFailed) => Err(DecryptError::InvalidMac),
+            other => other,
+        }
     };
     // Never longer than the ciphertext: growing would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(bytes.len()));
@@ -205,11 +143,21 @@ fn encrypt<'a>(
     recipients: impl Iterator<Item = &'a dyn ::age::Recipient>,
 ) -> Result<Vec<u8>, KeyError> {
     let failed = |error: io::Error| KeyError::Wrap(error.to_string());
-    let encryptor = Encryptor::with_recipients(recipients)
-        .map_err(|error| KeyError::Wrap(error.to_string()))?;
+    let encryptor = Encryptor::with_recipients(recipients).map_err(encryption_error)?;
     let mut writer = encryptor.wrap_output(Vec::new()).map_err(failed)?;
     writer.write_all(text).map_err(failed)?;
     writer.finish().map_err(failed)
+}
+
+/// Says it in our words: age's own take several lines.
+fn encryption_error(error: EncryptError) -> KeyError {
+    match error {
+        EncryptError::Plugin(errors) => plugin::failed(&errors),
+        // Nothing else reads or writes before the key is wrapped.
+        EncryptError::Io(_) => plugin::failed::<String>(&[]),
+        EncryptError::IncompatibleRecipients { .. } => KeyError::Wrap(MIXED.to_owned()),
+        error => KeyError::Wrap(error.to_string().replace('\n', " ")),
+    }
 }
 
 /// Says it in our words: age's own for [`DecryptError::ExcessiveWork`] computes a difference
@@ -225,6 +173,7 @@ fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
         DecryptError::ExcessiveWork { required, .. } => {
             KeyError::ExcessiveWork { path, required, limit: WORK_FACTOR_LIMIT }
         }
+        DecryptError::Plugin(errors) => plugin::failed(&errors),
         DecryptError::InvalidHeader => damaged(path, "its age header is malformed"),
         DecryptError::InvalidMac => damaged(path, "its age header was changed"),
         DecryptError::UnknownFormat => damaged(path, "it is of a version of age not known here"),
@@ -236,34 +185,6 @@ fn secret_text(passphrase: &Passphrase) -> Result<SecretString, KeyError> {
     passphrase.text().map(SecretString::from).ok_or_else(|| KeyError::Passphrase {
         origin: "the passphrase given".to_owned(),
         reason: "age takes UTF-8 only".to_owned(),
-    })
-}
-
-fn parse_recipient(text: &str) -> Result<Recipient, &'static str> {
-    text.parse().map(Recipient).map_err(|_| {
-        if text.starts_with("ssh-") {
-            "SSH keys are not supported; have an age key made with `age-keygen`"
-        } else if has_prefix(text, SECRET_KEY_START) {
-            "this is an identity, which is secret; `age-keygen -y` shows its recipient"
-        } else if text.starts_with("age1") {
-            "it is mistyped, or of a kind other than X25519 (`age1` and 58 characters)"
-        } else {
-            "it is no age recipient (`age1` and 58 characters)"
-        }
-    })
-}
-
-fn parse_identity(text: &str) -> Result<Identity, &'static str> {
-    text.parse().map(Identity).map_err(|_| {
-        if text.starts_with("-----BEGIN") {
-            "SSH keys are not supported; make an age identity with `age-keygen`"
-        } else if has_prefix(text, SECRET_KEY_START) {
-            "the identity is mistyped or cut short"
-        } else if has_prefix(text, "AGE-PLUGIN-") {
-            "plugins are not supported; open the key file with `age -d` first"
-        } else {
-            "this is no age identity (`AGE-SECRET-KEY-1…`)"
-        }
     })
 }
 
@@ -284,6 +205,8 @@ const BINARY_START: &[u8] = b"age-encryption.org/";
 const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 const SECRET_KEY_START: &str = "AGE-SECRET-KEY-";
 const NOT_TEXT: &str = "it is not text";
+const MIXED: &str = "some of the recipients do not go together with others (post-quantum ones only \
+     with their like); give fewer";
 
 /// The logarithm of scrypt's rounds when encrypting, as `age -p`: 256 MiB, about a second.
 const WORK_FACTOR: u8 = 18;

@@ -59,6 +59,32 @@ pub enum KeyError {
         /// In bytes.
         length: u64,
     },
+    /// What comes through a pipe is longer than any key file.
+    #[error("{path:?} gives more than 1 MiB, too much for a key file; check what writes it")]
+    Endless {
+        /// What was read.
+        path: PathBuf,
+    },
+    /// A key is not to be typed where it can be read.
+    #[error("{path:?} is a terminal, which would show the key; redirect it, or give a file")]
+    Terminal {
+        /// What was to be read.
+        path: PathBuf,
+    },
+    /// The beginning of a pipe is no wrapped key.
+    #[error("cannot take a key from {path:?}: {reason}")]
+    PipeHead {
+        /// What was read.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A plugin of age is not there, or failed.
+    #[error("{reason}")]
+    Plugin {
+        /// In words.
+        reason: String,
+    },
     /// Somebody wrote to the file meanwhile.
     #[error("{path:?} grew while it was read; try again once it is complete")]
     Grew {

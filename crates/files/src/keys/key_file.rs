@@ -1,23 +1,42 @@
 //! Files with a secret: read with care, and made so that they are never half there.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use super::KeyError;
+use super::{KeyError, Unlock};
 use crate::Naming;
 use crate::naming::rename_to_free;
 
 /// A small file's bytes, and who else may use it.
 pub(super) struct Contents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
+    /// `None` of what came through a pipe, which is whoever's who opened it for this process.
+    status: Option<Status>,
+}
+
+/// What is known of a regular file.
+struct Status {
     metadata: Metadata,
+    is_read_only: bool,
+}
+
+/// A file with a secret that its group or others may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposed<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Whether its file system is mounted for reading only, so that its user can't change its
+    /// mode: as the secrets of containers are.
+    pub is_read_only: bool,
 }
 
 /// Reads a regular file of at most [`LONGEST`] bytes. `action` is for the error message, such
@@ -25,11 +44,98 @@ pub(super) struct Contents {
 pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyError> {
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
     // Opening a pipe without O_NONBLOCK waits for its writer.
-    let mut file = OpenOptions::new()
+    let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(failed)?;
+    read_regular(file, path, action)
+}
+
+/// As [`read`], for what a user has named: `-` is standard input, and a descriptor of this process
+/// (`/dev/fd/3`, which is what a shell makes of `<(command)`) may be a pipe or a socket. Reads to
+/// its end.
+pub(super) fn read_given(path: &Path, action: &'static str) -> Result<Contents, KeyError> {
+    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
+    if is_standard_input(path) {
+        let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+        return read_open(input.into(), name_of(path), action);
+    }
+    if !names_descriptor(path) {
+        return read(path, action);
+    }
+    read_open(File::open(path).map_err(failed)?, path, action)
+}
+
+/// Reads a file, a pipe or a device that holds no secret, of at most [`LONGEST`] bytes; `-` is
+/// standard input.
+pub(super) fn read_public(path: &Path, action: &'static str) -> Result<Vec<u8>, KeyError> {
+    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
+    let file = if is_standard_input(path) {
+        io::stdin().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(path)
+    };
+    let mut bytes = Vec::new();
+    file.map_err(failed)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > LONGEST {
+        let length = bytes.len() as u64;
+        return Err(KeyError::TooLong { path: path.to_owned(), length });
+    }
+    Ok(bytes)
+}
+
+/// What errors call the file that a user has named.
+pub(super) fn name_of(path: &Path) -> &Path {
+    if is_standard_input(path) { Path::new(STANDARD_INPUT) } else { path }
+}
+
+/// Whether a user who names this means standard input.
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether a path names a descriptor of this process.
+fn names_descriptor(path: &Path) -> bool {
+    let is_number = |name: &std::ffi::OsStr| {
+        let name = name.as_encoded_bytes();
+        !name.is_empty() && name.iter().all(u8::is_ascii_digit)
+    };
+    let directories = ["/dev/fd", "/proc/self/fd"].map(Path::new);
+    path == Path::new("/dev/stdin")
+        || path.file_name().is_some_and(is_number)
+            && path.parent().is_some_and(|parent| directories.contains(&parent))
+}
+
+/// Reads what is open: a regular file from where it stands, or a pipe or a socket to its end.
+fn read_open(mut file: File, path: &Path, action: &'static str) -> Result<Contents, KeyError> {
+    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if file.is_terminal() {
+        return Err(KeyError::Terminal { path: path.to_owned() });
+    }
+    if !kind.is_fifo() && !kind.is_socket() {
+        return read_regular(file, path, action);
+    }
+    let bytes = read_to_end(&mut file).map_err(failed)?;
+    let bytes = bytes.ok_or_else(|| KeyError::Endless { path: path.to_owned() })?;
+    Ok(Contents { bytes, status: None })
+}
+
+/// Reads at most [`LONGEST`] bytes; `None` when there are more.
+///
+/// # Errors
+/// When the operating system refuses.
+pub(super) fn read_to_end(source: &mut impl Read) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    // A buffer that had to grow would leave copies of the secret behind.
+    let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
+    let filled = fill(source, &mut bytes)?;
+    bytes.truncate(filled);
+    Ok((filled <= LONGEST).then_some(bytes))
+}
+
+fn read_regular(mut file: File, path: &Path, action: &'static str) -> Result<Contents, KeyError> {
+    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(KeyError::NotRegular { path: path.to_owned() });
@@ -46,26 +152,22 @@ pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyErr
         return Err(KeyError::Grew { path: path.to_owned() });
     }
     bytes.truncate(filled);
-    Ok(Contents { bytes, metadata })
-}
-
-/// Reads a file, a pipe or a device that holds no secret, of at most [`LONGEST`] bytes.
-pub(super) fn read_public(path: &Path, action: &'static str) -> Result<Vec<u8>, KeyError> {
-    let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
-    let file = File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > LONGEST {
-        let length = bytes.len() as u64;
-        return Err(KeyError::TooLong { path: path.to_owned(), length });
-    }
-    Ok(bytes)
+    let is_read_only = is_on_read_only_mount(&file);
+    Ok(Contents { bytes, status: Some(Status { metadata, is_read_only }) })
 }
 
 impl Contents {
-    /// Refuses a file that is not private.
-    pub(super) fn check_private(&self, path: &Path) -> Result<(), KeyError> {
-        check_private(&self.metadata, path)
+    /// What came from no file of this system.
+    pub(super) fn of_no_file(bytes: Zeroizing<Vec<u8>>) -> Contents {
+        Contents { bytes, status: None }
+    }
+
+    /// Refuses a file that is not private, unless `unlock` takes it all the same.
+    pub(super) fn check_private(&self, path: &Path, unlock: &dyn Unlock) -> Result<(), KeyError> {
+        let Some(Status { metadata, is_read_only }) = &self.status else { return Ok(()) };
+        check(metadata, path, |mode| {
+            unlock.takes_exposed(&Exposed { path, mode, is_read_only: *is_read_only })
+        })
     }
 }
 
@@ -76,8 +178,35 @@ impl Contents {
 /// # Errors
 /// [`KeyError::OpenToOthers`] and [`KeyError::OfOthers`].
 pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
+    check(metadata, path, |_| false)
+}
+
+/// As [`check_private`] for an open file, unless `unlock` takes a file that its group or others
+/// may use. What is no regular file is whoever's who opened it for this process.
+///
+/// # Errors
+/// [`KeyError::OpenToOthers`], [`KeyError::OfOthers`], and [`KeyError::Io`] where the file's status
+/// can't be read.
+pub fn check_secret_file(file: &File, path: &Path, unlock: &dyn Unlock) -> Result<(), KeyError> {
+    let action = "look at the file of a secret";
+    let metadata =
+        file.metadata().map_err(|cause| KeyError::Io { action, path: path.to_owned(), cause })?;
+    if !metadata.is_file() {
+        return Ok(());
+    }
+    check(&metadata, path, |mode| {
+        let is_read_only = is_on_read_only_mount(file);
+        unlock.takes_exposed(&Exposed { path, mode, is_read_only })
+    })
+}
+
+fn check(
+    metadata: &Metadata,
+    path: &Path,
+    takes: impl FnOnce(u32) -> bool,
+) -> Result<(), KeyError> {
     let mode = metadata.mode() & 0o7777;
-    if mode & 0o077 != 0 {
+    if mode & 0o077 != 0 && !takes(mode) {
         return Err(KeyError::OpenToOthers { path: path.to_owned(), mode });
     }
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
@@ -85,6 +214,10 @@ pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
         return Err(KeyError::OfOthers { path: path.to_owned(), owner, user });
     }
     Ok(())
+}
+
+fn is_on_read_only_mount(file: &File) -> bool {
+    fstatvfs(file).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted.
@@ -122,7 +255,9 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
 /// The longest file that is taken for a key file, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+const STANDARD_INPUT: &str = "standard input";
+
+fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read(&mut buffer[filled..]) {
@@ -155,7 +290,70 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use super::super::NoUnlock;
     use super::*;
+
+    /// Takes what others may use only where nobody could make it private, and notes what it saw.
+    struct Lenient(std::cell::Cell<Option<(u32, bool)>>);
+
+    impl Unlock for Lenient {
+        fn takes_exposed(&self, file: &Exposed<'_>) -> bool {
+            self.0.set(Some((file.mode, file.is_read_only)));
+            true
+        }
+    }
+
+    #[test]
+    fn whoever_opens_a_file_may_take_one_that_is_open_to_others() {
+        let directory = directory();
+        let path = directory.path().join("key");
+        create(&path, b"secret").unwrap();
+        let lenient = Lenient(None.into());
+        read(&path, "read").unwrap().check_private(&path, &lenient).unwrap();
+        assert_eq!(lenient.0.get(), None, "it is private");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        read(&path, "read").unwrap().check_private(&path, &lenient).unwrap();
+        assert_eq!(lenient.0.take(), Some((0o444, false)));
+        check_secret_file(&File::open(&path).unwrap(), &path, &lenient).unwrap();
+        assert_eq!(lenient.0.take(), Some((0o444, false)));
+        assert!(check_secret_file(&File::open(&path).unwrap(), &path, &NoUnlock).is_err());
+    }
+
+    #[test]
+    fn descriptors_are_read_to_their_end() {
+        use std::os::fd::AsRawFd;
+        for (length, fits) in [(0, true), (70_000, true), (LONGEST, true), (LONGEST + 1, false)] {
+            let (reader, mut writer) = io::pipe().unwrap();
+            let filler = std::thread::spawn(move || {
+                // Whoever has read enough closes its end.
+                let _ = writer.write_all(&vec![b'x'; length]);
+            });
+            let path = PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+            assert!(matches!(read(&path, "read"), Err(KeyError::NotRegular { .. })));
+            match read_given(&path, "read") {
+                Ok(contents) => {
+                    assert!(fits, "{length}");
+                    assert_eq!(contents.bytes.len(), length);
+                    contents.check_private(&path, &NoUnlock).unwrap();
+                }
+                Err(error) => {
+                    assert!(!fits && matches!(error, KeyError::Endless { .. }), "{error}")
+                }
+            }
+            drop(reader);
+            filler.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn only_descriptors_of_this_process_may_be_pipes() {
+        for path in ["/dev/fd/3", "/proc/self/fd/63", "/dev/stdin"] {
+            assert!(names_descriptor(Path::new(path)), "{path}");
+        }
+        for path in ["/dev/fd/", "/dev/fd/x", "/dev/fd/3/4", "dev/fd/3", "/proc/1/fd/3", "3", ""] {
+            assert!(!names_descriptor(Path::new(path)), "{path}");
+        }
+    }
 
     fn directory() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
@@ -168,8 +366,8 @@ mod tests {
         create(&path, b"secret").unwrap();
         let contents = read(&path, "read").unwrap();
         assert_eq!(*contents.bytes, b"secret");
-        assert_eq!(contents.metadata.mode() & 0o7777, 0o600);
-        contents.check_private(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        contents.check_private(&path, &NoUnlock).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
@@ -210,7 +408,7 @@ mod tests {
         ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let contents = read(&path, "read").unwrap();
-            match contents.check_private(&path) {
+            match contents.check_private(&path, &NoUnlock) {
                 Ok(()) => assert!(fine, "{mode:o}"),
                 Err(error) => {
                     assert!(!fine, "{mode:o}");
@@ -231,10 +429,11 @@ mod tests {
             evener_skipped::lacking!("only root can give a file to another user");
             return;
         }
-        let message = read(&path, "read").unwrap().check_private(&path).unwrap_err().to_string();
+        let message =
+            read(&path, "read").unwrap().check_private(&path, &NoUnlock).unwrap_err().to_string();
         assert!(message.contains("belongs to user 4321") && message.contains("chown"), "{message}");
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
-        read(&path, "read").unwrap().check_private(&path).unwrap();
+        read(&path, "read").unwrap().check_private(&path, &NoUnlock).unwrap();
     }
 
     #[test]

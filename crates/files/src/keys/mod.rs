@@ -16,6 +16,7 @@ mod key_file;
 mod key_format;
 mod key_line;
 mod passphrase;
+mod pipe_head;
 mod process;
 mod random;
 mod tink_json;
@@ -23,6 +24,7 @@ mod tink_keyset;
 mod unlock;
 
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use evener_core::Key;
@@ -33,9 +35,10 @@ use crate::KeyRing;
 use crate::format::{FormatError, Recipe};
 
 pub use error::{KeyError, MalformedKey};
-pub use key_file::{check_private, create};
+pub use key_file::{Exposed, check_private, check_secret_file, create};
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
 pub use passphrase::Passphrase;
+pub use pipe_head::PipeHead;
 pub use process::{Protection, protect_process};
 pub use tink_keyset::{HkdfHash, TinkKey, TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
@@ -67,6 +70,38 @@ impl KeyFile {
         Ok(KeyFile { path: path.to_owned(), contents })
     }
 
+    /// As [`KeyFile::read`], for what a user has named: `-` is standard input, and a descriptor
+    /// of this process (`/dev/fd/3`, which is what a shell makes of `<(command)`) may be a pipe,
+    /// which is read to its end.
+    ///
+    /// # Errors
+    /// Says why it could not be read.
+    pub fn read_given(path: &Path) -> Result<KeyFile, KeyError> {
+        let contents = key_file::read_given(path, "read the key file")?;
+        Ok(KeyFile { path: key_file::name_of(path).to_owned(), contents })
+    }
+
+    /// Reads what comes from elsewhere, such as a program's output, to its end: at most 1 MiB.
+    /// `name` says in errors what it is.
+    ///
+    /// # Errors
+    /// [`KeyError::Endless`], and [`KeyError::Io`] when the operating system refuses.
+    pub fn read_from(source: &mut impl Read, name: &str) -> Result<KeyFile, KeyError> {
+        let path = PathBuf::from(name);
+        match key_file::read_to_end(source) {
+            Ok(Some(bytes)) => {
+                Ok(KeyFile { path, contents: key_file::Contents::of_no_file(bytes) })
+            }
+            Ok(None) => Err(KeyError::Endless { path }),
+            Err(cause) => Err(KeyError::Io { action: "read", path, cause }),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.contents.bytes.is_empty()
+    }
+
     /// Whether the file is encrypted with a passphrase. If it opens, then who made it knew that
     /// passphrase; a file that is encrypted for recipients could be anybody's.
     pub fn has_passphrase(&self) -> bool {
@@ -89,7 +124,7 @@ impl KeyFile {
             let text = age::unwrap(&self.contents.bytes, &self.path, unlock)?;
             return KeyMaterial::parse(&text).map_err(malformed);
         }
-        self.contents.check_private(&self.path)?;
+        self.contents.check_private(&self.path, unlock)?;
         KeyMaterial::parse(&self.contents.bytes).map_err(malformed)
     }
 }
@@ -259,7 +294,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let identity = Identity::generate();
         let key = KeyMaterial::generate(KeyFormat::Tink).unwrap();
-        let wrapped = age::wrap(key.to_text().as_bytes(), &[identity.recipient()]).unwrap();
+        let wrapped =
+            age::wrap(key.to_text().as_bytes(), &[identity.recipient().unwrap()]).unwrap();
         let (plain, encrypted) = (directory.path().join("plain"), directory.path().join("age"));
         create(&plain, key.to_text().as_bytes()).unwrap();
         create(&encrypted, &wrapped).unwrap();
@@ -276,7 +312,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let key = KeyMaterial::generate(KeyFormat::default()).unwrap();
         let text = key.to_text();
-        let recipient = Identity::generate().recipient();
+        let recipient = Identity::generate().recipient().unwrap();
         let passphrase = Passphrase::new(b"open sesame", "a test").unwrap();
         let files = [
             (text.as_bytes().to_vec(), false),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::{KeyError, check_private};
+use super::{KeyError, NoUnlock, Unlock, check_secret_file};
 
 /// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, which
 /// are zeroised on drop and never printed.
@@ -46,18 +46,24 @@ impl Passphrase {
     /// part of the passphrase, as for `openssl -pass file:`.
     ///
     /// # Errors
-    /// [`KeyError::Io`], those of [`check_private`], and those of [`Passphrase::new`].
+    /// [`KeyError::Io`], those of [`check_secret_file`], and those of [`Passphrase::new`].
     pub fn from_file(path: &Path) -> Result<Passphrase, KeyError> {
+        Passphrase::from_file_with(path, &NoUnlock)
+    }
+
+    /// As [`Passphrase::from_file`], unless `unlock` takes a file that its group or others may
+    /// use.
+    ///
+    /// # Errors
+    /// As [`Passphrase::from_file`].
+    pub fn from_file_with(path: &Path, unlock: &dyn Unlock) -> Result<Passphrase, KeyError> {
         let failed = |cause| KeyError::Io {
             action: "read the passphrase file",
             path: path.to_owned(),
             cause,
         };
         let file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_file() {
-            check_private(&metadata, path)?;
-        }
+        check_secret_file(&file, path, unlock)?;
         let line = read_line(file).map_err(failed)?;
         Passphrase::new(&line, &format!("{path:?}"))
     }

@@ -1,9 +1,10 @@
 //! What opens an encrypted key file.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::age::Identity;
-use super::{KeyError, Passphrase};
+use super::age::{Dialogue, Identity, NoDialogue};
+use super::{Exposed, KeyError, Passphrase};
 
 /// Supplies what opens key files that are encrypted with age. The library never asks a person:
 /// a program that wants to implements this with a prompt.
@@ -21,6 +22,18 @@ pub trait Unlock {
     fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
         let _ = path;
         Ok(None)
+    }
+
+    /// Whom plugins of age speak with.
+    fn dialogue(&self) -> Arc<dyn Dialogue> {
+        Arc::new(NoDialogue)
+    }
+
+    /// Whether to take a secret from a file that its group or others may use, which is otherwise
+    /// refused.
+    fn takes_exposed(&self, file: &Exposed<'_>) -> bool {
+        let _ = file;
+        false
     }
 }
 

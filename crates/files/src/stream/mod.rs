@@ -11,6 +11,7 @@
 //! no worker ever waits for another's piece, so a piece that an engine failed always finds a
 //! worker that is free to do it.
 
+mod base64;
 mod pool;
 mod reader;
 mod sequencer;
@@ -26,7 +27,7 @@ use evener_pipeline::Worker;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
 
-use crate::format::{FileCipher, Header};
+use crate::format::FileCipher;
 use crate::identity::FileState;
 use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
@@ -35,6 +36,7 @@ use crate::seats::Accounts;
 use crate::segment::{SegmentError, chunks_in, longest_chunk};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Report, seats};
 
+pub use self::base64::Base64;
 use pool::Pool;
 use reader::Reader;
 use sequencer::Sequencer;
@@ -49,6 +51,8 @@ pub enum StreamSource {
     Descriptor(OwnedFd),
     /// A file.
     File(PathBuf),
+    /// A file that is open, read from where it stands, and its path.
+    Opened(OwnedFd, PathBuf),
 }
 
 /// Where a stream goes.
@@ -81,15 +85,18 @@ pub fn process_stream(
     let started = Instant::now();
     let name = match &source {
         StreamSource::Descriptor(_) => PathBuf::from("-"),
-        StreamSource::File(path) => path.clone(),
+        StreamSource::File(path) | StreamSource::Opened(_, path) => path.clone(),
     };
     let fail = |error| Failure { path: name.clone(), error };
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
-    let is_named = matches!(source, StreamSource::File(_));
+    let is_named = !matches!(source, StreamSource::Descriptor(_));
     let input = open(source).map_err(fail)?;
     let outputs = Outputs::new(options.overwrite, false, options);
-    let sink = Sink::open(target, &outputs, input.as_fd())?;
+    let mut sink = Sink::open(target, &outputs, input.as_fd())?;
+    if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
+        sink = sink.encoding(form);
+    }
     // What comes through a redirection is whatever comes; a file that is named is to be one state
     // of it.
     let before = if is_named { state_of_file(input.as_fd()).map_err(fail)? } else { None };
@@ -106,6 +113,7 @@ pub fn process_stream(
         if before.is_some() && state_of_file(input.as_fd())? != before {
             return Err(FileError::Changed);
         }
+        sink.finish()?;
         sink.publish(&outputs, options)
     });
     let engines: Vec<_> = report.retired.iter().map(|retired| retired.engine.clone()).collect();
@@ -147,6 +155,9 @@ impl Stream<'_> {
     ) -> Result<(), FileError> {
         let direction = self.operation.direction();
         let mut reader = Reader::new(input, &self.options.control);
+        if direction == Direction::Decrypt && self.options.base64.is_some() {
+            reader = reader.decode();
+        }
         let (file, header) = match direction {
             Direction::Encrypt => {
                 let (file, header) = self.keys.primary().create()?;
@@ -157,8 +168,8 @@ impl Stream<'_> {
         // Chained chunks take one worker, in the order of the queue.
         let alone = [seats::for_one_at_a_time(seats, file.cipher(), direction)];
         let seats = if file.is_chained(direction) { &alone[..] } else { seats };
-        let header = header.as_ref().map_or(&[][..], Header::bytes);
-        let sequencer = Sequencer::new(self.sink, header)?;
+        let header = header.as_ref().map(|header| [&self.options.head, header.bytes()].concat());
+        let sequencer = Sequencer::new(self.sink, &header.unwrap_or_default())?;
         let pool = Pool::new(&file, direction, self.options.memory, seats.len())?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
         let run_options = self.options.run(file.cipher(), direction, pool.pieces());
@@ -230,7 +241,7 @@ fn choose(
 
 fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
     let opened = match source {
-        StreamSource::Descriptor(descriptor) => descriptor,
+        StreamSource::Descriptor(descriptor) | StreamSource::Opened(descriptor, _) => descriptor,
         StreamSource::File(path) => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             retry_on_intr(|| openat(CWD, &path, flags, Mode::empty()))

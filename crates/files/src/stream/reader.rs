@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 
+use super::base64::Decoder;
 use crate::{Control, FileError};
 
 /// Reads ahead by one byte, so that it knows of every piece whether it is the last.
@@ -15,11 +16,19 @@ pub(super) struct Reader<'a> {
     ahead: Vec<u8>,
     ended: bool,
     bytes: u64,
+    /// Where the input is base64: what turns it into bytes, and those that were not taken yet.
+    decoder: Option<(Decoder, Vec<u8>)>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(input: BorrowedFd<'a>, control: &'a Control) -> Reader<'a> {
-        Reader { input, control, ahead: Vec::new(), ended: false, bytes: 0 }
+        Reader { input, control, ahead: Vec::new(), ended: false, bytes: 0, decoder: None }
+    }
+
+    /// Takes the input for base64.
+    pub(super) fn decode(mut self) -> Reader<'a> {
+        self.decoder = Some(Default::default());
+        self
     }
 
     /// How many bytes came in so far.
@@ -52,7 +61,7 @@ impl<'a> Reader<'a> {
         buffer[..have].copy_from_slice(&self.ahead[..have]);
         self.ahead.drain(..have);
         let length = have + self.read(&mut buffer[have..])?;
-        if self.ahead.is_empty() && !self.ended {
+        if self.ahead.is_empty() {
             let mut byte = [0];
             let count = self.read(&mut byte)?;
             self.ahead.extend_from_slice(&byte[..count]);
@@ -63,20 +72,52 @@ impl<'a> Reader<'a> {
     /// Reads until `buffer` is full or the stream ends.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
         let mut length = 0;
-        while length < buffer.len() && !self.ended {
+        while length < buffer.len() {
+            let Some((mut decoder, mut decoded)) = self.decoder.take() else {
+                let count = self.read_some(&mut buffer[length..])?;
+                if count == 0 {
+                    break;
+                }
+                length += count;
+                continue;
+            };
+            let mut count = decoded.len();
+            if decoded.is_empty() {
+                let mut text = vec![0; TEXT_AT_ONCE];
+                count = self.read_some(&mut text)?;
+                match count {
+                    0 => decoder.finish()?,
+                    _ => decoded = decoder.decode(&text[..count])?,
+                }
+            }
+            let taken = decoded.len().min(buffer.len() - length);
+            buffer[length..length + taken].copy_from_slice(&decoded[..taken]);
+            decoded.drain(..taken);
+            length += taken;
+            self.decoder = Some((decoder, decoded));
+            if count == 0 {
+                break;
+            }
+        }
+        Ok(length)
+    }
+
+    /// Reads at least one byte; none when the stream has ended.
+    fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
+        while !self.ended {
             self.wait()?;
-            match read(self.input, &mut buffer[length..]) {
+            match read(self.input, &mut *buffer) {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
-                    length += count;
                     self.bytes += count as u64;
                     self.control.done_bytes(count as u64);
+                    return Ok(count);
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => return Err(FileError::System { action: "read it", errno }),
             }
         }
-        Ok(length)
+        Ok(0)
     }
 
     /// Waits until there is something to read, looking up now and then for a wish to stop.
@@ -95,3 +136,6 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+/// How much of base64 is read at once, in bytes.
+const TEXT_AT_ONCE: usize = 1 << 16;

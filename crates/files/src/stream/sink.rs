@@ -3,17 +3,25 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
 use crate::naming::{behind_links, cant_open_directory};
 use crate::output::{Output, Outputs};
 use crate::{Failure, FileError, Options};
 
 /// Where the sequencer writes.
-pub(super) enum Sink {
+pub(super) struct Sink {
+    end: End,
+    /// Where it is written as base64: what turns it into that, and how much was written.
+    encoder: Option<Mutex<(Encoder, u64)>>,
+}
+
+enum End {
     Descriptor(OwnedFd),
     File(Box<Output<OwnedFd>>),
     Nowhere,
@@ -26,10 +34,10 @@ impl Sink {
         source: BorrowedFd<'_>,
     ) -> Result<Sink, Failure> {
         match target {
-            StreamTarget::Nowhere => Ok(Sink::Nowhere),
+            StreamTarget::Nowhere => Ok(Sink { end: End::Nowhere, encoder: None }),
             StreamTarget::Descriptor(descriptor) => {
                 let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
-                Ok(Sink::Descriptor(descriptor))
+                Ok(Sink { end: End::Descriptor(descriptor), encoder: None })
             }
             StreamTarget::File(path) if takes_a_stream(&path) => {
                 let descriptor = open_as_it_is(&path, source);
@@ -39,17 +47,44 @@ impl Sink {
             StreamTarget::File(path) => {
                 let output = create(&path, outputs);
                 let output = output.map_err(|error| Failure { path, error })?;
-                Ok(Sink::File(Box::new(output)))
+                Ok(Sink { end: End::File(Box::new(output)), encoder: None })
             }
         }
     }
 
+    /// Writes base64 from now on.
+    pub(super) fn encoding(mut self, form: Base64) -> Sink {
+        self.encoder = Some(Mutex::new((Encoder::new(form), 0)));
+        self
+    }
+
     /// Writes all of `bytes` at the end, which is at `offset`.
     pub(super) fn write_all(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        match self {
-            Sink::Nowhere => Ok(()),
-            Sink::File(output) => output.write_all_at(bytes, offset),
-            Sink::Descriptor(descriptor) => {
+        if self.encoder.is_none() {
+            return self.write_as_it_is(bytes, offset);
+        }
+        self.write_text(|encoder| encoder.encode(bytes))
+    }
+
+    /// Writes what is left at the end.
+    pub(super) fn finish(&self) -> Result<(), FileError> {
+        self.write_text(Encoder::finish)
+    }
+
+    fn write_text(&self, text: impl FnOnce(&mut Encoder) -> String) -> Result<(), FileError> {
+        let Some(encoder) = &self.encoder else { return Ok(()) };
+        let mut encoder = encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = text(&mut encoder.0);
+        self.write_as_it_is(text.as_bytes(), encoder.1)?;
+        encoder.1 += text.len() as u64;
+        Ok(())
+    }
+
+    fn write_as_it_is(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        match &self.end {
+            End::Nowhere => Ok(()),
+            End::File(output) => output.write_all_at(bytes, offset),
+            End::Descriptor(descriptor) => {
                 let mut bytes = bytes;
                 while !bytes.is_empty() {
                     match rustix::io::write(descriptor, bytes) {
@@ -70,7 +105,7 @@ impl Sink {
     }
 
     pub(super) fn publish(&self, outputs: &Outputs, options: &Options) -> Result<(), FileError> {
-        let Sink::File(output) = self else { return Ok(()) };
+        let End::File(output) = &self.end else { return Ok(()) };
         let sync = |file: BorrowedFd<'_>| {
             if options.durable { retry_on_intr(|| rustix::fs::fsync(file)) } else { Ok(()) }
         };
@@ -130,12 +165,12 @@ fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileErr
 fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
     // What a link points to is replaced, not the link.
     let path = &behind_links(path)?;
-    let refuse = || FileError::Refused("does not name a file".to_owned());
-    let name: &OsStr = path.file_name().ok_or_else(refuse)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if path.is_dir() {
         return Err(FileError::Refused("is a directory; name a file in it".to_owned()));
     }
+    let refuse = || FileError::Refused("does not name a file; give the name of one".to_owned());
+    let name: &OsStr = path.file_name().ok_or_else(refuse)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = parent.unwrap_or(Path::new("."));
     let directory = openat(CWD, parent, flags, Mode::empty())

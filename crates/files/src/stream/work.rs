@@ -9,7 +9,7 @@ use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
 use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
-use crate::segment::{collect, explain, last_block, push_jobs};
+use crate::segment::{collect, explain, iv_after, last_block, push_jobs};
 use crate::{FileError, Options};
 
 /// Part of a stream, with its place in it.
@@ -103,9 +103,10 @@ impl<'a> StreamWork<'a> {
         worker: &mut Worker<'_>,
     ) -> Result<Result<usize, FileError>, EngineError> {
         let first = piece.chunks.first().map_or(0, |chunk| chunk.index);
+        let is_chained = self.file.is_chained(self.direction);
         let before = match self.direction {
-            Direction::Decrypt => piece.before,
-            Direction::Encrypt => *lock(&self.chain),
+            Direction::Decrypt if !is_chained => piece.before,
+            _ => *lock(&self.chain),
         };
         let mut these = emptied(std::mem::take(jobs));
         let input = &piece.buffers.input[..piece.input_length];
@@ -117,8 +118,10 @@ impl<'a> StreamWork<'a> {
         let written = collect(&these, first).map_err(|error| explain(error, last, self.file));
         *jobs = emptied(these);
         processed?;
-        if let (Ok(written), true) = (&written, self.file.is_chained(self.direction)) {
-            *lock(&self.chain) = last_block(&piece.buffers.output[..*written], self.file);
+        if let (Ok(written), true) = (&written, is_chained) {
+            let input = &piece.buffers.input[..piece.input_length];
+            let output = &piece.buffers.output[..*written];
+            *lock(&self.chain) = iv_after(self.file, self.direction, input, output);
         }
         Ok(written)
     }

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use evener_core::{Direction, Iv};
+use evener_core::Direction;
 use evener_pipeline::Worker;
 
 use super::Operation;
@@ -10,7 +10,7 @@ use super::finish::{Done, TreeOutput};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::bench::Bench;
-use crate::segment::{SegmentError, process_segment};
+use crate::segment::{SegmentError, iv_after, process_segment};
 use crate::source::read_exact_at;
 
 impl TreeWork<'_> {
@@ -40,7 +40,6 @@ impl TreeWork<'_> {
             let segment = done.segments.segment(index);
             let (length, _) = segment.lengths(done.cipher, Direction::Decrypt);
             read_exact_at(sealed, &mut bench.input[..length], segment.sealed.start)?;
-            let chain = last_block_of(&bench.input[..length], done);
             let decrypted = process_segment(
                 done.cipher,
                 done.segments,
@@ -54,7 +53,10 @@ impl TreeWork<'_> {
                 SegmentError::File(_) => FileError::NotVerified,
                 SegmentError::Engine(error) => error.into(),
             })?;
-            before = chain;
+            if done.cipher.is_chained(Direction::Encrypt) {
+                let (input, output) = (&bench.input[..length], &bench.output[..written]);
+                before = iv_after(done.cipher, Direction::Decrypt, input, output);
+            }
             let expected = &mut bench.input[..written];
             read_exact_at(plain, expected, segment.plain.start)?;
             if *expected != bench.output[..written] {
@@ -64,11 +66,4 @@ impl TreeWork<'_> {
         }
         if compared == plain_length { Ok(()) } else { Err(FileError::NotVerified) }
     }
-}
-
-fn last_block_of(ciphertext: &[u8], done: &Done<'_>) -> Option<Iv> {
-    done.cipher
-        .is_chained(Direction::Encrypt)
-        .then(|| crate::segment::last_block(ciphertext, done.cipher))
-        .flatten()
 }

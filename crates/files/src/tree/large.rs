@@ -16,7 +16,7 @@ use crate::FileError;
 use crate::bench::Bench;
 use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
-use crate::segment::{Segment, SegmentError, Segments, last_block, process_segment};
+use crate::segment::{Segment, SegmentError, Segments, iv_after, process_segment};
 use crate::source::Source;
 
 /// A file at work in segments, which workers claim by their numbers. The one that settles the
@@ -225,9 +225,10 @@ impl TreeWork<'_> {
             bench.trail.add(&worker.engine().description().name, || large.path());
         }
 
-        if direction == Direction::Encrypt && large.cipher.is_chained(direction) {
+        if large.cipher.is_chained(direction) {
             let mut chain = large.chain.lock().unwrap_or_else(PoisonError::into_inner);
-            *chain = last_block(&bench.output[..written], &large.cipher);
+            let (input, output) = (&bench.input[..input_length], &bench.output[..written]);
+            *chain = iv_after(&large.cipher, direction, input, output);
         }
         let write_at = match direction {
             Direction::Encrypt => segment.sealed.start,
@@ -242,12 +243,13 @@ impl TreeWork<'_> {
         Ok(written as u64)
     }
 
-    /// The ciphertext block before a segment, where the cipher chains.
+    /// The ciphertext block before a segment, where the cipher chains: its IV.
     fn block_before(&self, large: &Large, segment: &Segment) -> Result<Option<Iv>, FileError> {
-        match self.operation.direction() {
-            Direction::Encrypt => Ok(*large.chain.lock().unwrap_or_else(PoisonError::into_inner)),
-            Direction::Decrypt => large.source.block_before(&large.cipher, segment.sealed.start),
+        let direction = self.operation.direction();
+        if direction == Direction::Encrypt || large.cipher.is_chained(direction) {
+            return Ok(*large.chain.lock().unwrap_or_else(PoisonError::into_inner));
         }
+        large.source.block_before(&large.cipher, segment.sealed.start)
     }
 
     /// Ends a file every segment of which was done, `written` bytes in all.

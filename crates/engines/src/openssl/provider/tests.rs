@@ -79,6 +79,24 @@ fn parameters_are_read() {
 }
 
 #[test]
+fn a_provider_that_is_not_there_is_said_so_in_one_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display();
+    let absent = refusal("provider=enigma");
+    let told = "is not available: there is no provider `enigma` in /usr/lib/";
+    assert!(absent.contains(told) && absent.ends_with("path= names another directory"));
+    let elsewhere = refusal(&format!("provider=enigma,path={path}"));
+    let told = format!("can't be loaded from {path}: there is no enigma.so; path= names");
+    assert!(elsewhere.contains(&told), "{elsewhere}");
+    fs::write(directory.path().join("enigma.so"), "no library").unwrap();
+    let broken = refusal(&format!("provider=enigma,path={path}"));
+    assert!(broken.contains("enigma.so can't be loaded: "), "{broken}");
+    for text in [absent, elsewhere, broken] {
+        assert!(!text.contains(".c:") && !text.contains("error:"), "{text}");
+    }
+}
+
+#[test]
 fn only_what_is_roots_alone_is_loaded_by_its_name() {
     assert!(is_roots(Path::new("/usr/bin/env")) && !is_roots(Path::new("/usr/bin/enigma")));
     let directory = tempfile::tempdir().unwrap();

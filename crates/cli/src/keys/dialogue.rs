@@ -1,0 +1,40 @@
+//! What plugins of age say and ask, on the terminal.
+
+use evener::keys::age::Dialogue;
+use zeroize::Zeroizing;
+
+use crate::signals::Signals;
+use crate::trouble::complain;
+
+/// The user at the terminal. What is typed is not shown: it may be a PIN.
+pub(super) struct AtTerminal {
+    pub(super) signals: Signals,
+}
+
+impl AtTerminal {
+    /// One line in answer to a question; `None` where there is no terminal.
+    fn answer(&self, question: &str) -> Option<Zeroizing<String>> {
+        let typed = self.signals.ask(&format!("{}: ", in_one_line(question))).ok()?;
+        std::str::from_utf8(&typed).ok().map(|text| Zeroizing::new(text.to_owned()))
+    }
+}
+
+impl Dialogue for AtTerminal {
+    fn tell(&self, message: &str) {
+        complain(&in_one_line(message));
+    }
+
+    fn ask(&self, question: &str, _is_secret: bool) -> Option<Zeroizing<String>> {
+        self.answer(question)
+    }
+
+    fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool> {
+        let no = no.unwrap_or("no");
+        let answer = self.answer(&format!("{question} (y: {yes}, n: {no})"))?;
+        Some(answer.trim().eq_ignore_ascii_case("y"))
+    }
+}
+
+fn in_one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}

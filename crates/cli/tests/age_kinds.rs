@@ -1,0 +1,318 @@
+//! Recipients and identities of every kind that age has: SSH keys, plugins, and keys that travel in
+//! a pipe.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use common::{Bench, Ended, RECIPIENT, has};
+
+/// A recipient and an identity of the plugin below.
+const PLUGINS_RECIPIENT: &str = "age1evtest1v4mx2mn9wgaa36uv";
+const PLUGINS_IDENTITY: &str = "AGE-PLUGIN-EVTEST-1V4MX2MN9WGHSZKMM";
+
+/// A plugin that hides a file key from nobody.
+const PLUGIN: &str = r#"#!/usr/bin/env python3
+import base64, hashlib, os, sys
+
+def receive():
+    words = sys.stdin.readline().rstrip("\n").split(" ")
+    assert words[0] == "->", words
+    body = ""
+    while True:
+        line = sys.stdin.readline().rstrip("\n")
+        body += line
+        if len(line) < 64:
+            break
+    return words[1], words[2:], base64.b64decode(body + "=" * (-len(body) % 4))
+
+def send(*words, body=b""):
+    text = base64.b64encode(body).decode().rstrip("=")
+    print(" ".join(("->",) + words))
+    for start in range(0, len(text) + 1, 64):
+        print(text[start:start + 64])
+    sys.stdout.flush()
+
+def ask(*words, body=b""):
+    send(*words, body=body)
+    return receive()
+
+def hidden(key):
+    return bytes(a ^ b for a, b in zip(key, hashlib.sha256(b"evtest").digest()))
+
+received = []
+while True:
+    kind, words, body = receive()
+    if kind == "done":
+        break
+    received.append((kind, words, body))
+names = [words[0] for kind, words, _ in received if kind in ("add-recipient", "add-identity")]
+if "EVTEST_DIES" in os.environ:
+    sys.exit(0)
+if "EVTEST_FAILS" in os.environ:
+    place = "recipient" if "recipient" in sys.argv[1] else "identity"
+    ask("error", place, "0", body=b"the device\nis not there")
+elif sys.argv[1] == "--age-plugin=recipient-v1":
+    assert names == ["age1evtest1v4mx2mn9wgaa36uv"], names
+    keys = [body for kind, _, body in received if kind == "wrap-file-key"]
+    for index, key in enumerate(keys):
+        assert ask("recipient-stanza", str(index), "evtest", "x", body=hidden(key))[0] == "ok"
+elif sys.argv[1] == "--age-plugin=identity-v1":
+    assert names == ["AGE-PLUGIN-EVTEST-1V4MX2MN9WGHSZKMM"], names
+    ask("msg", body=b"please touch\nthe device")
+    if "EVTEST_PIN" in os.environ:
+        kind, _, pin = ask("request-secret", body=b"PIN of the device")
+        assert kind == "ok" and pin == b"1234", (kind, pin)
+    for kind, words, body in received:
+        if kind == "recipient-stanza" and words[1] == "evtest":
+            assert ask("file-key", words[0], body=hidden(body))[0] == "ok"
+send("done")
+"#;
+
+/// A bench whose `bin` has the plugin.
+fn bench_with_plugin() -> Option<Bench> {
+    if !has("python3") {
+        evener_skipped::skipped!("there is no python3 for a plugin");
+        return None;
+    }
+    let bench = Bench::new();
+    fs::create_dir(bench.path("bin")).unwrap();
+    let program = bench.path("bin/age-plugin-evtest");
+    fs::write(&program, PLUGIN).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    bench.secret("plugins", &format!("# an identity\n{PLUGINS_IDENTITY}\n"));
+    Some(bench)
+}
+
+fn run(bench: &Bench, status: i32, line: &str) -> Ended {
+    let ended = bench.shell(line);
+    assert_eq!(ended.status, Some(status), "{line}: {}", ended.messages);
+    ended
+}
+
+#[test]
+fn a_plugin_wraps_and_unwraps_keys() {
+    let Some(bench) = bench_with_plugin() else { return };
+    let path = "PATH=$PWD/bin:$PATH";
+    let both = format!("-r {PLUGINS_RECIPIENT} -r {RECIPIENT}");
+    run(&bench, 0, &format!("{path} $evener encrypt {both} tree sealed"));
+    let verified = run(&bench, 0, &format!("{path} $evener verify -i plugins sealed"));
+    assert!(verified.messages.contains("evener: please touch the device\n"), "{verified:?}");
+    // Who can open it without a plugin is not asked to touch anything.
+    let verified = run(&bench, 0, &format!("{path} $evener verify -i plugins -i identity sealed"));
+    assert!(!verified.messages.contains("touch"), "{verified:?}");
+    run(&bench, 0, "$evener verify -i identity sealed");
+    if has("age") {
+        let key = run(&bench, 0, &format!("{path} age -d -i plugins sealed/evener-key.age"));
+        assert!(key.output.starts_with(b"evener-key:v1:"), "{key:?}");
+        let line = format!("age -r {PLUGINS_RECIPIENT} -o theirs.age my.key");
+        run(&bench, 0, &format!("{path} {line}"));
+        run(&bench, 0, &format!("{path} $evener encrypt -k theirs.age -i plugins tree other"));
+        run(&bench, 0, "$evener verify -k my.key other");
+    } else {
+        evener_skipped::lacking!("there is no program `age`");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
+    let Some(bench) = bench_with_plugin() else { return };
+    let encrypt = format!("$evener encrypt -r {PLUGINS_RECIPIENT} tree sealed");
+    let path = "PATH=$PWD/bin:$PATH";
+    let cases = [
+        (encrypt.clone(), "there is no program `age-plugin-evtest` in PATH"),
+        (format!("EVTEST_FAILS=1 {path} {encrypt}"), "the device is not there"),
+        (format!("EVTEST_DIES=1 {path} {encrypt}"), "the age plugin failed: it ended before"),
+    ];
+    for (line, told) in cases {
+        let ended = run(&bench, 2, &line);
+        assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
+        assert_eq!(ended.messages.lines().count(), 1, "{}", ended.messages);
+        assert!(!bench.path("sealed").exists());
+    }
+    run(&bench, 0, &format!("{path} {encrypt}"));
+    let verify = "$evener verify -i plugins sealed";
+    for (environment, told) in [
+        ("", "there is no program `age-plugin-evtest` in PATH"),
+        ("EVTEST_FAILS=1 PATH=$PWD/bin:$PATH", "the device is not there"),
+        ("EVTEST_DIES=1 PATH=$PWD/bin:$PATH", "the age plugin failed: it ended before"),
+    ] {
+        let ended = run(&bench, 2, &format!("{environment} {verify}"));
+        assert!(ended.messages.contains(told), "{}", ended.messages);
+        assert!(!ended.messages.contains(PLUGINS_IDENTITY), "{}", ended.messages);
+    }
+}
+
+#[test]
+fn ssh_keys_are_recipients_and_identities() {
+    if !has("ssh-keygen") {
+        evener_skipped::lacking!("there is no ssh-keygen (openssh-client)");
+        return;
+    }
+    let bench = Bench::new();
+    for (kind, options) in [("ed25519", ""), ("rsa", "-b 2048"), ("rsa", "-b 2048 -m PEM")] {
+        run(&bench, 0, "rm -rf sealed id id.pub recipients theirs.age");
+        run(&bench, 0, &format!("ssh-keygen -q -t {kind} {options} -N '' -C ann -f id"));
+        run(&bench, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
+        run(&bench, 0, "$evener verify -i id sealed");
+        let other = run(&bench, 2, "$evener verify -i identity sealed");
+        assert!(other.messages.contains("no identity given opens"), "{}", other.messages);
+        // In a file, and beside others.
+        let list = format!("(echo '# the team'; cat id.pub; echo {RECIPIENT}) > recipients");
+        run(&bench, 0, &list);
+        run(&bench, 0, "$evener keygen -R recipients > both.age");
+        run(&bench, 0, "$evener encrypt -q --overwrite -k both.age -i id tree/one one");
+        run(&bench, 0, "$evener verify -q -k both.age -i identity one");
+        if !has("age") {
+            evener_skipped::lacking!("there is no program `age`");
+            continue;
+        }
+        run(&bench, 0, "age -d -i id sealed/evener-key.age > opened.key && chmod 600 opened.key");
+        run(&bench, 0, "$evener verify -k opened.key sealed");
+        run(&bench, 0, "age -R id.pub -o theirs.age opened.key");
+        run(&bench, 0, "$evener verify -k theirs.age -i id sealed");
+    }
+    let mut public = fs::read_to_string(bench.path("id.pub")).unwrap();
+    public.truncate(60);
+    let ended = bench.expect(2, &["keygen", "-r", &public]);
+    assert!(ended.messages.contains("the SSH key is mistyped"), "{}", ended.messages);
+    fs::set_permissions(bench.path("id"), fs::Permissions::from_mode(0o644)).unwrap();
+    let ended = bench.expect(2, &["verify", "-i", "id", "sealed"]);
+    assert!(ended.messages.contains("run `chmod 600` on it"), "{}", ended.messages);
+}
+
+/// A terminal on which the answer to each prompt that ends in these words is typed; what the
+/// program shows is printed.
+const TERMINAL: &str = r#"
+import os, pty, sys
+prompt, answer, arguments = sys.argv[1].encode(), sys.argv[2].encode(), sys.argv[3:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(arguments[0], arguments)
+shown, seen = b"", 0
+while True:
+    try:
+        shown += os.read(terminal, 1000)
+    except OSError:
+        break
+    if prompt in shown[seen:]:
+        seen = len(shown)
+        os.write(terminal, answer + b"\n")
+sys.stdout.write(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+fn at_terminal(bench: &Bench, prompt: &str, answer: &str, line: &str) -> Ended {
+    let mut command = Command::new("python3");
+    command.args(["-c", TERMINAL, prompt, answer, "sh", "-c", line]);
+    command.current_dir(bench.path(".")).env("evener", env!("CARGO_BIN_EXE_evener"));
+    Ended::of(&mut command)
+}
+
+#[test]
+fn an_ssh_key_with_a_passphrase_asks_for_it() {
+    if !has("ssh-keygen") || !has("python3") {
+        evener_skipped::lacking!("there is no ssh-keygen (openssh-client), or no python3");
+        return;
+    }
+    let bench = Bench::new();
+    run(&bench, 0, "ssh-keygen -q -t ed25519 -a 1 -N 'open sesame' -C ann -f id");
+    run(&bench, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
+    let line = "$evener verify -i id sealed";
+    let prompt = "Passphrase for id: ";
+    let right = at_terminal(&bench, prompt, "open sesame", line);
+    let shown = String::from_utf8_lossy(&right.output).into_owned();
+    assert_eq!(right.status, Some(0), "{shown}");
+    assert!(!shown.contains("sesame"), "{shown}");
+    let wrong = at_terminal(&bench, prompt, "open barley", line);
+    let shown = String::from_utf8_lossy(&wrong.output).into_owned();
+    assert_eq!(wrong.status, Some(2), "{shown}");
+    assert!(shown.contains("the passphrase does not open"), "{shown}");
+}
+
+#[test]
+fn a_plugin_asks_for_a_pin_on_the_terminal() {
+    let Some(bench) = bench_with_plugin() else { return };
+    let path = "PATH=$PWD/bin:$PATH";
+    run(&bench, 0, &format!("{path} $evener encrypt -r {PLUGINS_RECIPIENT} tree sealed"));
+    let line = format!("EVTEST_PIN=1 {path} $evener verify -i plugins sealed");
+    let ended = at_terminal(&bench, "PIN of the device: ", "1234", &line);
+    let shown = String::from_utf8_lossy(&ended.output).into_owned();
+    assert_eq!(ended.status, Some(0), "{shown}");
+    assert!(!shown.contains("1234"), "{shown}");
+}
+
+#[test]
+fn a_pipe_carries_its_wrapped_key() {
+    let bench = Bench::new();
+    bench.secret("passphrase", "correct horse\n");
+    let two = fs::read(bench.path("tree/deep/two")).unwrap();
+    let recipient = format!("-r {RECIPIENT}");
+    for (how, opens) in [
+        (&*recipient, "-i identity"),
+        (&format!("{recipient} --format tink"), "-i identity"),
+        ("--passphrase-file passphrase", "--passphrase-file passphrase"),
+    ] {
+        run(&bench, 0, "rm -f piped fifo out; mkfifo fifo");
+        run(&bench, 0, &format!("cat tree/deep/two | $evener encrypt {how} - - | cat > piped"));
+        assert!(fs::read(bench.path("piped")).unwrap().starts_with(b"evener-pipe:v1:"));
+        // From the pipe alone, from a file, and from a FIFO.
+        let back = run(&bench, 0, &format!("cat piped | $evener decrypt {opens} - -"));
+        assert!(back.output == two);
+        let back = run(&bench, 0, &format!("$evener decrypt {opens} piped -"));
+        assert!(back.output == two);
+        run(&bench, 0, &format!("cat piped > fifo & $evener decrypt {opens} fifo out"));
+        assert!(fs::read(bench.path("out")).unwrap() == two);
+        run(&bench, 0, &format!("$evener verify {opens} piped"));
+        run(&bench, 0, &format!("$evener verify {opens} - < piped"));
+        let listed = bench.expect(0, &["list", "piped"]);
+        assert!(String::from_utf8_lossy(&listed.output).contains(" evener-pipe "));
+    }
+    // Whatever is written to a descriptor has no place for a key beside it.
+    run(&bench, 0, &format!("$evener encrypt {recipient} tree/one /dev/fd/3 3> descriptor"));
+    let back = run(&bench, 0, "$evener decrypt -i identity descriptor -");
+    assert_eq!(back.output, b"the first file");
+}
+
+#[test]
+fn the_key_of_a_pipe_is_read_with_care() {
+    let bench = Bench::new();
+    run(&bench, 0, &format!("cat tree/one | $evener encrypt -r {RECIPIENT} - - > piped"));
+    let piped = fs::read(bench.path("piped")).unwrap();
+    // The key can be taken out and given by its name, which is all that age can do with it.
+    let line_end = piped.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let length: usize = std::str::from_utf8(&piped[15..line_end - 1]).unwrap().parse().unwrap();
+    fs::write(bench.path("key.age"), &piped[line_end..line_end + length]).unwrap();
+    let back = run(&bench, 0, "$evener decrypt -k key.age -i identity piped -");
+    assert_eq!(back.output, b"the first file");
+    fs::write(bench.path("rest"), &piped[line_end + length..]).unwrap();
+    let back = run(&bench, 0, "$evener decrypt -k key.age -i identity - - < rest");
+    assert_eq!(back.output, b"the first file");
+    if has("age") {
+        let key = run(&bench, 0, "age -d -i identity key.age");
+        assert!(key.output.starts_with(b"evener-key:v1:"), "{key:?}");
+    } else {
+        evener_skipped::lacking!("there is no program `age`");
+    }
+
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "plain.enc"]);
+    for (line, told) in [
+        ("$evener decrypt -i identity - - < plain.enc", "does not begin with a wrapped key"),
+        ("head -c 100 piped | $evener decrypt -i identity - -", "it ends in the wrapped key"),
+        ("$evener decrypt -k my.key - - < piped", "wrong key"),
+        ("$evener decrypt -i identity --resume piped out", "--resume does not go with a pipe; "),
+        ("$evener encrypt -i identity - - < piped", "--recipient, which writes a fresh one"),
+    ] {
+        let ended = run(&bench, 2, line);
+        assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
+        assert!(ended.output.is_empty());
+    }
+    let mut changed = piped.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    fs::write(bench.path("changed"), &changed).unwrap();
+    let ended = run(&bench, 1, "$evener decrypt -i identity changed out");
+    assert!(ended.messages.contains("changed: chunk 0"), "{}", ended.messages);
+    assert!(!bench.path("out").exists());
+}

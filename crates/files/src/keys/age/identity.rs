@@ -1,0 +1,180 @@
+//! What opens what was encrypted for a recipient.
+
+use std::fmt;
+use std::path::Path;
+
+use ::age::ssh::{self, UnsupportedKey};
+use ::age::{DecryptError, plugin, x25519};
+use zeroize::Zeroizing;
+
+use super::super::{KeyError, Unlock, key_file};
+use super::{
+    NOT_TEXT, Recipient, SECRET_KEY_START, decryption_error, has_prefix, is_encrypted, lines,
+    secret_text, unwrap,
+};
+
+/// What opens a file that was encrypted for its recipient: `AGE-SECRET-KEY-1…`, a private SSH key,
+/// or a plugin's identity (`AGE-PLUGIN-NAME-1…`). Never printed, and zeroised on drop but for what
+/// a plugin is told.
+#[derive(Clone)]
+pub struct Identity(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    X25519(x25519::Identity),
+    Ssh(Box<ssh::Identity>),
+    Plugin(plugin::Identity),
+}
+
+impl Identity {
+    /// Makes a fresh identity of X25519.
+    pub fn generate() -> Identity {
+        Identity(Kind::X25519(x25519::Identity::generate()))
+    }
+
+    /// Reads a file of identities, one a line, as `age-keygen` writes it (empty lines and lines
+    /// that begin with `#` are skipped), or a private SSH key. A file that is encrypted with age,
+    /// or an SSH key with a passphrase, is opened with what `unlock` supplies; any other must be
+    /// its owner's alone. `-` is standard input.
+    ///
+    /// # Errors
+    /// When the file can't be read or opened, a line is no identity, or there is none.
+    pub fn read_file(path: &Path, unlock: &dyn Unlock) -> Result<Vec<Identity>, KeyError> {
+        let contents = key_file::read_given(path, "read the identity file")?;
+        let path = key_file::name_of(path);
+        let text = if is_encrypted(&contents.bytes) {
+            unwrap(&contents.bytes, path, unlock)?
+        } else {
+            contents.check_private(path, unlock)?;
+            contents.bytes
+        };
+        if text.trim_ascii_start().starts_with(PEM_START) {
+            return Ok(vec![read_ssh(&text, path, unlock)?]);
+        }
+        let wrong = |reason| KeyError::Identity { path: path.to_owned(), reason };
+        let identities = lines(&text)
+            .map(|(number, line)| {
+                line.ok_or(NOT_TEXT)
+                    .and_then(parse)
+                    .map_err(|reason| wrong(format!("line {number}: {reason}")))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if identities.is_empty() {
+            return Err(wrong("it holds none; `age-keygen` makes one".to_owned()));
+        }
+        Ok(identities)
+    }
+
+    /// The recipient whose files this identity opens; `None` where only a plugin knows.
+    pub fn recipient(&self) -> Option<Recipient> {
+        match &self.0 {
+            Kind::X25519(identity) => Some(identity.to_public().into()),
+            Kind::Ssh(identity) => {
+                ssh::Recipient::try_from((**identity).clone()).ok().map(Recipient::from)
+            }
+            Kind::Plugin(_) => None,
+        }
+    }
+
+    /// What unwraps keys without a plugin; `None` if it is one of a plugin.
+    pub(super) fn without_plugin(&self) -> Option<&dyn ::age::Identity> {
+        Some(match &self.0 {
+            Kind::X25519(identity) => identity,
+            Kind::Ssh(identity) => &**identity,
+            Kind::Plugin(_) => return None,
+        })
+    }
+
+    pub(super) fn of_plugin(&self) -> Option<&plugin::Identity> {
+        match &self.0 {
+            Kind::Plugin(identity) => Some(identity),
+            _ => None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn text(&self) -> String {
+        use ::age::secrecy::ExposeSecret;
+        let Kind::X25519(identity) = &self.0 else { panic!("it has no text") };
+        identity.to_string().expose_secret().to_owned()
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.recipient(), &self.0) {
+            (Some(recipient), _) => write!(f, "Identity(redacted, of {recipient})"),
+            (None, Kind::Plugin(plugin)) => {
+                write!(f, "Identity(redacted, of the plugin {})", plugin.plugin())
+            }
+            (None, _) => f.write_str("Identity(redacted)"),
+        }
+    }
+}
+
+/// Reads one identity. An error says what is wrong with it and does not quote it.
+pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
+    if let Ok(identity) = text.parse() {
+        return Ok(Identity(Kind::X25519(identity)));
+    }
+    if let Ok(identity) = text.parse() {
+        return Ok(Identity(Kind::Plugin(identity)));
+    }
+    Err(if text.as_bytes().starts_with(PEM_START) {
+        "an SSH key stands alone in its file; give it by an `-i` of its own"
+    } else if has_prefix(text, "AGE-SECRET-KEY-PQ-") {
+        "post-quantum identities are not built in; `age-plugin-pq -identity` makes one that its \
+         plugin opens"
+    } else if has_prefix(text, SECRET_KEY_START) || has_prefix(text, "AGE-PLUGIN-") {
+        "the identity is mistyped or cut short"
+    } else {
+        "this is no age identity (`AGE-SECRET-KEY-1…`)"
+    })
+}
+
+/// Reads a private SSH key, in OpenSSH's format or an RSA key in PEM.
+fn read_ssh(text: &[u8], path: &Path, unlock: &dyn Unlock) -> Result<Identity, KeyError> {
+    let wrong = |reason: &str| KeyError::Identity { path: path.to_owned(), reason: reason.into() };
+    // Its parser reads a line at a time and wants the end of the last.
+    let mut whole = Zeroizing::new(Vec::with_capacity(text.len() + 1));
+    whole.extend_from_slice(text.trim_ascii());
+    whole.push(b'\n');
+    let read = ssh::Identity::from_buffer(&whole[..], None).map_err(|_| wrong(NO_SSH_KEY))?;
+    let identity = match read {
+        ssh::Identity::Unencrypted(_) => read,
+        ssh::Identity::Encrypted(encrypted) => {
+            let passphrase = unlock
+                .passphrase(path)?
+                .ok_or_else(|| KeyError::PassphraseNeeded { path: path.to_owned() })?;
+            let opened = encrypted.decrypt(secret_text(&passphrase)?).map_err(|error| {
+                let error = match error {
+                    DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
+                    error => error,
+                };
+                decryption_error(error, path)
+            })?;
+            opened.into()
+        }
+        ssh::Identity::Unsupported(unsupported) => {
+            return Err(wrong(match unsupported {
+                UnsupportedKey::EncryptedPem => {
+                    "its SSH key has a passphrase in PEM's way, which is not supported; run \
+                     `ssh-keygen -p` on a copy, which writes OpenSSH's format"
+                }
+                UnsupportedKey::EncryptedSsh(_) => {
+                    "its SSH key is encrypted with a cipher that is not supported; run \
+                     `ssh-keygen -p -Z aes256-ctr` on a copy"
+                }
+                UnsupportedKey::Hardware(_) => {
+                    "an SSH key in hardware opens no files; a plugin of age for the device may"
+                }
+                UnsupportedKey::Type(_) => "of SSH keys only ssh-ed25519 and ssh-rsa open files",
+            }));
+        }
+    };
+    Ok(Identity(Kind::Ssh(Box::new(identity))))
+}
+
+const PEM_START: &[u8] = b"-----BEGIN";
+const NO_SSH_KEY: &str = "it is no SSH key that Evener reads (ssh-ed25519 or ssh-rsa in OpenSSH's \
+     format, or an RSA key in PEM), or it was cut short";

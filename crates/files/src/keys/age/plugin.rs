@@ -1,0 +1,123 @@
+//! Plugins of age ([C2SP age-plugin](https://c2sp.org/age-plugin)): programs `age-plugin-NAME` that
+//! wrap and unwrap keys, in `PATH`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ::age::Callbacks;
+use ::age::plugin::{IdentityPluginV1, RecipientPluginV1, ResolveError};
+use ::age::secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use super::{Identity, Recipient};
+use crate::keys::KeyError;
+
+/// Speaks with the user for a plugin. What a plugin says can be anything.
+pub trait Dialogue: Send + Sync {
+    /// Shows a message, such as to touch a device.
+    fn tell(&self, message: &str);
+
+    /// Asks for a line, such as a device's PIN if it is secret; `None` when nobody can be asked.
+    fn ask(&self, question: &str, is_secret: bool) -> Option<Zeroizing<String>>;
+
+    /// Asks whether to go on, where `yes` and `no` name the answers; `None` when nobody can be
+    /// asked.
+    fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool>;
+}
+
+/// Nobody to speak with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDialogue;
+
+impl Dialogue for NoDialogue {
+    fn tell(&self, _message: &str) {}
+
+    fn ask(&self, _question: &str, _is_secret: bool) -> Option<Zeroizing<String>> {
+        None
+    }
+
+    fn confirm(&self, _question: &str, _yes: &str, _no: Option<&str>) -> Option<bool> {
+        None
+    }
+}
+
+/// A dialogue as the age crate has it.
+#[derive(Clone)]
+pub(super) struct Spoken(Arc<dyn Dialogue>);
+
+impl Callbacks for Spoken {
+    fn display_message(&self, message: &str) {
+        self.0.tell(message);
+    }
+
+    fn confirm(&self, message: &str, yes_string: &str, no_string: Option<&str>) -> Option<bool> {
+        self.0.confirm(message, yes_string, no_string)
+    }
+
+    fn request_public_string(&self, description: &str) -> Option<String> {
+        self.0.ask(description, false).map(|answer| answer.to_string())
+    }
+
+    fn request_passphrase(&self, description: &str) -> Option<SecretString> {
+        self.0.ask(description, true).map(|answer| SecretString::from(answer.as_str()))
+    }
+}
+
+/// What wraps keys for those of the recipients that are plugins': one for each plugin.
+pub(super) fn recipients(
+    recipients: &[Recipient],
+    dialogue: &Arc<dyn Dialogue>,
+) -> Result<Vec<RecipientPluginV1<Spoken>>, KeyError> {
+    let own: Vec<_> = recipients.iter().filter_map(Recipient::of_plugin).cloned().collect();
+    names(own.iter().map(|recipient| recipient.plugin()))
+        .into_iter()
+        .map(|name| RecipientPluginV1::new(name, &own, &[], Spoken(dialogue.clone())))
+        .collect::<Result<_, _>>()
+        .map_err(|error| not_found(&error))
+}
+
+/// What unwraps keys with those of the identities that are plugins': one for each plugin.
+pub(super) fn identities(
+    identities: &[Identity],
+    dialogue: &Arc<dyn Dialogue>,
+) -> Result<Vec<IdentityPluginV1<Spoken>>, KeyError> {
+    let own: Vec<_> = identities.iter().filter_map(Identity::of_plugin).cloned().collect();
+    names(own.iter().map(|identity| identity.plugin()))
+        .into_iter()
+        .map(|name| IdentityPluginV1::new(name, &own, Spoken(dialogue.clone())))
+        .collect::<Result<_, _>>()
+        .map_err(|error| not_found(&error))
+}
+
+/// What plugins said went wrong; nothing when they ended or broke the protocol.
+pub(super) fn failed<E: fmt::Display>(errors: &[E]) -> KeyError {
+    let words: Vec<_> = errors.iter().map(|error| error.to_string().replace('\n', " ")).collect();
+    let words = match words.is_empty() {
+        true => "it ended before it was done, or broke the protocol; `AGEDEBUG=plugin` shows what \
+                 it says"
+            .to_owned(),
+        false => words.join("; "),
+    };
+    KeyError::Plugin { reason: format!("the age plugin failed: {words}") }
+}
+
+fn not_found(error: &ResolveError) -> KeyError {
+    let reason = match error {
+        ResolveError::MissingPlugin { binary_name } => format!(
+            "there is no program `{binary_name}` in PATH, which this age key needs; install it"
+        ),
+        _ => "this age key names a plugin that can't be the name of a program".to_owned(),
+    };
+    KeyError::Plugin { reason }
+}
+
+/// Each name once, in the order in which they come first.
+fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

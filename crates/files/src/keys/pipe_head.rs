@@ -1,0 +1,120 @@
+//! The wrapped key at the head of what goes through a pipe, which has no place beside it.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::key_file::{Contents, LONGEST};
+use super::{KeyError, KeyFile};
+
+/// The head of a pipe: the line `evener-pipe:v1:LENGTH`, and LENGTH bytes of an age file that holds
+/// the key. What follows is a file as that key makes it.
+pub struct PipeHead;
+
+impl PipeHead {
+    /// What a head begins with. A file of the other formats begins so once in 2¹²⁰.
+    pub const MAGIC: &'static [u8] = b"evener-pipe:v1:";
+
+    /// The head that holds a wrapped key.
+    pub fn of(wrapped: &[u8]) -> Vec<u8> {
+        [PipeHead::MAGIC, wrapped.len().to_string().as_bytes(), b"\n", wrapped].concat()
+    }
+
+    /// Reads a head, and nothing that comes after it. `path` is for errors.
+    ///
+    /// # Errors
+    /// [`KeyError::PipeHead`] when the input does not begin with one, or ends in it, and
+    /// [`KeyError::Io`].
+    pub fn read(source: &mut impl Read, path: &Path) -> Result<KeyFile, KeyError> {
+        let wrong = |reason| KeyError::PipeHead { path: path.to_owned(), reason };
+        let failed = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => wrong(CUT),
+            _ => KeyError::Io { action: "read", path: path.to_owned(), cause },
+        };
+        let mut magic = [0; PipeHead::MAGIC.len()];
+        let mut have = 0;
+        while have < magic.len() && magic[..have] == PipeHead::MAGIC[..have] {
+            match source.read(&mut magic[have..have + 1]) {
+                Ok(0) => break,
+                Ok(count) => have += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        if magic != PipeHead::MAGIC {
+            return Err(wrong(NONE));
+        }
+        let mut digits = String::new();
+        loop {
+            let mut byte = [0];
+            source.read_exact(&mut byte).map_err(failed)?;
+            match byte[0] {
+                b'\n' => break,
+                digit if digit.is_ascii_digit() && digits.len() < MOST_DIGITS => {
+                    digits.push(digit.into());
+                }
+                _ => return Err(wrong(CHANGED)),
+            }
+        }
+        let length = digits.parse().ok().filter(|length| (1..=LONGEST).contains(length));
+        let length = length.filter(|_| !digits.starts_with('0')).ok_or_else(|| wrong(CHANGED))?;
+        let mut bytes = Zeroizing::new(vec![0; length]);
+        source.read_exact(&mut bytes).map_err(failed)?;
+        Ok(KeyFile { path: PathBuf::from(path), contents: Contents::of_no_file(bytes) })
+    }
+}
+
+const NONE: &str = "it does not begin with a wrapped key, as `encrypt --recipient` and \
+     `encrypt --passphrase` write to a pipe; name its key file with --key";
+const CUT: &str = "it ends in the wrapped key that it begins with; restore it from a copy";
+const CHANGED: &str = "the line before the wrapped key was changed; restore it from a copy";
+
+/// As many as [`LONGEST`] has.
+const MOST_DIGITS: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoUnlock;
+    use super::super::age::{Identity, wrap};
+    use super::*;
+
+    fn read(mut bytes: &[u8]) -> Result<(KeyFile, usize), KeyError> {
+        let file = PipeHead::read(&mut bytes, Path::new("some pipe"))?;
+        Ok((file, bytes.len()))
+    }
+
+    #[test]
+    fn a_head_is_read_and_nothing_after_it() {
+        let text = b"evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw\n";
+        let identity = Identity::generate();
+        let wrapped = wrap(text, &[identity.recipient().unwrap()]).unwrap();
+        let head = PipeHead::of(&wrapped);
+        let (file, left) = read(&[&head[..], b"rest"].concat()).unwrap();
+        assert_eq!(left, 4);
+        assert!(matches!(file.open(&NoUnlock), Err(KeyError::IdentityNeeded { .. })));
+        assert_eq!(file.open(&vec![identity]).unwrap().to_text().as_bytes(), text);
+        for length in 0..head.len() {
+            assert!(matches!(read(&head[..length]), Err(KeyError::PipeHead { .. })), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused() {
+        for text in [
+            "",
+            "evener-key:v1:cobblestone-256:x\n",
+            "evener-pipe:v2:1\nx",
+            "evener-pipe:v1:\n",
+            "evener-pipe:v1:0\n",
+            "evener-pipe:v1:01\nx",
+            "evener-pipe:v1:-1\nx",
+            "evener-pipe:v1:1048577\nx",
+            "evener-pipe:v1:99999999\nx",
+            "evener-pipe:v1:1 \nx",
+        ] {
+            let error = read(text.as_bytes()).map(drop).unwrap_err();
+            assert!(matches!(error, KeyError::PipeHead { .. }), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Base64 as `openssl enc -a` has it, around a stream.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::FileError;
+
+/// How the encrypted side of a stream is written as text. Either is read whatever the lines are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base64 {
+    /// In lines of 64 characters (`openssl enc -a`).
+    Lines,
+    /// Without any end of line (`openssl enc -a -A`).
+    OneLine,
+}
+
+/// Turns bytes into text, in pieces as they come.
+pub(super) struct Encoder {
+    form: Base64,
+    /// What is not enough for a line or a group yet.
+    rest: Vec<u8>,
+}
+
+impl Encoder {
+    pub(super) fn new(form: Base64) -> Encoder {
+        Encoder { form, rest: Vec::new() }
+    }
+
+    /// The text of these bytes and of those that were left before.
+    pub(super) fn encode(&mut self, bytes: &[u8]) -> String {
+        self.rest.extend_from_slice(bytes);
+        let unit = if self.form == Base64::Lines { LINE } else { GROUP };
+        let whole = self.rest.len() / unit * unit;
+        let text = self.text_of(&self.rest[..whole]);
+        self.rest.drain(..whole);
+        text
+    }
+
+    /// The text of what is left at the end.
+    pub(super) fn finish(&mut self) -> String {
+        let rest = std::mem::take(&mut self.rest);
+        self.text_of(&rest)
+    }
+
+    fn text_of(&self, bytes: &[u8]) -> String {
+        if self.form == Base64::OneLine {
+            return STANDARD.encode(bytes);
+        }
+        bytes.chunks(LINE).map(|line| STANDARD.encode(line) + "\n").collect()
+    }
+}
+
+/// Turns text into bytes, in pieces as they come.
+#[derive(Default)]
+pub(super) struct Decoder {
+    /// What is no whole group yet.
+    rest: Vec<u8>,
+    has_ended: bool,
+}
+
+impl Decoder {
+    /// The bytes of this text, and of what was left before.
+    pub(super) fn decode(&mut self, text: &[u8]) -> Result<Vec<u8>, FileError> {
+        self.rest.extend(text.iter().filter(|byte| !byte.is_ascii_whitespace()));
+        let whole = self.rest.len() / 4 * 4;
+        if self.has_ended && !self.rest.is_empty() {
+            return Err(not_base64());
+        }
+        let bytes = STANDARD.decode(&self.rest[..whole]).map_err(|_| not_base64())?;
+        self.has_ended = self.rest[..whole].ends_with(b"=");
+        self.rest.drain(..whole);
+        Ok(bytes)
+    }
+
+    /// Whether the text may end here.
+    pub(super) fn finish(&self) -> Result<(), FileError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(not_base64()) }
+    }
+}
+
+fn not_base64() -> FileError {
+    FileError::Refused(
+        "is no base64, or was cut short; without --base64 a binary file is read".to_owned(),
+    )
+}
+
+/// The bytes of a line, and of a group of four characters.
+const LINE: usize = 48;
+const GROUP: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_make_the_same() {
+        for length in [0, 1, 2, 3, 47, 48, 49, 96, 1000] {
+            let bytes: Vec<u8> = (0..length).map(|index| index as u8).collect();
+            for form in [Base64::Lines, Base64::OneLine] {
+                let mut texts = Vec::new();
+                for piece in [1, 7, 48, 4096] {
+                    let mut encoder = Encoder::new(form);
+                    let mut text: String =
+                        bytes.chunks(piece).map(|piece| encoder.encode(piece)).collect();
+                    text += &encoder.finish();
+                    let mut decoder = Decoder::default();
+                    let decoded: Vec<u8> = text
+                        .as_bytes()
+                        .chunks(piece)
+                        .flat_map(|piece| decoder.decode(piece).unwrap())
+                        .collect();
+                    decoder.finish().unwrap();
+                    assert_eq!(decoded, bytes);
+                    texts.push(text);
+                }
+                assert!(texts.iter().all(|text| *text == texts[0]));
+                let longest = texts[0].lines().map(str::len).max().unwrap_or(0);
+                assert!(form == Base64::OneLine || longest <= 64);
+                assert_eq!(texts[0].ends_with('\n'), form == Base64::Lines && length > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_base64_is_refused() {
+        let decode = |text: &str| {
+            let mut decoder = Decoder::default();
+            let mut bytes = Vec::new();
+            for byte in text.as_bytes() {
+                bytes.extend(decoder.decode(&[*byte])?);
+            }
+            decoder.finish().map(|()| bytes)
+        };
+        assert_eq!(decode("QUJD\r\nRA==\n").unwrap(), b"ABCD");
+        for text in ["Q", "QUJ", "QUJDR", "RA==QUJD", "RA=", "Q*JD", "====", "RA===="] {
+            assert!(decode(text).is_err(), "{text}");
+        }
+    }
+}
