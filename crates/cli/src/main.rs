@@ -8,6 +8,7 @@
 
 mod arguments;
 mod commands;
+mod deletion;
 mod end;
 mod keys;
 mod left_behind;
@@ -16,6 +17,7 @@ mod options;
 mod panics;
 mod plan;
 mod progress;
+mod route;
 mod run;
 mod signals;
 mod summary;

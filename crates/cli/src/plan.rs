@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use evener::format::OpensslSecret;
 use evener::{
-    Control, Evener, Failure, FileError, Mode, Operation, Options, StreamSource, StreamTarget,
+    Control, Evener, Failure, FileError, Mode, Operation, Options, Selection, StreamSource,
+    StreamTarget,
 };
 
 use crate::keys::FreshKey;
 use crate::options::Telling;
+use crate::route::Route;
 use crate::sys::{output, stdin_was_closed, stdout_was_closed};
 use crate::trouble::{Trouble, shown};
 
@@ -24,7 +26,11 @@ pub(crate) struct Plan {
     pub(crate) control: Arc<Control>,
     /// Whether what symbolic links below the source lead to is taken.
     pub(crate) follows_links: bool,
-    pub(crate) ends: Ends,
+    /// Whether outputs are brought up to date.
+    pub(crate) updates: bool,
+    /// Which files of a tree are taken.
+    pub(crate) selection: Selection,
+    pub(crate) route: Route,
     /// A key that has to be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
     /// A wrapped key that is used again, and must not go away meanwhile.
@@ -60,17 +66,20 @@ impl Plan {
     pub(crate) fn new(
         operation: Operation,
         evener: Evener,
-        ends: Ends,
+        route: Route,
         warnings: Vec<String>,
         apply: impl FnOnce(&mut Options) -> Result<(), Trouble>,
     ) -> Result<Plan, Trouble> {
         let control = Arc::new(Control::default());
         let mut applied = Ok(());
-        let mut follows_links = false;
+        let (mut follows_links, mut updates) = (false, false);
+        let mut selection = Selection::default();
         let evener = evener.options(|options| {
             options.control = control.clone();
             applied = apply(options);
             follows_links = options.follow_symlinks;
+            updates = options.update;
+            selection = options.selection.clone();
         });
         applied?;
         let (fresh_key, reused_key, said) = (None, None, None);
@@ -79,7 +88,9 @@ impl Plan {
             evener,
             control,
             follows_links,
-            ends,
+            updates,
+            selection,
+            route,
             fresh_key,
             reused_key,
             said,
@@ -89,6 +100,16 @@ impl Plan {
 }
 
 impl Place {
+    /// What was typed as SRC.
+    pub(crate) fn of_source(typed: OsString) -> Place {
+        Place::named(typed, &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+    }
+
+    /// What was typed as DST.
+    pub(crate) fn of_target(typed: OsString) -> Place {
+        Place::named(typed, &["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+    }
+
     /// What was typed, where `pipe` are the names of standard input or output.
     fn named(typed: OsString, pipe: &[&str]) -> Place {
         if pipe.iter().any(|name| typed == *name) { Place::Pipe } else { Place::Path(typed.into()) }
@@ -96,16 +117,17 @@ impl Place {
 }
 
 impl Ends {
-    /// Looks at the source, and refuses what can't be meant.
+    /// Looks at the source, and refuses what can't be meant. `makes` says that the target is a
+    /// directory which is yet to be made.
     pub(crate) fn find(
         operation: Operation,
         source: OsString,
         target: Option<OsString>,
+        makes: bool,
         telling: &Telling,
     ) -> Result<Ends, Trouble> {
-        let source = Place::named(source, &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
-        let outputs = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-        let target = target.map(|target| Place::named(target, &outputs));
+        let source = Place::of_source(source);
+        let target = target.map(Place::of_target);
         let metadata = match &source {
             Place::Pipe if stdin_was_closed() => {
                 return Err(Trouble::usage("can't read standard input: it is closed"));
@@ -135,7 +157,7 @@ impl Ends {
                 return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
             }
         }
-        if let (false, Some(Place::Path(target))) = (source_is_tree, &target) {
+        if let (false, Some(Place::Path(target)), false) = (source_is_tree, &target, makes) {
             refuse_no_directory(target)?;
         }
         if let (true, Place::Path(source), Some(Place::Path(target))) =
@@ -145,7 +167,7 @@ impl Ends {
         }
         if let (true, Place::Path(source), Some(Place::Path(target))) =
             (source_is_stream, &source, &target)
-            && target.is_dir()
+            && (makes || target.is_dir())
         {
             return Err(Trouble::Usage(format!(
                 "{} is no file with a name to keep; name the file in {} that it goes to",
@@ -244,7 +266,7 @@ fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
 }
 
 /// Refuses a target inside the source before anything is made there.
-fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
+pub(crate) fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
     let there = if target.exists() { target } else { directory_of(target) };
     // What can't be resolved here is refused later, with the reason.
     let (Ok(there), Ok(root)) = (fs::canonicalize(there), fs::canonicalize(source)) else {

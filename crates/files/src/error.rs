@@ -88,6 +88,9 @@ pub enum FileError {
          --overwrite replaces it"
     )]
     OtherKey(String),
+    /// With `--update`: the decrypted output was changed after its source was made.
+    #[error("the output `{0}` is newer than its source, so it was kept; --overwrite replaces it")]
+    Newer(String),
     /// The output's name leads to another output of the same run.
     #[error(
         "the output `{0}` has been made for another source already: where it goes, the two names \

@@ -1,6 +1,7 @@
 //! How an operation is to be done.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
@@ -8,6 +9,9 @@ use evener_pipeline::costs::Costs;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
 use crate::{Control, Protected, Selection};
+
+/// Whether the outputs with these paths may be deleted. It is asked once, and not in a dry run.
+pub type Agree = Arc<dyn Fn(&[PathBuf]) -> bool + Send + Sync>;
 
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
@@ -35,6 +39,17 @@ pub struct Options {
     /// Whether the key was made for this very run, so that complete outputs are of other keys,
     /// and [`Options::resume`] can't look at their headers.
     pub key_is_fresh: bool,
+    /// Bring outputs that exist up to date: replace those whose source has changed, leave those
+    /// that are complete as they are, and make those that are not there. A source has changed if
+    /// its size or time is not the output's, or if its status (mode, owner, content) was changed
+    /// after that of the output. An output that was not made with the keys is replaced only with
+    /// [`Options::overwrite`], and so is a decrypted file that is newer than its source. Does not
+    /// go with [`Options::remove_source`].
+    pub update: bool,
+    /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
+    /// once all else is done without a failure, and if this agrees. Only files that one of the
+    /// keys opens are removed, and directories that are empty then.
+    pub delete: Option<Agree>,
     /// Replace outputs that exist. Otherwise they are errors.
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
@@ -93,6 +108,8 @@ impl Options {
             selection: Selection::default(),
             resume: false,
             key_is_fresh: false,
+            update: false,
+            delete: None,
             overwrite: false,
             remove_source: false,
             durable: false,

@@ -115,7 +115,7 @@ fn fail_everything(operation: Operation, keys: &'static str, flags: Flags, tmpfi
 }
 
 const FRESH: Flags =
-    Flags { overwrite: false, resume: false, remove_source: false, durable: false };
+    Flags { overwrite: false, update: false, resume: false, remove_source: false, durable: false };
 const REPLACING: Flags = Flags { overwrite: true, ..FRESH };
 const MOVING: Flags = Flags { remove_source: true, ..FRESH };
 const DURABLE: Flags = Flags { durable: true, ..FRESH };

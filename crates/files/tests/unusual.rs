@@ -381,7 +381,8 @@ fn a_very_deep_tree_is_done() {
         process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options()).unwrap();
     assert!(report.is_success(), "{:?}", report.failures.first());
     assert_eq!(report.files, 2);
-    let listing = list(&sealed, Some(&cobblestone()), &Selection::default()).unwrap();
+    let listing =
+        list(&sealed, Some(&cobblestone()), &Selection::default(), ".enc".as_ref()).unwrap();
     assert_eq!((listing.files.len(), listing.failures.len()), (2, 0), "{:?}", listing.failures);
     assert!(listing.files.iter().all(|file| file.certain));
 }

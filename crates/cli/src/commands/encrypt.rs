@@ -1,15 +1,15 @@
 //! `evener encrypt`
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use clap::Args;
-use evener::{Mode, Operation, takes_a_stream};
+use evener::{Mode, Operation};
 
-use crate::keys::{KeyPlace, Keyholder, sealing};
+use crate::keys::{Keyholder, sealing};
 use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
-use crate::plan::{Ends, Place, Plan, warnings};
+use crate::plan::{Plan, warnings};
 use crate::progress;
+use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
@@ -21,13 +21,21 @@ use crate::trouble::{Ending, Trouble};
 /// same names with the suffix `.enc`; mode and time are kept, links and empty directories are
 /// recreated, sockets, devices and the key are left out. SRC itself may be a symbolic link.
 ///
+/// One tree goes to DST itself: `evener encrypt -k my.key photos backup` makes
+/// backup/2024/beach.jpg.enc of photos/2024/beach.jpg. Several sources go to a directory, each
+/// under its own name: `evener encrypt -k my.key photos letters notes.txt backup/` makes
+/// backup/photos, backup/letters and backup/notes.txt.enc. Two of one name are refused.
+///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
-/// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
-/// DST.evener-key.age for a file. A key that lies there is used again if the passphrase opens it,
-/// or if --identity opens it and you made it on this machine, for this very place and for the
-/// recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a note of each
-/// key that you make). Any other key there could be put there by whoever can write there, and is
-/// left alone; so is that of a tree that was moved.
+/// DST/evener-key.age for a tree and for several sources (evener-key-2.age and so on for what is
+/// added later), in DST.evener-key.age for a file. A key that lies there is used again if the
+/// passphrase opens it, or if --identity opens it and you made it on this machine, for this very
+/// place and for the recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys
+/// has a note of each key that you make). Any other key there could be put there by whoever can
+/// write there, and is left alone; so is that of a tree that was moved.
+///
+/// With --update a tree keeps its one key, so what opens it has to be given: --identity,
+/// --passphrase, or the key itself with --key.
 ///
 /// A key that nothing here needs any more, as after --overwrite of a file, stays: there may be copies
 /// of what it encrypted elsewhere, and nothing shows that there are none.
@@ -35,6 +43,7 @@ use crate::trouble::{Ending, Trouble};
 /// --recipient keeps files from everybody but the recipients. It does not show who encrypted
 /// them: recipients are not secret, so anybody can put files and keys of their own there.
 #[derive(Args)]
+#[command(override_usage = "evener encrypt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct Encrypt {
     #[command(flatten)]
     keys: SealingKeys,
@@ -46,12 +55,10 @@ pub(crate) struct Encrypt {
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// What to encrypt
-    #[arg(value_name = "SRC")]
-    source: OsString,
-    /// Where it goes
-    #[arg(value_name = "DST")]
-    target: OsString,
+    /// One or more SRC: what to encrypt. Last comes DST: where it goes; with a slash at its end it is a
+    /// directory, which is made if it is not there
+    #[arg(value_name = "PATH", required = true, num_args = 1..)]
+    paths: Vec<OsString>,
 }
 
 impl Encrypt {
@@ -62,18 +69,23 @@ impl Encrypt {
 
     fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
-        let ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
-        self.writing.check(&ends)?;
+        let (paths, suffix) = (self.paths, &self.choosing.suffix);
+        let mut route = Route::find(operation, paths, suffix, &self.telling)?;
+        self.writing.check(&route)?;
         let key_files: Vec<_> = self.keys.files().cloned().collect();
         let SealingKeys { key, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, key.is_some())?;
-        let sealing = sealing(&self.keys, key_place(&ends, &self.choosing), &keyholder)?;
+        let sealing = sealing(&self.keys, route.key_place(suffix), &keyholder)?;
         let recipe = sealing.ring.primary();
-        if ends.source_is_tree && recipe.repeats_ivs() && recipe.cipher().mode() == Mode::Ctr {
+        let has_many_files = route.has_many_files();
+        if has_many_files && recipe.repeats_ivs() && recipe.cipher().mode() == Mode::Ctr {
             return Err(Trouble::usage(
                 "a raw key and IV encrypt one file in CTR mode, not a tree: two files under \
                  one key stream give each other away; use a passphrase",
             ));
+        }
+        if let Some(fresh) = sealing.fresh.as_ref().filter(|_| self.writing.update) {
+            fresh.refuse_second()?;
         }
         let key_is_fresh = sealing.fresh.is_some();
         let fresh_key = match sealing.fresh {
@@ -83,12 +95,15 @@ impl Encrypt {
             }
             fresh => fresh,
         };
+        if self.writing.dry_run {
+            route.only_plan()?;
+        }
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
-        let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        let mut warnings = warnings(operation, &evener, has_many_files);
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
-        let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
+        let measure_total = route.has_tree() && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
-        let plan = Plan::new(operation, evener, ends, warnings, |options| {
+        let plan = Plan::new(operation, evener, route, warnings, |options| {
             options.measure_total = measure_total;
             options.key_is_fresh = key_is_fresh;
             key_files.iter().for_each(|path| options.protected.add(path));
@@ -96,25 +111,5 @@ impl Encrypt {
             choosing.apply(options)
         })?;
         Ok(Plan { fresh_key, reused_key: sealing.reused, said: sealing.said, ..plan })
-    }
-}
-
-/// Where a wrapped key belongs; a pipe has no such place.
-fn key_place(ends: &Ends, choosing: &Choosing) -> Option<KeyPlace> {
-    let Some(Place::Path(target)) = &ends.target else { return None };
-    if ends.source_is_tree {
-        return Some(KeyPlace::in_tree(target));
-    }
-    if takes_a_stream(target) {
-        return None;
-    }
-    match &ends.source {
-        // A file goes into a directory under its own name.
-        Place::Path(source) if target.is_dir() => {
-            let mut name = source.file_name()?.to_owned();
-            name.push(&choosing.suffix);
-            Some(KeyPlace::beside(&target.join(Path::new(&name))))
-        }
-        _ => Some(KeyPlace::beside(target)),
     }
 }

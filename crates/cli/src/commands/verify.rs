@@ -9,6 +9,7 @@ use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling};
 use crate::plan::{Ends, Plan, warnings};
 use crate::progress;
+use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
@@ -40,7 +41,7 @@ impl Verify {
 
     fn plan(self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
-        let ends = Ends::find(operation, self.source, None, &self.telling)?;
+        let ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         let mut key_files: Vec<_> = self.keys.files().cloned().collect();
         let OpeningKeys { keys, identities, passphrase, .. } = &self.keys;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, !keys.is_empty())?;
@@ -50,7 +51,7 @@ impl Verify {
         let warnings = warnings(operation, &evener, ends.source_is_tree);
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let choosing = self.choosing;
-        Plan::new(operation, evener, ends, warnings, |options| {
+        Plan::new(operation, evener, Route::of_one(ends), warnings, |options| {
             options.measure_total = measure_total;
             key_files.iter().for_each(|path| options.protected.add(path));
             choosing.apply(options)

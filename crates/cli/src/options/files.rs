@@ -1,23 +1,27 @@
 //! Which files are taken, and how outputs are written.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use evener::{KeyRing, Options, Selection};
+use evener::{Agree, KeyRing, Options, Selection};
 
 use super::values;
+use crate::deletion;
 use crate::plan::Ends;
+use crate::route::Route;
 use crate::trouble::Trouble;
 
 /// Which files of a tree are taken.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Choosing {
     /// Leave out what this matches: a name in SRC, or a path below it if it has a slash; may be given
-    /// several times
+    /// several times. Names are those of the plain files, also in an encrypted tree: `*.txt`, not
+    /// `*.txt.enc`
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
-    /// Take only files that this matches; may be given several times
+    /// Take only files that this matches, in the same way; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     include: Vec<String>,
     /// Take what symbolic links below SRC point to; otherwise the links are recreated (SRC itself
@@ -50,6 +54,24 @@ pub(crate) struct Writing {
     /// size and time are right and its header fits the key; its content is not verified)
     #[arg(long, help_heading = "Outputs")]
     resume: bool,
+    /// Bring DST up to date: encrypt (or decrypt) what is new, replace outputs whose source has
+    /// changed, leave the others as they are. A source has changed if its size or its time is not
+    /// the output's, or if anything of it was changed after the output was made (its ctime is not
+    /// older than the output's: content, mode, owner, name). So a file whose time was set back is
+    /// found, and a file that was only renamed or copied is done again. Directories get the mode
+    /// and time of theirs, but DST itself keeps its mode. Outputs that were not made with this key
+    /// are errors, and so are decrypted files that are newer than their source
+    #[arg(long, conflicts_with_all = ["resume", "remove_source"], help_heading = "Outputs")]
+    pub(crate) update: bool,
+    /// With --update, when a tree is encrypted: delete outputs whose source has gone, and
+    /// directories that are empty then. It asks first. Only files that the key opens are deleted,
+    /// and nothing at all if any file failed or a directory could not be read. What --exclude
+    /// leaves out stays; -n names what would go
+    #[arg(long, requires = "update", help_heading = "Outputs")]
+    delete: bool,
+    /// Do not ask what --delete would ask
+    #[arg(short, long, requires = "delete", help_heading = "Outputs")]
+    yes: bool,
     /// Replace outputs that exist; otherwise they are errors. A device or a FIFO as DST is written
     /// into in any case, from its beginning
     #[arg(long, help_heading = "Outputs")]
@@ -79,6 +101,10 @@ pub(crate) struct Writing {
 impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
         options.resume = self.resume;
+        options.update = self.update;
+        options.delete = self.delete.then(|| -> Agree {
+            if self.yes { Arc::new(|_| true) } else { Arc::new(deletion::is_wanted) }
+        });
         options.overwrite = self.overwrite;
         options.remove_source = self.remove_source;
         options.durable = self.durable;
@@ -88,29 +114,42 @@ impl Writing {
         options.dry_run = self.dry_run;
     }
 
-    /// What `--resume` can't tell of these keys, if it was given.
+    /// What `--resume` or `--update` can't tell of these keys, if it was given.
     pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
-        } else if key_is_fresh {
+        } else if key_is_fresh && self.resume {
             "this run has a key of its own, and can't open the keys of earlier ones"
         } else {
             return None;
         };
-        self.resume.then(|| format!("--resume goes by size and time alone: {reason}"))
+        let option = match (self.resume, self.update) {
+            (true, _) => "--resume",
+            (_, true) => "--update",
+            _ => return None,
+        };
+        Some(format!("{option} goes by size and time alone: {reason}"))
     }
 
-    /// Refuses what means nothing where one end is a pipe.
-    pub(crate) fn check(&self, ends: &Ends) -> Result<(), Trouble> {
+    /// Refuses what means nothing where one end is a pipe, and what nobody can be asked.
+    pub(crate) fn check(&self, route: &Route) -> Result<(), Trouble> {
         let need_files = [
             (self.resume, "--resume"),
+            (self.update, "--update"),
             (self.remove_source, "--remove-source"),
             (self.owner, "--owner"),
             (self.xattrs, "--xattrs"),
             (self.sparse, "--sparse"),
             (self.dry_run, "--dry-run"),
         ];
-        match need_files.into_iter().find(|(given, _)| *given && ends.has_pipe()) {
+        if self.delete && !self.yes && !self.dry_run && !deletion::can_be_asked() {
+            return Err(Trouble::usage(
+                "--delete asks before it deletes, and there is no terminal to ask on; --yes \
+                 deletes without asking, and --dry-run only names what would go",
+            ));
+        }
+        let has_pipe = route.ends.iter().any(Ends::has_pipe);
+        match need_files.into_iter().find(|(given, _)| *given && has_pipe) {
             Some((_, name)) => Err(Trouble::Usage(format!("{name} does not go with a pipe"))),
             None => Ok(()),
         }

@@ -178,11 +178,14 @@ impl TreeWork<'_> {
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
         let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
         let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose()?;
-        self.publish_output(finished)?;
+        let has_replaced = self.publish_output(finished)?;
         if let Some(output) = identity {
             self.links.done(&finished.source, output);
         }
         self.record.done(finished.source.length(), finished.length);
+        if has_replaced && self.options.update {
+            self.record.updated();
+        }
         Ok(())
     }
 

@@ -61,7 +61,7 @@ impl Endpoints {
 }
 
 /// The name of a file's output; `None` when a sealed file does not have the suffix.
-pub(super) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
+pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
     match operation {
         Operation::Encrypt => {
             let mut target = name.to_owned();

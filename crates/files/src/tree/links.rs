@@ -161,7 +161,7 @@ impl TreeWork<'_> {
         };
         let mut links = 0;
         for Further { name, .. } in further {
-            if exists(name).is_some() && !self.options.resume && !self.options.overwrite {
+            if exists(name).is_some() && !self.may_replace() {
                 let target = shown(&name.target).to_string();
                 self.record.failed(&name.source, FileError::Taken(target));
             } else {
@@ -222,7 +222,7 @@ impl TreeWork<'_> {
     }
 
     fn may_replace(&self) -> bool {
-        self.options.resume || self.options.overwrite
+        self.may_find_outputs()
     }
 
     /// Refuses to put a link in the place of `new` if that may not be replaced.
@@ -238,8 +238,11 @@ impl TreeWork<'_> {
         let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = status(into, new).map_err(&system)?;
         self.outputs.refuse_protected(into.as_fd(), new)?;
+        if self.options.update && !self.options.overwrite {
+            self.refuse_foreign(into.as_fd(), new, &there)?;
+        }
         // An earlier run may have met this name first and made an output of its own for it.
-        if !self.options.overwrite {
+        if !self.options.overwrite && !self.options.update {
             let wanted = status(from, existing).map_err(&system)?;
             let is_ours = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
                 && (there.st_size, there.st_mtime, there.st_mtime_nsec)

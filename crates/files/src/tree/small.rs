@@ -125,13 +125,16 @@ impl TreeWork<'_> {
         let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
         let (input, output, _) = bench.parts();
         let left = (&mut input[used.0..], &mut output[used.1..], group.is_empty());
-        match self.look_for_output(directory, item, &source, left, worker)? {
+        let existing = match self.look_for_output(directory, item, &source, left, worker)? {
             Existing::Complete => return Ok(Begun::Finished),
             Existing::Full => return Ok(Begun::Full),
-            Existing::Undone => {}
-        }
+            existing @ (Existing::Undone | Existing::Outdated) => existing,
+        };
         if self.options.dry_run {
             self.plan(directory, item, &source, input, output, worker)?;
+            if matches!(existing, Existing::Outdated) {
+                self.record.updated();
+            }
             return Ok(Begun::Finished);
         }
         let length = source.length();
