@@ -43,6 +43,12 @@ pub enum FileError {
     /// The source was written to while it was read.
     #[error("changed while it was read, so it was not done; do it again")]
     Changed,
+    /// The source was written to each time that it was read, and was stored at last.
+    #[error(
+        "changed each time that it was read; what was stored may mix its states, so do it again \
+         when nothing writes to it (--skip-changing leaves such files out)"
+    )]
+    StoredChanging,
     /// The source was written to after its output was made, so it was not removed.
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
     ChangedSince,

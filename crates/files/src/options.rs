@@ -50,6 +50,10 @@ pub struct Options {
     /// once all else is done without a failure, and if this agrees. Only files that one of the
     /// keys opens are removed, and directories that are empty then.
     pub delete: Option<Agree>,
+    /// Leave out files that change each time they are read. Otherwise, when encrypting, what was
+    /// read last is stored, and the file is among the failures all the same. With
+    /// [`Options::remove_source`] and when decrypting they are left out in any case.
+    pub skip_changing: bool,
     /// Replace outputs that exist. Otherwise they are errors.
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
@@ -110,6 +114,7 @@ impl Options {
             key_is_fresh: false,
             update: false,
             delete: None,
+            skip_changing: false,
             overwrite: false,
             remove_source: false,
             durable: false,

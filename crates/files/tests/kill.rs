@@ -93,7 +93,7 @@ fn updated_outputs() {
     let updating = Flags { update: true, ..FRESH };
     kill_often(Operation::Encrypt, "cobblestone-256", updating, true, 10);
     kill_often(Operation::Decrypt, "cobblestone-256", updating, true, 8);
-    kill_often(Operation::Encrypt, "tink", updating, false, 8);
+    kill_often(Operation::Encrypt, "cobblestone-128", updating, false, 8);
 }
 
 #[test]

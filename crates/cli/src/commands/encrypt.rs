@@ -49,6 +49,11 @@ pub(crate) struct Encrypt {
     keys: SealingKeys,
     #[command(flatten)]
     choosing: Choosing,
+    /// Leave out files that change each time they are read, four times in all. Otherwise what was
+    /// read last is stored; its parts may be of different times. Either way the file is named and
+    /// the exit status is 1
+    #[arg(long, help_heading = "Trees")]
+    skip_changing: bool,
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
@@ -103,9 +108,11 @@ impl Encrypt {
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
         let measure_total = route.has_tree() && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
+        let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
             options.measure_total = measure_total;
             options.key_is_fresh = key_is_fresh;
+            options.skip_changing = skip_changing;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)

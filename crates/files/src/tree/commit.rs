@@ -28,6 +28,8 @@ pub(super) struct Finished {
     pub(super) output: Arc<Output<TargetDirectory>>,
     /// The output's length in bytes.
     pub(super) length: u64,
+    /// Whether the source was not written to while it was read.
+    pub(super) is_unchanged: bool,
 }
 
 /// Outputs that wait for the next sync.
@@ -185,6 +187,10 @@ impl TreeWork<'_> {
         self.record.done(finished.source.length(), finished.length);
         if has_replaced && self.options.update {
             self.record.updated();
+        }
+        if !finished.is_unchanged {
+            let path = finished.directory.path_of(&finished.name);
+            self.record.stored_changing(&path);
         }
         Ok(())
     }

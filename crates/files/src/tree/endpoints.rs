@@ -167,7 +167,7 @@ fn file<'p>(
         follows: true,
         claims: Claims::default(),
     };
-    let item = Item { name: name.to_owned(), target: target_name };
+    let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
     Ok(Endpoints::File { directory: Arc::new(directory), item })
 }
 

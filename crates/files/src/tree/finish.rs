@@ -123,7 +123,7 @@ impl TreeWork<'_> {
         bench: &mut Bench,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
-        done.source.check_unchanged()?;
+        let is_unchanged = self.is_unchanged(done.item, done.source)?;
         let read = done.source.length();
         let Some(output) = output else {
             worker.count_units(1);
@@ -145,6 +145,7 @@ impl TreeWork<'_> {
             source: done.source.clone(),
             output: output.file,
             length: done.length,
+            is_unchanged,
         };
         self.commit(finished)?;
         worker.count_units(1);

@@ -39,6 +39,20 @@ struct Met {
     has_removed: bool,
 }
 
+impl Met {
+    fn knows(&self, name: &Name) -> bool {
+        self.first.iter().any(|first| first.name == *name)
+    }
+
+    /// Notes that the file of this first name is in another state now.
+    fn moved(&mut self, name: &Name, state: FileState) {
+        if let Some(number) = self.first.iter().position(|first| first.name == *name) {
+            self.first[number].state = state;
+            self.by_state.insert(state, number);
+        }
+    }
+}
+
 /// A file under its first name.
 struct First {
     name: Name,
@@ -84,6 +98,11 @@ impl Links {
         let state = FileState::of(status);
         match met.by_state.get(&state).copied() {
             None if status.st_nlink < 2 => false,
+            // It changed while it was read, and is read again.
+            None if item.changes > 0 && met.knows(&name) => {
+                met.moved(&name, state);
+                false
+            }
             None => {
                 let number = met.first.len();
                 met.first.push(First { name, state, output: None });

@@ -5,6 +5,7 @@
 //! longer than a worker's buffer becomes a task that every idle worker can join, segment by
 //! segment. What needs the whole tree (hard links, the times of directories) is done at the end.
 
+mod changing;
 mod commit;
 mod compare;
 mod delete;

@@ -101,6 +101,12 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// A file (given by its path below the root) was done, but changed while it was read.
+    pub(super) fn stored_changing(&self, path: &Path) {
+        let path = self.full(path);
+        self.lists().failures.push(Failure { path, error: FileError::StoredChanging });
+    }
+
     /// Something (given by its path below the root) was left out on purpose.
     pub(super) fn notice(&self, path: &Path, reason: impl Into<String>) {
         let notice = Notice { path: self.full(path), reason: reason.into() };

@@ -298,7 +298,7 @@ impl TreeWork<'_> {
             let status = status.map_err(FileError::system("open it"))?;
             self.options.control.found(0, status.st_size as u64);
         }
-        Ok(Entry::File(Item { name: name.to_owned(), target }))
+        Ok(Entry::File(Item { name: name.to_owned(), target, changes: 0 }))
     }
 
     /// Makes the same symbolic link in the target tree.
