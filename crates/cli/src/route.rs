@@ -202,6 +202,7 @@ impl Route {
 /// Joins what was done with each source. What could not begin with one of several is among the
 /// failures. After an interruption nothing more is begun.
 pub(crate) fn do_each(
+    operation: Operation,
     route: &Route,
     do_one: impl Fn(&Ends) -> Result<Report, Failure>,
 ) -> Result<Report, Failure> {
@@ -209,6 +210,7 @@ pub(crate) fn do_each(
         return do_one(ends);
     }
     let mut whole = Report::default();
+    operation.name().clone_into(&mut whole.operation);
     for ends in &route.ends {
         match do_one(ends) {
             Ok(report) => whole.absorb(report),

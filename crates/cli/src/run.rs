@@ -122,7 +122,7 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
 }
 
 fn process(plan: &Plan) -> Result<Report, Failure> {
-    do_each(&plan.route, |ends| {
+    do_each(plan.operation, &plan.route, |ends| {
         let mut report = process_one(plan, ends)?;
         report.failures.extend(nothing_done(plan, ends, &report));
         Ok(report)

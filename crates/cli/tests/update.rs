@@ -80,6 +80,9 @@ fn nothing_is_deleted_unasked() {
     let decrypt = ["decrypt", "-k", "my.key", "--update", "--delete", "-y", "sealed", "back"];
     let ended = bench.expect(2, &decrypt);
     assert!(ended.messages.contains("only when a tree is encrypted"), "{}", ended.messages);
+    let file = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "my.key", "sealed"];
+    let ended = bench.expect(2, &file);
+    assert!(ended.messages.contains("what has gone from a tree"), "{}", ended.messages);
     assert!(bench.path("sealed/one.enc").exists());
     if !has("python3") {
         evener_skipped::skipped!("there is no python3 to make a terminal");

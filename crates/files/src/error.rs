@@ -88,7 +88,7 @@ pub enum FileError {
          --overwrite replaces it"
     )]
     Differs(String),
-    /// With `--resume`: the output is there, but was made with another key.
+    /// With `--resume` or `--update`: the output is there, but was made with another key.
     #[error(
         "the output `{0}` exists but was not made with this key and context; \
          --overwrite replaces it"

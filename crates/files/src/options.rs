@@ -48,7 +48,8 @@ pub struct Options {
     pub update: bool,
     /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
     /// once all else is done without a failure, and if this agrees. Only files that one of the
-    /// keys opens are removed, and directories that are empty then.
+    /// keys opens are removed, and directories that are empty then. Beside a single file nothing
+    /// is removed.
     pub delete: Option<Agree>,
     /// Leave out files that change each time they are read. Otherwise, when encrypting, what was
     /// read last is stored, and the file is among the failures all the same. With

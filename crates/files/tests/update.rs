@@ -345,6 +345,24 @@ fn what_has_changed_since_the_question_is_kept() {
 }
 
 #[test]
+fn beside_a_single_file_nothing_is_deleted() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    for file in ["file", "gone"] {
+        fs::write(plain.join(file), bytes(100)).unwrap();
+    }
+    run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
+    fs::remove_file(plain.join("gone")).unwrap();
+    fs::write(plain.join("file"), bytes(200)).unwrap();
+    let (deleting, asked) = deleting(true);
+    let report = run(Operation::Encrypt, &cobblestone(), &plain.join("file"), &sealed, &deleting);
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_eq!(counts(&report), [1, 1, 0, 0]);
+    assert!(asked.lock().unwrap().is_empty() && sealed.join("gone.enc").exists());
+}
+
+#[test]
 fn what_can_not_be_meant_is_refused() {
     let home = home();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
@@ -355,12 +373,10 @@ fn what_can_not_be_meant_is_refused() {
     let alone = Options { update: false, ..deleting.clone() };
     let openssl = every_key_ring().into_iter().find(|(name, _)| name.starts_with("openssl"));
     let openssl = openssl.unwrap().1;
-    let file = plain.join("file");
     let ours = cobblestone();
     for (operation, keys, source, options) in [
         (Operation::Encrypt, &ours, &plain, &removing),
         (Operation::Encrypt, &ours, &plain, &alone),
-        (Operation::Encrypt, &ours, &file, &deleting),
         (Operation::Encrypt, &openssl, &plain, &deleting),
         (Operation::Decrypt, &ours, &plain, &deleting),
     ] {

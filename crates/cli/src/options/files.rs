@@ -148,6 +148,11 @@ impl Writing {
                  deletes without asking, and --dry-run only names what would go",
             ));
         }
+        if self.delete && !route.has_tree() {
+            return Err(Trouble::usage(
+                "--delete looks for what has gone from a tree: SRC is none",
+            ));
+        }
         let has_pipe = route.ends.iter().any(Ends::has_pipe);
         match need_files.into_iter().find(|(given, _)| *given && has_pipe) {
             Some((_, name)) => Err(Trouble::Usage(format!("{name} does not go with a pipe"))),

@@ -137,10 +137,6 @@ pub fn process(
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let work = TreeWork::new(operation, keys, root, options, &outputs, &seats);
-    let is_tree = matches!(endpoints, Endpoints::Tree { .. });
-    if options.delete.is_some() && !is_tree {
-        return Err(fail(FileError::Refused(NO_DELETE.to_owned())));
-    }
 
     let run_options = options.run(cipher, operation.direction(), QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
