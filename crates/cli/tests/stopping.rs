@@ -329,6 +329,35 @@ fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
 }
 
 #[test]
+fn no_signal_leaves_an_unfinished_file() {
+    let bench = Bench::new();
+    // A filesystem where unfinished files have names.
+    let source = "../files/tests/shim/faults.c";
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut build = Command::new(compiler);
+    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(bench.path("shim.so")).arg(source);
+    assert!(build.arg("-ldl").status().unwrap().success(), "the shim does not build");
+    // Long enough to be stopped, and without blocks on the disk.
+    fs::create_dir(bench.path("large")).unwrap();
+    File::create(bench.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
+    fs::create_dir(bench.path("sealed")).unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut command = bench.command(&["encrypt", "-q", "-k", "my.key", "large", "sealed"]);
+        command.env("LD_PRELOAD", bench.path("shim.so")).env("EVENER_FAULT_NO_TMPFILE", "1");
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        while bench.names("sealed").is_empty() {
+            assert!(child.try_wait().unwrap().is_none(), "{signal:?}: it ended by itself");
+            sleep(Duration::from_millis(1));
+        }
+        assert!(bench.names("sealed")[0].ends_with(".part"), "{signal:?}");
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal:?}");
+        assert_eq!(bench.names("sealed"), Vec::<String>::new(), "{signal:?}");
+    }
+}
+
+#[test]
 fn a_closed_standard_output_is_an_error() {
     let bench = Bench::new();
     bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "one.enc"]);
