@@ -8,6 +8,7 @@
 
 mod arguments;
 mod commands;
+mod deletion;
 mod end;
 mod help;
 mod keys;
@@ -17,6 +18,7 @@ mod options;
 mod panics;
 mod plan;
 mod progress;
+mod route;
 mod run;
 mod signals;
 mod summary;

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use evener::format::OpensslSecret;
 use evener::keys::{KeyFile, PipeHead};
 use evener::{
-    Control, Evener, Failure, FileError, Mode, Operation, Options, StreamSource, StreamTarget,
+    Control, Evener, Failure, FileError, Mode, Operation, Options, Selection, StreamSource,
+    StreamTarget,
 };
 
 use crate::keys::FreshKey;
 use crate::options::Telling;
+use crate::route::Route;
 use crate::sys::{output, stdin_was_closed, stdout_was_closed};
 use crate::trouble::{Trouble, shown};
 
@@ -26,7 +28,11 @@ pub(crate) struct Plan {
     pub(crate) control: Arc<Control>,
     /// Whether symbolic links below the source are followed.
     pub(crate) follows_links: bool,
-    pub(crate) ends: Ends,
+    /// Whether outputs are brought up to date.
+    pub(crate) updates: bool,
+    /// Which files of a tree are taken.
+    pub(crate) selection: Selection,
+    pub(crate) route: Route,
     /// A new key, which must be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
     /// A reused wrapped key, kept open so that it is not removed meanwhile.
@@ -64,17 +70,20 @@ impl Plan {
     pub(crate) fn new(
         operation: Operation,
         evener: Evener,
-        ends: Ends,
+        route: Route,
         warnings: Vec<String>,
         apply: impl FnOnce(&mut Options) -> Result<(), Trouble>,
     ) -> Result<Plan, Trouble> {
         let control = Arc::new(Control::default());
         let mut applied = Ok(());
-        let mut follows_links = false;
+        let (mut follows_links, mut updates) = (false, false);
+        let mut selection = Selection::default();
         let evener = evener.options(|options| {
             options.control = control.clone();
             applied = apply(options);
             follows_links = options.follow_symlinks;
+            updates = options.update;
+            selection = options.selection.clone();
         });
         applied?;
         let (fresh_key, reused_key, said) = (None, None, None);
@@ -83,7 +92,9 @@ impl Plan {
             evener,
             control,
             follows_links,
-            ends,
+            updates,
+            selection,
+            route,
             fresh_key,
             reused_key,
             said,
@@ -93,18 +104,30 @@ impl Plan {
 }
 
 impl Place {
-    /// Interprets an argument; `pipe` has the names of standard input or output.
+    /// What was typed as SRC.
+    pub(crate) fn of_source(typed: OsString) -> Place {
+        Place::named(typed, &STANDARD_INPUT)
+    }
+
+    /// What was typed as DST.
+    pub(crate) fn of_target(typed: OsString) -> Place {
+        Place::named(typed, &["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+    }
+
+    /// What was typed, where `pipe` are the names of standard input or output.
     fn named(typed: OsString, pipe: &[&str]) -> Place {
         if pipe.iter().any(|name| typed == *name) { Place::Pipe } else { Place::Path(typed.into()) }
     }
 }
 
 impl Ends {
-    /// Examines source and target, and rejects combinations that make no sense.
+    /// Looks at the source, and refuses what can't be meant. `makes` says that the target is a
+    /// directory which is yet to be made.
     pub(crate) fn find(
         operation: Operation,
         source: OsString,
         target: Option<OsString>,
+        makes: bool,
         telling: &Telling,
     ) -> Result<Ends, Trouble> {
         let empty = [("SRC", Some(&source)), ("DST", target.as_ref())];
@@ -115,9 +138,8 @@ impl Ends {
                 "{name} is empty; name a file or a directory, or give - for a pipe"
             )));
         }
-        let source = Place::named(source, &STANDARD_INPUT);
-        let outputs = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-        let target = target.map(|target| Place::named(target, &outputs));
+        let source = Place::of_source(source);
+        let target = target.map(Place::of_target);
         let metadata = match &source {
             Place::Pipe if stdin_was_closed() => {
                 return Err(Trouble::usage("can't read standard input: it is closed"));
@@ -147,7 +169,7 @@ impl Ends {
                 return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
             }
         }
-        if let (false, Some(Place::Path(target))) = (source_is_tree, &target) {
+        if let (false, Some(Place::Path(target)), false) = (source_is_tree, &target, makes) {
             refuse_no_directory(target)?;
         }
         if let (true, Place::Path(source), Some(Place::Path(target))) =
@@ -157,7 +179,7 @@ impl Ends {
         }
         if let (true, Place::Path(source), Some(Place::Path(target))) =
             (source_is_stream, &source, &target)
-            && target.is_dir()
+            && (makes || target.is_dir())
         {
             return Err(Trouble::Usage(format!(
                 "{} is no file with a name to keep; name the file in {} that it goes to",
@@ -336,8 +358,8 @@ fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
     )))
 }
 
-/// Rejects a target inside the source, before anything is created.
-fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
+/// Refuses a target inside the source before anything is made there.
+pub(crate) fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
     let there = if target.exists() { target } else { directory_of(target) };
     // A path that can't be resolved is rejected later, with the reason.
     let (Ok(there), Ok(root)) = (fs::canonicalize(there), fs::canonicalize(source)) else {

@@ -26,7 +26,10 @@ pub(crate) fn watch<T>(control: &Control, expected: Option<u64>, work: impl FnOn
         let draw = || {
             let end = end;
             while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                show(&line(control, expected, begun.elapsed()));
+                // Somebody reads a question there.
+                if !control.is_asking() {
+                    show(&line(control, expected, begun.elapsed()));
+                }
             }
             clear_bar();
         };

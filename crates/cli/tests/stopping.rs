@@ -21,7 +21,7 @@ fn send(child: &Child, signal: Signal) {
 /// Runs a command that would not end, sends it one signal after a while, and checks that this
 /// has ended it.
 fn end_by_one_signal(bench: &Bench, arguments: &[&str], after: Duration) {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut command = bench.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         sleep(after);
@@ -106,7 +106,7 @@ fn interrupted_at_random_no_file_is_half_there() {
         let mut command = bench.command(&arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         sleep(whole.mul_f64((round as f64 * 0.618_034).fract()));
-        send(&child, if round % 3 == 0 { Signal::TERM } else { Signal::INT });
+        send(&child, [Signal::TERM, Signal::INT, Signal::HUP][round % 3]);
         let status = child.wait().unwrap().code();
         let mut messages = String::new();
         child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
@@ -149,8 +149,7 @@ for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
     time.sleep(0.1)
     os.kill(pid, getattr(signal, name))
     status = os.waitpid(pid, 0)[1]
-    ends_by_it = name in ["SIGHUP", "SIGQUIT"]
-    expected = -getattr(signal, name) if ends_by_it else 130
+    expected = -signal.SIGQUIT if name == "SIGQUIT" else 130
     assert os.waitstatus_to_exitcode(status) == expected, (name, status)
     assert echo(), "the terminal was left without echo after " + name
 "#;
@@ -231,7 +230,8 @@ assert b"sesam" not in shown and b"mistyped" not in shown, shown
 fn an_interruption_before_the_work_is_told() {
     let bench = Bench::new();
     assert!(Command::new("mkfifo").arg(bench.path("never")).status().unwrap().success());
-    for (signal, json) in [(Signal::INT, &[][..]), (Signal::TERM, &["--json"])] {
+    for (signal, json) in [(Signal::INT, &[][..]), (Signal::HUP, &[]), (Signal::TERM, &["--json"])]
+    {
         let arguments = [&["encrypt", "-R", "never", "tree", "sealed"], json].concat();
         let mut command = bench.command(&arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -296,7 +296,7 @@ assert b"\r\x1b[2Kevener: encrypted 1 file" in shown, shown
 }
 
 #[test]
-fn who_hangs_up_ends_the_program_unless_it_is_to_go_on() {
+fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
     let bench = Bench::new();
     // A reader that never comes.
     assert!(Command::new("mkfifo").arg(bench.path("out")).status().unwrap().success());
@@ -305,7 +305,8 @@ fn who_hangs_up_ends_the_program_unless_it_is_to_go_on() {
             let line = format!("ulimit -c 0; {before} exec $evener encrypt -k my.key tree/one out");
             let mut command = Command::new("sh");
             command.args(["-c", &line]).env("evener", env!("CARGO_BIN_EXE_evener"));
-            let mut child = command.current_dir(bench.path(".")).spawn().unwrap();
+            let command = command.current_dir(bench.path(".")).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
             sleep(SOON);
             send(&child, signal);
             sleep(SOON);
@@ -313,9 +314,46 @@ fn who_hangs_up_ends_the_program_unless_it_is_to_go_on() {
                 assert!(child.try_wait().unwrap().is_none(), "{signal:?}");
                 child.kill().unwrap();
             }
-            let ended_by = if ends { signal } else { Signal::KILL };
-            assert_eq!(child.wait().unwrap().signal(), Some(ended_by.as_raw()));
+            let mut messages = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+            let status = child.wait().unwrap();
+            if ends && signal == Signal::HUP {
+                assert_eq!(status.code(), Some(130), "{messages}");
+                assert!(messages.contains("interrupted; encrypted 0 files"), "{messages}");
+            } else {
+                let ended_by = if ends { signal } else { Signal::KILL };
+                assert_eq!(status.signal(), Some(ended_by.as_raw()), "{messages}");
+            }
         }
+    }
+}
+
+#[test]
+fn no_signal_leaves_an_unfinished_file() {
+    let bench = Bench::new();
+    // A filesystem where unfinished files have names.
+    let source = "../files/tests/shim/faults.c";
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut build = Command::new(compiler);
+    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(bench.path("shim.so")).arg(source);
+    assert!(build.arg("-ldl").status().unwrap().success(), "the shim does not build");
+    // Long enough to be stopped, and without blocks on the disk.
+    fs::create_dir(bench.path("large")).unwrap();
+    File::create(bench.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
+    fs::create_dir(bench.path("sealed")).unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut command = bench.command(&["encrypt", "-q", "-k", "my.key", "large", "sealed"]);
+        command.env("LD_PRELOAD", bench.path("shim.so")).env("EVENER_FAULT_NO_TMPFILE", "1");
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        while bench.names("sealed").is_empty() {
+            assert!(child.try_wait().unwrap().is_none(), "{signal:?}: it ended by itself");
+            sleep(Duration::from_millis(1));
+        }
+        assert!(bench.names("sealed")[0].ends_with(".part"), "{signal:?}");
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal:?}");
+        assert_eq!(bench.names("sealed"), Vec::<String>::new(), "{signal:?}");
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Control {
     completed_files: AtomicU64,
     done_bytes: AtomicU64,
     temporaries: Arc<AtomicUsize>,
+    asks: AtomicBool,
 }
 
 /// What [`Control::progress`] saw.
@@ -59,6 +60,19 @@ impl Control {
     /// nameless ones. If the process ended now, they would stay until the next `--resume`.
     pub fn has_temporary_files(&self) -> bool {
         self.temporaries.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether the operation waits for an answer of [`Options::delete`](crate::Options::delete).
+    pub fn is_asking(&self) -> bool {
+        self.asks.load(Ordering::SeqCst)
+    }
+
+    /// Notes that an answer is waited for while `ask` gets it.
+    pub(crate) fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        self.asks.store(true, Ordering::SeqCst);
+        let answer = ask();
+        self.asks.store(false, Ordering::SeqCst);
+        answer
     }
 
     /// How many temporary names there are.

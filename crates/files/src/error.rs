@@ -43,6 +43,12 @@ pub enum FileError {
     /// The source was written to while it was read.
     #[error("changed while it was read, so it was not done; do it again")]
     Changed,
+    /// The source was written to each time that it was read, and was stored at last.
+    #[error(
+        "changed each time that it was read; what was stored may mix its states, so do it again \
+         when nothing writes to it (--skip-changing leaves such files out)"
+    )]
+    StoredChanging,
     /// The source was written to after its output was made, so it was not removed.
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
     ChangedSince,
@@ -82,12 +88,15 @@ pub enum FileError {
          --overwrite replaces it"
     )]
     Differs(String),
-    /// With `--resume`: the output is there, but was made with another key.
+    /// With `--resume` or `--update`: the output is there, but was made with another key.
     #[error(
         "the output `{0}` exists but was not made with this key and context; \
          --overwrite replaces it"
     )]
     OtherKey(String),
+    /// With `--update`: the decrypted output was changed after its source was made.
+    #[error("the output `{0}` is newer than its source, so it was kept; --overwrite replaces it")]
+    Newer(String),
     /// The output's name leads to another output of the same run.
     #[error(
         "the output `{0}` has been made for another source already: where it goes, the two names \

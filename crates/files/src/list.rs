@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recognise};
 use crate::output::is_temporary_name;
-use crate::tree::open_path;
-use crate::{Failure, FileError, KeyRing, Selection};
+use crate::selection::Watch;
+use crate::tree::{open_path, target_name};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection};
 
 /// What is in a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -22,6 +23,8 @@ use crate::{Failure, FileError, KeyRing, Selection};
 pub struct Listing {
     /// Each file, sorted by path.
     pub files: Vec<Listed>,
+    /// What of the selection has matched nothing.
+    pub notices: Vec<Notice>,
     /// What could not be looked at.
     pub failures: Vec<Failure>,
 }
@@ -44,7 +47,8 @@ pub struct Listed {
 }
 
 /// Lists a file, or all files of a tree. Without keys, formats that need one to be told apart
-/// are guessed at.
+/// are guessed at. `suffix` is what encrypting has appended to names: as everywhere, `selection`
+/// goes by the names without it.
 ///
 /// # Errors
 /// When `path` is not there.
@@ -52,6 +56,7 @@ pub fn list(
     path: &Path,
     keys: Option<&KeyRing>,
     selection: &Selection,
+    suffix: &OsStr,
 ) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     let fail = |action| move |errno| failure(path, action, errno);
@@ -59,7 +64,11 @@ pub fn list(
     if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(fail("read the directory"))?;
-        walk(&root, path, keys, selection, &mut listing);
+        let watch = selection.watch();
+        walk(&root, path, keys, (&watch, suffix), &mut listing);
+        for reason in watch.notices(Some(suffix)) {
+            listing.notices.push(Notice { path: path.to_owned(), reason });
+        }
     } else {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = openat(CWD, path, flags, Mode::empty()).map_err(fail("open it"))?;
@@ -75,7 +84,7 @@ fn walk(
     root: &OwnedFd,
     path: &Path,
     keys: Option<&KeyRing>,
-    selection: &Selection,
+    (selection, suffix): (&Watch<'_>, &OsStr),
     listing: &mut Listing,
 ) {
     let mut directories = vec![PathBuf::new()];
@@ -88,14 +97,19 @@ fn walk(
                     continue;
                 }
                 let below = relative.join(name);
+                let plain = || {
+                    let stem = target_name(Operation::Decrypt, name, suffix);
+                    stem.map_or_else(|| below.clone(), |stem| relative.join(stem))
+                };
                 match kind_of(&directory, &entry) {
                     FileType::Directory if selection.takes_directory(&below) => {
                         directories.push(below);
                     }
                     FileType::RegularFile
-                        if selection.takes_file(&below) && !is_temporary_name(name.as_bytes()) =>
+                        if selection.takes_file(&plain())
+                            && !is_temporary_name(name.as_bytes()) =>
                     {
-                        let full = path.join(below);
+                        let full = path.join(&below);
                         match open_file(&directory, name, &full)
                             .and_then(|file| look_at(file, &full, keys))
                         {
@@ -225,7 +239,7 @@ mod tests {
             .map(|format| (format.to_owned(), true, None));
 
         let with = |keys: Option<&KeyRing>| {
-            let listing = list(home.path(), keys, &Selection::default()).unwrap();
+            let listing = list(home.path(), keys, &Selection::default(), ".enc".as_ref()).unwrap();
             let told =
                 |listed: &Listed| (listed.format.clone(), listed.certain, listed.plain_bytes);
             listing.files.iter().map(told).collect::<Vec<_>>()
@@ -236,7 +250,12 @@ mod tests {
         assert_eq!(with(Some(&KeyRing::new(recipe(1)))), all);
         let listing = with(Some(&KeyRing::new(recipe(2))));
         assert!(!listing[0].1 && listing[1] == openssl);
-        assert_eq!(list(&path, None, &Selection::default()).unwrap().files.len(), 1);
-        assert!(list(&home.path().join("none"), None, &Selection::default()).is_err());
+        assert_eq!(
+            list(&path, None, &Selection::default(), ".enc".as_ref()).unwrap().files.len(),
+            1
+        );
+        assert!(
+            list(&home.path().join("none"), None, &Selection::default(), ".enc".as_ref()).is_err()
+        );
     }
 }

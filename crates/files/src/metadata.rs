@@ -98,7 +98,7 @@ impl Metadata {
 
     /// The mode for an output. Without its owner, a file with a set-id bit would lend its users
     /// somebody else's rights.
-    fn wanted_mode(&self, status: &Stat) -> Mode {
+    pub(crate) fn wanted_mode(&self, status: &Stat) -> Mode {
         let mode = permissions(status);
         if self.owner { mode } else { mode & !(Mode::SUID | Mode::SGID) }
     }

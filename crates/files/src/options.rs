@@ -1,6 +1,7 @@
 //! How an operation is to be done.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
@@ -8,6 +9,9 @@ use evener_pipeline::costs::Costs;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
 use crate::{Base64, Control, Protected, Selection};
+
+/// Whether the outputs with these paths may be deleted. It is asked once, and not in a dry run.
+pub type Agree = Arc<dyn Fn(&[PathBuf]) -> bool + Send + Sync>;
 
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
@@ -41,6 +45,22 @@ pub struct Options {
     /// Whether the encrypted side of a stream is base64. Trees and files that are no streams are
     /// never.
     pub base64: Option<Base64>,
+    /// Bring outputs that exist up to date: replace those whose source has changed, leave those
+    /// that are complete as they are, and make those that are not there. A source has changed if
+    /// its size or time is not the output's, or if its status (mode, owner, content) was changed
+    /// after that of the output. An output that was not made with the keys is replaced only with
+    /// [`Options::overwrite`], and so is a decrypted file that is newer than its source. Does not
+    /// go with [`Options::remove_source`].
+    pub update: bool,
+    /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
+    /// once all else is done without a failure, and if this agrees. Only files that one of the
+    /// keys opens are removed, and directories that are empty then. Beside a single file nothing
+    /// is removed.
+    pub delete: Option<Agree>,
+    /// Leave out files that change each time they are read. Otherwise, when encrypting, what was
+    /// read last is stored, and the file is among the failures all the same. With
+    /// [`Options::remove_source`] and when decrypting they are left out in any case.
+    pub skip_changing: bool,
     /// Replace outputs that exist. Otherwise they are errors.
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
@@ -101,6 +121,9 @@ impl Options {
             key_is_fresh: false,
             head: Vec::new(),
             base64: None,
+            update: false,
+            delete: None,
+            skip_changing: false,
             overwrite: false,
             remove_source: false,
             durable: false,

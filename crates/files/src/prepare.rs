@@ -6,6 +6,7 @@ use evener_pipeline::Worker;
 use crate::format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
 use crate::ring::Candidates;
 use crate::segment::{SegmentError, push_jobs};
+use crate::source::Source;
 use crate::{FileError, KeyRing};
 
 /// What is needed to process a file.
@@ -53,6 +54,16 @@ pub(crate) fn prepare_sealed(
         }
     }
     Err(refusal.into())
+}
+
+/// Whether a file begins as one that was made with one of the keys.
+///
+/// # Errors
+/// When it can't be read.
+pub(crate) fn opens_header(keys: &KeyRing, sealed: &Source) -> Result<bool, FileError> {
+    let mut beginning = vec![0; sealed.length().min(keys.longest_header() as u64) as usize];
+    sealed.read_exact_at(&mut beginning, 0)?;
+    Ok(keys.open(&beginning).is_ok())
 }
 
 /// How many of a sealed file's first bytes [`prepare_sealed`] needs at most.

@@ -31,6 +31,13 @@ pub struct Report {
     /// Files that were complete already (`--resume`): their outputs have the right size and
     /// time and, in formats that show it, the right key. Their content was not verified.
     pub files_skipped: u64,
+    /// Outputs that were brought up to date (`--update`): older ones that were replaced, whose
+    /// files are among those done, and those that only got another mode.
+    pub files_updated: u64,
+    /// Files whose outputs needed no update (`--update`). Their content was not verified.
+    pub files_unchanged: u64,
+    /// Outputs removed since their source has gone (`--delete`); in a dry run, those that would be.
+    pub files_deleted: u64,
     /// Further names of files done, made as hard links.
     pub hard_links: u64,
     /// Symbolic links recreated.
@@ -43,6 +50,8 @@ pub struct Report {
     pub interrupted: bool,
     /// Whether nothing was written because only a plan was asked for.
     pub dry_run: bool,
+    /// Whether outputs were to be brought up to date.
+    pub update: bool,
     /// Sums over each engine's workers.
     pub engines: BTreeMap<String, Effort>,
     /// Each worker.
@@ -154,6 +163,56 @@ impl Report {
         self.failures.is_empty() && !self.interrupted && !in_doubt
     }
 
+    /// Adds what a further operation of the same kind did after this one.
+    pub fn absorb(&mut self, other: Report) {
+        let absorb_name = |name: &mut String, other: String| {
+            if name.is_empty() {
+                *name = other;
+            }
+        };
+        absorb_name(&mut self.operation, other.operation);
+        absorb_name(&mut self.format, other.format);
+        absorb_name(&mut self.cipher, other.cipher);
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.bytes_written += other.bytes_written;
+        self.files_skipped += other.files_skipped;
+        self.files_updated += other.files_updated;
+        self.files_unchanged += other.files_unchanged;
+        self.files_deleted += other.files_deleted;
+        self.hard_links += other.hard_links;
+        self.symlinks += other.symlinks;
+        self.directories += other.directories;
+        self.seconds += other.seconds;
+        self.interrupted |= other.interrupted;
+        self.dry_run |= other.dry_run;
+        self.update |= other.update;
+        for (engine, effort) in other.engines {
+            self.engines.entry(engine).or_default().absorb(&effort);
+        }
+        for worker in other.workers {
+            self.absorb_worker(worker);
+        }
+        self.notices.extend(other.notices);
+        self.failures.extend(other.failures);
+        self.retired.extend(other.retired);
+        self.doubtful.extend(other.doubtful);
+        self.doubtful_unnamed += other.doubtful_unnamed;
+    }
+
+    fn absorb_worker(&mut self, worker: WorkerEffort) {
+        let same = |known: &&mut WorkerEffort| {
+            known.worker == worker.worker && known.engine == worker.engine
+        };
+        match self.workers.iter_mut().find(same) {
+            Some(known) => {
+                known.effort.absorb(&worker.effort);
+                known.retired = known.retired.take().or(worker.retired);
+            }
+            None => self.workers.push(worker),
+        }
+    }
+
     pub(crate) fn add_statistics(&mut self, statistics: RunStatistics) {
         for worker in statistics.workers {
             let effort = Effort::from(&worker);
@@ -235,6 +294,23 @@ impl Report {
                 doubtful_jobs,
             }),
         }
+    }
+}
+
+impl Effort {
+    fn absorb(&mut self, other: &Effort) {
+        self.files += other.files;
+        self.jobs += other.jobs;
+        self.bytes += other.bytes;
+        self.busy_seconds += other.busy_seconds;
+        self.cpu_seconds += other.cpu_seconds;
+        let add = |sum: &mut Option<u64>, number: Option<u64>| {
+            if let Some(number) = number {
+                *sum.get_or_insert(0) += number;
+            }
+        };
+        add(&mut self.verified_jobs, other.verified_jobs);
+        add(&mut self.unverified_jobs, other.unverified_jobs);
     }
 }
 

@@ -1,12 +1,14 @@
 //! Which files of a tree are taken.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evener_core::shown_text;
+use evener_core::{shown, shown_text};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Globs that choose files by their path below the root of the tree.
+/// Globs and paths that choose files by their path below the root of the tree: the path of the
+/// plain file, without the suffix that encrypting gives its name, whichever way the operation goes.
 ///
 /// A glob with a slash is matched against the whole relative path, one without against the
 /// file's name at any depth. `*` does not cross a slash, `**` does. What an exclusion matches
@@ -16,6 +18,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 pub struct Selection {
     include: Option<Globs>,
     exclude: Option<Globs>,
+    /// If there are any, nothing else is taken. Normal components only.
+    paths: Vec<PathBuf>,
 }
 
 impl Selection {
@@ -24,33 +28,59 @@ impl Selection {
     /// # Errors
     /// Says which glob is malformed and why: one that can match nothing is.
     pub fn new<S: AsRef<str>>(include: &[S], exclude: &[S]) -> Result<Selection, MalformedGlob> {
-        Ok(Selection { include: Globs::parse(include)?, exclude: Globs::parse(exclude)? })
+        let (include, exclude) = (Globs::parse(include)?, Globs::parse(exclude)?);
+        Ok(Selection { include, exclude, paths: Vec::new() })
+    }
+
+    /// Takes of all this only the files and directories with these paths below the root, and what
+    /// is in them. A path that leads to nothing is a failure of the operation.
+    ///
+    /// # Errors
+    /// Says which path can lead to nothing below the root, and why.
+    pub fn only<P: AsRef<Path>>(mut self, paths: &[P]) -> Result<Selection, MalformedPath> {
+        for path in paths {
+            self.paths.push(path_below_root(path.as_ref())?);
+        }
+        Ok(self)
     }
 
     /// Whether a file with this path below the root is taken.
     pub fn takes_file(&self, path: &Path) -> bool {
         let included = self.include.as_ref().is_none_or(|globs| globs.match_path(path));
-        included && self.takes_directory(path)
+        let named = self.paths.is_empty() || self.paths.iter().any(|it| path.starts_with(it));
+        included && named && !self.excludes(path)
     }
 
     /// Whether a directory with this path below the root is entered.
     pub fn takes_directory(&self, path: &Path) -> bool {
-        self.exclude.as_ref().is_none_or(|globs| !globs.match_path(path))
+        let leads = |it: &PathBuf| path.starts_with(it) || it.starts_with(path);
+        let named = self.paths.is_empty() || self.paths.iter().any(leads);
+        named && !self.excludes(path)
+    }
+
+    fn excludes(&self, path: &Path) -> bool {
+        self.exclude.as_ref().is_some_and(|globs| globs.match_path(path))
     }
 
     /// Whether everything is taken, so that no path need be built.
-    pub(crate) fn takes_everything(&self) -> bool {
-        self.include.is_none() && self.exclude.is_none()
+    pub fn takes_everything(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none() && self.paths.is_empty()
     }
 
-    /// The same, with an eye on which globs match anything.
+    /// Whether only some paths are taken.
+    pub fn names_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// The same, with an eye on which globs match anything and which paths are there.
     pub(crate) fn watch(&self) -> Watch<'_> {
         let unseen = |globs: &Option<Globs>| {
             let count = globs.as_ref().map_or(0, |globs| globs.texts.len());
             (0..count).map(|_| AtomicBool::new(false)).collect()
         };
         let (included, excluded) = (unseen(&self.include), unseen(&self.exclude));
-        Watch { selection: self, included, excluded }
+        let found = self.paths.iter().map(|_| AtomicBool::new(false)).collect();
+        Watch { selection: self, included, excluded, found }
     }
 }
 
@@ -60,6 +90,8 @@ pub(crate) struct Watch<'s> {
     /// For each glob, whether it has matched.
     included: Vec<AtomicBool>,
     excluded: Vec<AtomicBool>,
+    /// For each path, whether there is something.
+    found: Vec<AtomicBool>,
 }
 
 impl Watch<'_> {
@@ -67,18 +99,39 @@ impl Watch<'_> {
     pub(crate) fn takes_file(&self, path: &Path) -> bool {
         let include = self.selection.include.as_ref();
         let included = include.is_none_or(|globs| globs.find(path, &self.included));
-        // Asked in any case, so that no glob is said to match nothing that does.
-        self.takes_directory(path) && included
+        // All are asked in any case, so that no glob is said to match nothing that does.
+        let excluded = self.excludes(path);
+        self.note_path(path);
+        included && !excluded && self.selection.takes_file(path)
     }
 
     /// As [`Selection::takes_directory`].
     pub(crate) fn takes_directory(&self, path: &Path) -> bool {
-        let exclude = self.selection.exclude.as_ref();
-        exclude.is_none_or(|globs| !globs.find(path, &self.excluded))
+        self.note_path(path);
+        !self.excludes(path) && self.selection.takes_directory(path)
     }
 
-    /// What to tell of globs that have matched nothing.
-    pub(crate) fn notices(&self) -> Vec<String> {
+    fn excludes(&self, path: &Path) -> bool {
+        let exclude = self.selection.exclude.as_ref();
+        exclude.is_some_and(|globs| globs.find(path, &self.excluded))
+    }
+
+    fn note_path(&self, path: &Path) {
+        let named = self.selection.paths.iter().zip(&self.found);
+        for (_, found) in named.filter(|(named, _)| *named == path) {
+            found.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The paths at which there is nothing.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+        let named = self.selection.paths.iter().zip(&self.found);
+        named.filter(|(_, found)| !found.load(Ordering::Relaxed)).map(|(path, _)| path.as_path())
+    }
+
+    /// What to tell of globs that have matched nothing. `stripped` is the suffix without which
+    /// sealed names were matched.
+    pub(crate) fn notices(&self, stripped: Option<&OsStr>) -> Vec<String> {
         let sides = [
             ("--include", &self.selection.include, &self.included),
             ("--exclude", &self.selection.exclude, &self.excluded),
@@ -87,11 +140,35 @@ impl Watch<'_> {
         for (option, globs, seen) in sides {
             let texts = globs.iter().flat_map(|globs| &globs.texts);
             for (text, _) in texts.zip(seen).filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
-                notices.push(format!("{option} `{}` matches nothing here", shown_text(text)));
+                let mut notice = format!("{option} `{}` matches nothing here", shown_text(text));
+                if let Some(suffix) = stripped.filter(|suffix| ends_in(text.as_ref(), suffix)) {
+                    notice.push_str(&format!("; {}", without_suffix(suffix)));
+                }
+                notices.push(notice);
             }
         }
         notices
     }
+}
+
+/// Whether a glob or a path seems to be that of a sealed file.
+pub(crate) fn ends_in(text: &OsStr, suffix: &OsStr) -> bool {
+    text.as_encoded_bytes().ends_with(suffix.as_encoded_bytes())
+}
+
+/// How sealed files are to be named.
+pub(crate) fn without_suffix(suffix: &OsStr) -> String {
+    format!("files are chosen by the names that they had before, without `{}`", shown(suffix))
+}
+
+/// A path that can't be below the root.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}`: {reason}", shown(path))]
+pub struct MalformedPath {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// In words.
+    pub reason: &'static str,
 }
 
 /// A glob that can't be parsed.
@@ -167,13 +244,30 @@ fn below_root(text: &str) -> Result<String, MalformedGlob> {
         return Err(refused("it is empty"));
     }
     if parts.is_empty() {
-        return Err(refused("it names the source itself"));
+        return Err(refused(NAMES_ROOT));
     }
     if parts.contains(&"..") {
-        return Err(refused("`..` leads out of the source"));
+        return Err(refused(LEADS_OUT));
     }
     Ok(parts.join("/"))
 }
+
+/// A path without what says no more than that it is below the root.
+fn path_below_root(path: &Path) -> Result<PathBuf, MalformedPath> {
+    let refused = |reason| MalformedPath { path: path.to_owned(), reason };
+    let mut below = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => below.push(name),
+            Component::ParentDir => return Err(refused(LEADS_OUT)),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    if below.as_os_str().is_empty() { Err(refused(NAMES_ROOT)) } else { Ok(below) }
+}
+
+const LEADS_OUT: &str = "`..` leads out of the source";
+const NAMES_ROOT: &str = "it names the source itself";
 
 fn malformed(glob: &str, error: &globset::Error) -> MalformedGlob {
     MalformedGlob { glob: glob.to_owned(), reason: error.kind().to_string() }
@@ -224,7 +318,45 @@ mod tests {
         assert!(!watch.takes_directory(Path::new("a")));
         assert!(watch.takes_directory(Path::new("docs/a")));
         let expected = ["--include `*.rs`", "--exclude `b`"];
-        assert_eq!(watch.notices(), expected.map(|glob| format!("{glob} matches nothing here")));
+        assert_eq!(
+            watch.notices(None),
+            expected.map(|glob| format!("{glob} matches nothing here"))
+        );
+    }
+
+    #[test]
+    fn globs_of_sealed_names_are_explained() {
+        let selection = Selection::new(&["*.txt.enc", "*.txt"], &[]).unwrap();
+        let notices = selection.watch().notices(Some(".enc".as_ref()));
+        let hint = "; files are chosen by the names that they had before, without `.enc`";
+        assert_eq!(notices[0], format!("--include `*.txt.enc` matches nothing here{hint}"));
+        assert_eq!(notices[1], "--include `*.txt` matches nothing here");
+    }
+
+    #[test]
+    fn paths_take_what_they_lead_to_and_nothing_else() {
+        let selection = Selection::new(&[], &["*.tmp"]).unwrap();
+        let selection = selection.only(&["./a", "b/c/", "/d/e/f"]).unwrap();
+        let watch = selection.watch();
+        for (path, file, directory) in [
+            ("a", true, true),
+            ("a/x/y", true, true),
+            ("a/x.tmp", false, false),
+            ("ab", false, false),
+            ("b", false, true),
+            ("b/a", false, false),
+            ("b/c/x", true, true),
+            ("d/e", false, true),
+        ] {
+            assert_eq!(selection.takes_file(Path::new(path)), file, "{path}");
+            assert_eq!(selection.takes_directory(Path::new(path)), directory, "{path}");
+            assert_eq!(watch.takes_file(Path::new(path)), file, "{path}");
+            assert_eq!(watch.takes_directory(Path::new(path)), directory, "{path}");
+        }
+        assert_eq!(watch.missing().collect::<Vec<_>>(), [Path::new("b/c"), Path::new("d/e/f")]);
+        for path in ["", ".", "/", "..", "a/../b"] {
+            assert_eq!(Selection::default().only(&[path]).unwrap_err().path, Path::new(path));
+        }
     }
 
     #[test]

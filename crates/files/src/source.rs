@@ -83,14 +83,11 @@ impl Source {
     /// [`FileError::Changed`] when its size, its time or its time of change is another, and
     /// [`FileError::Refused`] when it has content but shows no size, as in /proc.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
-        if self.length() == 0 {
-            self.check_empty()?;
-        }
+        let is_empty = if self.length() == 0 { self.check_empty() } else { Ok(()) };
         let now = fstat(&self.file).map_err(FileError::system("read its status"))?;
-        if FileState::of(&self.status) == FileState::of(&now) {
-            Ok(())
-        } else {
-            Err(FileError::Changed)
+        match FileState::of(&self.status) == FileState::of(&now) {
+            true => is_empty,
+            false => Err(FileError::Changed),
         }
     }
 

@@ -115,14 +115,20 @@ fn fail_everything(operation: Operation, keys: &'static str, flags: Flags, tmpfi
 }
 
 const FRESH: Flags =
-    Flags { overwrite: false, resume: false, remove_source: false, durable: false };
+    Flags { overwrite: false, update: false, resume: false, remove_source: false, durable: false };
 const REPLACING: Flags = Flags { overwrite: true, ..FRESH };
+const UPDATING: Flags = Flags { update: true, ..FRESH };
 const MOVING: Flags = Flags { remove_source: true, ..FRESH };
 const DURABLE: Flags = Flags { durable: true, ..FRESH };
 
 #[test]
 fn encrypting() {
     fail_everything(Operation::Encrypt, "cobblestone-256", FRESH, true);
+}
+
+#[test]
+fn updating() {
+    fail_everything(Operation::Encrypt, "cobblestone-256", UPDATING, true);
 }
 
 #[test]

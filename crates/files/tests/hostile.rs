@@ -137,7 +137,7 @@ fn an_inode_that_is_used_again_is_no_hard_link() {
 
 #[test]
 fn rewriting_a_file_shows_although_its_time_was_set_back() {
-    for length in [100, 2_000_000] {
+    for (length, skip_changing) in [(100, true), (2_000_000, true), (100, false)] {
         let home = home();
         let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
         fs::create_dir(&plain).unwrap();
@@ -150,10 +150,15 @@ fn rewriting_a_file_shows_although_its_time_was_set_back() {
             file.write_all(b"torn").unwrap();
             file.set_modified(before).unwrap();
         };
-        let report = encrypt(&plain, &sealed, &meddling(deed));
+        let options = Options { skip_changing, ..meddling(deed) };
+        let report = encrypt(&plain, &sealed, &options);
         assert_eq!(report.failures.len(), 1);
-        assert_eq!(report.failures[0].error, FileError::Changed);
-        assert_eq!(fs::read_dir(&sealed).unwrap().count(), 0);
+        let (error, outputs) = match skip_changing {
+            true => (FileError::Changed, 0),
+            false => (FileError::StoredChanging, 1),
+        };
+        assert_eq!(report.failures[0].error, error);
+        assert_eq!(fs::read_dir(&sealed).unwrap().count(), outputs);
     }
 }
 

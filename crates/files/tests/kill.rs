@@ -69,7 +69,7 @@ fn moment(round: u32, whole: Duration) -> Duration {
 }
 
 const FRESH: Flags =
-    Flags { overwrite: false, resume: false, remove_source: false, durable: false };
+    Flags { overwrite: false, update: false, resume: false, remove_source: false, durable: false };
 
 #[test]
 fn fresh_outputs() {
@@ -86,6 +86,14 @@ fn replaced_outputs() {
     kill_often(Operation::Decrypt, "cobblestone-256", replacing, true, 10);
     kill_often(Operation::Encrypt, "cobblestone-128", replacing, false, 8);
     kill_often(Operation::Decrypt, "cobblestone-256", replacing, false, 8);
+}
+
+#[test]
+fn updated_outputs() {
+    let updating = Flags { update: true, ..FRESH };
+    kill_often(Operation::Encrypt, "cobblestone-256", updating, true, 10);
+    kill_often(Operation::Decrypt, "cobblestone-256", updating, true, 8);
+    kill_often(Operation::Encrypt, "cobblestone-128", updating, false, 8);
 }
 
 #[test]

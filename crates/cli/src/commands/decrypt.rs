@@ -1,14 +1,16 @@
 //! `evener decrypt`
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
-use evener::Operation;
+use evener::{MalformedPath, Operation};
 
-use crate::keys::{Intent, Keyholder, opening};
+use crate::keys::{Intent, Keyholder};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling, Writing};
-use crate::plan::{Ends, Plan, warnings};
+use crate::plan::{Plan, warnings};
 use crate::progress;
+use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
@@ -20,26 +22,35 @@ use crate::trouble::{Ending, Trouble};
 /// decrypted. A file gets its name only after all of it was authenticated, and a pipe gets only
 /// authenticated bytes.
 ///
+/// `evener decrypt -k my.key --only report.txt --only letters backup restored` restores a part of
+/// a tree: a file and a directory with all in it.
+///
+/// One tree goes to DST itself. Several sources go to a directory, each under its own name, and
+/// then DST ends in a slash: `evener decrypt -k my.key photos letters notes.txt.enc restored/`.
+///
 /// --identity and --passphrase open the wrapped keys that lie in SRC or, for a file, beside it
 /// (evener-key.age), or at the head of a pipe; with --key they open that. A key further up is used only if --key names it.
 #[derive(Args)]
+#[command(override_usage = "evener decrypt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct Decrypt {
     #[command(flatten)]
     keys: OpeningKeys,
     #[command(flatten)]
     choosing: Choosing,
+    /// Decrypt of a tree only this file or directory: its path in SRC as it was before encryption,
+    /// without `.enc`; may be given several times. One that is not there is an error
+    #[arg(long, value_name = "PATH", help_heading = "Trees")]
+    only: Vec<PathBuf>,
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// File or tree to decrypt, or `-` for standard input
-    #[arg(value_name = "SRC")]
-    source: OsString,
-    /// File or tree to write, or `-` for standard output
-    #[arg(value_name = "DST")]
-    target: OsString,
+    /// Files, trees, or `-` for standard input: SRC, one or more, and last DST, the file, the directory,
+    /// or `-` for standard output. A DST that ends in a slash is a directory, made if it is missing
+    #[arg(value_name = "PATH", required = true, num_args = 1..)]
+    paths: Vec<OsString>,
 }
 
 impl Decrypt {
@@ -50,34 +61,49 @@ impl Decrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
-        let mut ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        let (paths, suffix) = (self.paths, &self.choosing.suffix);
+        let mut route = Route::find(operation, paths, suffix, &self.telling)?;
         self.keys.complete()?;
-        ends.check_stdin(&self.keys.that_read_stdin())?;
-        self.writing.check(&ends)?;
+        route.first().check_stdin(&self.keys.that_read_stdin())?;
+        self.writing.check(&route)?;
         let armour = self.keys.openssl.armour();
         if armour.is_some() {
-            ends.take_as_stream("--base64")?;
+            route.take_as_streams("--base64")?;
         }
-        let head = ends.take_head(self.keys.look_for_one())?;
-        self.writing.check(&ends)?;
+        let heads = route.take_heads(self.keys.look_for_one())?;
+        self.writing.check(&route)?;
+        let is_one_tree = route.ends.len() == 1 && route.has_tree();
+        if !self.only.is_empty() && !is_one_tree {
+            return Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"));
+        }
         let mut key_files: Vec<_> = self.keys.files().cloned().collect();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
-        let ring = opening(&self.keys, &ends.source, head.as_ref(), Intent::Decrypt, &keyholder)?;
+        let ring = route.opening(&self.keys, &heads, Intent::Decrypt, &keyholder)?;
         key_files.extend(keyholder.found());
+        if self.writing.dry_run {
+            route.only_plan()?;
+        }
         let evener = self.engines.evener(ring, &self.telling, signals)?;
-        let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        let mut warnings = warnings(operation, &evener, route.has_many_files());
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), false));
-        let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
-        let (choosing, writing) = (self.choosing, self.writing);
-        Plan::new(operation, evener, ends, warnings, |options| {
+        let measure_total = route.has_tree() && progress::is_watched(&self.telling);
+        let (choosing, only, writing) = (self.choosing, self.only, self.writing);
+        Plan::new(operation, evener, route, warnings, |options| {
             options.measure_total = measure_total;
             options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
-            choosing.apply(options)
+            choosing.apply(options)?;
+            let selection = std::mem::take(&mut options.selection);
+            options.selection = selection.only(&only).map_err(in_only)?;
+            Ok(())
         })
     }
+}
+
+fn in_only(error: MalformedPath) -> Trouble {
+    Trouble::Usage(format!("--only {error}"))
 }

@@ -1,15 +1,15 @@
 //! `evener encrypt`
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use clap::Args;
-use evener::{Mode, Operation, takes_a_stream};
+use evener::{Mode, Operation};
 
-use crate::keys::{KeyPlace, Keyholder, sealing};
+use crate::keys::{Keyholder, sealing};
 use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
-use crate::plan::{Ends, Place, Plan, warnings};
+use crate::plan::{Plan, warnings};
 use crate::progress;
+use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
@@ -21,14 +21,22 @@ use crate::trouble::{Ending, Trouble};
 /// `.enc`, and their modes and times. Links and empty directories are recreated; sockets, devices
 /// and the key are skipped. SRC itself may be a symbolic link.
 ///
+/// One tree goes to DST itself: `evener encrypt -k my.key photos backup` makes
+/// backup/2024/beach.jpg.enc of photos/2024/beach.jpg. Several sources go to a directory, each
+/// under its own name: `evener encrypt -k my.key photos letters notes.txt backup/` makes
+/// backup/photos, backup/letters and backup/notes.txt.enc. Two of one name are refused.
+///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
-/// DST/evener-key.age for a tree (evener-key-2.age and so on for what is added later), in
-/// DST.evener-key.age for a file, at its head for a pipe (then it opens from the pipe alone, and
-/// from a file that the pipe was written to). A key that lies there is used again if the passphrase opens it,
-/// or if --identity opens it and you made it on this machine, for this very place and for the
-/// recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a note of each
-/// key that you make). Any other key there could be put there by whoever can write there, and is
-/// left alone; so is that of a tree that was moved.
+/// DST/evener-key.age for a tree and for several sources (evener-key-2.age and so on for what is
+/// added later), in DST.evener-key.age for a file, at its head for a pipe (then it opens from the
+/// pipe alone, and from a file that the pipe was written to). A key that lies there is used again if
+/// the passphrase opens it, or if --identity opens it and you made it on this machine, for this very
+/// place and for the recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a
+/// note of each key that you make). Any other key there could be put there by whoever can write there,
+/// and is left alone; so is that of a tree that was moved.
+///
+/// With --update a tree keeps its one key, so what opens it has to be given: --identity,
+/// --passphrase, or the key itself with --key.
 ///
 /// A key that nothing here needs any more, as after --overwrite of a file, stays: there may be copies
 /// of what it encrypted elsewhere, and nothing shows that there are none.
@@ -36,23 +44,27 @@ use crate::trouble::{Ending, Trouble};
 /// --recipient keeps files from everybody but the recipients. It does not show who encrypted
 /// them: recipients are not secret, so anybody can put files and keys of their own there.
 #[derive(Args)]
+#[command(override_usage = "evener encrypt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct Encrypt {
     #[command(flatten)]
     keys: SealingKeys,
     #[command(flatten)]
     choosing: Choosing,
+    /// Leave out files that change each time they are read, four times in all. Otherwise what was
+    /// read last is stored; its parts may be of different times. Either way the file is named and
+    /// the exit status is 1
+    #[arg(long, help_heading = "Trees")]
+    skip_changing: bool,
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// File or tree to encrypt, or `-` for standard input
-    #[arg(value_name = "SRC")]
-    source: OsString,
-    /// File or tree to write, or `-` for standard output
-    #[arg(value_name = "DST")]
-    target: OsString,
+    /// Files, trees, or `-` for standard input: SRC, one or more, and last DST, the file, the directory,
+    /// or `-` for standard output. A DST that ends in a slash is a directory, made if it is missing
+    #[arg(value_name = "PATH", required = true, num_args = 1..)]
+    paths: Vec<OsString>,
 }
 
 impl Encrypt {
@@ -63,26 +75,31 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
-        let mut ends = Ends::find(operation, self.source, Some(self.target), &self.telling)?;
+        let (paths, suffix) = (self.paths, &self.choosing.suffix);
+        let mut route = Route::find(operation, paths, suffix, &self.telling)?;
         self.keys.complete()?;
-        ends.check_stdin(&self.keys.that_read_stdin())?;
+        route.first().check_stdin(&self.keys.that_read_stdin())?;
         let armour = self.keys.openssl.armour();
         if armour.is_some() {
-            ends.take_as_stream("--base64")?;
+            route.take_as_streams("--base64")?;
         }
-        self.writing.check(&ends)?;
+        self.writing.check(&route)?;
         let key_files: Vec<_> = self.keys.files().cloned().collect();
         let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
         let asks = key.is_some() || origins.key_command.is_some();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
-        let sealing = sealing(&self.keys, key_place(&ends, &self.choosing), &keyholder)?;
+        let sealing = sealing(&self.keys, route.key_place(suffix), &keyholder)?;
         let recipe = sealing.ring.primary();
+        let has_many_files = route.has_many_files();
         let is_key_stream = !matches!(recipe.cipher().mode(), Mode::Ecb | Mode::Cbc);
-        if ends.source_is_tree && recipe.repeats_ivs() && is_key_stream {
+        if has_many_files && recipe.repeats_ivs() && is_key_stream {
             return Err(Trouble::usage(
                 "one key and IV encrypt one file with such a cipher, not a tree: two files under \
                  one key stream give each other away; use a passphrase, with salt",
             ));
+        }
+        if let Some(fresh) = sealing.fresh.as_ref().filter(|_| self.writing.update) {
+            fresh.refuse_second()?;
         }
         let key_is_fresh = sealing.fresh.is_some();
         let head = sealing.head;
@@ -93,15 +110,20 @@ impl Encrypt {
             }
             fresh => fresh,
         };
+        if self.writing.dry_run {
+            route.only_plan()?;
+        }
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
-        let mut warnings = warnings(operation, &evener, ends.source_is_tree);
+        let mut warnings = warnings(operation, &evener, has_many_files);
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
-        let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
+        let measure_total = route.has_tree() && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
-        let plan = Plan::new(operation, evener, ends, warnings, |options| {
+        let skip_changing = self.skip_changing;
+        let plan = Plan::new(operation, evener, route, warnings, |options| {
             options.measure_total = measure_total;
             options.key_is_fresh = key_is_fresh;
+            options.skip_changing = skip_changing;
             options.head = head;
             options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));
@@ -109,25 +131,5 @@ impl Encrypt {
             choosing.apply(options)
         })?;
         Ok(Plan { fresh_key, reused_key: sealing.reused, said: sealing.said, ..plan })
-    }
-}
-
-/// Where a wrapped key belongs; a pipe has no such place.
-fn key_place(ends: &Ends, choosing: &Choosing) -> Option<KeyPlace> {
-    let Some(Place::Path(target)) = &ends.target else { return None };
-    if ends.source_is_tree {
-        return Some(KeyPlace::in_tree(target));
-    }
-    if takes_a_stream(target) {
-        return None;
-    }
-    match &ends.source {
-        // A file goes into a directory under its own name.
-        Place::Path(source) if target.is_dir() => {
-            let mut name = source.file_name()?.to_owned();
-            name.push(&choosing.suffix);
-            Some(KeyPlace::beside(&target.join(Path::new(&name))))
-        }
-        _ => Some(KeyPlace::beside(target)),
     }
 }

@@ -50,10 +50,18 @@ impl List {
         } else {
             print(&listing, &mut io::stdout().lock()).map_err(Trouble::Output)?;
         }
+        for notice in &listing.notices {
+            complain(&format_args!("{}: {}", shown(&notice.path), notice.reason));
+        }
         for failure in &listing.failures {
             complain(&format_args!("{}: {}", shown(&failure.path), failure.error));
         }
-        Ok(if listing.failures.is_empty() { Ending::Done } else { Ending::SomeFailed })
+        // Where a mistake in a glob is why nothing is listed, that is no success.
+        let is_nothing = listing.files.is_empty() && !listing.notices.is_empty();
+        Ok(match listing.failures.is_empty() && !is_nothing {
+            true => Ending::Done,
+            false => Ending::SomeFailed,
+        })
     }
 
     fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {
@@ -78,7 +86,7 @@ impl List {
         }
         let mut options = Options::new(Vec::new());
         self.choosing.clone().apply(&mut options)?;
-        Ok(list(&self.source, ring.as_ref(), &options.selection)?)
+        Ok(list(&self.source, ring.as_ref(), &options.selection, &options.suffix)?)
     }
 }
 

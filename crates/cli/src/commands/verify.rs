@@ -9,6 +9,7 @@ use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling};
 use crate::plan::{Ends, Plan, warnings};
 use crate::progress;
+use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
@@ -40,7 +41,7 @@ impl Verify {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
-        let mut ends = Ends::find(operation, self.source, None, &self.telling)?;
+        let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         self.keys.complete()?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
         let armour = self.keys.openssl.armour();
@@ -59,7 +60,7 @@ impl Verify {
         warnings.extend(keyholder.warnings());
         let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let choosing = self.choosing;
-        Plan::new(operation, evener, ends, warnings, |options| {
+        Plan::new(operation, evener, Route::of_one(ends), warnings, |options| {
             options.measure_total = measure_total;
             options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));

@@ -400,6 +400,16 @@ impl FreshKey {
         }
     }
 
+    /// Refuses to be another key in a place that has one.
+    pub(crate) fn refuse_second(&self) -> Result<(), Trouble> {
+        let Some(there) = self.place.existing().into_iter().next() else { return Ok(()) };
+        Err(Trouble::Usage(format!(
+            "--update goes on with the key in {}, and does not add another: open that with \
+             --identity or --passphrase, or name it with --key",
+            shown(&there)
+        )))
+    }
+
     /// Says what [`FreshKey::write`] would if the key can't be written. Writes nothing.
     pub(crate) fn check(&self) -> Result<(), Trouble> {
         let may_make = |directory: &Path| {

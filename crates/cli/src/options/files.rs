@@ -1,20 +1,24 @@
 //! Options that select files and say how outputs are written.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use evener::{KeyRing, Options, Selection};
+use evener::{Agree, KeyRing, Options, Selection};
 
 use super::values;
+use crate::deletion;
 use crate::plan::Ends;
+use crate::route::Route;
 use crate::trouble::Trouble;
 
 /// Options that select files.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Choosing {
     /// Skip what matches: any file or directory of that name below SRC, or, if GLOB has a slash,
-    /// that path below SRC; repeatable
+    /// that path below SRC; repeatable. Names are those of the plain files, also in an encrypted
+    /// tree: `*.txt`, not `*.txt.enc`
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
     /// Process only files that match; repeatable
@@ -50,6 +54,23 @@ pub(crate) struct Writing {
     /// right and its header fits the key; its content is not verified)
     #[arg(long, help_heading = "Outputs")]
     resume: bool,
+    /// Bring DST up to date: process new files, replace outputs whose source has changed, leave all
+    /// others. A source has changed if its size or its time differs from the output's, or if it was
+    /// changed in any way after the output was made (its ctime is not older than the output's). So a
+    /// file whose time was set back is found, and a file that was only renamed is processed again.
+    /// Directories get their source's mode and time, but DST itself keeps its mode. Outputs of
+    /// another key are errors, and so are decrypted files that are newer than their source
+    #[arg(long, conflicts_with_all = ["resume", "remove_source"], help_heading = "Outputs")]
+    pub(crate) update: bool,
+    /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
+    /// that are then empty, after a question. Only files that the key opens are deleted, and nothing
+    /// at all if a file failed or a directory could not be read. What --exclude skips stays;
+    /// --dry-run lists what would be deleted
+    #[arg(long, requires = "update", help_heading = "Outputs")]
+    delete: bool,
+    /// Delete without the question of --delete
+    #[arg(short, long, requires = "delete", help_heading = "Outputs")]
+    yes: bool,
     /// Replace existing outputs; without it they are errors. A device or FIFO as DST is always
     /// written to, from its beginning
     #[arg(long, help_heading = "Outputs")]
@@ -79,6 +100,10 @@ pub(crate) struct Writing {
 impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
         options.resume = self.resume;
+        options.update = self.update;
+        options.delete = self.delete.then(|| -> Agree {
+            if self.yes { Arc::new(|_| true) } else { Arc::new(deletion::is_wanted) }
+        });
         options.overwrite = self.overwrite;
         options.remove_source = self.remove_source;
         options.durable = self.durable;
@@ -88,29 +113,47 @@ impl Writing {
         options.dry_run = self.dry_run;
     }
 
-    /// The warning where `--resume` can't check that outputs fit these keys.
+    /// What `--resume` or `--update` can't tell of these keys, if it was given.
     pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
-        } else if key_is_fresh {
+        } else if key_is_fresh && self.resume {
             "this run made a new key, and can't open the keys of earlier runs"
         } else {
             return None;
         };
-        self.resume.then(|| format!("--resume goes by size and time alone: {reason}"))
+        let option = match (self.resume, self.update) {
+            (true, _) => "--resume",
+            (_, true) => "--update",
+            _ => return None,
+        };
+        Some(format!("{option} goes by size and time alone: {reason}"))
     }
 
-    /// Rejects options that need files where one end is a pipe.
-    pub(crate) fn check(&self, ends: &Ends) -> Result<(), Trouble> {
+    /// Rejects options that need files where one end is a pipe, and a question that nobody can answer.
+    pub(crate) fn check(&self, route: &Route) -> Result<(), Trouble> {
         let need_files = [
             (self.resume, "--resume"),
+            (self.update, "--update"),
             (self.remove_source, "--remove-source"),
             (self.owner, "--owner"),
             (self.xattrs, "--xattrs"),
             (self.sparse, "--sparse"),
             (self.dry_run, "--dry-run"),
         ];
-        match need_files.into_iter().find(|(given, _)| *given && ends.has_pipe()) {
+        if self.delete && !self.yes && !self.dry_run && !deletion::can_be_asked() {
+            return Err(Trouble::usage(
+                "--delete asks before it deletes, and there is no terminal to ask on; --yes \
+                 deletes without asking, and --dry-run only names what would go",
+            ));
+        }
+        if self.delete && !route.has_tree() {
+            return Err(Trouble::usage(
+                "--delete looks for what has gone from a tree: SRC is none",
+            ));
+        }
+        let has_pipe = route.ends.iter().any(Ends::has_pipe);
+        match need_files.into_iter().find(|(given, _)| *given && has_pipe) {
             Some((_, name)) => Err(Trouble::Usage(format!(
                 "{name} does not go with a pipe; leave it out, or name files"
             ))),

@@ -28,6 +28,8 @@ pub(super) struct Finished {
     pub(super) output: Arc<Output<TargetDirectory>>,
     /// The output's length in bytes.
     pub(super) length: u64,
+    /// Whether the source was not written to while it was read.
+    pub(super) is_unchanged: bool,
 }
 
 /// Outputs that wait for the next sync.
@@ -178,11 +180,18 @@ impl TreeWork<'_> {
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
         let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
         let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose()?;
-        self.publish_output(finished)?;
+        let has_replaced = self.publish_output(finished)?;
         if let Some(output) = identity {
             self.links.done(&finished.source, output);
         }
         self.record.done(finished.source.length(), finished.length);
+        if has_replaced && self.options.update {
+            self.record.updated();
+        }
+        if !finished.is_unchanged {
+            let path = finished.directory.path_of(&finished.name);
+            self.record.stored_changing(&path);
+        }
         Ok(())
     }
 

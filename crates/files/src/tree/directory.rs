@@ -40,6 +40,8 @@ pub(super) struct Made {
 pub(super) struct Item {
     pub(super) name: OsString,
     pub(super) target: OsString,
+    /// How often it has changed while it was read.
+    pub(super) changes: u32,
 }
 
 /// The target side of a directory, as the place of an output.

@@ -61,7 +61,7 @@ impl Endpoints {
 }
 
 /// The name of a file's output; `None` when a sealed file does not have the suffix.
-pub(super) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
+pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
     match operation {
         Operation::Encrypt => {
             let mut target = name.to_owned();
@@ -167,7 +167,7 @@ fn file<'p>(
         follows: true,
         claims: Claims::default(),
     };
-    let item = Item { name: name.to_owned(), target: target_name };
+    let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
     Ok(Endpoints::File { directory: Arc::new(directory), item })
 }
 

@@ -18,6 +18,7 @@ use crate::format::FileCipher;
 use crate::identity::Identity;
 use crate::output::Output;
 use crate::segment::Segments;
+use crate::selection::{ends_in, without_suffix};
 use crate::source::Source;
 use crate::{FileError, Report};
 
@@ -122,7 +123,7 @@ impl TreeWork<'_> {
         bench: &mut Bench,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
-        done.source.check_unchanged()?;
+        let is_unchanged = self.is_unchanged(done.item, done.source)?;
         let read = done.source.length();
         let Some(output) = output else {
             worker.count_units(1);
@@ -144,6 +145,7 @@ impl TreeWork<'_> {
             source: done.source.clone(),
             output: output.file,
             length: done.length,
+            is_unchanged,
         };
         self.commit(finished)?;
         worker.count_units(1);
@@ -154,16 +156,22 @@ impl TreeWork<'_> {
         self.options.sparse && self.operation == Operation::Decrypt
     }
 
-    /// Ends the operation, after all workers: outputs that wait to be synced, hard links, the
-    /// directories' own metadata.
-    pub(super) fn finish_all(self, endpoints: &Endpoints, report: &mut Report) {
+    /// Ends the operation, after all workers: outputs that wait to be synced, hard links, outputs
+    /// whose source has gone, the directories' own metadata.
+    pub(super) fn finish_all(
+        self,
+        endpoints: &Endpoints,
+        target: Option<&Path>,
+        report: &mut Report,
+    ) {
         self.commit_waiting();
         if let Endpoints::Tree { root } = endpoints {
             report.hard_links = self.make_links(root);
             if !self.is_stopped() {
-                for reason in self.selection.notices() {
-                    self.record.notice(Path::new(""), reason);
-                }
+                self.tell_of_selection();
+            }
+            if let (Some(agree), Some(target)) = (&self.options.delete, target) {
+                self.delete_orphans(root, target, agree);
             }
             // After a stop the next run comes back to these directories, but can't tell which of
             // those that belong to this user the source's owner is to have.
@@ -178,13 +186,30 @@ impl TreeWork<'_> {
         self.record.into_report(report);
     }
 
+    /// Tells which globs have matched nothing, and at which paths there is nothing.
+    fn tell_of_selection(&self) {
+        let suffix = Some(&*self.options.suffix).filter(|_| self.operation != Operation::Encrypt);
+        for reason in self.selection.notices(suffix) {
+            self.record.notice(Path::new(""), reason);
+        }
+        for path in self.selection.missing() {
+            let mut reason = "nothing of this name was found in the source".to_owned();
+            if let Some(suffix) = suffix.filter(|suffix| ends_in(path.as_os_str(), suffix)) {
+                reason.push_str(&format!("; {}", without_suffix(suffix)));
+            }
+            self.record.failed(path, FileError::Refused(reason));
+        }
+    }
+
     /// Sets the mode, times and so on of every target directory that this run has made, the
-    /// deepest first. With `--resume` also those that an interrupted run may have made.
+    /// deepest first. With `--resume` also those that an interrupted run may have made, and with
+    /// `--update` all.
     fn finish_directories(&self, root: &Directory) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
         let is_concerned = |directory: &&Visited| {
-            self.options.resume || directory.target.is_some_and(|(_, is_new)| is_new)
+            let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
+            self.options.resume || self.options.update || is_new
         };
         for directory in visited.iter().rev().filter(is_concerned) {
             let follow = self.options.follow_symlinks;
@@ -204,10 +229,13 @@ impl TreeWork<'_> {
     ) -> Result<(), FileError> {
         let Visited { path, status, target } = directory;
         let (source, output) = (source.as_fd(), output.as_fd());
-        if target.is_some_and(|(_, is_new)| is_new) {
+        let is_root = path.as_os_str().is_empty();
+        if target.is_some_and(|(_, is_new)| is_new) || self.options.update && !is_root {
             return self.metadata.apply(source, status, output, None);
         }
-        if !self.metadata.apply_to_unfinished(source, status, output)? {
+        let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
+        // A root that is updated keeps its mode: the user may have made it.
+        if !is_finished && !self.options.update {
             let reason = "its output directory was there before with another mode or owner, \
                           which it keeps";
             self.record.notice(path, reason);

@@ -125,12 +125,12 @@ impl TreeWork<'_> {
             }
             let task = if chained {
                 // Only in order: whoever goes on must begin with this segment.
-                self.perform_segment(large.clone(), index, bench, worker).map_err(|failed| {
+                self.perform_segment(large.clone(), index, bench, worker, queue).map_err(|failed| {
                     large.ledger().give_back(index);
                     Returned { task: Task::Large(large.clone()), cause: failed.cause }
                 })
             } else {
-                self.perform_segment(large.clone(), index, bench, worker)
+                self.perform_segment(large.clone(), index, bench, worker, queue)
             };
             task?;
         }
@@ -143,6 +143,7 @@ impl TreeWork<'_> {
         index: u64,
         bench: &mut Bench,
         worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
         let result = if self.is_stopped() || large.ledger().has_failed() {
             Err(FileError::Interrupted)
@@ -161,10 +162,12 @@ impl TreeWork<'_> {
         };
         match end {
             None => {}
-            Some(End::Failed(error)) => self.record.failed(&large.path(), error),
+            Some(End::Failed(error)) => {
+                self.failed_or_again(&large.directory, &large.item, error, queue);
+            }
             Some(End::Done { written }) => {
                 if let Err(error) = self.finish_large(&large, written, bench, worker) {
-                    self.record.failed(&large.path(), error);
+                    self.failed_or_again(&large.directory, &large.item, error, queue);
                 }
             }
         }

@@ -39,6 +39,20 @@ struct Met {
     has_removed: bool,
 }
 
+impl Met {
+    fn knows(&self, name: &Name) -> bool {
+        self.first.iter().any(|first| first.name == *name)
+    }
+
+    /// Notes that the file of this first name is in another state now.
+    fn moved(&mut self, name: &Name, state: FileState) {
+        if let Some(number) = self.first.iter().position(|first| first.name == *name) {
+            self.first[number].state = state;
+            self.by_state.insert(state, number);
+        }
+    }
+}
+
 /// A file under its first name.
 struct First {
     name: Name,
@@ -84,6 +98,11 @@ impl Links {
         let state = FileState::of(status);
         match met.by_state.get(&state).copied() {
             None if status.st_nlink < 2 => false,
+            // It changed while it was read, and is read again.
+            None if item.changes > 0 && met.knows(&name) => {
+                met.moved(&name, state);
+                false
+            }
             None => {
                 let number = met.first.len();
                 met.first.push(First { name, state, output: None });
@@ -161,7 +180,7 @@ impl TreeWork<'_> {
         };
         let mut links = 0;
         for Further { name, .. } in further {
-            if exists(name).is_some() && !self.options.resume && !self.options.overwrite {
+            if exists(name).is_some() && !self.may_replace() {
                 let target = shown(&name.target).to_string();
                 self.record.failed(&name.source, FileError::Taken(target));
             } else {
@@ -222,7 +241,7 @@ impl TreeWork<'_> {
     }
 
     fn may_replace(&self) -> bool {
-        self.options.resume || self.options.overwrite
+        self.may_find_outputs()
     }
 
     /// Refuses to put a link in the place of `new` if that may not be replaced.
@@ -238,8 +257,11 @@ impl TreeWork<'_> {
         let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = status(into, new).map_err(&system)?;
         self.outputs.refuse_protected(into.as_fd(), new)?;
+        if self.options.update && !self.options.overwrite {
+            self.refuse_foreign(into.as_fd(), new, &there)?;
+        }
         // An earlier run may have met this name first and made an output of its own for it.
-        if !self.options.overwrite {
+        if !self.options.overwrite && !self.options.update {
             let wanted = status(from, existing).map_err(&system)?;
             let is_ours = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
                 && (there.st_size, there.st_mtime, there.st_mtime_nsec)

@@ -5,8 +5,10 @@
 //! longer than a worker's buffer becomes a task that every idle worker can join, segment by
 //! segment. What needs the whole tree (hard links, the times of directories) is done at the end.
 
+mod changing;
 mod commit;
 mod compare;
+mod delete;
 mod directory;
 mod durable;
 mod endpoints;
@@ -19,6 +21,7 @@ mod plan;
 mod record;
 mod resume;
 mod small;
+mod update;
 mod walk;
 mod work;
 
@@ -35,6 +38,7 @@ use crate::{Failure, FileError, KeyRing, Notice, Options, Report, seats};
 use crate::{StreamSource, StreamTarget, process_stream};
 
 pub(crate) use directory::open_path;
+pub(crate) use endpoints::target_name;
 
 use endpoints::Endpoints;
 use work::TreeWork;
@@ -117,11 +121,18 @@ pub fn process(
     if options.remove_source && options.reference.is_none() {
         return Err(fail(FileError::Refused(NO_REFERENCE.to_owned())));
     }
+    if options.update && options.remove_source {
+        return Err(fail(FileError::Refused(NO_UPDATE.to_owned())));
+    }
+    let may_delete = options.update && operation == Operation::Encrypt && cipher.is_authenticated();
+    if options.delete.is_some() && !may_delete {
+        return Err(fail(FileError::Refused(NO_DELETE.to_owned())));
+    }
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
-    let replaces = options.overwrite || options.resume && options.remove_source;
+    let replaces = options.overwrite || options.update || options.resume && options.remove_source;
     let outputs = Outputs::new(replaces, !options.resume, options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
@@ -136,10 +147,11 @@ pub fn process(
         format: keys.primary().format().to_owned(),
         cipher: cipher.to_string(),
         dry_run: options.dry_run,
+        update: options.update,
         ..Report::default()
     };
     let unverified = work.trails.files();
-    work.finish_all(&endpoints, &mut report);
+    work.finish_all(&endpoints, target, &mut report);
     if let (Some(reason), Some(target)) = (outputs.notice(), target) {
         let notice = Notice { path: target.to_owned(), reason: reason.to_owned() };
         report.notices.push(notice);
@@ -189,6 +201,12 @@ const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong k
 
 const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
     (--follow-symlinks) does not go with removing sources (--remove-source)";
+
+const NO_UPDATE: &str = "where sources are removed (--remove-source) nothing is left to compare \
+    with, so that does not go with --update";
+
+const NO_DELETE: &str = "outputs are deleted (--delete) only when a tree is encrypted with \
+    --update, and not with --format openssl: nothing shows which other files Evener has made";
 
 const NO_SUFFIX: &str = "a suffix has at least one character, and neither a slash nor a zero byte";
 

@@ -25,20 +25,20 @@ pub(super) struct Claims {
 
 impl Claims {
     /// Gives an output its name by `publish`, unless another output of this run has that name.
-    /// One at a time does that in a directory.
+    /// One at a time does that in a directory. Returns whether something else had the name.
     pub(super) fn publish(
         &self,
         directory: BorrowedFd<'_>,
         name: &OsStr,
         publish: impl FnOnce() -> Result<Identity, FileError>,
-    ) -> Result<(), FileError> {
+    ) -> Result<bool, FileError> {
         let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
         let there = Identity::of_name(directory, name)?;
         if there.is_some_and(|there| outputs.contains(&there)) {
             return Err(FileError::SameName(shown(name).to_string()));
         }
         outputs.insert(publish()?);
-        Ok(())
+        Ok(there.is_some())
     }
 
     /// Claims an output of an earlier run.
@@ -55,18 +55,23 @@ impl Claims {
 }
 
 impl TreeWork<'_> {
-    /// Gives an output its name.
-    pub(super) fn publish_output(&self, finished: &Finished) -> Result<(), FileError> {
+    /// Gives an output its name; returns whether it has replaced another file.
+    pub(super) fn publish_output(&self, finished: &Finished) -> Result<bool, FileError> {
         let Finished { directory, output, target, .. } = finished;
         // Where nothing is replaced and nothing is skipped, no name is ever taken twice.
         let (true, Some(into)) = (self.minds_names(), &directory.target) else {
-            return output.publish(self.outputs);
+            return output.publish(self.outputs).map(|()| false);
         };
         directory.claims.publish(into.as_fd(), target, || {
             let identity = Identity::of_open(output.as_fd())?;
             output.publish(self.outputs)?;
             Ok(identity)
         })
+    }
+
+    /// Whether outputs of earlier runs may be there, and what those have left unfinished.
+    pub(super) fn may_find_outputs(&self) -> bool {
+        self.options.resume || self.options.update || self.options.overwrite
     }
 
     /// Whether what is there before the run is replaced or taken for its output.

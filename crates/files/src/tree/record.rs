@@ -14,6 +14,9 @@ pub(super) struct Record<'a> {
     bytes: AtomicU64,
     bytes_written: AtomicU64,
     files_skipped: AtomicU64,
+    files_updated: AtomicU64,
+    files_unchanged: AtomicU64,
+    files_deleted: AtomicU64,
     interrupted: AtomicBool,
     lists: Mutex<Lists>,
 }
@@ -34,6 +37,9 @@ impl<'a> Record<'a> {
             bytes: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             files_skipped: AtomicU64::new(0),
+            files_updated: AtomicU64::new(0),
+            files_unchanged: AtomicU64::new(0),
+            files_deleted: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
             lists: Mutex::default(),
         }
@@ -54,6 +60,35 @@ impl<'a> Record<'a> {
         self.control.done_bytes(bytes);
     }
 
+    /// A file's output needs no update.
+    pub(super) fn unchanged(&self, bytes: u64) {
+        self.files_unchanged.fetch_add(1, Ordering::Relaxed);
+        self.control.done_files(1);
+        self.control.done_bytes(bytes);
+    }
+
+    /// An output got another mode, and was up to date otherwise.
+    pub(super) fn changed_mode(&self, bytes: u64) {
+        self.updated();
+        self.control.done_files(1);
+        self.control.done_bytes(bytes);
+    }
+
+    /// A file that was done has replaced an older output.
+    pub(super) fn updated(&self) {
+        self.files_updated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An output whose source has gone was removed.
+    pub(super) fn deleted(&self) {
+        self.files_deleted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether everything so far was done.
+    pub(super) fn is_success(&self) -> bool {
+        !self.interrupted.load(Ordering::Relaxed) && self.lists().failures.is_empty()
+    }
+
     /// A file (given by its path below the root) could not be done. What an interruption
     /// leaves undone is no failure of the file.
     pub(super) fn failed(&self, path: &Path, error: FileError) {
@@ -66,10 +101,30 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// A file (given by its path below the root) was done, but changed while it was read.
+    pub(super) fn stored_changing(&self, path: &Path) {
+        let path = self.full(path);
+        self.lists().failures.push(Failure { path, error: FileError::StoredChanging });
+    }
+
     /// Something (given by its path below the root) was left out on purpose.
     pub(super) fn notice(&self, path: &Path, reason: impl Into<String>) {
         let notice = Notice { path: self.full(path), reason: reason.into() };
         self.lists().notices.push(notice);
+    }
+
+    /// As [`Record::notice`], of what has this path and is none of the source.
+    pub(super) fn notice_of(&self, path: PathBuf, reason: impl Into<String>) {
+        self.lists().notices.push(Notice { path, reason: reason.into() });
+    }
+
+    /// As [`Record::failed`], of what has this path and is no file of the source.
+    pub(super) fn failed_of(&self, path: PathBuf, error: FileError) {
+        if error == FileError::Interrupted {
+            self.interrupted.store(true, Ordering::Relaxed);
+        } else {
+            self.lists().failures.push(Failure { path, error });
+        }
     }
 
     /// Moves everything into the report, the lists sorted by path.
@@ -79,6 +134,9 @@ impl<'a> Record<'a> {
         report.bytes_written = self.bytes_written.into_inner();
         report.interrupted = self.interrupted.into_inner();
         report.files_skipped = self.files_skipped.into_inner();
+        report.files_updated = self.files_updated.into_inner();
+        report.files_unchanged = self.files_unchanged.into_inner();
+        report.files_deleted = self.files_deleted.into_inner();
         let mut lists = self.lists.into_inner().unwrap_or_else(PoisonError::into_inner);
         lists.failures.sort_by(|a, b| a.path.cmp(&b.path));
         lists.notices.sort_by(|a, b| a.path.cmp(&b.path));

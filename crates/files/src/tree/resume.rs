@@ -24,14 +24,16 @@ pub(super) enum Existing {
     Complete,
     /// There is none, or one that may be replaced.
     Undone,
+    /// There is one of an older state of the source.
+    Outdated,
     /// To tell takes more room beside the files that the worker has begun.
     Full,
 }
 
 impl TreeWork<'_> {
-    /// With `--resume`: whether a file's output is complete. An output never has its final name
-    /// before it is, so one of the right size and time is taken for complete if its header fits
-    /// the key. Its content is not looked at.
+    /// With `--resume` or `--update`: whether a file's output is complete. An output never has its
+    /// final name before it is, so one of the right size and time is taken for complete if its
+    /// header fits the key. Its content is not looked at.
     ///
     /// `input` and `scratch` are what is left of the worker's buffers; `is_all` says that they
     /// are whole.
@@ -47,7 +49,8 @@ impl TreeWork<'_> {
         (input, scratch, is_all): (&mut [u8], &mut [u8], bool),
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
-        let Some(target) = TargetDirectory::of(directory).filter(|_| self.options.resume) else {
+        let looks = self.options.resume || self.options.update;
+        let Some(target) = TargetDirectory::of(directory).filter(|_| looks) else {
             return Ok(Existing::Undone);
         };
         let there = match statat(&target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
@@ -57,6 +60,10 @@ impl TreeWork<'_> {
                 return Err(FileError::System { action: "look at its output", errno }.into());
             }
         };
+        if self.options.update {
+            let room = (input, scratch, is_all);
+            return self.look_for_change(directory, item, source, &there, room, worker);
+        }
         let differs = || FileError::Differs(shown(&item.target).to_string());
         let refused = if self.is_output_of(&there, source) {
             match self.check_existing(&target, item, source, &there, input, scratch, worker) {
@@ -91,7 +98,7 @@ impl TreeWork<'_> {
     /// Checks that the sealed one of source and output was made with the key, as far as the
     /// format shows it.
     #[allow(clippy::too_many_arguments, reason = "they are what one look needs")]
-    fn check_existing(
+    pub(super) fn check_existing(
         &self,
         target: &TargetDirectory,
         item: &Item,
@@ -102,7 +109,7 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         let seals = self.operation == Operation::Encrypt;
-        if seals && self.options.key_is_fresh {
+        if seals && self.options.key_is_fresh && self.options.resume {
             return Ok(());
         }
         let opened =
@@ -149,7 +156,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    fn is_output_of(&self, there: &Stat, source: &Source) -> bool {
+    pub(super) fn is_output_of(&self, there: &Stat, source: &Source) -> bool {
         let status = source.status();
         // Filesystems with coarser times keep whole seconds.
         let same_time = there.st_mtime == status.st_mtime

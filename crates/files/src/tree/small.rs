@@ -77,12 +77,12 @@ impl TreeWork<'_> {
                 Ok(Begun::Large(large)) => queue.share(Task::Large(large)),
                 Ok(Begun::Finished) => {}
                 Ok(Begun::Full) => {
-                    self.perform_group(&directory, &mut group, bench, worker)
+                    self.perform_group(&directory, &mut group, bench, worker, queue)
                         .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
                     continue;
                 }
                 Err(SegmentError::File(error)) => {
-                    self.record.failed(&directory.path_of(&item.name), error);
+                    self.failed_or_again(&directory, item, error, queue);
                 }
                 Err(SegmentError::Engine(cause)) => {
                     return Err(returned(&directory, &mut group, &mut files, cause));
@@ -90,11 +90,11 @@ impl TreeWork<'_> {
             }
             files.next();
             if group.len() == most {
-                self.perform_group(&directory, &mut group, bench, worker)
+                self.perform_group(&directory, &mut group, bench, worker, queue)
                     .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
             }
         }
-        self.perform_group(&directory, &mut group, bench, worker)
+        self.perform_group(&directory, &mut group, bench, worker, queue)
             .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
         for item in files {
             self.record.failed(&directory.path_of(&item.name), FileError::Interrupted);
@@ -125,13 +125,16 @@ impl TreeWork<'_> {
         let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
         let (input, output, _) = bench.parts();
         let left = (&mut input[used.0..], &mut output[used.1..], group.is_empty());
-        match self.look_for_output(directory, item, &source, left, worker)? {
+        let existing = match self.look_for_output(directory, item, &source, left, worker)? {
             Existing::Complete => return Ok(Begun::Finished),
             Existing::Full => return Ok(Begun::Full),
-            Existing::Undone => {}
-        }
+            existing @ (Existing::Undone | Existing::Outdated) => existing,
+        };
         if self.options.dry_run {
             self.plan(directory, item, &source, input, output, worker)?;
+            if matches!(existing, Existing::Outdated) {
+                self.record.updated();
+            }
             return Ok(Begun::Finished);
         }
         let length = source.length();
@@ -186,16 +189,17 @@ impl TreeWork<'_> {
         group: &mut Vec<Small>,
         bench: &mut Bench,
         worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
     ) -> Result<(), evener_core::EngineError> {
         let Some(cipher) = group.first().map(|small| small.cipher.cipher()) else { return Ok(()) };
         let results = process_group(group, cipher, self.operation.direction(), bench, worker)?;
         self.note_unverified(directory, group, &results, bench, worker);
         for (small, (result, _)) in group.drain(..).zip(results) {
-            let name = small.item.name.clone();
+            let item = small.item.clone();
             let finished = result
                 .and_then(|length| self.finish_small(directory, small, length, bench, worker));
             if let Err(error) = finished {
-                self.record.failed(&directory.path_of(&name), error);
+                self.failed_or_again(directory, &item, error, queue);
             }
         }
         Ok(())

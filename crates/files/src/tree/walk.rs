@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::shown;
@@ -182,7 +182,7 @@ impl TreeWork<'_> {
         self.directories.visited(Visited { path: directory.path.clone(), status, target });
         if let Some(target) = &directory.target
             && self.writes()
-            && (self.options.resume || self.options.overwrite)
+            && self.may_find_outputs()
         {
             sweep(target.as_fd()).map_err(FileError::system("look for old temporary files"))?;
         }
@@ -235,20 +235,22 @@ impl TreeWork<'_> {
             kind = FileType::from_raw_mode(found.st_mode);
             status = Some(found);
         }
-        let path = (!self.options.selection.takes_everything()).then(|| directory.path_of(name));
-        let takes_file = |path: &Path| self.selection.takes_file(path);
-        let takes_directory = |path: &Path| self.selection.takes_directory(path);
+        // Where everything is taken, no path need be built.
+        let takes_all = self.options.selection.takes_everything();
+        let takes_directory =
+            || takes_all || self.selection.takes_directory(&directory.path_of(name));
+        let takes_file =
+            || takes_all || self.selection.takes_file(&self.plain_path(directory, name));
+        let takes_link = || takes_all || self.selection.takes_file(&directory.path_of(name));
         match kind {
-            FileType::Directory if path.as_deref().is_none_or(takes_directory) => {
+            FileType::Directory if takes_directory() => {
                 if self.operation != Operation::Verify {
                     self.refuse_collision(directory, name)?;
                 }
                 Ok(Entry::Directory(name.to_owned()))
             }
-            FileType::RegularFile if path.as_deref().is_none_or(takes_file) => {
-                self.sort_file(directory, name, status)
-            }
-            FileType::Symlink if path.as_deref().is_none_or(takes_file) => {
+            FileType::RegularFile if takes_file() => self.sort_file(directory, name, status),
+            FileType::Symlink if takes_link() => {
                 self.copy_symlink(directory, entry.file_name())?;
                 Ok(Entry::Done)
             }
@@ -258,6 +260,16 @@ impl TreeWork<'_> {
                 Ok(Entry::Done)
             }
         }
+    }
+
+    /// What globs and paths are compared with: a file's path below the root, without the suffix
+    /// that encrypting has given its name.
+    fn plain_path(&self, directory: &Directory, name: &OsStr) -> PathBuf {
+        let stem = match self.operation {
+            Operation::Encrypt => None,
+            operation => target_name(operation, name, &self.options.suffix),
+        };
+        directory.path_of(stem.as_deref().unwrap_or(name))
     }
 
     fn sort_file(
@@ -286,7 +298,7 @@ impl TreeWork<'_> {
             let status = status.map_err(FileError::system("open it"))?;
             self.options.control.found(0, status.st_size as u64);
         }
-        Ok(Entry::File(Item { name: name.to_owned(), target }))
+        Ok(Entry::File(Item { name: name.to_owned(), target, changes: 0 }))
     }
 
     /// Makes the same symbolic link in the target tree.
@@ -329,14 +341,16 @@ impl TreeWork<'_> {
             Err(Errno::EXIST) if self.is_link_to(target, name, text) && self.minds_names() => {
                 Ok(())
             }
-            Err(Errno::EXIST) if self.options.overwrite => {
+            Err(Errno::EXIST) if self.options.overwrite || self.options.update => {
                 let system = FileError::system("make the link");
-                directory.claims.publish(target.as_fd(), OsStr::from_bytes(name.to_bytes()), || {
+                let link = OsStr::from_bytes(name.to_bytes());
+                directory.claims.publish(target.as_fd(), link, || {
                     refuse_no_link(target, name)?;
                     symlink_over(target.as_fd(), text, name).map_err(&system)?;
                     let made = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
                     Ok(Identity::of(&made))
-                })
+                })?;
+                Ok(())
             }
             Err(Errno::EXIST) => Err(FileError::Taken(shown_name())),
             made => made.map_err(FileError::system("make the link")),
@@ -346,8 +360,8 @@ impl TreeWork<'_> {
     /// What [`TreeWork::make_symlink`] would say.
     fn plan_symlink(&self, target: &Made, name: &CStr, text: &CStr) -> Result<(), FileError> {
         let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        let may_stay =
-            self.options.overwrite || self.options.resume && self.is_link_to(target, name, text);
+        let replaces = self.options.overwrite || self.options.update;
+        let may_stay = replaces || self.options.resume && self.is_link_to(target, name, text);
         if is_there && !may_stay {
             let name = OsStr::from_bytes(name.to_bytes());
             return Err(FileError::Taken(shown(name).to_string()));
@@ -387,7 +401,7 @@ impl TreeWork<'_> {
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let is_file = statat(&directory.source, &file, flags)
             .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
-        if is_file && self.selection.takes_file(&directory.path_of(&file)) {
+        if is_file && self.selection.takes_file(&self.plain_path(directory, &file)) {
             let file = shown(&file);
             return Err(FileError::Refused(format!("has the name of the output of `{file}`")));
         }
@@ -427,7 +441,7 @@ const OPEN_LEVELS: usize = 32;
 const BATCH: usize = 32;
 
 /// Whether a name is that of a tree's wrapped key: `evener-key.age`, `evener-key-2.age` …
-fn is_wrapped_key(name: &OsStr) -> bool {
+pub(super) fn is_wrapped_key(name: &OsStr) -> bool {
     let middle = name.as_bytes().strip_prefix(WRAPPED_KEY_PREFIX.as_bytes());
     let middle = middle.and_then(|rest| rest.strip_suffix(WRAPPED_KEY_SUFFIX.as_bytes()));
     match middle.map(|middle| middle.split_first()) {

@@ -146,7 +146,7 @@ impl Work for TreeWork<'_> {
                 self.perform_files(directory, files, bench, worker, queue)
             }
             Task::Large(large) => self.help_with(large, bench, worker, queue),
-            Task::Segment(large, index) => self.perform_segment(large, index, bench, worker),
+            Task::Segment(large, index) => self.perform_segment(large, index, bench, worker, queue),
         }
     }
 

@@ -27,6 +27,7 @@ pub struct Errand<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flags {
     pub overwrite: bool,
+    pub update: bool,
     pub resume: bool,
     pub remove_source: bool,
     pub durable: bool,
@@ -35,10 +36,10 @@ pub struct Flags {
 impl Flags {
     /// The same in the form in which the library takes them.
     pub fn options(self) -> Options {
-        let Flags { overwrite, resume, remove_source, durable } = self;
+        let Flags { overwrite, update, resume, remove_source, durable } = self;
         // So short buffers that a long file has several segments.
         let memory = 4 * (70 << 10);
-        Options { memory, overwrite, resume, remove_source, durable, ..options() }
+        Options { memory, overwrite, update, resume, remove_source, durable, ..options() }
     }
 }
 
@@ -46,8 +47,8 @@ impl Errand<'_> {
     /// The command that does it. It exits with 0 when all was done, 1 when files failed and 2
     /// when it could not begin; the failures are lines on standard error.
     pub fn command(&self) -> Command {
-        let Flags { overwrite, resume, remove_source, durable } = self.flags;
-        let flags = [overwrite, resume, remove_source, durable];
+        let Flags { overwrite, update, resume, remove_source, durable } = self.flags;
+        let flags = [overwrite, update, resume, remove_source, durable];
         let flags: String = flags.map(|flag| if flag { '1' } else { '0' }).iter().collect();
         let mut command = Command::new(env::current_exe().unwrap());
         command
@@ -80,8 +81,13 @@ pub fn serve() {
     let [source, target] = [SOURCE, TARGET].map(|name| PathBuf::from(env::var_os(name).unwrap()));
     let flags = env::var(FLAGS).unwrap();
     let flag = |index: usize| flags.as_bytes()[index] == b'1';
-    let flags =
-        Flags { overwrite: flag(0), resume: flag(1), remove_source: flag(2), durable: flag(3) };
+    let flags = Flags {
+        overwrite: flag(0),
+        update: flag(1),
+        resume: flag(2),
+        remove_source: flag(3),
+        durable: flag(4),
+    };
     let status = match process(operation, &keys, &source, Some(&target), &flags.options()) {
         Ok(report) => {
             for notice in &report.notices {

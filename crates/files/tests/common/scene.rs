@@ -23,8 +23,8 @@ pub struct Scene {
 
 /// Where in [`Scene::home`] everything lies.
 impl Scene {
-    /// Makes a tree with `fill`, and what the operation needs of it. With `overwrite`, the
-    /// target holds an older state of the same tree.
+    /// Makes a tree with `fill`, and what the operation needs of it. With `overwrite` or `update`,
+    /// the target holds an older state of the same tree.
     pub fn new(
         operation: Operation,
         keys: &'static str,
@@ -44,7 +44,7 @@ impl Scene {
         };
         // The plain tree stays as what all is compared with.
         copy_tree(&at(source), &at("source"));
-        if flags.overwrite {
+        if flags.overwrite || flags.update {
             copy_tree(&at(target), &at("target"));
         }
         let source_before = snapshot(&at("source"));
@@ -86,7 +86,7 @@ impl Scene {
             fs::remove_dir_all(&source).unwrap();
             copy_tree(&self.home.path().join(from), &source);
         }
-        if self.flags.overwrite {
+        if self.flags.overwrite || self.flags.update {
             copy_tree(&self.home.path().join(old), &target);
         }
     }
@@ -99,7 +99,8 @@ impl Scene {
         let in_target = self.contents(&self.target(), self.output_is_sealed(), what);
         for (name, content) in &in_target {
             let is_new = new.get(name) == Some(content);
-            let is_old = self.flags.overwrite && old.get(name) == Some(content);
+            let replaces = self.flags.overwrite || self.flags.update;
+            let is_old = replaces && old.get(name) == Some(content);
             assert!(is_new || is_old, "{what}: {name:?} in the target is neither new nor old");
         }
         if !self.flags.remove_source {
@@ -131,10 +132,11 @@ impl Scene {
         there.iter().filter(|(name, content)| new.get(*name) == Some(content)).count() as u64
     }
 
-    /// Runs the operation again with `--resume` and checks that everything is there then.
+    /// Runs the operation again with `--resume`, or to update, and checks that everything is there
+    /// then.
     pub fn assert_resumes(&self, what: &str) {
         let (source, target) = (self.source(), self.target());
-        let flags = Flags { resume: true, ..self.flags };
+        let flags = Flags { resume: !self.flags.update, ..self.flags };
         let report = self.errand(&source, &target, flags).perform();
         assert!(report.is_success(), "{what}: resuming: {:?}", report.failures);
         self.assert_no_leftovers(what);

@@ -1,0 +1,358 @@
+//! From where to where: one source, or several that go to one directory.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use evener::keys::KeyFile;
+use evener::{
+    Failure, KeyRing, Operation, Report, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, takes_a_stream,
+};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use crate::keys::{Intent, KeyPlace, Keyholder, opening};
+use crate::options::{Format, OpeningKeys, Telling};
+use crate::plan::{Ends, Place, directory_of, refuse_inside};
+use crate::trouble::{Trouble, shown};
+
+/// All ends of an operation.
+pub(crate) struct Route {
+    /// For each source, itself and where it goes. There is at least one.
+    pub(crate) ends: Vec<Ends>,
+    /// The directory into which sources go under their own names, if there are several.
+    shared: Option<PathBuf>,
+    /// A directory that is to be made for them, or for a single file.
+    new: Option<PathBuf>,
+}
+
+impl Route {
+    /// One source, without a target where nothing is written.
+    pub(crate) fn of_one(ends: Ends) -> Route {
+        Route { ends: vec![ends], shared: None, new: None }
+    }
+
+    /// Makes sense of SRC... and DST, and refuses what can't be meant before anything is written.
+    pub(crate) fn find(
+        operation: Operation,
+        mut paths: Vec<OsString>,
+        suffix: &OsStr,
+        telling: &Telling,
+    ) -> Result<Route, Trouble> {
+        let target = paths.pop().unwrap_or_default();
+        let sources = paths;
+        if sources.is_empty() {
+            let (name, only) = (operation.name(), shown(Path::new(&target)));
+            return Err(Trouble::Usage(format!(
+                "it is not said where {only} goes: write `evener {name} SRC... DST`"
+            )));
+        }
+        match <[OsString; 1]>::try_from(sources) {
+            Ok([source]) => Route::find_one(operation, source, target, telling),
+            Err(sources) => Route::find_several(operation, sources, target, suffix, telling),
+        }
+    }
+
+    fn find_one(
+        operation: Operation,
+        source: OsString,
+        target: OsString,
+        telling: &Telling,
+    ) -> Result<Route, Trouble> {
+        let is_file = fs::metadata(&source).is_ok_and(|source| source.is_file());
+        let new = is_file.then(|| directory_to_make(&target)).flatten();
+        let ends = Ends::find(operation, source, Some(target), new.is_some(), telling)?;
+        Ok(Route { ends: vec![ends], shared: None, new })
+    }
+
+    fn find_several(
+        operation: Operation,
+        mut sources: Vec<OsString>,
+        target: OsString,
+        suffix: &OsStr,
+        telling: &Telling,
+    ) -> Result<Route, Trouble> {
+        let shared = shared_directory(operation, &sources, &target)?;
+        let new = directory_to_make(&target);
+        if operation == Operation::Decrypt {
+            // `DIRECTORY/*` names them too.
+            sources.retain(|source| !is_wrapped_key(source.as_ref()));
+        }
+        let mut names = Names::default();
+        let mut ends = Vec::with_capacity(sources.len());
+        for source in sources {
+            if Place::of_source(source.clone()) == Place::Pipe {
+                return Err(Trouble::usage("a pipe has no name to keep beside other sources"));
+            }
+            let path = PathBuf::from(&source);
+            let Some(name) = path.file_name() else {
+                let reason = "has no name that it could keep; call it by its name";
+                return Err(Trouble::Usage(format!("{}: {reason}", shown(&path))));
+            };
+            let is_tree = path.is_dir();
+            names.add(operation, &path, name, is_tree, suffix)?;
+            if is_tree {
+                refuse_inside(&path, &shared)?;
+            }
+            // A file goes into the directory under its own name.
+            let into = if is_tree { shared.join(name) } else { shared.clone() };
+            let makes = new.is_some() && !is_tree;
+            ends.push(Ends::find(operation, source, Some(into.into()), makes, telling)?);
+        }
+        if ends.is_empty() {
+            return Err(Trouble::usage("the sources are wrapped keys, and nothing else is there"));
+        }
+        Ok(Route { ends, shared: Some(shared), new })
+    }
+
+    /// The only source, or the first of several.
+    pub(crate) fn first(&self) -> &Ends {
+        &self.ends[0]
+    }
+
+    /// Whether there is a tree, or several sources.
+    pub(crate) fn has_many_files(&self) -> bool {
+        self.shared.is_some() || self.has_tree()
+    }
+
+    /// Whether one of the sources is a tree.
+    pub(crate) fn has_tree(&self) -> bool {
+        self.ends.iter().any(|ends| ends.source_is_tree)
+    }
+
+    /// The length of all sources in bytes, where they are files.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.ends.iter().map(|ends| ends.length).sum()
+    }
+
+    /// Where a wrapped key belongs; a pipe has no such place.
+    pub(crate) fn key_place(&self, suffix: &OsStr) -> Option<KeyPlace> {
+        if let Some(shared) = &self.shared {
+            return Some(KeyPlace::in_tree(shared));
+        }
+        let ends = self.first();
+        let Some(Place::Path(target)) = &ends.target else { return None };
+        if ends.source_is_tree {
+            return Some(KeyPlace::in_tree(target));
+        }
+        if takes_a_stream(target) {
+            return None;
+        }
+        match &ends.source {
+            // A file goes into a directory under its own name.
+            Place::Path(source) if self.new.is_some() || target.is_dir() => {
+                let mut name = source.file_name()?.to_owned();
+                name.push(suffix);
+                Some(KeyPlace::beside(&target.join(Path::new(&name))))
+            }
+            _ => Some(KeyPlace::beside(target)),
+        }
+    }
+
+    /// Makes the directory that the sources need, if it is not there.
+    pub(crate) fn make_directory(&self) -> Result<(), Trouble> {
+        let Some(new) = &self.new else { return Ok(()) };
+        match fs::create_dir(new) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && new.is_dir() => Ok(()),
+            made => made.map_err(|cause| cant_make(new, cause)),
+        }
+    }
+
+    /// Removes that directory again if nothing came into it.
+    pub(crate) fn remove_empty_directory(&self) {
+        // The system refuses it where there is something.
+        let _ = self.new.as_ref().map(fs::remove_dir);
+    }
+
+    /// Prepares to say what would be done: what goes to a directory that is yet to be made goes
+    /// nowhere, and finds nothing in its way.
+    pub(crate) fn only_plan(&mut self) -> Result<(), Trouble> {
+        let Some(new) = self.new.take() else { return Ok(()) };
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        accessat(CWD, directory_of(&new), access, AtFlags::EACCESS)
+            .map_err(|errno| cant_make(&new, errno.into()))?;
+        self.ends.iter_mut().for_each(|ends| ends.target = None);
+        Ok(())
+    }
+
+    /// Has files read and written as streams, as base64 is.
+    pub(crate) fn take_as_streams(&mut self, option: &str) -> Result<(), Trouble> {
+        self.ends.iter_mut().try_for_each(|ends| ends.take_as_stream(option))
+    }
+
+    /// Reads the wrapped key at the head of each source, where there is one: see
+    /// [`Ends::take_head`].
+    pub(crate) fn take_heads(&mut self, is_wanted: bool) -> Result<Vec<Option<KeyFile>>, Trouble> {
+        self.ends.iter_mut().map(|ends| ends.take_head(is_wanted)).collect()
+    }
+
+    /// Finds the keys that open all sources, which have these heads.
+    pub(crate) fn opening(
+        &self,
+        keys: &OpeningKeys,
+        heads: &[Option<KeyFile>],
+        intent: Intent,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<KeyRing, Trouble> {
+        let open = |ends: &Ends, head: &Option<KeyFile>| {
+            opening(keys, &ends.source, head.as_ref(), intent, keyholder)
+        };
+        let mut each = self.ends.iter().zip(heads);
+        let Some((first, head)) = each.next() else { return Err(Trouble::usage("no source")) };
+        let mut ring = open(first, head)?;
+        // Keys that were named are the same for all.
+        if keys.name_a_key() || keys.format == Some(Format::Openssl) {
+            return Ok(ring);
+        }
+        let mut seen = HashSet::new();
+        if head.is_none() {
+            seen.insert(place_of_key(&first.source));
+        }
+        for (ends, head) in each {
+            // To open a key can take a second.
+            if head.is_some() || seen.insert(place_of_key(&ends.source)) {
+                ring = ring.joined_by(open(ends, head)?);
+            }
+        }
+        Ok(ring)
+    }
+}
+
+/// Joins what was done with each source. What could not begin with one of several is among the
+/// failures. After an interruption nothing more is begun.
+pub(crate) fn do_each(
+    operation: Operation,
+    route: &Route,
+    do_one: impl Fn(&Ends) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    if let [ends] = &*route.ends {
+        return do_one(ends);
+    }
+    let mut whole = Report::default();
+    operation.name().clone_into(&mut whole.operation);
+    for ends in &route.ends {
+        match do_one(ends) {
+            Ok(report) => whole.absorb(report),
+            Err(failure) => whole.failures.push(failure),
+        }
+        if whole.interrupted {
+            break;
+        }
+    }
+    Ok(whole)
+}
+
+/// The directory that several sources go to.
+fn shared_directory(
+    operation: Operation,
+    sources: &[OsString],
+    target: &OsStr,
+) -> Result<PathBuf, Trouble> {
+    let path = Path::new(target);
+    if Place::of_target(target.to_owned()) == Place::Pipe {
+        return Err(Trouble::usage("several sources go to a directory, not to a pipe"));
+    }
+    let slash = if ends_in_slash(target) { "" } else { "/" };
+    if operation == Operation::Decrypt && !slash.is_empty() {
+        let first = sources.first().map_or(Path::new("SRC"), Path::new);
+        let second = sources.get(1).map_or(Path::new("DST"), Path::new);
+        let (first, second, last) = (shown(first), shown(second), shown(path));
+        return Err(Trouble::Usage(format!(
+            "it is not clear where this goes: to decrypt several sources into the directory \
+             {last}, write `{last}/`; to decrypt only {last} of {first} into {second}, write \
+             `{first} {second} --only {last}`"
+        )));
+    }
+    if path.is_dir() || directory_to_make(target).is_some() {
+        return Ok(path.to_owned());
+    }
+    let is_there = fs::symlink_metadata(path.components().as_path());
+    let path = shown(path);
+    Err(Trouble::Usage(match is_there {
+        Ok(_) => format!("{path}: several sources go to a directory, and this is none"),
+        Err(_) => format!(
+            "{path}: several sources go to a directory, and there is none of this name; write \
+             `{path}{slash}` to have it made"
+        ),
+    }))
+}
+
+/// A directory that is not there yet, if that is what a target names: a slash at its end says so.
+fn directory_to_make(target: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(target);
+    let is_there = fs::symlink_metadata(path.components().as_path()).is_ok();
+    (ends_in_slash(target) && !is_there).then(|| path.to_owned())
+}
+
+fn ends_in_slash(target: &OsStr) -> bool {
+    target.as_bytes().ends_with(b"/")
+}
+
+fn cant_make(path: &Path, cause: io::Error) -> Trouble {
+    Trouble::File { action: "make", path: path.to_owned(), cause }
+}
+
+/// The names of several sources, plain and sealed: neither may be that of two of them.
+#[derive(Default)]
+struct Names {
+    plain: HashSet<OsString>,
+    sealed: HashSet<OsString>,
+}
+
+impl Names {
+    fn add(
+        &mut self,
+        operation: Operation,
+        source: &Path,
+        name: &OsStr,
+        is_tree: bool,
+        suffix: &OsStr,
+    ) -> Result<(), Trouble> {
+        let (plain, sealed) = match operation {
+            _ if is_tree => (name.to_owned(), name.to_owned()),
+            Operation::Encrypt => {
+                let mut sealed = name.to_owned();
+                sealed.push(suffix);
+                (name.to_owned(), sealed)
+            }
+            Operation::Decrypt | Operation::Verify => {
+                let stem = name.as_bytes().strip_suffix(suffix.as_bytes());
+                let stem = stem.unwrap_or(name.as_bytes());
+                (OsStr::from_bytes(stem).to_owned(), name.to_owned())
+            }
+        };
+        if self.plain.insert(plain) & self.sealed.insert(sealed) {
+            return Ok(());
+        }
+        Err(Trouble::Usage(format!(
+            "{}: another source has this name, and one would take the other's place; give them \
+             one by one, each with a DST of its own",
+            shown(source)
+        )))
+    }
+}
+
+/// Whether a path seems to be that of a wrapped key, which opens sources and is none.
+fn is_wrapped_key(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
+        && (name.starts_with(WRAPPED_KEY_PREFIX.as_bytes())
+            || name.windows(BESIDE.len()).any(|part| part == BESIDE))
+        && path.is_file()
+}
+
+/// What is in the name of a wrapped key beside a single file.
+const BESIDE: &[u8] = b".evener-key";
+
+/// What tells whether the keys of two sources are found in one place.
+fn place_of_key(source: &Place) -> PathBuf {
+    let Place::Path(path) = source else { return PathBuf::new() };
+    let mut own = path.clone().into_os_string();
+    own.push(format!(".{WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}"));
+    match path.is_dir() || Path::new(&own).exists() {
+        true => path.clone(),
+        false => directory_of(path).to_owned(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Several sources, and directories that are made for them.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Bench, RECIPIENT};
+
+#[test]
+fn a_slash_makes_a_directory() {
+    let bench = Bench::new();
+    for target in ["new/", "newer//"] {
+        let planned = bench.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", target]);
+        assert_eq!(planned.messages, "evener: would encrypt 1 file, 14 B\n");
+        assert!(!bench.path(target).exists());
+        bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", target]);
+        assert_eq!(bench.names(target), ["one.enc"]);
+    }
+    let ended = bench.expect(2, &["encrypt", "-k", "my.key", "tree/one", "no/new/"]);
+    assert_eq!(ended.messages, "evener: no/new/: can't make it: No such file or directory\n");
+    let planned = bench.expect(2, &["encrypt", "-n", "-k", "my.key", "tree/one", "no/new/"]);
+    assert_eq!(planned.messages, ended.messages);
+    // A wrapped key lies beside the file.
+    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "sealed/"]);
+    assert_eq!(bench.names("sealed"), ["one.enc", "one.enc.evener-key.age"]);
+    bench.expect(0, &["decrypt", "-q", "-i", "identity", "sealed/one.enc", "back/"]);
+    assert_eq!(fs::read(bench.path("back/one")).unwrap(), b"the first file");
+    // Where nothing was done, nothing was made.
+    fs::write(bench.path("broken.enc"), "not encrypted").unwrap();
+    bench.expect(1, &["decrypt", "-q", "-k", "my.key", "broken.enc", "nothing/"]);
+    assert!(!bench.path("nothing").exists());
+}
+
+#[test]
+fn several_sources_go_to_one_directory_under_their_names() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("other")).unwrap();
+    fs::write(bench.path("other/three"), "3").unwrap();
+    let sources = ["tree", "other/", "tree/one"];
+    let encrypt = |dry: &[&str], target| {
+        let head = [&["encrypt", "--json"], dry, &["-k", "my.key"]].concat();
+        bench.expect(0, &[&head[..], &sources[..], &[target]].concat()).document()
+    };
+    let planned = encrypt(&["-n"], "all/");
+    assert!(!bench.path("all").exists());
+    let done = encrypt(&[], "all/");
+    for document in [&planned, &done] {
+        assert_eq!((&document["files"], &document["directories"]), (&4.into(), &3.into()));
+        assert_eq!(document["operation"], "encrypt");
+        assert_eq!(document["cipher"], "aes-256-gcm");
+    }
+    assert_eq!(bench.names("all"), ["one.enc", "other", "tree"]);
+    let mode = fs::metadata(bench.path("all")).unwrap().permissions().mode() & 0o700;
+    assert_eq!(mode, 0o700);
+    // Options may stand anywhere.
+    bench.expect(0, &["encrypt", "tree", "-k", "my.key", "other", "-q", "mixed/"]);
+    bench.expect(0, &["encrypt", "-k", "my.key", "tree", "-q", "single"]);
+    assert_eq!(bench.names("mixed"), ["other", "tree"]);
+    assert_eq!(bench.names("single"), ["deep", "one.enc"]);
+    // A directory that is there needs no slash, when there is no other way to read the line.
+    fs::create_dir(bench.path("there")).unwrap();
+    encrypt(&[], "there");
+    assert_eq!(bench.names("there"), bench.names("all"));
+
+    let sealed = ["all/tree", "all/other", "all/one.enc", "back/"];
+    let ended = bench.expect(0, &[&["decrypt", "-k", "my.key"], &sealed[..]].concat());
+    assert!(ended.messages.contains("decrypted 4 files"), "{}", ended.messages);
+    bench.assert_same_tree("tree", "back/tree");
+    bench.assert_same_tree("other", "back/other");
+    assert_eq!(fs::read(bench.path("back/one")).unwrap(), b"the first file");
+}
+
+#[test]
+fn several_sources_have_one_wrapped_key() {
+    let bench = Bench::new();
+    fs::write(bench.path("note"), "a note").unwrap();
+    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "note", "all/"]);
+    assert_eq!(bench.names("all"), ["evener-key.age", "note.enc", "tree"]);
+    bench.expect(0, &["verify", "-q", "-i", "identity", "all"]);
+    bench.expect(0, &["decrypt", "-q", "-i", "identity", "all", "back"]);
+    bench.assert_same_tree("tree", "back/tree");
+    // As a shell names them, the key is among them.
+    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "note", "flat/"]);
+    let ended = bench.shell("$evener decrypt -i identity flat/* files/");
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert_eq!(bench.names("files"), ["note", "one"]);
+}
+
+#[test]
+fn what_is_not_clear_is_refused_before_anything_is_written() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("more/deep")).unwrap();
+    fs::write(bench.path("more/one"), "another").unwrap();
+    fs::write(bench.path("deep"), "a file").unwrap();
+    fs::write(bench.path("file"), "a file").unwrap();
+    fs::create_dir_all(bench.path("there")).unwrap();
+    let two = "another source has this name";
+    let clear =
+        "write `there/`; to decrypt only there of tree into more, write `tree more --only there`";
+    for (arguments, told) in [
+        (&["encrypt", "tree"][..], "it is not said where tree goes: write `evener encrypt SRC"),
+        (&["encrypt", "tree/one", "more/one", "all/"], two),
+        (&["encrypt", "tree/one", "tree/one", "all/"], two),
+        // Decrypting `all` would meet both.
+        (&["encrypt", "deep", "tree/deep", "all/"], two),
+        (&["encrypt", "tree", "more", "all"], "write `all/` to have it made"),
+        (&["encrypt", "tree", "more", "file"], "and this is none"),
+        (&["encrypt", "tree", "more", "file/"], "and this is none"),
+        (&["encrypt", "tree", "more", "-"], "several sources go to a directory, not to a pipe"),
+        (&["encrypt", "tree", "-", "all/"], "a pipe has no name to keep"),
+        (&["encrypt", "tree", "..", "all/"], "has no name that it could keep"),
+        (&["encrypt", "tree", "none", "all/"], "none: can't open it"),
+        (&["encrypt", "more", "tree", "tree/all/"], "lies inside the source `tree`"),
+        (&["decrypt", "tree", "more", "there"], clear),
+        (&["decrypt", "tree", "more", "--only", "one", "all/"], "--only chooses a part of a tree"),
+        (&["decrypt", "deep", "--only", "one", "all"], "--only chooses a part of a tree"),
+        (&["decrypt", "tree", "--only", "../one", "all"], "`..` leads out of the source"),
+    ] {
+        let ended = bench.expect(2, &[arguments, &["-k", "my.key"]].concat());
+        assert!(ended.messages.contains(told), "{arguments:?}: {}", ended.messages);
+        assert!(!bench.path("all").exists() && !bench.path("tree/all").exists());
+        assert_eq!(bench.names("there"), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn one_source_that_fails_does_not_stop_the_others() {
+    let bench = Bench::new();
+    for name in ["one", "two"] {
+        fs::write(bench.path(name), name).unwrap();
+        bench.expect(0, &["encrypt", "-q", "-k", "my.key", name, "sealed/"]);
+    }
+    fs::write(bench.path("sealed/broken.enc"), "not encrypted").unwrap();
+    fs::write(bench.path("sealed/readme"), "not encrypted").unwrap();
+    let sealed = ["sealed/one.enc", "sealed/broken.enc", "sealed/readme", "sealed/two.enc"];
+    let arguments = [&["decrypt", "--json", "-k", "my.key"], &sealed[..], &["back/"]].concat();
+    let document = bench.expect(1, &arguments).document();
+    assert_eq!(document["files"], 2);
+    assert_eq!(document["failures"][0]["path"], "sealed/broken.enc");
+    assert_eq!(document["failures"][1]["path"], "sealed/readme");
+    assert_eq!(bench.names("back"), ["one", "two"]);
+}

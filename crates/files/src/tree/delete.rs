@@ -1,0 +1,292 @@
+//! Outputs whose source has gone.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use evener_pipeline::Worker;
+use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
+use rustix::io::Errno;
+use zeroize::Zeroizing;
+
+use super::Operation;
+use super::directory::{Directory, Made, open_path};
+use super::endpoints::target_name;
+use super::walk::is_wrapped_key;
+use super::work::TreeWork;
+use crate::FileError;
+use crate::identity::FileState;
+use crate::options::Agree;
+use crate::prepare::{bytes_to_know, check_key};
+use crate::segment::SegmentError;
+use crate::source::Source;
+
+/// What may be removed from the target tree, as paths below its root.
+#[derive(Default)]
+struct Orphans {
+    files: Vec<Orphan>,
+    /// Directories without a counterpart, each before those in it.
+    directories: Vec<PathBuf>,
+}
+
+/// An output whose source has gone.
+struct Orphan {
+    directory: PathBuf,
+    name: OsString,
+    /// The name that its source had.
+    stem: OsString,
+    state: FileState,
+}
+
+/// A directory of the target tree at work, with its counterpart if there is one.
+struct Pair {
+    path: PathBuf,
+    target: OwnedFd,
+    source: Option<OwnedFd>,
+}
+
+impl TreeWork<'_> {
+    /// Removes the outputs whose source has gone, and directories that are empty then. `path` is
+    /// what the user calls the target. Where anything was not done, or can't be looked at, nothing
+    /// is removed: a source that is not seen need not have gone.
+    pub(super) fn delete_orphans(&self, root: &Directory, path: &Path, agree: &Agree) {
+        let Some(target) = &root.target else { return };
+        if self.is_stopped() || !self.record.is_success() {
+            self.record.notice_of(path.to_owned(), NOT_ALL_DONE);
+            return;
+        }
+        let orphans = match self.find_orphans(root, target, path) {
+            Ok(orphans) => orphans,
+            Err((at, error)) => {
+                self.record.failed_of(path.join(at), error);
+                self.record.notice_of(path.to_owned(), NOT_ALL_DONE);
+                return;
+            }
+        };
+        let files = orphans.files.iter().map(|orphan| path.join(orphan.path()));
+        if self.options.dry_run {
+            for file in files {
+                self.record.deleted();
+                self.record.notice_of(file, "its source has gone, so it would be deleted");
+            }
+            return;
+        }
+        // A slash at the end shows people what is a directory.
+        let directories = orphans.directories.iter().map(|below| path.join(below).join(""));
+        let all: Vec<_> = files.chain(directories).collect();
+        if all.is_empty() {
+            return;
+        }
+        if !self.options.control.asking(|| agree(&all)) {
+            self.record.notice_of(path.to_owned(), "nothing was deleted");
+            return;
+        }
+        self.delete(root, target, path, &orphans);
+    }
+
+    fn find_orphans(
+        &self,
+        root: &Directory,
+        target: &Made,
+        path: &Path,
+    ) -> Result<Orphans, (PathBuf, FileError)> {
+        let mut orphans = Orphans::default();
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(below) = waiting.pop() {
+            if self.is_stopped() {
+                return Err((below, FileError::Interrupted));
+            }
+            let failed = |error| (below.clone(), error);
+            let pair = self.open_pair(root, target, &below).map_err(failed)?;
+            if pair.source.is_none() {
+                orphans.directories.push(below.clone());
+            }
+            self.look_into(&pair, path, &mut orphans, &mut waiting).map_err(failed)?;
+        }
+        Ok(orphans)
+    }
+
+    fn open_pair(&self, root: &Directory, target: &Made, below: &Path) -> Result<Pair, FileError> {
+        let system = FileError::system("open the output directory");
+        let opened = open_path(target.as_fd(), below, false).map_err(system)?;
+        let source = self.open_source(root, below)?;
+        Ok(Pair { path: below.to_owned(), target: opened, source })
+    }
+
+    /// A directory of the source; `None` when it has gone, or is no directory any more.
+    fn open_source(&self, root: &Directory, below: &Path) -> Result<Option<OwnedFd>, FileError> {
+        match open_path(root.source.as_fd(), below, self.options.follow_symlinks) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => {
+                Err(FileError::System { action: "look for the source of this directory", errno })
+            }
+        }
+    }
+
+    /// Looks at a directory of the target tree: adds its orphans, and those of its directories
+    /// that are yet to be looked at.
+    fn look_into(
+        &self,
+        pair: &Pair,
+        root: &Path,
+        orphans: &mut Orphans,
+        waiting: &mut Vec<PathBuf>,
+    ) -> Result<(), FileError> {
+        let system = FileError::system("read the output directory");
+        for entry in Dir::read_from(&pair.target).map_err(&system)? {
+            let entry = entry.map_err(&system)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if matches!(name.as_bytes(), b"." | b"..") {
+                continue;
+            }
+            let below = pair.path.join(name);
+            let there = statat(&pair.target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
+            match FileType::from_raw_mode(there.st_mode) {
+                FileType::Directory if self.options.selection.takes_directory(&below) => {
+                    waiting.push(below);
+                }
+                FileType::Symlink
+                    if self.options.selection.takes_file(&below)
+                        && self.has_gone(pair.source.as_ref(), name, FileType::Symlink)? =>
+                {
+                    self.record.notice_of(root.join(below), LINK_KEPT);
+                }
+                FileType::RegularFile if !self.options.protected.contains(&there) => {
+                    let Some(stem) = self.orphaned(pair, name)? else { continue };
+                    if !self.is_ours(pair, name)? {
+                        self.record.notice_of(root.join(below), FOREIGN_KEPT);
+                        continue;
+                    }
+                    let (directory, name) = (pair.path.clone(), name.to_owned());
+                    let state = FileState::of(&there);
+                    orphans.files.push(Orphan { directory, name, stem, state });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The name that a file's source had, if that was taken and has gone.
+    fn orphaned(&self, pair: &Pair, name: &OsStr) -> Result<Option<OsString>, FileError> {
+        let is_key = pair.path.as_os_str().is_empty() && is_wrapped_key(name);
+        let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
+        let Some(stem) = stem.filter(|_| !is_key) else { return Ok(None) };
+        let was_taken = self.options.selection.takes_file(&pair.path.join(&stem));
+        let has_gone =
+            was_taken && self.has_gone(pair.source.as_ref(), &stem, FileType::RegularFile)?;
+        Ok(has_gone.then_some(stem))
+    }
+
+    /// Whether there is nothing of this kind and name in a directory of the source.
+    fn has_gone(
+        &self,
+        source: Option<&OwnedFd>,
+        name: &OsStr,
+        kind: FileType,
+    ) -> Result<bool, FileError> {
+        let Some(source) = source else { return Ok(true) };
+        let follow = self.options.follow_symlinks;
+        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        match statat(source, name, flags) {
+            Ok(there) => Ok(FileType::from_raw_mode(there.st_mode) != kind),
+            Err(Errno::NOENT) => Ok(true),
+            Err(errno) => Err(FileError::System { action: "look for its source", errno }),
+        }
+    }
+
+    /// Whether one of the keys opens a file: no other is Evener's for certain.
+    fn is_ours(&self, pair: &Pair, name: &OsStr) -> Result<bool, FileError> {
+        let sealed = Source::open(pair.target.as_fd(), name, false)?;
+        let engine = self.options.reference.as_ref().or(self.options.seats.first());
+        let Some(engine) = engine else { return Ok(false) };
+        let length = sealed.length().min(bytes_to_know(self.keys)) as usize;
+        let mut beginning = vec![0; length];
+        sealed.read_exact_at(&mut beginning, 0)?;
+        let mut scratch = Zeroizing::new(vec![0; length]);
+        let worker = &mut Worker::new(engine.as_ref(), 0);
+        match check_key(self.keys, &beginning, sealed.length(), &mut scratch, worker) {
+            Ok(()) => Ok(true),
+            Err(SegmentError::File(
+                FileError::Format(_) | FileError::Rejected { .. } | FileError::RejectedEnd { .. },
+            )) => Ok(false),
+            Err(SegmentError::File(error)) => Err(error),
+            Err(SegmentError::Engine(error)) => Err(error.into()),
+        }
+    }
+
+    fn delete(&self, root: &Directory, target: &Made, path: &Path, orphans: &Orphans) {
+        for orphan in &orphans.files {
+            if self.is_stopped() {
+                self.record.failed_of(path.join(orphan.path()), FileError::Interrupted);
+                return;
+            }
+            match self.delete_file(root, target, orphan) {
+                Ok(()) => self.record.deleted(),
+                Err(error) => self.record.failed_of(path.join(orphan.path()), error),
+            }
+        }
+        for below in orphans.directories.iter().rev() {
+            if let Err(error) = self.delete_directory(root, target, below) {
+                self.record.failed_of(path.join(below), error);
+            }
+        }
+    }
+
+    /// Removes an output, if it is what it was when it was found, and its source has not come back.
+    fn delete_file(
+        &self,
+        root: &Directory,
+        target: &Made,
+        orphan: &Orphan,
+    ) -> Result<(), FileError> {
+        let system = FileError::system("delete it");
+        let pair = self.open_pair(root, target, &orphan.directory)?;
+        let there = statat(&pair.target, &orphan.name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_the_same = FileState::of(&there.map_err(&system)?) == orphan.state;
+        let source = pair.source.as_ref();
+        if !is_the_same || !self.has_gone(source, &orphan.stem, FileType::RegularFile)? {
+            return Err(FileError::Refused(CHANGED_KEPT.to_owned()));
+        }
+        unlinkat(&pair.target, &orphan.name, AtFlags::empty()).map_err(system)
+    }
+
+    /// Removes a directory if it is empty and its source has not come back.
+    fn delete_directory(
+        &self,
+        root: &Directory,
+        target: &Made,
+        below: &Path,
+    ) -> Result<(), FileError> {
+        let Some(name) = below.file_name() else { return Ok(()) };
+        if self.open_source(root, below)?.is_some() {
+            return Ok(());
+        }
+        let system = FileError::system("delete the directory");
+        let above = below.parent().unwrap_or(Path::new(""));
+        let parent = open_path(target.as_fd(), above, false).map_err(&system)?;
+        match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
+            // It holds what is not Evener's.
+            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+            Err(errno) => Err(system(errno)),
+        }
+    }
+}
+
+impl Orphan {
+    fn path(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+}
+
+const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done";
+
+const LINK_KEPT: &str =
+    "the source of this link has gone; it was kept, since nothing shows that Evener made it";
+
+const FOREIGN_KEPT: &str =
+    "its source has gone, but it was not made with this key and context, so it was kept";
+
+const CHANGED_KEPT: &str = "was changed meanwhile, or its source has come back, so it was kept";

@@ -1,0 +1,125 @@
+//! Outputs that are brought up to date.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use evener_core::shown;
+use evener_pipeline::Worker;
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, openat};
+
+use super::Operation;
+use super::directory::{Directory, Item, TargetDirectory};
+use super::resume::Existing;
+use super::work::TreeWork;
+use crate::FileError;
+use crate::identity::Identity;
+use crate::metadata::permissions;
+use crate::naming::refuse_special;
+use crate::prepare::opens_header;
+use crate::segment::SegmentError;
+use crate::source::Source;
+
+impl TreeWork<'_> {
+    /// With `--update`: whether the output `there` is that of its source as it is now. One that
+    /// is, but for its mode, gets the source's mode.
+    ///
+    /// # Errors
+    /// When the output may not be replaced, as [`Options::update`](crate::Options::update) says.
+    pub(super) fn look_for_change(
+        &self,
+        directory: &Arc<Directory>,
+        item: &Item,
+        source: &Source,
+        there: &Stat,
+        (input, scratch, is_all): (&mut [u8], &mut [u8], bool),
+        worker: &mut Worker<'_>,
+    ) -> Result<Existing, SegmentError> {
+        let Some(target) = TargetDirectory::of(directory) else { return Ok(Existing::Undone) };
+        refuse_special(target.as_fd(), &item.target)?;
+        let is_current = self.is_output_of(there, source) && is_older(source.status(), there);
+        if self.operation == Operation::Encrypt {
+            match self.check_existing(&target, item, source, there, input, scratch, worker) {
+                Ok(()) => {}
+                Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
+                    return Ok(Existing::Full);
+                }
+                Err(SegmentError::File(FileError::OtherKey(_))) if self.options.overwrite => {
+                    return Ok(Existing::Outdated);
+                }
+                Err(error) => return Err(error),
+            }
+        } else if !is_current && !self.options.overwrite {
+            refuse_newer(&item.target, source.status(), there)?;
+        }
+        if !is_current {
+            return Ok(Existing::Outdated);
+        }
+        let has_new_mode = self.carry_mode(&target, item, source, there)?;
+        directory.claims.claim(Identity::of(there), item)?;
+        self.links.done(source, Identity::of(there));
+        match has_new_mode {
+            true => self.record.changed_mode(source.length()),
+            false => self.record.unchanged(source.length()),
+        }
+        Ok(Existing::Complete)
+    }
+
+    /// Gives an output the mode of its source, if it has another one. Returns whether it has the
+    /// mode only now.
+    fn carry_mode(
+        &self,
+        target: &TargetDirectory,
+        item: &Item,
+        source: &Source,
+        there: &Stat,
+    ) -> Result<bool, FileError> {
+        let wanted = self.metadata.wanted_mode(source.status());
+        if permissions(there) == wanted || self.options.dry_run {
+            return Ok(permissions(there) != wanted);
+        }
+        let system = FileError::system("set its output's mode");
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let output = openat(target, &item.target, flags, Mode::empty()).map_err(&system)?;
+        if Identity::of_open(&output)? != Identity::of(there) {
+            return Err(FileError::OutputGone(shown(&item.target).to_string()));
+        }
+        fchmod(&output, wanted).map_err(&system)?;
+        // Some filesystems keep no modes, and say nothing.
+        Ok(permissions(&fstat(&output).map_err(&system)?) == wanted)
+    }
+
+    /// Refuses to replace a file that does not look as if Evener had made it of a source.
+    pub(super) fn refuse_foreign(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        there: &Stat,
+    ) -> Result<(), FileError> {
+        let other = || FileError::OtherKey(shown(name).to_string());
+        match self.operation {
+            _ if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile => Err(other()),
+            Operation::Encrypt => {
+                let sealed = Source::open(directory, name, false)?;
+                if opens_header(self.keys, &sealed)? { Ok(()) } else { Err(other()) }
+            }
+            Operation::Decrypt | Operation::Verify => Ok(()),
+        }
+    }
+}
+
+/// Whether nothing of a source was changed after its output was: whoever writes to a file can set
+/// its time back, but not the time at which its status changed. In one tick of the clock
+/// anything may have come first.
+fn is_older(source: &Stat, output: &Stat) -> bool {
+    (source.st_ctime, source.st_ctime_nsec) < (output.st_ctime, output.st_ctime_nsec)
+}
+
+/// Refuses to replace a decrypted file that was changed after its source was.
+fn refuse_newer(name: &OsStr, source: &Stat, output: &Stat) -> Result<(), FileError> {
+    let modified = |status: &Stat| (status.st_mtime, status.st_mtime_nsec);
+    match modified(output) > modified(source) {
+        true => Err(FileError::Newer(shown(name).to_string())),
+        false => Ok(()),
+    }
+}
