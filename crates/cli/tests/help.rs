@@ -85,6 +85,16 @@ fn near_misses_are_answered_with_what_was_meant() {
 }
 
 #[test]
+fn every_line_of_an_error_of_a_benchmark_has_the_prefix() {
+    let bench = Bench::new();
+    let options = ["--processes", "1", "--rounds", "1", "--engine", "opnssl"];
+    let ended = bench.expect(1, &[&["bench", "processes"], &options[..]].concat());
+    assert!(ended.messages.contains("mean `openssl`?"), "{}", ended.messages);
+    let has_prefix = |line: &str| line.starts_with("evener: ");
+    assert!(ended.messages.lines().all(has_prefix), "{}", ended.messages);
+}
+
+#[test]
 fn usage_errors_steer_no_terminal() {
     let bench = Bench::new();
     let ended = bench.expect(2, &["encrypt", "--\u{1b}[31m"]);

@@ -31,7 +31,8 @@ use crate::Evener;
 /// let mut sealed = vec![0; 1_000 * cipher.sealed_length(24)];
 /// cipher.encrypt(24, &ivs, &samples, &mut sealed)?;
 ///
-/// // Removing padding needs space for the padding too. let mut opened = vec![0; sealed.len()];
+/// // Removing padding needs space for the padding too.
+/// let mut opened = vec![0; sealed.len()];
 /// cipher.decrypt(24, &ivs, &sealed, &mut opened)?;
 /// assert!(opened.chunks(32).zip(samples.chunks(24)).all(|(open, sample)| open[..24] == *sample));
 /// # Ok::<(), evener::RecordError>(())

@@ -87,7 +87,10 @@ impl ModelSession {
         if is_late && !self.shared.is_known_late.swap(true, Ordering::Relaxed) {
             let percent = 100.0 * self.lost.as_secs_f64() / self.modelled.as_secs_f64();
             let name = &self.shared.name;
-            eprintln!("{name}: takes {percent:.0} % more CPU time than its profile says");
+            eprintln!(
+                "evener: warning: engine `{name}` takes {percent:.0} % more CPU time than its \
+                 profile says"
+            );
         }
     }
 }

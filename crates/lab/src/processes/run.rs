@@ -119,7 +119,7 @@ fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineEr
             true
         }
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("evener: {error}");
             false
         }
     });

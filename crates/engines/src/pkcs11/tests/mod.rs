@@ -112,7 +112,7 @@ fn tokens_and_modules_that_are_not_there_are_named() {
         let text = refusal(&home.uri("token=enigma"));
         assert!(text.contains("there are: token `evener`"), "{text}");
         assert!(refusal(&home.uri("token=evener;model=HSM%209")).contains("there are"));
-        assert!(refusal(&home.uri("library-version=99.9")).contains("does not mean"));
+        assert!(refusal(&home.uri("library-version=99.9")).contains("does not match the URI"));
         assert!(refusal("?module-path=/nowhere/module.so").contains("/nowhere/module.so"));
         assert!(refusal("?module-path=/lib/x86_64-linux-gnu/libm.so.6").contains("can't be used"));
         assert!(refusal("?module-name=evener-none").contains("module-path="));
