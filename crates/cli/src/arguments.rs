@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command as CommandLine, FromArgMatches, Parser, Subcommand};
 use evener::Report;
 
@@ -49,10 +50,16 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
     let name = words.next().unwrap_or_default();
     let typed = asking_for_help(words.collect());
     let mut program = help::program(Page::asked_for(&typed));
-    let error = match read(&mut program, &name, &typed) {
+    let mut error = match read(&mut program, &name, &typed) {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
+    // The nearest of a hundred ciphers says more than all of them.
+    if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
+        && values.len() > MANY_VALUES
+    {
+        error.remove(ContextKind::ValidValue);
+    }
     let options = typed.iter().take_while(|word| *word != "--");
     if error.use_stderr() && options.into_iter().any(|word| word == "--json") {
         let is_command = |word: &&OsString| program.find_subcommand(word).is_some();
@@ -103,6 +110,9 @@ fn in_one_line(error: &clap::Error) -> String {
 const PREFIX: &str = "error: ";
 
 const WRONG_USAGE: u8 = 2;
+
+/// More values of an option than an error lists.
+const MANY_VALUES: usize = 40;
 
 impl Command {
     /// Whether the command handles keys of the user's.

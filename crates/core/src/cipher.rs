@@ -69,11 +69,11 @@ impl Cipher {
         name.parse().or_else(|error| EncCipher::find(name).map(Cipher::Enc).ok_or(error))
     }
 
-    /// All names that [`Cipher::of_openssl_enc`] reads, short ones too.
+    /// All names that [`Cipher::of_openssl_enc`] reads, short ones too. Those of [`Cipher::ALL`]
+    /// come last.
     pub fn names_of_openssl_enc() -> impl Iterator<Item = &'static str> {
-        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
-        let own = Cipher::ALL.iter().map(|cipher| cipher.name()).chain(aliases);
-        own.chain(EncCipher::names())
+        let short = ALIASES.iter().map(|(alias, _)| *alias);
+        EncCipher::names().chain(short).chain(Cipher::ALL.iter().map(|cipher| cipher.name()))
     }
 
     /// The OpenSSL name, such as `aes-128-cbc`.

@@ -317,13 +317,31 @@ fn where_anything_was_not_done_nothing_is_deleted() {
     }
 }
 
+/// A disk that is not mounted has an empty directory in its place.
+#[test]
+fn for_an_empty_source_nothing_is_deleted() {
+    let keys = cobblestone();
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("file"), bytes(100)).unwrap();
+    run(Operation::Encrypt, &keys, &plain, &sealed, &options());
+    fs::remove_file(plain.join("file")).unwrap();
+    let (options, asked) = deleting(true);
+    let report = run(Operation::Encrypt, &keys, &plain, &sealed, &options);
+    let failure = report.failures.first().expect("a failure").to_string();
+    assert!(failure.contains("the source is empty"), "{failure}");
+    assert!(asked.lock().unwrap().is_empty());
+    assert!(sealed.join("file.enc").exists() && report.files_deleted == 0);
+}
+
 #[test]
 fn what_has_changed_since_the_question_is_kept() {
     let keys = KeyRing::new(tink(1, 4096));
     let home = home();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
     fs::create_dir(&plain).unwrap();
-    for file in ["goes", "comes-back", "is-replaced"] {
+    for file in ["goes", "comes-back", "is-replaced", "stays"] {
         fs::write(plain.join(file), bytes(100)).unwrap();
     }
     run(Operation::Encrypt, &keys, &plain, &sealed, &options());

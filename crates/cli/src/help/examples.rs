@@ -149,6 +149,40 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "evener tls",
+        &[
+            example(
+                "Write a configuration of OpenSSL that loads Evener",
+                "evener tls config -o evener.cnf",
+            ),
+            example("Show what Evener does for the programs that use it", "evener tls status"),
+        ],
+    ),
+    (
+        "evener tls config",
+        &[
+            example("Print a configuration", "evener tls config"),
+            example(
+                "Write one whose programs count their records",
+                "evener tls config --counters -o evener.cnf",
+            ),
+        ],
+    ),
+    (
+        "evener tls check",
+        &[example(
+            "See whether Evener does the TLS of curl",
+            "evener tls check curl https://localhost",
+        )],
+    ),
+    (
+        "evener tls status",
+        &[
+            example("Show the records of each process", "evener tls status"),
+            example("The same as JSON", "evener tls status --json"),
+        ],
+    ),
+    (
         "evener bench",
         &[
             example("Compare with cp, age and others", "evener bench tree --tree small"),

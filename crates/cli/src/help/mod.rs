@@ -137,7 +137,7 @@ const PLAIN: [&str; 9] = [
 ];
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 19] = [
+const MANUAL: [&str; 23] = [
     "keygen",
     "encrypt",
     "decrypt",
@@ -147,6 +147,10 @@ const MANUAL: [&str; 19] = [
     "speed",
     "gate",
     "gate-reset",
+    "tls",
+    "tls-config",
+    "tls-check",
+    "tls-status",
     "bench",
     "bench-tree",
     "bench-messages",

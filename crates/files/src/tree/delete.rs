@@ -64,6 +64,11 @@ impl TreeWork<'_> {
                 return;
             }
         };
+        // So is the directory of a disk that is not mounted.
+        if !orphans.files.is_empty() && is_empty(root.source.as_fd()) {
+            self.record.failed_of(path.to_owned(), FileError::Refused(SOURCE_EMPTY.to_owned()));
+            return;
+        }
         let files = orphans.files.iter().map(|orphan| path.join(orphan.path()));
         if self.options.dry_run {
             for file in files {
@@ -280,6 +285,16 @@ impl Orphan {
         self.directory.join(&self.name)
     }
 }
+
+/// Whether a directory holds nothing, or can't be read.
+fn is_empty(directory: impl AsFd) -> bool {
+    let is_entry = |name: &[u8]| !matches!(name, b"." | b"..");
+    !Dir::read_from(directory)
+        .is_ok_and(|entries| entries.flatten().any(|entry| is_entry(entry.file_name().to_bytes())))
+}
+
+const SOURCE_EMPTY: &str = "nothing was deleted, since the source is empty, as the directory of a \
+     disk that is not mounted is; if all of it is to go, remove this tree yourself";
 
 const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done";
 

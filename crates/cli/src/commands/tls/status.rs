@@ -64,8 +64,9 @@ fn usual_files() -> Vec<PathBuf> {
     if user == 0 {
         files.extend(entries("/run/user").map(|path| path.join("evener-tls")));
         files.extend(entries("/dev/shm").filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.strip_prefix("evener-tls-").is_some_and(|user| user.parse::<u32>().is_ok())
+            let name = path.file_name().and_then(|name| name.to_str());
+            let user = name.and_then(|name| name.strip_prefix("evener-tls-"));
+            user.is_some_and(|user| user.parse::<u32>().is_ok())
         }));
     }
     files.retain(|path| path.exists());
