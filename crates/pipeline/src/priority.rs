@@ -1,12 +1,6 @@
 //! Whose threads go first.
 
-use crate::policy::YIELDING_NICE;
 use crate::sys;
-
-/// Lets the threads of modules go before the calling one, whatever its priority is now.
-pub(crate) fn yield_to_modules() {
-    raise_nice(YIELDING_NICE);
-}
 
 /// Lets every other program go before the calling thread.
 pub(crate) fn yield_to_everybody() {
@@ -89,13 +83,10 @@ mod tests {
     fn only_the_calling_thread_steps_back() {
         let before = nice_and_class();
         let worker = thread::spawn(|| {
-            yield_to_modules();
-            let modules_first = nice_and_class();
             yield_to_everybody();
-            (modules_first, nice_and_class())
+            nice_and_class()
         });
-        let (modules_first, last) = worker.join().unwrap();
-        assert_eq!(modules_first.0, before.0.max(YIELDING_NICE));
+        let last = worker.join().unwrap();
         assert!(last.0 == LOWEST && [libc::SCHED_IDLE, libc::SCHED_BATCH].contains(&last.1));
         assert_eq!(nice_and_class(), before);
     }

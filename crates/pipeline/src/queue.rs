@@ -130,7 +130,7 @@ impl<T> Queue<'_, T> {
             scheduler = self.answer(scheduler);
             match turn {
                 Turn::Leave => return None,
-                Turn::Work { measured, yields } => return Some(Claimed { measured, yields }),
+                Turn::Work { measured } => return Some(Claimed { measured }),
                 Turn::Wait(at_most) => scheduler = self.inner.wait(scheduler, worker, at_most),
             }
             turn = scheduler.turn(worker, None, claim, self.inner.now());
@@ -179,8 +179,6 @@ impl<T> Queue<'_, T> {
 pub(crate) struct Claimed {
     /// Whether to measure CPU time.
     pub(crate) measured: bool,
-    /// Whether the thread lets those of modules go first meanwhile.
-    pub(crate) yields: bool,
 }
 
 /// What a run's queues share.

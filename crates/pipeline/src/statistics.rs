@@ -29,15 +29,6 @@ pub struct WorkerStatistics {
 }
 
 impl WorkerStatistics {
-    /// Adds what the same worker did on another thread.
-    pub(crate) fn add(&mut self, other: WorkerStatistics) {
-        self.units += other.units;
-        self.jobs += other.jobs;
-        self.bytes += other.bytes;
-        self.busy += other.busy;
-        self.cpu += other.cpu;
-    }
-
     pub(crate) fn retire(&mut self, cause: &EngineError) {
         match cause {
             // Nothing is wrong with the engine.

@@ -1,11 +1,10 @@
 //! Simulates cores that threads share fairly, like Linux's scheduler.
 //!
-//! A thread's *virtual run time* is its CPU time divided by the weight of its nice value. The
-//! threads with the least virtual run time run; threads with equal virtual run times share the
-//! cores by their weights, which is the limit of short time slices of the Completely Fair Scheduler
-//! (Documentation/scheduler/ sched-design-CFS.rst). A thread that wakes keeps its virtual run time,
-//! but at least the minimum of the other threads minus a credit, so that sleeping threads can't
-//! accumulate credit.
+//! A thread's *virtual run time* is its CPU time. The threads with the least virtual run time run;
+//! threads with equal virtual run times share the cores equally, which is the limit of short time
+//! slices of the Completely Fair Scheduler (Documentation/scheduler/sched-design-CFS.rst). A thread
+//! that wakes keeps its virtual run time, but at least the minimum of the other threads minus a
+//! credit, so that sleeping threads can't accumulate credit.
 
 /// A number of cores and the threads on them. Times are in microseconds.
 pub(super) struct Processor {
@@ -20,7 +19,6 @@ pub(super) struct Processor {
 }
 
 struct Thread {
-    weight: f64,
     virtual_time: f64,
     used: f64,
     /// Its remaining work on a core; `None` while it sleeps.
@@ -40,14 +38,8 @@ impl Processor {
     /// Makes a thread, which sleeps.
     pub(super) fn add_thread(&mut self) -> usize {
         let virtual_time = self.least();
-        self.threads.push(Thread { weight: 1.0, virtual_time, used: 0.0, left: None });
+        self.threads.push(Thread { virtual_time, used: 0.0, left: None });
         self.threads.len() - 1
-    }
-
-    /// Gives a thread a nice value: each step is worth a quarter more CPU time.
-    pub(super) fn set_nice(&mut self, thread: usize, nice: i32) {
-        self.threads[thread].weight = 1.25_f64.powi(-nice);
-        self.is_stale = true;
     }
 
     /// A thread's CPU time so far.
@@ -94,7 +86,7 @@ impl Processor {
             self.now += step;
             for &(thread, rate) in &self.running {
                 let thread = &mut self.threads[thread];
-                thread.virtual_time += rate * step / thread.weight;
+                thread.virtual_time += rate * step;
                 thread.used += rate * step;
                 thread.left = thread.left.map(|left| (left - rate * step).max(0.0));
             }
@@ -116,10 +108,12 @@ impl Processor {
         let had = |thread: &usize| threads[*thread].virtual_time;
         runnable.sort_by(|one, other| had(one).total_cmp(&had(other)));
         let (mut cores, mut rest) = (self.cores, &runnable[..]);
-        while cores > 0.0 && !rest.is_empty() {
+        while cores > RESOLUTION && !rest.is_empty() {
             let least = had(&rest[0]);
             let equal = rest.iter().take_while(|thread| had(thread) <= least + RESOLUTION).count();
-            cores -= share_by_weight(threads, &rest[..equal], cores, &mut self.running);
+            let rate = (cores / equal as f64).min(1.0);
+            self.running.extend(rest[..equal].iter().map(|&thread| (thread, rate)));
+            cores -= rate * equal as f64;
             rest = &rest[equal..];
         }
     }
@@ -127,9 +121,7 @@ impl Processor {
     /// Time until a thread has caught up with a thread that gets a smaller share.
     fn until_shared(&self) -> f64 {
         let mut soonest = f64::INFINITY;
-        let pace = |&(thread, rate): &(usize, f64)| rate / self.threads[thread].weight;
-        for entry in &self.running {
-            let thread = entry.0;
+        for &(thread, rate) in &self.running {
             let had = self.threads[thread].virtual_time;
             for (other, ahead) in self.threads.iter().enumerate() {
                 let gap = ahead.virtual_time - had;
@@ -137,7 +129,7 @@ impl Processor {
                     continue;
                 }
                 let running = self.running.iter().find(|(number, _)| *number == other);
-                let gains = pace(entry) - running.map_or(0.0, pace);
+                let gains = rate - running.map_or(0.0, |(_, rate)| *rate);
                 if gains > 0.0 {
                     soonest = soonest.min(gap / gains);
                 }
@@ -153,30 +145,6 @@ impl Processor {
         self.least = least.unwrap_or(self.least).max(self.least);
         self.least
     }
-}
-
-/// Shares cores between threads with equal virtual run times, at most one core each. Returns the
-/// sum of the shares.
-fn share_by_weight(
-    threads: &[Thread],
-    equal: &[usize],
-    cores: f64,
-    running: &mut Vec<(usize, f64)>,
-) -> f64 {
-    let mut heaviest_first = equal.to_vec();
-    let weight = |thread: usize| threads[thread].weight;
-    heaviest_first.sort_by(|&one, &other| weight(other).total_cmp(&weight(one)));
-    let mut weights: f64 = equal.iter().map(|&thread| weight(thread)).sum();
-    let mut left = cores;
-    for thread in heaviest_first {
-        let rate = (left * weight(thread) / weights).clamp(0.0, 1.0);
-        weights -= weight(thread);
-        left -= rate;
-        if rate > 0.0 {
-            running.push((thread, rate));
-        }
-    }
-    cores - left
 }
 
 /// The credit of a thread that slept, in microseconds: half of the scheduler's usual latency of 6
@@ -215,17 +183,6 @@ mod tests {
         assert_eq!(ends(2, &[10.0, 30.0]), [10.0, 30.0]);
         let thirds = ends(2, &[20.0, 20.0, 20.0]);
         assert!(thirds.iter().all(|end| (end - 30.0).abs() < 1e-6), "{thirds:?}");
-    }
-
-    #[test]
-    fn nice_threads_get_less() {
-        let mut processor = Processor::new(1);
-        let threads = [processor.add_thread(), processor.add_thread()];
-        processor.set_nice(threads[1], 5);
-        threads.iter().for_each(|&thread| processor.work(thread, 1000.0));
-        assert_eq!(processor.pass(400.0), None);
-        let [normal, nice] = threads.map(|thread| processor.used(thread));
-        assert!((normal / nice - 1.25_f64.powi(5)).abs() < 1e-6, "{normal} {nice}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_core::{EngineProfile, Kind};
 use evener_pipeline::Load;
 use evener_pipeline::costs::Costs;
-use evener_pipeline::policy::{Performed, Processed, Seat, Setting, YIELDING_NICE};
+use evener_pipeline::policy::{Performed, Processed, Seat, Setting};
 use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
 use super::processor::Processor;
@@ -26,8 +26,6 @@ pub struct Scene<'a> {
     pub slowness: fn(usize, Duration) -> (f64, f64),
     /// Factor on the profile's hidden CPU time of a job.
     pub hidden: fn(usize, Duration) -> f64,
-    /// Factor on a job's CPU time on a thread with low priority, which is often interrupted.
-    pub interrupted: f64,
 }
 
 /// The result of a run.
@@ -47,7 +45,7 @@ impl<'a> Scene<'a> {
     /// Engines that keep their speed.
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
         let (slowness, hidden) = (|_, _| (1.0, 1.0), |_, _| 1.0);
-        Scene { cores, engines, jobs, slowness, hidden, interrupted: 1.0 }
+        Scene { cores, engines, jobs, slowness, hidden }
     }
 
     /// Simulates a run under a policy that starts from `costs`.
@@ -63,9 +61,8 @@ impl<'a> Scene<'a> {
                     kind: profile.kind,
                     batch: profile.batch,
                 });
-                let [thread, yielding, driver] = [(); 3].map(|()| processor.add_thread());
-                processor.set_nice(yielding, YIELDING_NICE);
-                workers.push(Worker::new(engine, [thread, yielding], driver));
+                let [thread, driver] = [(); 2].map(|()| processor.add_thread());
+                workers.push(Worker::new(engine, thread, driver));
             }
         }
         let setting = Setting { cores: self.cores, costs };
@@ -103,9 +100,7 @@ struct Dispatcher {
 
 struct Worker {
     engine: usize,
-    /// Its own thread, and the one with which it continues at low priority.
-    threads: [usize; 2],
-    yields: bool,
+    thread: usize,
     /// The thread of its engine's driver.
     driver: usize,
     phase: Phase,
@@ -150,14 +145,9 @@ enum Phase {
 }
 
 impl Worker {
-    fn new(engine: usize, threads: [usize; 2], driver: usize) -> Worker {
+    fn new(engine: usize, thread: usize, driver: usize) -> Worker {
         let (phase, stages) = (Phase::Absent, VecDeque::new());
-        Worker { engine, threads, yields: false, driver, phase, stages, claim: None }
-    }
-
-    /// The thread that now works for it.
-    fn thread(&self) -> usize {
-        self.threads[usize::from(self.yields)]
+        Worker { engine, thread, driver, phase, stages, claim: None }
     }
 }
 
@@ -173,7 +163,7 @@ impl Simulation<'_> {
         if let Some(worker) = by_caller {
             // It is the caller's thread, which runs already.
             self.workers[worker].phase = Phase::Coming;
-            self.processor.work(self.workers[worker].thread(), 0.0);
+            self.processor.work(self.workers[worker].thread, 0.0);
         }
         while self.workers.iter().any(|worker| worker.phase != Phase::Absent) {
             let due = |phase| match phase {
@@ -193,7 +183,7 @@ impl Simulation<'_> {
                 None => break,
             }
         }
-        let threads = 0..3 * self.workers.len() + usize::from(self.dispatcher.is_some());
+        let threads = 0..2 * self.workers.len() + usize::from(self.dispatcher.is_some());
         Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
@@ -211,7 +201,7 @@ impl Simulation<'_> {
         if self.dispatcher.as_ref().is_some_and(|dispatcher| dispatcher.thread == thread) {
             return self.dispatch();
         }
-        let is_of = |worker: &Worker| worker.thread() == thread || worker.driver == thread;
+        let is_of = |worker: &Worker| worker.thread == thread || worker.driver == thread;
         let Some(number) = self.workers.iter().position(is_of) else {
             return;
         };
@@ -267,7 +257,7 @@ impl Simulation<'_> {
             Phase::InDevice(_) => self.stage_done(number),
             _ => {
                 self.workers[number].phase = Phase::Coming;
-                self.processor.work(self.workers[number].thread(), SWITCH);
+                self.processor.work(self.workers[number].thread, SWITCH);
             }
         }
     }
@@ -279,7 +269,7 @@ impl Simulation<'_> {
             None => self.ask(number),
             Some(stage) => {
                 worker.phase = Phase::OnCore;
-                self.processor.work(worker.thread(), stage.cpu);
+                self.processor.work(worker.thread, stage.cpu);
             }
         }
     }
@@ -290,7 +280,7 @@ impl Simulation<'_> {
         let now = self.processor.now();
         let performed = worker.claim.take().map(|claim| {
             let wall = micros(now - claim.at);
-            let cpu = micros(self.processor.used(worker.thread()) - claim.cpu_before);
+            let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
             let Claim { batches, jobs, bytes, .. } = claim;
             self.jobs[worker.engine] += jobs;
             let engine = Some(Processed { batches, jobs, bytes, wall, cpu });
@@ -302,41 +292,31 @@ impl Simulation<'_> {
         match turn {
             Turn::Leave => {
                 worker.phase = Phase::Absent;
-                self.processor.sleep(worker.thread());
+                self.processor.sleep(worker.thread);
                 self.let_dispatcher_look();
             }
             Turn::Wait(at_most) => {
                 let at_most = at_most.map_or(f64::INFINITY, |most| most.as_secs_f64() * 1e6);
                 worker.phase = Phase::Waiting(now + at_most);
-                self.processor.sleep(worker.thread());
+                self.processor.sleep(worker.thread);
                 self.let_dispatcher_look();
             }
-            Turn::Work { yields, .. } => {
-                let mut relief = 0.0;
-                if worker.yields != yields {
-                    self.processor.sleep(worker.thread());
-                    worker.yields = yields;
-                    relief = if yields { THREAD } else { SWITCH };
-                }
+            Turn::Work { .. } => {
                 let tasks: Vec<_> = tasks.into();
                 let profile = self.scene.engines[worker.engine];
-                let mut slowness = (self.scene.slowness)(worker.engine, micros(now));
-                if yields {
-                    let times = self.scene.interrupted;
-                    slowness = (slowness.0 * times, slowness.1 * times);
-                }
+                let slowness = (self.scene.slowness)(worker.engine, micros(now));
                 let hidden = (self.scene.hidden)(worker.engine, micros(now));
                 worker.stages = stages(profile, &tasks, slowness, hidden);
                 worker.claim = Some(Claim {
                     at: now,
-                    cpu_before: self.processor.used(worker.thread()) + relief,
+                    cpu_before: self.processor.used(worker.thread),
                     batches: worker.stages.len() as u64,
                     jobs: tasks.len() as u64,
                     bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
                 });
                 worker.phase = Phase::OnCore;
                 let cpu = worker.stages.front().map_or(0.0, |stage| stage.cpu);
-                self.processor.work(worker.thread(), relief + cpu);
+                self.processor.work(worker.thread, cpu);
             }
         }
         self.answer();
@@ -354,7 +334,7 @@ impl Simulation<'_> {
                 }
             };
             self.workers[number].phase = Phase::Coming;
-            self.processor.work(self.workers[number].thread(), cost);
+            self.processor.work(self.workers[number].thread, cost);
         }
     }
 }

@@ -168,7 +168,7 @@ const NEAR: f64 = 1.5;
 const LEAST_WEIGHT: f64 = 1.0 / 6.0;
 
 /// How much of the way to the average the least rises with a sample, so that it is forgotten.
-const RISE: f64 = 1.0 / 64.0;
+const RISE: f64 = 1.0 / 512.0;
 
 /// How many times larger or smaller than what is known a sample counts at most.
 const FAR: f64 = 3.0;

@@ -61,7 +61,7 @@ fn the_least_time_is_remembered_for_a_while() {
         costs.learn(&processed(1, 100, 300, 50), false);
     }
     assert!(least(&costs) < 150.0, "{}", least(&costs));
-    for _ in 0..1000 {
+    for _ in 0..4000 {
         costs.learn(&processed(1, 100, 300, 50), false);
     }
     assert!(least(&costs) > 290.0, "{}", least(&costs));

@@ -74,18 +74,12 @@ pub struct Claim {
     pub class: Option<SizeClass>,
     /// Whether CPU time is to be measured, which costs some system calls.
     pub measured: bool,
-    /// Whether the worker's thread is to let those of modules go first meanwhile.
-    pub yields: bool,
 }
 
 impl Claim {
     /// The first task of all.
-    pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false, yields: false };
+    pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false };
 }
-
-/// The nice value of a thread that lets those of modules go first: Linux gives it a 68th of what
-/// a thread of nice value 0 gets, and puts it off as soon as such a one wakes.
-pub const YIELDING_NICE: i32 = 19;
 
 /// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,8 +90,6 @@ pub enum Event {
     Claimed {
         /// What they come to together.
         load: Load,
-        /// Whether its thread lets those of modules go first meanwhile.
-        yields: bool,
     },
     /// It has performed them.
     Performed(Performed),

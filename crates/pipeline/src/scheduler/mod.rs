@@ -37,8 +37,6 @@ pub enum Turn {
     Work {
         /// Whether to measure CPU time meanwhile.
         measured: bool,
-        /// Whether its thread is to let those of modules go first meanwhile.
-        yields: bool,
     },
     /// It is to wait until it is called, or for at most so long, and ask again.
     Wait(Option<Duration>),
@@ -273,7 +271,7 @@ impl<T> Scheduler<T> {
         match decision {
             Decision::Claim(wanted) => {
                 self.take(worker, wanted, claim, now);
-                Turn::Work { measured: wanted.measured, yields: wanted.yields }
+                Turn::Work { measured: wanted.measured }
             }
             Decision::Wait(at_most) => {
                 self.park(worker, at_most, now);
@@ -301,8 +299,7 @@ impl<T> Scheduler<T> {
         }
         self.claims += 1;
         self.workers[worker] = State::Working;
-        let event = Event::Claimed { load: sum, yields: wanted.yields };
-        self.note(worker, &event, now);
+        self.note(worker, &Event::Claimed { load: sum }, now);
     }
 
     fn park(&mut self, worker: usize, at_most: Option<Duration>, now: Duration) {

@@ -119,10 +119,6 @@ impl<'e> Worker<'e> {
         self.statistics.units += units;
     }
 
-    pub(super) fn number(&self) -> usize {
-        self.statistics.worker
-    }
-
     /// Begins a claim; where it is `measured`, returns the CPU time so far.
     pub(super) fn begin(&mut self, measured: bool) -> Option<Duration> {
         self.sessions_before = self.sessions.len();

@@ -11,18 +11,16 @@
 //! An engine that fails ends the loop. What is left of the claim goes back to the queue.
 
 mod engine;
-mod stepping_back;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use evener_core::{EngineError, Kind};
+use evener_core::Kind;
 
+use crate::Queue;
 use crate::clock::thread_cpu_time;
 use crate::priority;
-use crate::queue::Claimed;
 use crate::run::{Ended, Run, Work};
-use crate::{Queue, WorkerStatistics};
 
 pub use engine::Worker;
 
@@ -37,130 +35,39 @@ impl<W: Work> Run<'_, W> {
         tasks: &mut VecDeque<W::Task>,
         queue: &Queue<'_, W::Task>,
     ) -> Ended {
-        let is_cpu = self.seats[number].description().kind == Kind::Cpu;
-        // A thread that lets all programs go first lets those of modules.
-        let is_last = is_cpu && self.options.courtesy.in_background;
-        if is_last {
+        let engine = self.seats[number].as_ref();
+        if engine.description().kind == Kind::Cpu && self.options.courtesy.in_background {
             priority::yield_to_everybody();
         }
-        let mut shift = self.shift(number, if is_last { Manner::Any } else { Manner::Normal });
-        let mut elsewhere = WorkerStatistics::default();
-        let mut claim = None;
+        let mut worker = Worker::new(engine, number)
+            .throttled(self.throttle.as_ref())
+            .giving_way(self.pressure.as_ref());
+        // Made for the first claim: in a short run some workers have none.
+        let mut bench = None;
+        let mut performed = None;
+        let mut ended = self.inner.now();
         let failure = loop {
-            match shift.work(self, claim.take(), tasks, queue) {
-                End::Over => break None,
-                End::Failed(cause) => break Some(cause),
-                End::Relieved(claimed) => match self.step_back(number, claimed, tasks, queue) {
-                    Some((statistics, end)) => {
-                        elsewhere.add(statistics);
-                        match end {
-                            End::Over => break None,
-                            End::Failed(cause) => break Some(cause),
-                            End::Relieved(claimed) => claim = Some(claimed),
-                        }
-                    }
-                    // There is no other thread to be had.
-                    None => (shift.manner, claim) = (Manner::Any, Some(claimed)),
-                },
+            let Some(claim) = queue.claim(number, performed.as_ref(), tasks, ended) else {
+                break None;
+            };
+            let begun = self.inner.now();
+            let before = worker.begin(claim.measured);
+            let bench = bench.get_or_insert_with(|| self.work.bench());
+            let result = self.work.perform_claim(tasks, bench, &mut worker, queue);
+            ended = self.inner.now();
+            let wall = ended.saturating_sub(begun);
+            worker.statistics_mut().busy += wall;
+            if let Err(cause) = result {
+                break Some(cause);
             }
+            performed = Some(worker.performed(wall, before));
         };
-        let mut statistics = shift.into_statistics();
-        statistics.cpu = statistics.cpu.saturating_sub(callers_cpu.unwrap_or_default());
-        statistics.add(elsewhere);
+        let cpu = thread_cpu_time() + worker.cpu_elsewhere();
+        let mut statistics = worker.into_statistics();
+        statistics.cpu = cpu.saturating_sub(callers_cpu.unwrap_or_default());
         if let Some(cause) = &failure {
             statistics.retire(cause);
         }
         Ended { statistics, failure }
     }
-
-    fn shift(&self, number: usize, manner: Manner) -> Shift<'_, W> {
-        let engine = self.seats[number].as_ref();
-        let worker = Worker::new(engine, number)
-            .throttled(self.throttle.as_ref())
-            .giving_way(self.pressure.as_ref());
-        Shift { worker, bench: None, manner }
-    }
-}
-
-/// What one thread does for a worker: usually all of it.
-struct Shift<'run, W: Work> {
-    worker: Worker<'run>,
-    /// Made for the first claim: in a short run some workers have none.
-    bench: Option<W::Bench>,
-    manner: Manner,
-}
-
-impl<W: Work> Shift<'_, W> {
-    /// The loop. It begins with what is claimed already, if anything.
-    fn work(
-        &mut self,
-        run: &Run<'_, W>,
-        mut claimed: Option<Claimed>,
-        tasks: &mut VecDeque<W::Task>,
-        queue: &Queue<'_, W::Task>,
-    ) -> End {
-        let Shift { worker, bench, manner } = self;
-        let mut performed = None;
-        let mut ended = run.inner.now();
-        loop {
-            let claim = match claimed.take() {
-                Some(claim) => claim,
-                None => match queue.claim(worker.number(), performed.as_ref(), tasks, ended) {
-                    Some(claim) => claim,
-                    None => return End::Over,
-                },
-            };
-            if !manner.suits(claim) {
-                return End::Relieved(claim);
-            }
-            let begun = run.inner.now();
-            let before = worker.begin(claim.measured);
-            let bench = bench.get_or_insert_with(|| run.work.bench());
-            let result = run.work.perform_claim(tasks, bench, worker, queue);
-            ended = run.inner.now();
-            let wall = ended.saturating_sub(begun);
-            worker.statistics_mut().busy += wall;
-            if let Err(cause) = result {
-                return End::Failed(cause);
-            }
-            performed = Some(worker.performed(wall, before));
-        }
-    }
-
-    /// What was done, on the thread that has done it.
-    fn into_statistics(mut self) -> WorkerStatistics {
-        self.worker.statistics_mut().cpu = thread_cpu_time() + self.worker.cpu_elsewhere();
-        self.worker.into_statistics()
-    }
-}
-
-/// Which claims a thread performs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
-    /// Those for which the thread is to keep its priority.
-    Normal,
-    /// Those for which it is to let the threads of modules go first, as it does.
-    Yielding,
-    /// All.
-    Any,
-}
-
-impl Manner {
-    fn suits(self, claim: Claimed) -> bool {
-        match self {
-            Manner::Normal => !claim.yields,
-            Manner::Yielding => claim.yields,
-            Manner::Any => true,
-        }
-    }
-}
-
-/// Why a thread's part has ended.
-enum End {
-    /// The run is over for the worker.
-    Over,
-    /// Its engine has failed.
-    Failed(EngineError),
-    /// It has claimed tasks that another thread is to perform.
-    Relieved(Claimed),
 }

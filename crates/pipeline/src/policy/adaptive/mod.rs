@@ -3,56 +3,49 @@
 //! Let an engine take wall time m and CPU time h for a job. The rates x that do the most jobs
 //! in a time, with no engine busier than its workers and no more CPU time spent than the cores
 //! have, solve a fractional knapsack: the engine with the least h comes first, and the others
-//! get what CPU time it leaves (`ranking.rs`). So a module whose h is below the processor's own
+//! get what CPU time it leaves (`engines.rs`). So a module whose h is below the processor's own
 //! cost never waits for a job, and one whose h is above gets none.
 //!
-//! Near the end claims shrink, and a worker declines one that it would finish after the others
-//! have drained the queue (`ending.rs`). An engine of which too little is known is tried, for
-//! a bounded part of the run's CPU time (`trials.rs`). Little work starts no threads.
-//!
 //! What no thread's clock shows is seen in how much gets done: which engines work together on
-//! jobs of a size is chosen by the rates that such teams were seen to have (`teams.rs`,
-//! `window.rs`), and so is whether those that compute let the others go first (`yielding.rs`).
+//! jobs of a size is chosen by the rates that such sets were seen to have (`sets.rs`,
+//! `window.rs`). An engine of which too little is known is tried, for a bounded part of the run's
+//! CPU time. Near the end a worker declines a job that the others would do sooner (`ending.rs`).
+//! Little work starts no threads.
 
 mod ending;
-mod ranking;
-mod teams;
-mod trials;
+mod engines;
+mod sets;
 mod window;
-mod yielding;
 
 use std::time::Duration;
 
-use evener_core::Kind;
-
-use super::{Claim, Decision, Effect, Event, Performed, Policy, Seat, Setting};
-use crate::costs::EngineCosts;
+use super::{Claim, Decision, Effect, Event, Policy, Seat, Setting};
 use crate::{Load, SizeClass, Waiting};
 
-use ranking::Share;
-use teams::{MOST, Teams};
-use trials::Trials;
+use ending::{NOT_LATE, Other, would_drain};
+use engines::{Engines, micros};
+use sets::{LOOK_AGAIN, Sets};
 use window::Window;
-use yielding::Yielding;
 
-/// Engines, a bit each by its number, and [`teams::YIELDS`].
+/// Engines, a bit each by its number.
 type Members = u64;
+
+/// How many engines a set can have.
+const MOST: usize = Members::BITS as usize;
+
+fn has(members: Members, engine: usize) -> bool {
+    engine < MOST && members >> engine & 1 == 1
+}
 
 /// The policy that fills engines in the order of their CPU cost.
 pub(super) struct Adaptive {
     workers: Vec<Worker>,
-    engines: Vec<Engine>,
-    /// How many cores there are to share.
-    cores: usize,
-    trials: Trials,
-    teams: Teams,
+    engines: Engines,
+    sets: Sets,
     window: Option<Window>,
-    yielding: Yielding,
-    /// What is done around a job, such as reading and writing a file.
-    around: Around,
-    /// The mean length of jobs of unknown size, as far as some have been done, in bytes.
-    usual_bytes: f64,
-    /// For each class that was waiting at the last look, which engines took it.
+    /// CPU time that went into trials, in microseconds.
+    tried: f64,
+    /// For each class that was waiting at the last look, which engines would claim of it.
     taken_by: TakenBy,
 }
 
@@ -68,33 +61,19 @@ enum State {
     Idle,
     /// It is about to ask.
     Called,
-    Working {
-        load: Load,
-        since: Duration,
-        /// When it should be done.
-        until: Duration,
-        /// Whether it lets modules go first meanwhile.
-        yields: bool,
-    },
+    Working(Working),
     Left,
 }
 
-struct Engine {
-    name: String,
-    kind: Kind,
-    batch: usize,
-    in_service: usize,
-    costs: EngineCosts,
-    /// When its CPU time was measured last.
-    measured: Option<Duration>,
-}
-
-/// Averages of a job's wall and CPU time outside of engines, in microseconds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Around {
-    wall: f64,
-    cpu: f64,
-    is_known: bool,
+/// What a worker is at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Working {
+    load: Load,
+    since: Duration,
+    /// When it should be done.
+    until: Duration,
+    /// Whether its engine would not work on this otherwise.
+    is_trial: bool,
 }
 
 /// The jobs of one class that wait.
@@ -107,37 +86,27 @@ struct Group {
     bytes: f64,
 }
 
+impl Group {
+    /// Jobs of a load, of this mean length.
+    fn of(load: Load, bytes: f64) -> Group {
+        Group { class: load.class(), tasks: 1, jobs: load.jobs as f64, bytes }
+    }
+}
+
 impl Adaptive {
     pub(super) fn new(seats: &[Seat], setting: &Setting) -> Adaptive {
-        let mut engines: Vec<Engine> = Vec::new();
-        let mut workers = Vec::new();
-        for seat in seats {
-            let known = engines.iter().position(|engine| engine.name == seat.engine);
-            let engine = known.unwrap_or(engines.len());
-            if known.is_none() {
-                let costs = setting.costs.engine(&seat.engine).cloned();
-                engines.push(Engine {
-                    name: seat.engine.clone(),
-                    kind: seat.kind,
-                    batch: seat.batch.max(1),
-                    in_service: 0,
-                    costs: costs.unwrap_or_else(|| EngineCosts::new(seat.batch)),
-                    measured: None,
-                });
-            }
-            engines[engine].in_service += 1;
-            workers.push(Worker { engine, state: State::Idle, has_worked: false });
-        }
+        let mut engines = Engines::new(setting);
+        let worker = |seat| Worker {
+            engine: engines.add(seat, setting),
+            state: State::Idle,
+            has_worked: false,
+        };
         Adaptive {
-            workers,
-            trials: Trials::new(engines.len()),
-            teams: Teams::default(),
-            window: None,
-            yielding: Yielding::default(),
+            workers: seats.iter().map(worker).collect(),
             engines,
-            cores: setting.cores.max(1),
-            around: Around::default(),
-            usual_bytes: USUAL_BYTES,
+            sets: Sets::new(),
+            window: None,
+            tried: 0.0,
             taken_by: [0; SizeClass::COUNT],
         }
     }
@@ -145,124 +114,213 @@ impl Adaptive {
     /// What waits of a class.
     fn group(&self, class: SizeClass, waiting: &Waiting) -> Group {
         let counts = waiting.of(class);
-        let jobs = counts.jobs.max(1) as f64;
-        let bytes = match class {
-            SizeClass::UNKNOWN => self.usual_bytes,
-            _ => counts.bytes as f64 / jobs,
+        let load = match class {
+            SizeClass::UNKNOWN => Load::unknown(counts.jobs),
+            _ => Load::jobs(counts.jobs, counts.bytes),
         };
-        Group { class, tasks: counts.tasks, jobs, bytes }
+        Group { tasks: counts.tasks, ..Group::of(load, self.engines.mean_bytes(load)) }
     }
 
-    /// What to take of a class.
-    fn claim(
-        &self,
-        worker: usize,
-        group: Group,
-        only_class: bool,
-        waiting: &Waiting,
-        now: Duration,
-    ) -> Decision {
-        let engine = &self.engines[self.workers[worker].engine];
-        let Share { jobs, wall } = self.share(worker, &group, waiting);
-        if waiting.closed
-            && let Some(wait) = self.would_be_late(worker, wall, waiting, now)
-        {
-            return Decision::Wait(Some(wait));
-        }
-        let jobs_per_task = group.jobs / group.tasks.max(1) as f64;
-        Decision::Claim(Claim {
-            tasks: (jobs / jobs_per_task).floor().max(1.0) as usize,
-            class: only_class.then_some(group.class),
-            measured: engine.wants_measuring(&group, now),
-            yields: engine.kind == Kind::Cpu && self.yields(&group, now),
-        })
+    fn groups(&self, waiting: &Waiting) -> impl Iterator<Item = Group> {
+        waiting.classes().map(|class| self.group(class, waiting))
     }
 
-    /// Learns from a claim that was measured.
-    fn learn(&mut self, worker: usize, load: Load, performed: &Performed, now: Duration) {
-        let Some(processed) = performed.engine.filter(|processed| processed.jobs > 0) else {
-            return;
-        };
-        let number = self.workers[worker].engine;
-        let is_interrupted = self.is_of_cpu(number) && self.is_beside_modules();
-        let engine = &mut self.engines[number];
-        engine.measured = Some(now);
-        let jobs = processed.jobs as f64;
-        let mut own = processed;
-        if is_interrupted {
-            // What a module's driver does in the thread's time is no cost of the engine's.
-            let batch = jobs / processed.batches.max(1) as f64;
-            let known = engine.costs.cost(processed.bytes as f64 / jobs, batch);
-            let most = known.map(|known| Duration::try_from_secs_f64(known.cpu * jobs / 1e6));
-            own.cpu = most.and_then(Result::ok).map_or(own.cpu, |most| own.cpu.min(most));
-        }
-        engine.costs.learn(&own, performed.opened);
-        if load.class() == SizeClass::UNKNOWN {
-            let bytes = processed.bytes as f64 / jobs;
-            let weight = if self.around.is_known { 0.2 } else { 1.0 };
-            self.usual_bytes += (bytes - self.usual_bytes) * weight;
-        }
-        if performed.opened && self.around.is_known {
-            return;
-        }
-        let micros =
-            |all: Duration, engine: Duration| all.saturating_sub(engine).as_secs_f64() * 1e6 / jobs;
-        self.around
-            .learn(micros(performed.wall, processed.wall), micros(performed.cpu, processed.cpu));
-    }
-
-    /// Whether a worker of a module is at work.
-    fn is_beside_modules(&self) -> bool {
-        let is_at_work =
-            |worker: &Worker| matches!(worker.state, State::Called | State::Working { .. });
-        self.workers.iter().any(|worker| !self.is_of_cpu(worker.engine) && is_at_work(worker))
+    /// Whether an engine is among those that work on a group.
+    fn takes(&self, engine: usize, group: &Group) -> bool {
+        self.engines.len() == 1 || has(self.sets.working(group, &self.engines), engine)
     }
 
     /// How much CPU time what waits will cost about, in microseconds.
     fn work(&self, waiting: &Waiting) -> f64 {
-        let of = |class| {
-            let group = self.group(class, waiting);
-            group.jobs * self.cheapest(&group)
+        self.groups(waiting).map(|group| group.jobs * self.engines.cheapest(&group)).sum()
+    }
+
+    /// What a worker claims of what its engine takes: the class that most wait of. One engine
+    /// alone takes all in order.
+    fn claim(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Decision> {
+        let engine = self.workers[worker].engine;
+        let own = self.groups(waiting).filter(|group| self.takes(engine, group));
+        let group = own.max_by_key(|group| group.tasks)?;
+        let jobs = self.share(engine, &group);
+        let wall = self.engines.wall(engine, &group).unwrap_or(0.0) * jobs;
+        if self.would_be_late(worker, wall, waiting, now) {
+            return Some(Decision::Wait(Some(DECLINED)));
+        }
+        let is_mixed = self.engines.len() > 1 && group.tasks < waiting.tasks;
+        Some(Decision::Claim(Claim {
+            tasks: group.tasks_of(jobs),
+            class: is_mixed.then_some(group.class),
+            measured: self.engines.wants_measuring(engine, &group, now),
+        }))
+    }
+
+    /// How many jobs of a group a worker takes: as many as its engine likes in a batch, or what
+    /// takes it long enough beside its time at the queue; near the end less, so that there is
+    /// something left for whoever is free first.
+    fn share(&self, engine: usize, group: &Group) -> f64 {
+        let part = group.jobs / self.workers.len() as f64;
+        let jobs = match (self.engines.get(engine).batch, self.engines.wall(engine, group)) {
+            (1, Some(wall)) => (CLAIM / wall.max(1e-3)).min(part),
+            (batch, _) => (batch as f64).min(part.ceil()),
         };
-        waiting.classes().map(of).sum()
+        // A task comes whole.
+        jobs.max(group.jobs / group.tasks.max(1) as f64).max(1.0)
     }
 
-    /// Whether another engine takes something now that it did not before, or the reverse.
-    fn has_changed_its_mind(&mut self, waiting: &Waiting) -> bool {
-        let takes = |class, engine| self.takes(engine, &self.group(class, waiting));
-        let taken_by = taken_by(waiting.classes(), self.engines.len(), takes);
-        std::mem::replace(&mut self.taken_by, taken_by) != taken_by
+    /// Whether the other workers would have drained the queue before this one is done with a
+    /// claim that takes it `wall` microseconds.
+    fn would_be_late(&self, worker: usize, wall: f64, waiting: &Waiting, now: Duration) -> bool {
+        // What is done together is done by the end, whoever joins.
+        if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
+            return false;
+        }
+        let groups: Vec<_> = self.groups(waiting).collect();
+        let jobs: f64 = groups.iter().map(|group| group.jobs).sum();
+        let others = self.workers.iter().enumerate().filter(|(number, _)| *number != worker);
+        let others: Vec<_> = others
+            .filter_map(|(_, other)| {
+                // Whoever is idle has declined too: two that count on each other would leave the
+                // tasks to nobody.
+                let free = match other.state {
+                    State::Left | State::Idle => return None,
+                    State::Working(at) => micros(at.until.saturating_sub(now)),
+                    State::Called => 0.0,
+                };
+                let takes_all = groups.iter().all(|group| self.takes(other.engine, group));
+                let walls = groups
+                    .iter()
+                    .map(|group| Some(group.jobs * self.engines.wall(other.engine, group)?));
+                let sum: f64 = walls.sum::<Option<f64>>().filter(|_| takes_all)?;
+                Some(Other { free, each: sum / jobs })
+            })
+            .collect();
+        would_drain(&others, jobs, wall)
     }
-}
 
-fn asking_if(has_changed: bool) -> Effect {
-    if has_changed { Effect::AskAgain } else { Effect::Nothing }
+    /// A batch for a worker whose engine would get nothing otherwise, if too little or nothing
+    /// recent is known of that, and what it may cost is little beside the run so far and what
+    /// waits. One at a time, the cheapest first.
+    fn trial(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Claim> {
+        let is_trial = |state: State| matches!(state, State::Working(at) if at.is_trial);
+        if self.workers.iter().any(|other| is_trial(other.state)) {
+            return None;
+        }
+        // What there is most of says most.
+        let weight = |group: &Group| group.jobs * group.bytes.max(64.0);
+        let most = self.groups(waiting).max_by(|one, it| weight(one).total_cmp(&weight(it)))?;
+        // What is usual must be known before it can be said what is too much.
+        self.engines.least(Members::MAX, &most)?;
+        let due = self.workers.iter().enumerate().filter_map(|(number, other)| {
+            let is_free = number == worker || matches!(other.state, State::Idle | State::Called);
+            Some((self.trial_cost(other, &most, now).filter(|_| is_free)?, number))
+        });
+        let ((opening, each), first) =
+            due.min_by(|(one, _), (other, _)| (one.0 + one.1).total_cmp(&(other.0 + other.1)))?;
+        let budget = PART * (self.engines.busy_since(now) + self.work(waiting)) - self.tried;
+        let batch = self.engines.get(self.workers[worker].engine).batch as f64;
+        let jobs = batch.min(most.jobs / 2.0).min((budget - opening) / each).floor();
+        (first == worker && jobs >= 1.0).then(|| Claim {
+            tasks: most.tasks_of(jobs),
+            class: Some(most.class),
+            measured: true,
+        })
+    }
+
+    /// What a trial would cost in CPU time, at first and for each job, in microseconds; `None`
+    /// where none is due.
+    fn trial_cost(&self, worker: &Worker, group: &Group, now: Duration) -> Option<(f64, f64)> {
+        let engine = worker.engine;
+        if self.takes(engine, group)
+            || self.engines.is_firm(engine, group)
+                && self.engines.was_measured(engine, now, LOOK_AGAIN)
+        {
+            return None;
+        }
+        let opening = match (worker.has_worked, self.engines.is_cpu(engine)) {
+            (true, _) => 0.0,
+            (false, true) => THREAD,
+            (false, false) => OPENING,
+        };
+        let known = self.engines.price(engine, group).map(|known| known.cpu);
+        Some((opening, known.unwrap_or(2.0 * self.engines.cheapest(group))))
+    }
+
+    /// Counts what a worker has performed, and learns when that ends a window. True when other
+    /// engines work from now on.
+    fn watch(&mut self, engine: usize, at: Working, waiting: &Waiting, now: Duration) -> bool {
+        let Some(window) = &mut self.window else {
+            self.window = self.may_begin(waiting).then(|| Window::new(now));
+            return false;
+        };
+        window.count(engine, at.load, (at.since, now), &self.engines, now);
+        if waiting.tasks > 0 && !window.is_long_enough(now) {
+            return false;
+        }
+        let Some(mut window) = self.window.take().filter(|_| waiting.tasks > 0) else {
+            return false;
+        };
+        // Those who are at something have done a part of it, as far as one can tell.
+        for other in &self.workers {
+            if let State::Working(at) = other.state {
+                let time = (at.since, at.until.max(now));
+                window.count(other.engine, at.load, time, &self.engines, now);
+            }
+        }
+        self.window = Some(Window::new(now));
+        let Some(sample) = window.sample(&self.engines, now) else { return false };
+        self.sets.learn(&sample, now);
+        self.choose(sample.class, waiting, now)
+    }
+
+    /// Chooses who works on a class. True when that are other engines than before.
+    fn choose(&mut self, class: SizeClass, waiting: &Waiting, now: Duration) -> bool {
+        let group = self.group(class, waiting);
+        let is_new = group.tasks > 0 && self.sets.choose(&group, &self.engines, now);
+        if is_new {
+            self.window = None;
+        }
+        is_new
+    }
+
+    /// Whether those who should work do, and nobody else.
+    fn may_begin(&self, waiting: &Waiting) -> bool {
+        let is_foreign = |worker: &Worker| match worker.state {
+            State::Working(at) => {
+                let group = Group::of(at.load, self.engines.mean_bytes(at.load));
+                at.is_trial || !self.takes(worker.engine, &group)
+            }
+            _ => false,
+        };
+        waiting.tasks > self.workers.len() && !self.workers.iter().any(is_foreign)
+    }
+
+    /// Whether another engine would claim something now that it did not before, or the reverse.
+    fn has_changed_its_mind(&mut self, waiting: &Waiting, now: Duration) -> bool {
+        let mut taken_by = [0; SizeClass::COUNT];
+        for group in self.groups(waiting) {
+            taken_by[group.class.number()] = self.sets.working(&group, &self.engines);
+        }
+        let tries = |worker: &usize| {
+            self.workers[*worker].state == State::Idle
+                && self.trial(*worker, waiting, now).is_some()
+        };
+        let is_tried = (0..self.workers.len()).any(|worker| tries(&worker));
+        std::mem::replace(&mut self.taken_by, taken_by) != taken_by || is_tried
+    }
 }
 
 impl Policy for Adaptive {
     fn next(&self, worker: usize, waiting: &Waiting, now: Duration) -> Decision {
-        let engine = self.workers[worker].engine;
-        if let Some(trial) = self.trials.planned_for(worker) {
-            let yields = self.is_of_cpu(engine) && self.yielding.now;
-            return Decision::Claim(Claim { yields, ..trial });
-        }
-        match self.choose(engine, waiting) {
-            None => Decision::Wait(None),
-            Some((group, only_class)) => self.claim(worker, group, only_class, waiting, now),
-        }
+        self.claim(worker, waiting, now)
+            .or_else(|| self.trial(worker, waiting, now).map(Decision::Claim))
+            .unwrap_or(Decision::Wait(None))
     }
 
     fn starts(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
-        if self.trials.is_planned_for(worker) {
-            return true;
-        }
-        let is_active =
-            |worker: &&Worker| matches!(worker.state, State::Called | State::Working { .. });
-        let active = self.workers.iter().filter(is_active).count() as f64;
+        let active = self.workers.iter().filter(|worker| worker.is_active()).count() as f64;
         // One more worker takes the work off those at it; that must be worth a thread.
         let saved = self.work(waiting) / (active + 1.0) / active.max(1.0);
-        let kind = self.engines[self.workers[worker].engine].kind;
-        let price = if kind == Kind::Cpu { THREAD } else { OPENING };
+        let price = if self.engines.is_cpu(self.workers[worker].engine) { THREAD } else { OPENING };
         saved > price && matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
 
@@ -271,40 +329,39 @@ impl Policy for Adaptive {
     }
 
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
+        let engine = self.workers[worker].engine;
         match *event {
             Event::Called => self.workers[worker].state = State::Called,
-            Event::Claimed { load, yields } => {
-                let until = now + self.duration(worker, load);
-                self.workers[worker].state = State::Working { load, since: now, until, yields };
-                let is_cpu = self.is_of_cpu(self.workers[worker].engine);
-                if self.trials.claimed(worker) || is_cpu && self.yielding.note(yields, now) {
+            Event::Claimed { load } => {
+                let group = Group::of(load, self.engines.mean_bytes(load));
+                let is_trial = !self.takes(engine, &group);
+                if is_trial {
                     self.window = None;
                 }
+                let until = now + self.engines.duration(engine, load);
+                self.workers[worker].state =
+                    State::Working(Working { load, since: now, until, is_trial });
             }
             Event::Performed(performed) => {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
-                let State::Working { load, since, yields, .. } = state else {
-                    return Effect::Nothing;
-                };
-                self.learn(worker, load, &performed, now);
-                if self.is_of_cpu(self.workers[worker].engine) {
-                    self.yielding.note_performed(yields);
-                }
+                let State::Working(at) = state else { return Effect::Nothing };
                 self.workers[worker].has_worked = true;
-                let engine = self.workers[worker].engine;
-                // Opening its session is paid once, and is no reason to learn nothing for it.
-                let cpu = performed.engine.map_or(performed.cpu, |processed| processed.cpu);
-                let was_trial = self.trials.performed(worker, engine, cpu, now);
+                self.engines.learn(engine, at.load, &performed, now);
+                if at.is_trial {
+                    // Opening its session is paid once, and is no reason to learn nothing for it.
+                    self.tried += micros(performed.engine.map_or(performed.cpu, |it| it.cpu));
+                }
                 if self.engines.len() == 1 {
                     return Effect::Nothing;
                 }
-                let sample = self.watch(worker, load, since, waiting, now);
-                let is_new = sample.is_some_and(|it| self.learn_of_team(&it, waiting, now));
-                if !(is_new || was_trial || performed.engine.is_some()) {
-                    return Effect::Nothing;
+                let is_new = match at.is_trial {
+                    true => self.choose(at.load.class(), waiting, now),
+                    false => self.watch(engine, at, waiting, now),
+                };
+                let may_differ = is_new || at.is_trial || performed.engine.is_some();
+                if may_differ && self.has_changed_its_mind(waiting, now) {
+                    return Effect::AskAgain;
                 }
-                let planned = self.plan_trial(waiting, now);
-                return asking_if(self.has_changed_its_mind(waiting) || planned);
             }
             Event::Parked => {
                 self.workers[worker].state = State::Idle;
@@ -312,19 +369,17 @@ impl Policy for Adaptive {
                     self.window = None;
                 }
                 // It may have left a core to a worker of another engine.
-                return asking_if(self.engines.len() > 1);
+                if self.engines.len() > 1 {
+                    return Effect::AskAgain;
+                }
             }
             Event::Left => {
-                let seat = &mut self.workers[worker];
-                if seat.state != State::Left {
-                    seat.state = State::Left;
-                    let engine = seat.engine;
-                    self.engines[engine].in_service -= 1;
-                    if waiting.tasks > 0 {
-                        self.dissolve_teams_of(engine);
-                    }
+                if self.workers[worker].state != State::Left {
+                    self.workers[worker].state = State::Left;
+                    self.engines.remove_worker(engine);
+                    self.window = None;
+                    self.sets.remove(engine);
                 }
-                self.trials.left(worker);
                 return Effect::AskAgain;
             }
         }
@@ -332,50 +387,21 @@ impl Policy for Adaptive {
     }
 }
 
-/// For each class, by its number, which engines take it.
-type TakenBy = [Members; SizeClass::COUNT];
-
-/// Which engines take which of the classes that wait.
-fn taken_by(
-    classes: impl Iterator<Item = SizeClass>,
-    engines: usize,
-    takes: impl Fn(SizeClass, usize) -> bool,
-) -> TakenBy {
-    let mut taken_by = [0; SizeClass::COUNT];
-    for class in classes {
-        let taking = (0..engines.min(MOST)).filter(|&engine| takes(class, engine));
-        taken_by[class.number()] = taking.fold(0, |members, engine| members | 1 << engine);
+impl Worker {
+    fn is_active(&self) -> bool {
+        matches!(self.state, State::Called | State::Working(_))
     }
-    taken_by
 }
 
 impl Group {
-    /// Jobs of a load, of this mean length.
-    fn of(load: Load, bytes: f64) -> Group {
-        Group { class: load.class(), tasks: 1, jobs: load.jobs as f64, bytes }
+    /// So many jobs in whole tasks.
+    fn tasks_of(&self, jobs: f64) -> usize {
+        (jobs * self.tasks as f64 / self.jobs).floor().max(1.0) as usize
     }
 }
 
-impl Engine {
-    /// Measuring costs some system calls, so firm knowledge is renewed only now and then.
-    fn wants_measuring(&self, group: &Group, now: Duration) -> bool {
-        let known = self.costs.cost(group.bytes, self.batch.min(group.jobs as usize) as f64);
-        let is_old = |measured| now.saturating_sub(measured) >= MEASURE_EVERY;
-        !known.is_some_and(|cost| cost.is_firm()) || self.measured.is_none_or(is_old)
-    }
-}
-
-impl Around {
-    fn learn(&mut self, wall: f64, cpu: f64) {
-        let weight = if self.is_known { 0.2 } else { 1.0 };
-        let near = |known: f64, sample: f64| {
-            if self.is_known { sample.min(3.0 * known + 1.0) } else { sample }
-        };
-        self.wall += (near(self.wall, wall) - self.wall) * weight;
-        self.cpu += (near(self.cpu, cpu) - self.cpu) * weight;
-        self.is_known = true;
-    }
-}
+/// Which engines take which of the classes that wait.
+type TakenBy = [Members; SizeClass::COUNT];
 
 /// What starting a thread costs, in microseconds.
 const THREAD: f64 = 50.0;
@@ -383,30 +409,12 @@ const THREAD: f64 = 50.0;
 /// What it costs for a module, whose session is tested before its first job.
 const OPENING: f64 = 200.0;
 
-/// How long jobs of unknown size are taken to be until some have been done, in bytes.
-const USUAL_BYTES: f64 = 16_384.0;
+/// How long a claim of several jobs takes, in microseconds: long beside the time at the queue,
+/// short beside what a run takes.
+const CLAIM: f64 = 500.0;
 
-/// How often what is known of an engine is renewed.
-const MEASURE_EVERY: Duration = Duration::from_millis(4);
+/// How soon a worker that has declined asks again.
+const DECLINED: Duration = Duration::from_micros(500);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Were all classes and engines folded into one number, two changes at a time could undo
-    /// each other, and a parked worker that is wanted now would stay parked.
-    #[test]
-    fn no_two_changes_of_mind_cancel() {
-        let classes = || (0..SizeClass::COUNT).map(SizeClass::from_number);
-        let engines = 8;
-        let all: Vec<_> =
-            classes().flat_map(|class| (0..engines).map(move |engine| (class, engine))).collect();
-        let before = taken_by(classes(), engines, |_, _| false);
-        for (number, one) in all.iter().enumerate() {
-            for other in &all[number + 1..] {
-                let takes = |class, engine| (class, engine) == *one || (class, engine) == *other;
-                assert_ne!(taken_by(classes(), engines, takes), before, "{one:?} and {other:?}");
-            }
-        }
-    }
-}
+/// How much of the CPU time of a run may go into trials.
+const PART: f64 = 0.015;

@@ -1,0 +1,260 @@
+//! What engines cost, and which of them are worth their CPU time: the fractional knapsack.
+
+use std::time::Duration;
+
+use evener_core::Kind;
+
+use super::{Group, MOST, Members, has};
+use crate::costs::{Cost, EngineCosts};
+use crate::policy::{Performed, Seat, Setting};
+use crate::{Load, SizeClass};
+
+/// The engines of a run, by their numbers.
+pub(super) struct Engines {
+    list: Vec<Engine>,
+    /// How many cores there are to share.
+    cores: f64,
+    /// What is done around a job, such as reading and writing a file.
+    around: Around,
+    /// The mean length of jobs of unknown size, as far as some have been done, in bytes.
+    usual_bytes: f64,
+}
+
+pub(super) struct Engine {
+    name: String,
+    pub(super) kind: Kind,
+    pub(super) batch: usize,
+    /// How many workers it has left.
+    pub(super) in_service: usize,
+    costs: EngineCosts,
+    /// When its CPU time was measured last.
+    measured: Option<Duration>,
+}
+
+/// Averages of a job's wall and CPU time outside of engines, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Around {
+    wall: f64,
+    cpu: f64,
+    is_known: bool,
+}
+
+impl Engines {
+    pub(super) fn new(setting: &Setting) -> Engines {
+        let cores = setting.cores.max(1) as f64;
+        Engines { list: Vec::new(), cores, around: Around::default(), usual_bytes: USUAL_BYTES }
+    }
+
+    /// Adds a worker, and returns the number of its engine.
+    pub(super) fn add(&mut self, seat: &Seat, setting: &Setting) -> usize {
+        let known = self.list.iter().position(|engine| engine.name == seat.engine);
+        let number = known.unwrap_or(self.list.len());
+        if known.is_none() {
+            let costs = setting.costs.engine(&seat.engine).cloned();
+            self.list.push(Engine {
+                name: seat.engine.clone(),
+                kind: seat.kind,
+                batch: seat.batch.max(1),
+                in_service: 0,
+                costs: costs.unwrap_or_else(|| EngineCosts::new(seat.batch)),
+                measured: None,
+            });
+        }
+        self.list[number].in_service += 1;
+        number
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Engine {
+        &self.list[number]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn is_cpu(&self, number: usize) -> bool {
+        self.list[number].kind == Kind::Cpu
+    }
+
+    /// A worker has left.
+    pub(super) fn remove_worker(&mut self, number: usize) {
+        self.list[number].in_service -= 1;
+    }
+
+    pub(super) fn busy_since(&self, now: Duration) -> f64 {
+        self.cores * micros(now)
+    }
+
+    /// All that have workers, of these.
+    fn numbers(&self, members: Members) -> impl Iterator<Item = usize> + '_ {
+        (0..self.list.len().min(MOST))
+            .filter(move |&number| has(members, number) && self.list[number].in_service > 0)
+    }
+
+    /// The mean length of a load's jobs, in bytes.
+    pub(super) fn mean_bytes(&self, load: Load) -> f64 {
+        load.bytes.map_or(self.usual_bytes, |bytes| bytes as f64 / load.jobs.max(1) as f64)
+    }
+
+    /// What a job of a group costs on an engine, in a batch as full as the group allows.
+    pub(super) fn price(&self, number: usize, group: &Group) -> Option<Cost> {
+        let engine = &self.list[number];
+        engine.costs.cost(group.bytes, group.jobs.min(engine.batch as f64))
+    }
+
+    /// How long a job of a group takes a worker, with what is done around it, in microseconds.
+    pub(super) fn wall(&self, number: usize, group: &Group) -> Option<f64> {
+        Some(self.price(number, group)?.wall + self.around.wall)
+    }
+
+    /// How long a worker takes for a load, as far as is known.
+    pub(super) fn duration(&self, number: usize, load: Load) -> Duration {
+        let group = Group::of(load, self.mean_bytes(load));
+        let wall = self.wall(number, &group).unwrap_or(0.0) * load.jobs as f64;
+        Duration::from_nanos((wall * 1000.0) as u64)
+    }
+
+    /// The CPU time that a job of a group costs at least, with what is done around it, in
+    /// microseconds; a guess where nothing is known.
+    pub(super) fn cheapest(&self, group: &Group) -> f64 {
+        let around = match group.class {
+            SizeClass::UNKNOWN if !self.around.is_known => AROUND_UNKNOWN,
+            _ => self.around.cpu,
+        };
+        let known = self.least(Members::MAX, group);
+        around + known.unwrap_or(GUESS + GUESS_PER_BYTE * group.bytes)
+    }
+
+    /// The CPU time of a job of a group on the cores, with what is done around it.
+    pub(super) fn cheapest_on_cores(&self, group: &Group) -> Option<f64> {
+        Some(self.least(self.of_cpu(), group)? + self.around.cpu)
+    }
+
+    /// The CPU time of a job of a group on the engine that takes least of it, in microseconds.
+    pub(super) fn least(&self, members: Members, group: &Group) -> Option<f64> {
+        let costs = self.numbers(members).filter_map(|number| Some(self.price(number, group)?.cpu));
+        costs.min_by(f64::total_cmp)
+    }
+
+    /// Those that compute on the cores.
+    pub(super) fn of_cpu(&self) -> Members {
+        self.numbers(Members::MAX)
+            .filter(|&number| self.is_cpu(number))
+            .fold(0, |members, number| members | 1 << number)
+    }
+
+    /// How many jobs of a group these engines would do in a microsecond if no cost were hidden,
+    /// and which of them would work: those of least CPU time first, as long as the cores have
+    /// time. Those of which nothing is known come last, and count for nothing.
+    pub(super) fn fill(&self, members: Members, group: &Group) -> (f64, Members) {
+        let mut prices: Vec<_> =
+            self.numbers(members).map(|number| (number, self.price(number, group))).collect();
+        let order = |(number, price): &(usize, Option<Cost>)| match price {
+            Some(cost) => (0, cost.cpu),
+            None => (if self.is_cpu(*number) { 1 } else { 2 }, 0.0),
+        };
+        prices.sort_by(|one, other| {
+            let ((class, cpu), (other_class, other_cpu)) = (order(one), order(other));
+            class.cmp(&other_class).then(cpu.total_cmp(&other_cpu))
+        });
+        let (mut rate, mut working) = (0.0, 0);
+        let mut cores = self.cores;
+        for (number, price) in prices {
+            if cores < LEAST_LEFT {
+                break;
+            }
+            working |= 1 << number;
+            let workers = self.list[number].in_service as f64;
+            let is_cpu = self.is_cpu(number);
+            let Some(cost) = price else {
+                cores -= if is_cpu { workers } else { 0.0 };
+                continue;
+            };
+            let cpu = (cost.cpu + self.around.cpu).max(1e-3);
+            let most = if is_cpu {
+                workers.min(cores) / cpu
+            } else {
+                // Beside others it may have waited for a core.
+                workers / cost.least_wall.max(cpu)
+            };
+            let jobs = most.min(cores / cpu);
+            rate += jobs;
+            cores -= jobs * cpu;
+        }
+        (rate, working)
+    }
+
+    /// Whether a claim is to be measured. That costs some system calls, so firm knowledge is
+    /// renewed only now and then.
+    pub(super) fn wants_measuring(&self, number: usize, group: &Group, now: Duration) -> bool {
+        !self.is_firm(number, group) || !self.was_measured(number, now, MEASURE_EVERY)
+    }
+
+    pub(super) fn is_firm(&self, number: usize, group: &Group) -> bool {
+        self.price(number, group).is_some_and(|cost| cost.is_firm())
+    }
+
+    /// Whether it was measured in a time before `now`; what a profile says was measured when the
+    /// run began.
+    pub(super) fn was_measured(&self, number: usize, now: Duration, within: Duration) -> bool {
+        now.saturating_sub(self.list[number].measured.unwrap_or_default()) < within
+    }
+
+    /// Learns from a claim that was measured.
+    pub(super) fn learn(
+        &mut self,
+        number: usize,
+        load: Load,
+        performed: &Performed,
+        now: Duration,
+    ) {
+        let Some(processed) = performed.engine.filter(|processed| processed.jobs > 0) else {
+            return;
+        };
+        let engine = &mut self.list[number];
+        engine.measured = Some(now);
+        let jobs = processed.jobs as f64;
+        let bytes = processed.bytes as f64 / jobs;
+        engine.costs.learn(&processed, performed.opened);
+        if load.class() == SizeClass::UNKNOWN {
+            let weight = if self.around.is_known { 0.2 } else { 1.0 };
+            self.usual_bytes += (bytes - self.usual_bytes) * weight;
+        }
+        if performed.opened && self.around.is_known {
+            return;
+        }
+        let outside = |all: Duration, engine: Duration| micros(all.saturating_sub(engine)) / jobs;
+        self.around
+            .learn(outside(performed.wall, processed.wall), outside(performed.cpu, processed.cpu));
+    }
+}
+
+impl Around {
+    fn learn(&mut self, wall: f64, cpu: f64) {
+        let weight = if self.is_known { 0.2 } else { 1.0 };
+        self.wall += (wall - self.wall) * weight;
+        self.cpu += (cpu - self.cpu) * weight;
+        self.is_known = true;
+    }
+}
+
+pub(super) fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// How much of a core must be left for an engine, to be worth its while.
+const LEAST_LEFT: f64 = 0.02;
+
+/// What a job costs where nothing is known, in microseconds, and what a byte more of it does.
+const GUESS: f64 = 0.5;
+const GUESS_PER_BYTE: f64 = 0.0005;
+
+/// What is done around a job of unknown size where nothing is known: opening a file and making
+/// another, in microseconds.
+const AROUND_UNKNOWN: f64 = 30.0;
+
+/// How long jobs of unknown size are taken to be until some have been done, in bytes.
+const USUAL_BYTES: f64 = 16_384.0;
+
+/// How often what is known of an engine is renewed.
+const MEASURE_EVERY: Duration = Duration::from_millis(4);

@@ -1,0 +1,149 @@
+//! Which engines work together on the jobs of a class.
+//!
+//! The knapsack knows what a thread's clock shows. It does not show all: a module's driver has
+//! threads and interrupts, whose CPU time the other workers lack, and a worker that runs beside a
+//! module's makes that late. So sets of engines are compared by how much they got done.
+//!
+//! Each window (`window.rs`) is a sample of the rate of the set at work. Of a set that was not seen
+//! for a while, the knapsack gives a bound from above: what it would do if there were no hidden
+//! cost. The set with the highest bound works: either it does as well as that, or it is soon known
+//! not to. That is the rule of upper confidence bounds (Auer, Cesa-Bianchi and Fischer, Finite-time
+//! Analysis of the Multiarmed Bandit Problem, 2002): a sampled set's bound is its mean rate, and a
+//! bit more while samples are few.
+//!
+//! There are as many sets as subsets of the engines, but only those near the best are compared:
+//! all, all but one, one module alone, and all that compute on the cores.
+
+use std::time::Duration;
+
+use super::engines::Engines;
+use super::window::Sample;
+use super::{Group, MOST, Members, has};
+use crate::SizeClass;
+
+/// What is known of sets, and which works on what.
+pub(super) struct Sets {
+    records: Vec<Record>,
+    /// Which engines work on each class, by its number; `None` leaves it to the knapsack.
+    chosen: [Option<Members>; SizeClass::COUNT],
+}
+
+/// How much a set did of a class.
+#[derive(Clone, Debug)]
+struct Record {
+    class: SizeClass,
+    engines: Members,
+    /// The mean length of the jobs.
+    bytes: f64,
+    /// Jobs in a microsecond.
+    rate: f64,
+    samples: f64,
+    /// When it was seen last.
+    seen: Duration,
+}
+
+impl Sets {
+    pub(super) fn new() -> Sets {
+        Sets { records: Vec::new(), chosen: [None; SizeClass::COUNT] }
+    }
+
+    /// Who works on a group.
+    pub(super) fn working(&self, group: &Group, engines: &Engines) -> Members {
+        let chosen = self.chosen[group.class.number()];
+        chosen.unwrap_or_else(|| engines.fill(Members::MAX, group).1)
+    }
+
+    /// Takes a sample in.
+    pub(super) fn learn(&mut self, sample: &Sample, now: Duration) {
+        let &Sample { class, engines, .. } = sample;
+        let known = self.records.iter_mut().find(|it| it.class == class && it.engines == engines);
+        match known {
+            Some(known) => known.learn(sample, now),
+            None => self.records.push(Record::new(sample, now)),
+        }
+    }
+
+    /// Chooses who works on a group from now on: the set that did most jobs, or could do most.
+    /// True when that are other engines than before.
+    pub(super) fn choose(&mut self, group: &Group, engines: &Engines, now: Duration) -> bool {
+        let bounds = candidates(engines).map(|set| {
+            let (most, working) = engines.fill(set, group);
+            let known = self.records.iter().find(|it| it.is_of(group) && it.engines == working);
+            let bound = known.map_or(most, |known| known.bound(most, now));
+            (bound, working)
+        });
+        let best = bounds.max_by(|(one, _), (other, _)| one.total_cmp(other));
+        let Some((_, working)) = best.filter(|(bound, _)| *bound > 0.0) else { return false };
+        let is_new = working != self.working(group, engines);
+        self.chosen[group.class.number()] = Some(working);
+        is_new
+    }
+
+    /// An engine has no workers any more.
+    pub(super) fn remove(&mut self, engine: usize) {
+        self.chosen = [None; SizeClass::COUNT];
+        self.records.retain(|known| !has(known.engines, engine));
+    }
+}
+
+/// The sets that are compared, some of them twice.
+fn candidates(engines: &Engines) -> impl Iterator<Item = Members> {
+    let (all, cores) = (Members::MAX, engines.of_cpu());
+    let numbers = 0..engines.len().min(MOST);
+    let alone = numbers.clone().map(move |number| 1 << number & all & !cores);
+    let without = numbers.map(move |number| all & !(1 << number));
+    [all, cores].into_iter().chain(without).chain(alone)
+}
+
+impl Record {
+    fn new(sample: &Sample, now: Duration) -> Record {
+        let &Sample { class, engines, bytes, rate } = sample;
+        Record { class, engines, bytes, rate, samples: 1.0, seen: now }
+    }
+
+    fn learn(&mut self, sample: &Sample, now: Duration) {
+        if !self.is_about(sample.bytes) || !self.is_fresh(now) {
+            *self = Record::new(sample, now);
+            return;
+        }
+        self.samples += 1.0;
+        let weight = (1.0 / self.samples).max(LEAST_WEIGHT);
+        self.rate += (sample.rate - self.rate) * weight;
+        self.bytes += (sample.bytes - self.bytes) * weight;
+        self.seen = now;
+    }
+
+    /// How many jobs it may do in a microsecond; `most` if no cost is hidden.
+    fn bound(&self, most: f64, now: Duration) -> f64 {
+        match self.is_fresh(now) {
+            true => self.rate * (1.0 + DOUBT / self.samples.sqrt()),
+            // It may do again what it did.
+            false => most.max(self.rate),
+        }
+    }
+
+    fn is_of(&self, group: &Group) -> bool {
+        self.class == group.class && self.is_about(group.bytes)
+    }
+
+    /// Whether it is of jobs of about this length.
+    fn is_about(&self, bytes: f64) -> bool {
+        (self.bytes - bytes).abs() <= NEAR * bytes.max(16.0)
+    }
+
+    fn is_fresh(&self, now: Duration) -> bool {
+        now.saturating_sub(self.seen) < LOOK_AGAIN
+    }
+}
+
+/// After what time a set may have changed.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// How much faster than a sample a set may be; less by the root of their number.
+const DOUBT: f64 = 0.12;
+
+/// How much of a job's length another may differ by, for the same to be true of it.
+const NEAR: f64 = 0.15;
+
+/// How much a sample counts at least, so that old ones are forgotten.
+const LEAST_WEIGHT: f64 = 0.25;
