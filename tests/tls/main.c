@@ -3,6 +3,7 @@
 #include "host.h"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/provider.h>
 #include <stdio.h>
@@ -107,7 +108,9 @@ static void test_absence(void)
 int main(int argc, char **argv)
 {
     const char *test = argc > 1 ? argv[1] : "";
-    if (strcmp(test, "vectors") == 0 && argc == 3)
+    if (strcmp(test, "version") == 0 && argc == 2)
+        printf("%s\n", OpenSSL_version(OPENSSL_VERSION));
+    else if (strcmp(test, "vectors") == 0 && argc == 3)
         test_vectors(argv[2]);
     else if (strcmp(test, "published") == 0 && argc == 4)
         test_published(argv[2], argv[3]);
@@ -133,7 +136,7 @@ int main(int argc, char **argv)
         measure(argv[2], atoi(argv[3]), (size_t)atol(argv[4]), argv[5], argv[6], argv[7]);
     else {
         fprintf(stderr,
-                "usage: host vectors FILE | published FILE COUNTERS | calls | absence |\n"
+                "usage: host version | vectors FILE | published FILE COUNTERS | calls | absence |\n"
                 "       random ROUNDS | connections CERTIFICATE KEY COUNTERS |\n"
                 "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
                 "       loading CONFIGURATION | fork COUNTERS | confined COUNTERS DIRECTORY |\n"
