@@ -11,15 +11,6 @@
 
 #define LONGEST 40000
 
-static size_t from_hex(unsigned char *to, const char *digits)
-{
-    size_t count = 0;
-    unsigned byte;
-    for (; digits[0] != 0 && sscanf(digits, "%2x", &byte) == 1; digits += 2)
-        to[count++] = (unsigned char)byte;
-    return count;
-}
-
 /* Does a message in one piece; the status of the last call. */
 static int whole(EVP_CIPHER *cipher, int encrypt, const unsigned char *key,
                  const unsigned char *iv, size_t iv_length, const unsigned char *aad,
@@ -284,7 +275,6 @@ static void random_message(struct pair *pair, int encrypt, const unsigned char *
 /* Records of TLS 1.2 that one side encrypts and the other decrypts, crosswise. */
 static void random_records(EVP_CIPHER *ours, EVP_CIPHER *theirs, const unsigned char *key)
 {
-    static unsigned char text[17000], record[17000];
     unsigned char fixed[12];
     random_bytes(fixed, sizeof fixed);
     for (int is_sealed_by_us = 0; is_sealed_by_us < 2; is_sealed_by_us++) {
@@ -299,6 +289,7 @@ static void random_records(EVP_CIPHER *ours, EVP_CIPHER *theirs, const unsigned 
             size_t length = below(3) == 0 ? 16384 : below(300);
             int count, total = (int)length + 24, is_forged = below(8) == 0;
             unsigned char aad[13];
+            unsigned char *text = guarded(0, length), *record = guarded(1, (size_t)total);
             random_bytes(text, length);
             random_bytes(aad, 11);
             memcpy(record + 8, text, length);
@@ -322,37 +313,47 @@ static void random_records(EVP_CIPHER *ours, EVP_CIPHER *theirs, const unsigned 
     }
 }
 
+/* A message of any size, encrypted and decrypted, whose buffers end or begin beside pages that
+ * nobody may touch. */
+static void random_pair(struct pair *seal, struct pair *open, const unsigned char *key_bytes,
+                        int bits)
+{
+    size_t longest[] = { 17, 100, 600, 5000, LONGEST };
+    size_t length = below(longest[below(5)]), aad_length = below(2) ? below(20) : below(500);
+    size_t iv_length = below(2) ? 12 : 1 + below(128);
+    int tag_length = below(2) ? 16 : 1 + (int)below(16), is_forged = below(6) == 0;
+    unsigned char *iv = guarded(0, iv_length), *aad = guarded(1, aad_length);
+    unsigned char *text = guarded(2, length), *sealed = guarded(3, length);
+    unsigned char *key = guarded(4, (size_t)bits / 8), *tag = guarded(5, (size_t)tag_length);
+    seal->to_ours = open->to_ours = guarded(6, length);
+    seal->to_theirs = open->to_theirs = guarded(7, length);
+    memcpy(key, key_bytes, (size_t)bits / 8);
+    random_bytes(iv, iv_length);
+    random_bytes(aad, aad_length);
+    random_bytes(text, length);
+    random_message(seal, 1, key, iv, iv_length, aad, aad_length, text, length, tag, tag_length, 0);
+    memcpy(sealed, seal->to_ours, length);
+    tag[below((size_t)tag_length)] ^= (unsigned char)is_forged;
+    random_message(open, 0, key, iv, iv_length, aad, aad_length, sealed, length, tag, tag_length,
+                   is_forged);
+    EXPECT(memcmp(open->to_ours, text, length) == 0);
+}
+
 void test_random(int rounds)
 {
-    static unsigned char text[LONGEST], aad[500], ours[LONGEST + 16], theirs[LONGEST + 16];
-    static unsigned char sealed[LONGEST];
-    unsigned char key[32], iv[128], tag[16];
+    unsigned char key[32];
     for (int round = 0; round < rounds; round++) {
         int bits = 128 + 64 * (int)below(3);
         EVP_CIPHER *of_ours = fetch(bits, OURS), *of_theirs = fetch(bits, THEIRS);
         random_bytes(key, sizeof key);
-        struct pair seal = { EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), ours, theirs };
-        struct pair open = { EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), ours, theirs };
+        struct pair seal = { EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), NULL, NULL };
+        struct pair open = { EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), NULL, NULL };
         EXPECT(EVP_EncryptInit_ex(seal.ours, of_ours, NULL, NULL, NULL));
         EXPECT(EVP_EncryptInit_ex(seal.theirs, of_theirs, NULL, NULL, NULL));
         EXPECT(EVP_DecryptInit_ex(open.ours, of_ours, NULL, NULL, NULL));
         EXPECT(EVP_DecryptInit_ex(open.theirs, of_theirs, NULL, NULL, NULL));
-        for (int number = 0; number < 3; number++) {
-            size_t longest[] = { 17, 100, 600, 5000, LONGEST };
-            size_t length = below(longest[below(5)]), aad_length = below(2) ? below(20) : below(500);
-            size_t iv_length = below(2) ? 12 : 1 + below(128);
-            int tag_length = below(2) ? 16 : 1 + (int)below(16), is_forged = below(6) == 0;
-            random_bytes(iv, iv_length);
-            random_bytes(aad, aad_length);
-            random_bytes(text, length);
-            random_message(&seal, 1, key, iv, iv_length, aad, aad_length, text, length, tag,
-                           tag_length, 0);
-            memcpy(sealed, ours, length);
-            tag[below((size_t)tag_length)] ^= (unsigned char)is_forged;
-            random_message(&open, 0, key, iv, iv_length, aad, aad_length, sealed, length, tag,
-                           tag_length, is_forged);
-            EXPECT(memcmp(ours, text, length) == 0);
-        }
+        for (int number = 0; number < 3; number++)
+            random_pair(&seal, &open, key, bits);
         random_records(of_ours, of_theirs, key);
         EVP_CIPHER_CTX_free(seal.ours);
         EVP_CIPHER_CTX_free(seal.theirs);

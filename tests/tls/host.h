@@ -5,6 +5,7 @@
 #define EVENER_TESTS_TLS_HOST_H
 
 #include <openssl/evp.h>
+#include <openssl/ssl.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,18 +24,40 @@ uint64_t random_number(void);
 size_t below(size_t limit);
 void random_bytes(unsigned char *to, size_t count);
 
-/* Records and bytes that this process has done with Evener, from its line of the file. */
+/* A place for so many bytes, with a page before or behind it that nobody may touch. There are 8,
+ * each good until it is asked for again. */
+unsigned char *guarded(int place, size_t count);
+
+/* The bytes of hexadecimal digits; their number. */
+size_t from_hex(unsigned char *to, const char *digits);
+
+/* Records and bytes that a process has done with Evener, from its line of the file. */
 struct count {
     uint64_t sealed_records, sealed_bytes, opened_records, opened_bytes, forged;
 };
 struct count counted(const char *file);
+struct count counted_by(const char *file, int process);
+
+/* A connection within the process. */
+struct connection {
+    SSL *server, *client;
+};
+SSL_CTX *make_end(int is_server, int version, const char *suite, const char *properties,
+                  const char *certificate, const char *key);
+struct connection connect_ends(SSL_CTX *server, SSL_CTX *client, SSL_SESSION *session);
+void disconnect(struct connection connection);
 
 /* The tests, each in its own file. */
 void test_vectors(const char *file);
+void test_published(const char *file, const char *counters);
 void test_calls(void);
 void test_random(int rounds);
 void test_connections(const char *certificate, const char *key, const char *counters);
+void test_bulk(size_t mebibytes, const char *certificate, const char *key, const char *counters);
+void test_attacks(const char *certificate, const char *key, const char *counters);
+void test_loading(const char *configuration);
 void test_fork(const char *counters);
+void test_confined(const char *counters, const char *root);
 void measure(const char *what, int bits, size_t bytes, const char *properties,
              const char *certificate, const char *key);
 

@@ -3,11 +3,13 @@
 #include "host.h"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/provider.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 void expect(int is_so, const char *what, const char *file, int line)
@@ -49,7 +51,29 @@ void random_bytes(unsigned char *to, size_t count)
         to[count] = (unsigned char)random_number();
 }
 
-struct count counted(const char *file)
+size_t from_hex(unsigned char *to, const char *digits)
+{
+    size_t count = 0;
+    unsigned byte;
+    for (; digits[0] != 0 && sscanf(digits, "%2x", &byte) == 1; digits += 2)
+        to[count++] = (unsigned char)byte;
+    return count;
+}
+
+unsigned char *guarded(int place, size_t count)
+{
+    enum { ROOM = 1 << 17, PAGE = 1 << 12 };
+    static unsigned char *places[8];
+    EXPECT(place < 8 && count <= ROOM);
+    if (places[place] == NULL) {
+        unsigned char *all = mmap(NULL, ROOM + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        EXPECT(all != MAP_FAILED && mprotect(all + PAGE, ROOM, PROT_READ | PROT_WRITE) == 0);
+        places[place] = all + PAGE;
+    }
+    return below(2) ? places[place] : places[place] + ROOM - count;
+}
+
+struct count counted_by(const char *file, int process)
 {
     uint64_t lines[256][8];
     struct count count = { 0, 0, 0, 0, 0 };
@@ -59,9 +83,14 @@ struct count counted(const char *file)
     EXPECT(read(descriptor, lines, sizeof lines) == (ssize_t)sizeof lines);
     close(descriptor);
     for (int line = 2; line < 256; line++)
-        if (lines[line][0] == (uint64_t)getpid())
+        if (lines[line][0] == (uint64_t)process)
             memcpy(&count, &lines[line][1], sizeof count);
     return count;
+}
+
+struct count counted(const char *file)
+{
+    return counted_by(file, getpid());
 }
 
 /* A processor without the instructions: OpenSSL's own ciphers serve. */
@@ -79,8 +108,12 @@ static void test_absence(void)
 int main(int argc, char **argv)
 {
     const char *test = argc > 1 ? argv[1] : "";
-    if (strcmp(test, "vectors") == 0 && argc == 3)
+    if (strcmp(test, "version") == 0 && argc == 2)
+        printf("%s\n", OpenSSL_version(OPENSSL_VERSION));
+    else if (strcmp(test, "vectors") == 0 && argc == 3)
         test_vectors(argv[2]);
+    else if (strcmp(test, "published") == 0 && argc == 4)
+        test_published(argv[2], argv[3]);
     else if (strcmp(test, "calls") == 0 && argc == 2)
         test_calls();
     else if (strcmp(test, "absence") == 0 && argc == 2)
@@ -89,14 +122,25 @@ int main(int argc, char **argv)
         test_random(atoi(argv[2]));
     else if (strcmp(test, "connections") == 0 && argc == 5)
         test_connections(argv[2], argv[3], argv[4]);
+    else if (strcmp(test, "bulk") == 0 && argc == 6)
+        test_bulk((size_t)atol(argv[2]), argv[3], argv[4], argv[5]);
+    else if (strcmp(test, "attacks") == 0 && argc == 5)
+        test_attacks(argv[2], argv[3], argv[4]);
+    else if (strcmp(test, "loading") == 0 && argc == 3)
+        test_loading(argv[2]);
     else if (strcmp(test, "fork") == 0 && argc == 3)
         test_fork(argv[2]);
+    else if (strcmp(test, "confined") == 0 && argc == 4)
+        test_confined(argv[2], argv[3]);
     else if (strcmp(test, "measure") == 0 && argc == 8)
         measure(argv[2], atoi(argv[3]), (size_t)atol(argv[4]), argv[5], argv[6], argv[7]);
     else {
-        fprintf(stderr, "usage: host vectors FILE | calls | absence | random ROUNDS |\n"
-                        "       connections CERTIFICATE KEY COUNTERS | fork COUNTERS |\n"
-                        "       measure records|transfer BITS BYTES PROPERTIES CERTIFICATE KEY\n");
+        fprintf(stderr,
+                "usage: host version | vectors FILE | published FILE COUNTERS | calls | absence |\n"
+                "       random ROUNDS | connections CERTIFICATE KEY COUNTERS |\n"
+                "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
+                "       loading CONFIGURATION | fork COUNTERS | confined COUNTERS DIRECTORY |\n"
+                "       measure records|transfer BITS BYTES PROPERTIES CERTIFICATE KEY\n");
         return 2;
     }
     return 0;

@@ -4,8 +4,9 @@
 //! One file serves OpenSSL 3.0 to 4.x. It has no copy of OpenSSL and links none: what it needs of
 //! it are the few types in [`sys`]. `OSSL_provider_init` ([`entry`]) gives OpenSSL a table of
 //! functions ([`dispatch`]); these make safe types of what C passes and call the cipher
-//! ([`cipher`]), which does its work with the crate `evener-lanes`. It starts no thread, opens no
-//! file when it is loaded, and keeps no state that a `fork` could spoil.
+//! ([`cipher`]), which does its work with the crate `evener-lanes`. It starts no thread,
+//! opens no file but that of the counters, where they are wanted, and keeps no state that a `fork`
+//! could spoil.
 
 #![deny(unsafe_code)]
 

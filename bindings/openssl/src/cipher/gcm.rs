@@ -27,6 +27,8 @@ pub(crate) struct Context {
     iv_state: IvState,
     /// Whether IVs follow each other, as TLS wants it.
     iv_is_generated: bool,
+    /// Whether the context made the message's IV of random bytes, as the caller gave none.
+    iv_is_random: bool,
     tag: [u8; TAG_LENGTH],
     /// There is one once a tag was set or made.
     tag_length: Option<usize>,
@@ -63,6 +65,7 @@ impl Context {
             iv_length: IV_LENGTH,
             iv_state: IvState::None,
             iv_is_generated: false,
+            iv_is_random: false,
             tag: [0; TAG_LENGTH],
             tag_length: None,
             tls_aad: None,
@@ -92,6 +95,7 @@ impl Context {
             self.iv[..iv.len()].copy_from_slice(iv);
             self.iv_length = iv.len();
             self.iv_state = IvState::Set;
+            self.iv_is_random = false;
         }
         if let Some(key) = key {
             self.set_key(key)?;
@@ -172,6 +176,7 @@ impl Context {
                     return Err(Reason::IvLength);
                 }
                 random(&mut self.iv[..self.iv_length]).ok_or(Reason::Random)?;
+                self.iv_is_random = true;
                 self.start()?;
             }
             IvState::None => return Err(Reason::IvUsed),
@@ -345,6 +350,7 @@ impl Context {
                 Name::TagLength => {
                     value.answer_number(self.tag_length.unwrap_or(TAG_LENGTH) as u64)
                 }
+                Name::IvGenerated => value.answer_number(self.iv_is_random.into()),
                 Name::TlsAadPad => value.answer_number(self.tls_pad as u64),
                 Name::Iv | Name::UpdatedIv if self.iv_state == IvState::None => {
                     return Err(Reason::IvLength);

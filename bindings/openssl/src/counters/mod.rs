@@ -4,8 +4,8 @@
 //! The file has lines of 64 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
 //! that have ended, and those that found no line; then a line for each process. A process that
 //! ends leaves its line, and the next one that needs a line adds it to the second. The file is
-//! opened by the first record of a process, so that each has a line under its own user after
-//! it was forked and has changed to that.
+//! opened when the provider is loaded, and belongs to who the process is then: a server's workers
+//! still count in it once they have another root, another user and no right to open files.
 
 #[allow(unsafe_code)]
 mod sys;

@@ -13,25 +13,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{LINES, Line, MAGIC, take, usual_place};
 use crate::config::warn;
 
-/// What this process has: one of the next three, or the address of its line.
+/// The lines of the file, from when the provider was loaded, and the program's name at that time:
+/// a process that has changed its root, its user or what it may call can still count.
+static FILE: OnceLock<(&'static [Line], [u64; 2])> = OnceLock::new();
+
+/// What this process has: one of the next two, or the address of its line.
 static STATE: AtomicUsize = AtomicUsize::new(OFF);
 
 /// Nothing is counted.
 const OFF: usize = 0;
 /// A line is to be had.
 const WANTED: usize = 1;
-/// A thread is about to have it.
-const OPENING: usize = 2;
 
-/// Where the file is, if that was said.
-static PLACE: OnceLock<Option<PathBuf>> = OnceLock::new();
-
-/// Counts from now on, in this file or in the user's. The first file that is named is the one.
+/// Counts from now on, in this file or in the user's. The first file that is opened is the one.
 pub(super) fn want(place: Option<PathBuf>) {
-    if PLACE.set(place).is_ok() {
-        // SAFETY: the handler makes one atomic store, and this library is never unloaded.
-        let is_set = unsafe { libc::pthread_atfork(None, None, Some(forget)) } == 0;
-        STATE.store(if is_set { WANTED } else { OFF }, Ordering::Release);
+    if FILE.get().is_some() {
+        return;
+    }
+    // SAFETY: it asks the system for a number.
+    let user = unsafe { libc::geteuid() };
+    let place = place.unwrap_or_else(|| usual_place(user, has_own_directory(user)));
+    match map(&place, user) {
+        Ok(lines) => {
+            if FILE.set((lines, program())).is_ok() {
+                // SAFETY: the handler makes one atomic store, and this library is never unloaded.
+                let is_set = unsafe { libc::pthread_atfork(None, None, Some(forget)) } == 0;
+                STATE.store(if is_set { WANTED } else { OFF }, Ordering::Release);
+            }
+        }
+        Err(trouble) => {
+            warn(&format_args!("{}: nothing is counted: {trouble}", place.display()));
+        }
     }
 }
 
@@ -47,42 +59,28 @@ extern "C" fn forget() {
 pub(super) fn line() -> Option<&'static Line> {
     match STATE.load(Ordering::Acquire) {
         OFF => None,
-        WANTED | OPENING => open(),
+        WANTED => take_line(),
         // SAFETY: it is the address of a line in a mapping that is never removed.
         address => Some(unsafe { &*ptr::with_exposed_provenance(address) }),
     }
 }
 
+/// Takes a line for this process.
 #[cold]
-fn open() -> Option<&'static Line> {
-    let started = STATE.compare_exchange(WANTED, OPENING, Ordering::Acquire, Ordering::Acquire);
-    if started.is_err() {
-        // Another thread opens it, which takes some system calls.
-        while STATE.load(Ordering::Acquire) == OPENING {
-            std::thread::yield_now();
-        }
-        return match STATE.load(Ordering::Acquire) {
-            OFF | WANTED | OPENING => None,
+fn take_line() -> Option<&'static Line> {
+    let &(lines, program) = FILE.get()?;
+    // SAFETY: it asks the system for a number.
+    let process = unsafe { libc::getpid() };
+    let line = take(lines, u64::from(process.cast_unsigned()), program, lives)?;
+    let address = ptr::from_ref(line).expose_provenance();
+    match STATE.compare_exchange(WANTED, address, Ordering::AcqRel, Ordering::Acquire) {
+        Err(first) if first != address => {
+            // Another thread has taken one meanwhile.
+            line.process.store(0, Ordering::Relaxed);
             // SAFETY: as in `line`.
-            address => Some(unsafe { &*ptr::with_exposed_provenance(address) }),
-        };
-    }
-    // SAFETY: these ask the system for numbers.
-    let (user, process) = unsafe { (libc::geteuid(), libc::getpid()) };
-    let place = PLACE.get().cloned().flatten();
-    let place = place.unwrap_or_else(|| usual_place(user, has_own_directory(user)));
-    match map(&place, user) {
-        Ok(lines) => {
-            let line = take(lines, u64::from(process.cast_unsigned()), program(), lives);
-            let address = line.map_or(OFF, |line| ptr::from_ref(line).expose_provenance());
-            STATE.store(address, Ordering::Release);
-            line
+            Some(unsafe { &*ptr::with_exposed_provenance(first) })
         }
-        Err(trouble) => {
-            STATE.store(OFF, Ordering::Release);
-            warn(&format_args!("{}: nothing is counted: {trouble}", place.display()));
-            None
-        }
+        _ => Some(line),
     }
 }
 

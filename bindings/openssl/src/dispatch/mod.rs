@@ -24,7 +24,7 @@ pub(crate) static CIPHERS: [Algorithm; 4] = [
 const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algorithm {
     Algorithm {
         names: names.as_ptr(),
-        properties: c"provider=evener".as_ptr(),
+        properties: c"provider=evener,evener.cipher=yes".as_ptr(),
         functions: functions.as_ptr(),
         description: ptr::null(),
     }
@@ -59,7 +59,7 @@ const fn functions<const KEY: usize>() -> [Dispatch; 15] {
 }
 
 /// What can be asked of a cipher.
-static GETTABLE: [Param; 10] = [
+static GETTABLE: [Param; 11] = [
     Param::described(c"mode", UNSIGNED),
     Param::described(c"keylen", UNSIGNED),
     Param::described(c"ivlen", UNSIGNED),
@@ -69,11 +69,12 @@ static GETTABLE: [Param; 10] = [
     Param::described(c"cts", INTEGER),
     Param::described(c"tls-multi", INTEGER),
     Param::described(c"has-randkey", INTEGER),
+    Param::described(c"encrypt-then-mac", INTEGER),
     Param::END,
 ];
 
 /// What can be asked of a context.
-static GETTABLE_OF_CONTEXT: [Param; 9] = [
+static GETTABLE_OF_CONTEXT: [Param; 10] = [
     Param::described(c"keylen", UNSIGNED),
     Param::described(c"ivlen", UNSIGNED),
     Param::described(c"taglen", UNSIGNED),
@@ -82,6 +83,7 @@ static GETTABLE_OF_CONTEXT: [Param; 9] = [
     Param::described(c"tag", OCTETS),
     Param::described(c"tlsaadpad", UNSIGNED),
     Param::described(c"tlsivgen", OCTETS),
+    Param::described(c"iv-generated", UNSIGNED),
     Param::END,
 ];
 

@@ -23,6 +23,7 @@ pub(crate) enum Name {
     TlsIvFixed,
     TlsIvGenerated,
     TlsIvInvocation,
+    IvGenerated,
     /// One that says what a cipher has, and GCM has not.
     Absent,
     Unknown,
@@ -47,6 +48,7 @@ impl Name {
             b"tlsivfixed" => Name::TlsIvFixed,
             b"tlsivgen" => Name::TlsIvGenerated,
             b"tlsivinv" => Name::TlsIvInvocation,
+            b"iv-generated" => Name::IvGenerated,
             _ => Name::Unknown,
         }
     }

@@ -109,8 +109,8 @@ pub(super) fn text(
     let providers = name(found.providers, "evener_providers");
     let algorithms = name(found.algorithms, "evener_algorithms");
     let properties = match found.properties {
-        Some(properties) => format!("{properties},?provider=evener"),
-        None => "?provider=evener".to_owned(),
+        Some(properties) => format!("{properties},{PREFERRED}"),
+        None => PREFERRED.to_owned(),
     };
     let counters = counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
     text += &format!(
@@ -197,6 +197,11 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Trouble> {
     file.persist_noclobber(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
+
+/// What Evener's ciphers have and others don't; OpenSSL wants a dot in such a name. It isn't the
+/// property `provider`: programs that ask for that one themselves, as stunnel does, would replace
+/// the preference.
+const PREFERRED: &str = "?evener.cipher=yes";
 
 const HEAD: &str = "\
 # Has OpenSSL 3.0 or later do AES-GCM with Evener, in programs that find this file's name in the
