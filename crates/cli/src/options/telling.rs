@@ -1,6 +1,6 @@
 //! Options for messages and reports.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 
 use clap::Args;
 
@@ -23,5 +23,5 @@ pub(crate) struct Telling {
     /// Messages on standard error begin with `evener:`, these lines with `{`
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
         default_missing_value = "", help_heading = "Messages")]
-    pub(crate) json_progress: Option<PathBuf>,
+    pub(crate) json_progress: Option<OsString>,
 }

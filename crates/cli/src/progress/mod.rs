@@ -42,7 +42,7 @@ impl Progress {
     /// When that can't be opened, or is where the data goes.
     pub(crate) fn of(plan: &Plan, telling: &Telling) -> Result<Progress, Trouble> {
         let lines = match &telling.json_progress {
-            Some(place) => Some(Lines::open(place, &plan.route, telling)?),
+            Some(place) => Some(Lines::open(place.as_ref(), &plan.route, telling)?),
             None => None,
         };
         let shows_text = plan.route.first().target == Some(Place::Pipe) && output().is_terminal();
