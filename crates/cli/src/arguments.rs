@@ -119,7 +119,8 @@ fn in_one_sentence(error: &clap::Error) -> Option<String> {
         }),
         ErrorKind::InvalidValue
             if text(ContextKind::InvalidValue)?.is_empty()
-                && error.get(ContextKind::ValidValue).is_none() =>
+                && !matches!(error.get(ContextKind::ValidValue),
+                    Some(ContextValue::Strings(values)) if !values.is_empty()) =>
         {
             Some(format!("{option} has no value; give it one that is not empty, or leave it out"))
         }
