@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command as CommandLine, FromArgMatches, Parser, Subcommand};
 use evener::Report;
 
@@ -67,8 +67,13 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
         if let Some(command) = typed.first().filter(is_command).and_then(|word| word.to_str()) {
             command.clone_into(&mut report.operation);
         }
-        report.failures.push(Trouble::Usage(in_one_line(&error)).as_failure());
+        let sentence = in_one_sentence(&error).unwrap_or_else(|| in_one_line(&error));
+        report.failures.push(Trouble::Usage(sentence).as_failure());
         print_json(&report)?;
+    }
+    if let Some(sentence) = in_one_sentence(&error) {
+        complain(&sentence);
+        end::now(ExitCode::from(WRONG_USAGE))
     }
     match error.to_string().strip_prefix(PREFIX) {
         Some(text) => {
@@ -96,6 +101,31 @@ fn read(
 ) -> Result<Arguments, clap::Error> {
     let matches = program.try_get_matches_from_mut(std::iter::once(name).chain(typed))?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(program))
+}
+
+/// Options that clash, and values that are empty or missing: what to do about them is no matter of
+/// usage lines.
+fn in_one_sentence(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(" and ")),
+        _ => None,
+    };
+    let option = text(ContextKind::InvalidArg)?;
+    match error.kind() {
+        ErrorKind::ArgumentConflict => Some(match text(ContextKind::PriorArg)? {
+            other if other == option => format!("{option} is given twice; give it once"),
+            other => format!("{option} and {other} exclude each other; leave one of them out"),
+        }),
+        ErrorKind::InvalidValue
+            if text(ContextKind::InvalidValue)?.is_empty()
+                && !matches!(error.get(ContextKind::ValidValue),
+                    Some(ContextValue::Strings(values)) if !values.is_empty()) =>
+        {
+            Some(format!("{option} has no value; give it one that is not empty, or leave it out"))
+        }
+        _ => None,
+    }
 }
 
 /// The error alone, without the hints after it.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,10 @@ pub(crate) struct Plan {
     pub(crate) follows_links: bool,
     /// Whether outputs are brought up to date.
     pub(crate) updates: bool,
+    /// Whether nothing is written.
+    pub(crate) is_dry_run: bool,
+    /// Whether sources go once they are done.
+    pub(crate) removes_sources: bool,
     /// Which files of a tree are taken.
     pub(crate) selection: Selection,
     pub(crate) route: Route,
@@ -50,8 +54,8 @@ pub(crate) struct Ends {
     pub(crate) target: Option<Place>,
     pub(crate) source_is_tree: bool,
     /// Whether the source is a FIFO or a device, which is read from beginning to end.
-    source_is_stream: bool,
-    /// The length of a single file.
+    pub(crate) source_is_stream: bool,
+    /// The length of a single file, also of what is left of one that is standard input.
     pub(crate) length: Option<u64>,
     /// The source where it was opened to read the wrapped key at its head.
     opened: Option<File>,
@@ -77,12 +81,15 @@ impl Plan {
         let control = Arc::new(Control::default());
         let mut applied = Ok(());
         let (mut follows_links, mut updates) = (false, false);
+        let (mut is_dry_run, mut removes_sources) = (false, false);
         let mut selection = Selection::default();
         let evener = evener.options(|options| {
             options.control = control.clone();
             applied = apply(options);
             follows_links = options.follow_symlinks;
             updates = options.update;
+            is_dry_run = options.dry_run;
+            removes_sources = options.remove_source;
             selection = options.selection.clone();
         });
         applied?;
@@ -93,6 +100,8 @@ impl Plan {
             control,
             follows_links,
             updates,
+            is_dry_run,
+            removes_sources,
             selection,
             route,
             fresh_key,
@@ -154,16 +163,25 @@ impl Ends {
         let source_is_tree = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
         let source_is_stream =
             metadata.as_ref().is_some_and(|metadata| !metadata.is_dir() && !metadata.is_file());
-        let length = metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len());
+        let length = match &source {
+            Place::Pipe => left_of_stdin(),
+            Place::Path(_) => metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len()),
+        };
         if target == Some(Place::Pipe) {
             if stdout_was_closed() {
                 return Err(Trouble::Output(io::ErrorKind::NotFound.into()));
             }
             if source_is_tree {
-                return Err(Trouble::usage("a tree goes to a tree, not to a pipe"));
+                return Err(Trouble::usage(
+                    "a tree goes to a directory, not to a pipe; name one as DST, or pack it first: \
+                     tar c SRC | evener encrypt ... - -",
+                ));
             }
             if telling.json {
-                return Err(Trouble::usage("--json and the output can't both be standard output"));
+                return Err(Trouble::usage(
+                    "--json and the output can't both be standard output; leave out --json, or name \
+                     a file as DST",
+                ));
             }
             if operation == Operation::Encrypt && output().is_terminal() {
                 return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
@@ -276,6 +294,13 @@ impl Ends {
             Some(Place::Path(path)) => StreamTarget::File(path.clone()),
         })
     }
+}
+
+/// How much is left to read of standard input, where that is a file.
+fn left_of_stdin() -> Option<u64> {
+    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    Some(metadata.len().saturating_sub(file.stream_position().ok()?))
 }
 
 /// Warnings for the user before the operation begins.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::KeyFile;
 use evener::{
-    Failure, KeyRing, Operation, Report, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, takes_a_stream,
+    Failure, KeyRing, Operation, Report, Total, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX,
+    takes_a_stream,
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -122,9 +123,10 @@ impl Route {
         self.ends.iter().any(|ends| ends.source_is_tree)
     }
 
-    /// The length of all sources in bytes, where they are files.
-    pub(crate) fn length(&self) -> Option<u64> {
-        self.ends.iter().map(|ends| ends.length).sum()
+    /// How much there is of all sources, where they are files.
+    pub(crate) fn length(&self) -> Option<Total> {
+        let bytes = self.ends.iter().map(|ends| ends.length).sum::<Option<u64>>()?;
+        Some(Total { files: self.ends.len() as u64, bytes })
     }
 
     /// Where a wrapped key belongs; a pipe has no such place.

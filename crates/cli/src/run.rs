@@ -17,7 +17,7 @@ use evener::{
 use crate::keys::WrittenKey;
 use crate::options::Telling;
 use crate::plan::{Ends, Place, Plan};
-use crate::progress;
+use crate::progress::Progress;
 use crate::route::do_each;
 use crate::signals::Signals;
 use crate::summary;
@@ -60,22 +60,25 @@ fn say_farewell(operation: Operation, telling: &Telling, signals: &Signals) {
     signals.tell_before_work(document.into_bytes(), line.into_bytes());
 }
 
-fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending, Trouble> {
+fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending, Trouble> {
     if !telling.quiet {
         plan.said.iter().for_each(|said| complain(said));
         for warning in &plan.warnings {
             complain(&format_args!("warning: {warning}"));
         }
     }
+    let progress = Arc::new(Progress::of(&plan, telling)?);
+    let mut plan = progress.hearing(plan);
     let written = Arc::new(Mutex::new(None));
     let working = signals.stop_gently(&plan.control, {
         let (control, telling, operation) = (plan.control.clone(), telling.clone(), plan.operation);
         let (written, is_tree) = (written.clone(), plan.route.has_tree());
+        let progress = progress.clone();
         let begun = Instant::now();
         let mut report = Report::default();
         report.directories = u64::from(is_tree);
         report.update = plan.updates;
-        move || leave_behind(operation, report, begun, &control, &telling, &written)
+        move || leave_behind(operation, report, begun, &control, &telling, &written, &progress)
     })?;
     plan.route.make_directory()?;
     if let Some(key) = &plan.fresh_key {
@@ -89,12 +92,9 @@ fn carry_out(mut plan: Plan, telling: &Telling, signals: &Signals) -> Result<End
         }
         *lock(&written) = Some(key);
     }
-    let result = if progress::is_watched(telling) {
-        progress::watch(&plan.control, plan.route.length(), || process(&plan))
-    } else {
-        process(&plan)
-    };
+    let result = progress.watch(&plan, || process(&plan));
     working.finish();
+    progress.end(result.as_ref());
     drop(plan.reused_key.take());
     if let Some(key) = lock(&written).take() {
         keep_if_used(key, &result, telling);
@@ -161,6 +161,7 @@ fn leave_behind(
     control: &Control,
     telling: &Telling,
     written: &Mutex<Option<WrittenKey>>,
+    shown: &Progress,
 ) {
     let progress = control.progress();
     report.operation = operation.name().to_owned();
@@ -173,9 +174,7 @@ fn leave_behind(
     {
         key.remove();
     }
-    if progress::is_watched(telling) {
-        progress::clear_bar();
-    }
+    shown.end(Ok(&report));
     summary::tell(operation, &report, telling);
     if telling.json {
         // The program ends all the same.

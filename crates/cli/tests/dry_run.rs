@@ -106,7 +106,10 @@ fn a_device_is_written_into_and_no_name() {
     let bench = Bench::new();
     let planned = bench.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", "/dev/null"]);
     // What was not done took no time.
-    assert_eq!(planned.messages, "evener: would encrypt 1 file, 14 B\n");
+    assert_eq!(
+        planned.messages,
+        "evener: would encrypt tree/one\nevener: would encrypt 1 file, 14 B\n"
+    );
     let remove = ["encrypt", "--remove-source", "-k", "my.key", "tree/one", "/dev/null"];
     let done = bench.expect(2, &remove);
     let planned = bench.expect(2, &[&remove[..], &["-n"]].concat());

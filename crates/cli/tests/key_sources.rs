@@ -135,7 +135,7 @@ fn a_command_writes_the_key() {
         assert!(!words.contains("swordfish"), "{words}");
     }
     let both = refused(&bench, "$evener encrypt -k my.key --key-command true tree/one out");
-    assert!(both.contains("either --key or --key-command"), "{both}");
+    assert!(both.contains("--key and --key-command exclude each other"), "{both}");
     let format = "--format openssl --cipher aes256 --key-command true";
     let words = refused(&bench, &format!("$evener encrypt {format} tree/one out"));
     assert!(words.contains("--key-command does not go with --format openssl; "), "{words}");

@@ -12,7 +12,8 @@ fn a_slash_makes_a_directory() {
     let bench = Bench::new();
     for target in ["new/", "newer//"] {
         let planned = bench.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", target]);
-        assert_eq!(planned.messages, "evener: would encrypt 1 file, 14 B\n");
+        let listed = "evener: would encrypt tree/one\nevener: would encrypt 1 file, 14 B\n";
+        assert_eq!(planned.messages, listed);
         assert!(!bench.path(target).exists());
         bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", target]);
         assert_eq!(bench.names(target), ["one.enc"]);

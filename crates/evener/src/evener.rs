@@ -9,8 +9,8 @@ use std::time::Duration;
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
 use evener_files::{
-    Failure, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget, process,
-    process_stream,
+    Failure, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget, Total,
+    measure, process, process_stream,
 };
 
 use evener_gate::{Discipline, Scope, Wait};
@@ -261,6 +261,21 @@ impl Evener {
         let mut report = process(operation, &self.keys, source, target, &options)?;
         report.notices.extend(notice);
         Ok(report)
+    }
+
+    /// Adds up the files of a tree that [`Evener::process`] would take, and their bytes, so that a
+    /// caller can tell how much is left. It takes about as long as `du`; run it on a thread beside the
+    /// operation.
+    ///
+    /// Returns `None` where the tree can't be read, and where the operation was stopped or `is_over`
+    /// says that nobody needs the total any more.
+    pub fn measure(
+        &self,
+        operation: Operation,
+        source: &Path,
+        is_over: impl Fn() -> bool,
+    ) -> Option<Total> {
+        measure(operation, source, &self.options, is_over)
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.

@@ -53,10 +53,10 @@ pub use evener_core::{
 pub use evener_pipeline::Pool;
 
 pub use evener_files::{
-    Agree, Base64, Control, Doubt, Effort, Failure, FileError, KeyRing, Listed, Listing,
-    MalformedGlob, MalformedPath, Notice, Operation, Options, Progress, Protected, RandomAccess,
-    Report, Selection, StreamSource, StreamTarget, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX,
-    WorkerEffort, list, takes_a_stream,
+    Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
+    Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, Options, Progress,
+    Protected, RandomAccess, Report, Selection, StreamSource, StreamTarget, Total,
+    WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};

@@ -1,7 +1,8 @@
 //! Watching an operation and stopping it, from other threads.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_pipeline::Recall;
 
@@ -17,6 +18,7 @@ pub struct Control {
     done_files: AtomicU64,
     completed_files: AtomicU64,
     done_bytes: AtomicU64,
+    processed: Mutex<BTreeMap<String, u64>>,
     temporaries: Arc<AtomicUsize>,
     asks: AtomicBool,
 }
@@ -91,6 +93,12 @@ impl Control {
         }
     }
 
+    /// How many bytes of input each engine has processed so far, by the engine's name. Files that were
+    /// skipped are in no engine's count.
+    pub fn processed(&self) -> BTreeMap<String, u64> {
+        self.lock_processed().clone()
+    }
+
     pub(crate) fn found(&self, files: u64, bytes: u64) {
         self.found_files.fetch_add(files, Ordering::Relaxed);
         self.found_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -107,5 +115,20 @@ impl Control {
 
     pub(crate) fn done_bytes(&self, bytes: u64) {
         self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts what an engine has processed; once for a batch, since it takes a lock.
+    pub(crate) fn has_processed(&self, engine: &str, bytes: u64) {
+        let mut processed = self.lock_processed();
+        match processed.get_mut(engine) {
+            Some(sum) => *sum += bytes,
+            None => {
+                processed.insert(engine.to_owned(), bytes);
+            }
+        }
+    }
+
+    fn lock_processed(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.processed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

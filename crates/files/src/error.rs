@@ -49,6 +49,12 @@ pub enum FileError {
          when nothing writes to it (--skip-changing leaves such files out)"
     )]
     StoredChanging,
+    /// The output goes to a terminal, which control characters in it could garble.
+    #[error(
+        "is binary and would garble the terminal; redirect it or name a file, or add --force to \
+         show it all the same"
+    )]
+    NoText,
     /// The source was written to after its output was made, so it was not removed.
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
     ChangedSince,

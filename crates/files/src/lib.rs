@@ -35,14 +35,14 @@ pub use control::{Control, Progress};
 pub use error::FileError;
 pub use list::{Listed, Listing, list};
 pub use naming::Naming;
-pub use options::{Agree, Options};
+pub use options::{Agree, FileOutcome, Listener, Options};
 pub use protected::Protected;
 pub use random_access::RandomAccess;
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, MalformedPath, Selection};
 pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
-pub use tree::{Operation, process};
+pub use tree::{Operation, Total, measure, process};
 
 /// How the names of a tree's wrapped keys begin: `evener-key.age`, and with a number before
 /// the dot for those of later runs.

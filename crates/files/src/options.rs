@@ -1,7 +1,7 @@
 //! How an operation is to be done.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
@@ -12,6 +12,28 @@ use crate::{Base64, Control, Protected, Selection};
 
 /// Whether the outputs with these paths may be deleted. It is asked once, and not in a dry run.
 pub type Agree = Arc<dyn Fn(&[PathBuf]) -> bool + Send + Sync>;
+
+/// Hears of each file as it is done, on a worker's thread: its path as the user would write it, and
+/// what became of it. Failures are in the report.
+pub type Listener = Arc<dyn Fn(&Path, FileOutcome) + Send + Sync>;
+
+/// What became of a file, or in a dry run would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileOutcome {
+    /// It was encrypted, decrypted or verified.
+    Done,
+    /// Its output was brought up to date (`--update`).
+    Updated,
+    /// Its output was complete already (`--resume`).
+    Skipped,
+    /// Its output needed no update (`--update`).
+    Unchanged,
+    /// It is a further name of a file, and was made as a hard link.
+    Linked,
+    /// It is an output whose source has gone, and was deleted (`--delete`).
+    Deleted,
+}
 
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
@@ -87,6 +109,11 @@ pub struct Options {
     /// Add up the sizes of all files while walking, so that progress can tell the remaining
     /// time. Costs a system call a file.
     pub measure_total: bool,
+    /// Who hears of each file.
+    pub listener: Option<Listener>,
+    /// Let nothing reach a descriptor but text: bytes that would command a terminal are an error. For
+    /// a standard output that is one.
+    pub only_text: bool,
     /// Where progress is counted and by which the operation is stopped.
     pub control: Arc<Control>,
 }
@@ -135,6 +162,8 @@ impl Options {
             sparse: false,
             dry_run: false,
             measure_total: false,
+            listener: None,
+            only_text: false,
             control: Arc::default(),
         }
     }

@@ -1,6 +1,7 @@
 //! `evener decrypt`
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,11 +9,11 @@ use evener::{MalformedPath, Operation};
 
 use crate::keys::{Intent, Keyholder};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling, Writing};
-use crate::plan::{Plan, warnings};
-use crate::progress;
+use crate::plan::{Place, Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
+use crate::sys::output;
 use crate::trouble::{Ending, Trouble};
 
 /// Decrypt a file, a tree or a pipe
@@ -41,6 +42,9 @@ pub(crate) struct Decrypt {
     /// without `.enc`; may be given several times. One that is not there is an error
     #[arg(long, value_name = "PATH", help_heading = "Trees")]
     only: Vec<PathBuf>,
+    /// Show plaintext on a terminal even if it is binary
+    #[arg(long, help_heading = "Outputs")]
+    force: bool,
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
@@ -89,11 +93,12 @@ impl Decrypt {
         let mut warnings = warnings(operation, &evener, route.has_many_files());
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), false));
-        let measure_total = route.has_tree() && progress::is_watched(&self.telling);
+        let is_shown = route.first().target == Some(Place::Pipe) && output().is_terminal();
+        let only_text = is_shown && !self.force;
         let (choosing, only, writing) = (self.choosing, self.only, self.writing);
         Plan::new(operation, evener, route, warnings, |options| {
-            options.measure_total = measure_total;
             options.base64 = armour;
+            options.only_text = only_text;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)?;

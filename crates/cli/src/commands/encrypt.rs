@@ -8,7 +8,6 @@ use evener::{Mode, Operation};
 use crate::keys::{Keyholder, sealing};
 use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
 use crate::plan::{Plan, warnings};
-use crate::progress;
 use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
@@ -117,11 +116,9 @@ impl Encrypt {
         let mut warnings = warnings(operation, &evener, has_many_files);
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
-        let measure_total = route.has_tree() && progress::is_watched(&self.telling);
         let (choosing, writing) = (self.choosing, self.writing);
         let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
-            options.measure_total = measure_total;
             options.key_is_fresh = key_is_fresh;
             options.skip_changing = skip_changing;
             options.head = head;

@@ -8,7 +8,6 @@ use evener::Operation;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling};
 use crate::plan::{Ends, Plan, warnings};
-use crate::progress;
 use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
@@ -58,10 +57,8 @@ impl Verify {
         let evener = self.engines.evener(ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(keyholder.warnings());
-        let measure_total = ends.source_is_tree && progress::is_watched(&self.telling);
         let choosing = self.choosing;
         Plan::new(operation, evener, Route::of_one(ends), warnings, |options| {
-            options.measure_total = measure_total;
             options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));
             choosing.apply(options)

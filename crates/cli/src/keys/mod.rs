@@ -66,7 +66,8 @@ pub(crate) fn sealing(
     let (material, wrapped, said) = match (key, wrapping) {
         (Some(_), Some(Wrapping::Recipients(_))) => {
             return Err(Trouble::usage(
-                "either --key or --recipient: a key file is wrapped already",
+                "--key and --recipient exclude each other, since the key in a file is there already; \
+                 give one of them",
             ));
         }
         (Some(key), _) => (key.load(wanted, keyholder)?, None, None),
@@ -122,7 +123,9 @@ fn named<'o>(
     command: Option<&'o OsStr>,
 ) -> Result<Option<Named<'o>>, Trouble> {
     match (file, command) {
-        (Some(_), Some(_)) => Err(Trouble::usage("either --key or --key-command: give one key")),
+        (Some(_), Some(_)) => {
+            Err(Trouble::usage("--key and --key-command exclude each other; give one of them"))
+        }
         (Some(path), None) => Ok(Some(Named::File(path))),
         (None, command) => Ok(command.map(Named::Command)),
     }

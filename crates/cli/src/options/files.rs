@@ -78,7 +78,7 @@ pub(crate) struct Writing {
     /// Remove each source file after its output was read back, compared and synced. Not for files
     /// that another program still writes to: data added during the removal is lost
     #[arg(long, help_heading = "Outputs")]
-    remove_source: bool,
+    pub(crate) remove_source: bool,
     /// Sync every output and its name to the storage device before the end
     #[arg(long, help_heading = "Outputs")]
     durable: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Writing {
     /// Write pages of zeros as holes when decrypting
     #[arg(long, help_heading = "Outputs")]
     sparse: bool,
-    /// Write nothing; report what would be done and what would fail. The content of files and the
+    /// Write nothing; list what would be done and what would fail. The content of files and the
     /// free space are not checked
     #[arg(long, short = 'n', help_heading = "Outputs")]
     pub(crate) dry_run: bool,

@@ -34,7 +34,7 @@ use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
 use crate::seats::Accounts;
 use crate::segment::{SegmentError, chunks_in, longest_chunk};
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Report, seats};
+use crate::{Failure, FileError, FileOutcome, KeyRing, Notice, Operation, Options, Report, seats};
 
 pub use self::base64::Base64;
 use pool::Pool;
@@ -97,6 +97,9 @@ pub fn process_stream(
     if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
         sink = sink.encoding(form);
     }
+    if options.only_text {
+        sink = sink.only_text();
+    }
     // What comes through a redirection is whatever comes; a file that is named is to be one state
     // of it.
     let before = if is_named { state_of_file(input.as_fd()).map_err(fail)? } else { None };
@@ -121,6 +124,9 @@ pub fn process_stream(
     match result {
         Ok(()) => {
             options.control.completed_file();
+            if let Some(listener) = &options.listener {
+                listener(&name, FileOutcome::Done);
+            }
             report.files = 1;
         }
         Err(error @ FileError::Memory { .. }) => return Err(fail(error)),

@@ -19,6 +19,8 @@ pub(super) struct Sink {
     end: End,
     /// Where it is written as base64: what turns it into that, and how much was written.
     encoder: Option<Mutex<(Encoder, u64)>>,
+    /// Whether nothing but text may reach a descriptor.
+    only_text: bool,
 }
 
 enum End {
@@ -34,10 +36,10 @@ impl Sink {
         source: BorrowedFd<'_>,
     ) -> Result<Sink, Failure> {
         match target {
-            StreamTarget::Nowhere => Ok(Sink { end: End::Nowhere, encoder: None }),
+            StreamTarget::Nowhere => Ok(Sink::of(End::Nowhere)),
             StreamTarget::Descriptor(descriptor) => {
                 let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
-                Ok(Sink { end: End::Descriptor(descriptor), encoder: None })
+                Ok(Sink::of(End::Descriptor(descriptor)))
             }
             StreamTarget::File(path) if takes_a_stream(&path) => {
                 let descriptor = open_as_it_is(&path, source);
@@ -47,9 +49,18 @@ impl Sink {
             StreamTarget::File(path) => {
                 let output = create(&path, outputs);
                 let output = output.map_err(|error| Failure { path, error })?;
-                Ok(Sink { end: End::File(Box::new(output)), encoder: None })
+                Ok(Sink::of(End::File(Box::new(output))))
             }
         }
+    }
+
+    fn of(end: End) -> Sink {
+        Sink { end, encoder: None, only_text: false }
+    }
+
+    /// Refuses what is no text where it goes to a descriptor.
+    pub(super) fn only_text(self) -> Sink {
+        Sink { only_text: true, ..self }
     }
 
     /// Writes base64 from now on.
@@ -84,6 +95,9 @@ impl Sink {
         match &self.end {
             End::Nowhere => Ok(()),
             End::File(output) => output.write_all_at(bytes, offset),
+            End::Descriptor(_) if self.only_text && bytes.iter().any(commands_terminals) => {
+                Err(FileError::NoText)
+            }
             End::Descriptor(descriptor) => {
                 let mut bytes = bytes;
                 while !bytes.is_empty() {
@@ -113,6 +127,11 @@ impl Sink {
         output.publish(outputs)?;
         sync(output.directory()).map_err(FileError::system("sync the output's directory"))
     }
+}
+
+/// Whether a byte is a control character that a terminal may take for more than the end of a line.
+fn commands_terminals(byte: &u8) -> bool {
+    byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
 /// Whether what a path names takes bytes one after another and is no file to be made: a device, a

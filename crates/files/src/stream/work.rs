@@ -118,6 +118,8 @@ impl<'a> StreamWork<'a> {
         let written = collect(&these, first).map_err(|error| explain(error, last, self.file));
         *jobs = emptied(these);
         processed?;
+        let engine = &worker.engine().description().name;
+        self.options.control.has_processed(engine, piece.input_length as u64);
         if let (Ok(written), true) = (&written, is_chained) {
             let input = &piece.buffers.input[..piece.input_length];
             let output = &piece.buffers.output[..*written];

@@ -184,13 +184,11 @@ impl TreeWork<'_> {
         if let Some(output) = identity {
             self.links.done(&finished.source, output);
         }
-        self.record.done(finished.source.length(), finished.length);
-        if has_replaced && self.options.update {
-            self.record.updated();
-        }
+        let path = || finished.directory.path_of(&finished.name);
+        let updated = has_replaced && self.options.update;
+        self.record.done(path, finished.source.length(), finished.length, updated);
         if !finished.is_unchanged {
-            let path = finished.directory.path_of(&finished.name);
-            self.record.stored_changing(&path);
+            self.record.stored_changing(&path());
         }
         Ok(())
     }

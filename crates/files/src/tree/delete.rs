@@ -72,7 +72,7 @@ impl TreeWork<'_> {
         let files = orphans.files.iter().map(|orphan| path.join(orphan.path()));
         if self.options.dry_run {
             for file in files {
-                self.record.deleted();
+                self.record.deleted(&file);
                 self.record.notice_of(file, "its source has gone, so it would be deleted");
             }
             return;
@@ -229,7 +229,7 @@ impl TreeWork<'_> {
                 return;
             }
             match self.delete_file(root, target, orphan) {
-                Ok(()) => self.record.deleted(),
+                Ok(()) => self.record.deleted(&path.join(orphan.path())),
                 Err(error) => self.record.failed_of(path.join(orphan.path()), error),
             }
         }

@@ -127,7 +127,7 @@ impl TreeWork<'_> {
         let read = done.source.length();
         let Some(output) = output else {
             worker.count_units(1);
-            self.record.done(read, 0);
+            self.record.done(|| done.directory.path_of(&done.item.name), read, 0, false);
             return Ok(());
         };
         if self.leaves_holes() {

@@ -223,6 +223,9 @@ impl TreeWork<'_> {
             worker,
         )?;
         self.options.control.done_bytes(input_length as u64);
+        self.options
+            .control
+            .has_processed(&worker.engine().description().name, input_length as u64);
         // What is read back is verified as a whole.
         if worker.is_watched() && !self.options.remove_source && bench.seen.open {
             bench.trail.add(&worker.engine().description().name, || large.path());

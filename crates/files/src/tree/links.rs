@@ -160,7 +160,10 @@ impl TreeWork<'_> {
         for further in further {
             let Some(first) = first.get(further.first) else { continue };
             match self.make_link(target.as_fd(), &further.name, first) {
-                Ok(()) => linked.push(further),
+                Ok(()) => {
+                    self.record.linked(&further.name.source);
+                    linked.push(further);
+                }
                 Err(error) => self.record.failed(&further.name.source, error),
             }
         }
@@ -184,6 +187,7 @@ impl TreeWork<'_> {
                 let target = shown(&name.target).to_string();
                 self.record.failed(&name.source, FileError::Taken(target));
             } else {
+                self.record.linked(&name.source);
                 self.options.control.done_files(1);
                 links += 1;
             }

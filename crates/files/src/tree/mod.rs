@@ -16,6 +16,7 @@ mod finish;
 mod large;
 mod ledger;
 mod links;
+mod measure;
 mod names;
 mod plan;
 mod record;
@@ -39,6 +40,8 @@ use crate::{StreamSource, StreamTarget, process_stream};
 
 pub(crate) use directory::open_path;
 pub(crate) use endpoints::target_name;
+
+pub use measure::{Total, measure};
 
 use endpoints::Endpoints;
 use work::TreeWork;

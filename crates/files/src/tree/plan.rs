@@ -18,12 +18,12 @@ use crate::source::Source;
 
 impl TreeWork<'_> {
     /// Checks all that can keep a file from being done but damage, which only reading all of it
-    /// would show, and a full disk.
+    /// would show, and a full disk. `replaces` says that an output of an older state is there.
     pub(super) fn plan(
         &self,
         directory: &Arc<Directory>,
         item: &Item,
-        source: &Source,
+        (source, replaces): (&Source, bool),
         input: &mut [u8],
         scratch: &mut [u8],
         worker: &mut Worker<'_>,
@@ -44,7 +44,7 @@ impl TreeWork<'_> {
             check_name(&target, item)?;
             self.outputs.refuse_protected(target.as_fd(), &item.target)?;
         }
-        self.record.done(source.length(), 0);
+        self.record.done(|| directory.path_of(&item.name), source.length(), 0, replaces);
         if self.options.remove_source {
             may_remove(directory.source.as_fd(), source.status())
                 .map_err(FileError::system("remove the source"))?;

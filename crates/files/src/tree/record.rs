@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Control, Failure, FileError, Notice, Report};
+use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Report};
 
 /// Counts and lists that workers add to while they work.
 pub(super) struct Record<'a> {
     control: &'a Control,
+    options: &'a Options,
     root: &'a Path,
     files: AtomicU64,
     bytes: AtomicU64,
@@ -29,9 +30,10 @@ struct Lists {
 
 impl<'a> Record<'a> {
     /// `root` is what the user calls the source; the paths of failures begin with it.
-    pub(super) fn new(control: &'a Control, root: &'a Path) -> Record<'a> {
+    pub(super) fn new(options: &'a Options, root: &'a Path) -> Record<'a> {
         Record {
-            control,
+            control: &options.control,
+            options,
             root,
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -45,8 +47,19 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A file was done.
-    pub(super) fn done(&self, bytes: u64, bytes_written: u64) {
+    /// A file (given by its path below the root) was done; `updated` says that it has replaced the
+    /// output of an older state.
+    pub(super) fn done(
+        &self,
+        path: impl FnOnce() -> PathBuf,
+        bytes: u64,
+        bytes_written: u64,
+        updated: bool,
+    ) {
+        if updated {
+            self.files_updated.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tell(path, if updated { FileOutcome::Updated } else { FileOutcome::Done });
         self.files.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_written.fetch_add(bytes_written, Ordering::Relaxed);
@@ -54,34 +67,40 @@ impl<'a> Record<'a> {
     }
 
     /// A file was complete already.
-    pub(super) fn skipped(&self, bytes: u64) {
+    pub(super) fn skipped(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
+        self.tell(path, FileOutcome::Skipped);
         self.files_skipped.fetch_add(1, Ordering::Relaxed);
         self.control.done_files(1);
         self.control.done_bytes(bytes);
     }
 
     /// A file's output needs no update.
-    pub(super) fn unchanged(&self, bytes: u64) {
+    pub(super) fn unchanged(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
+        self.tell(path, FileOutcome::Unchanged);
         self.files_unchanged.fetch_add(1, Ordering::Relaxed);
         self.control.done_files(1);
         self.control.done_bytes(bytes);
     }
 
     /// An output got another mode, and was up to date otherwise.
-    pub(super) fn changed_mode(&self, bytes: u64) {
-        self.updated();
+    pub(super) fn changed_mode(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
+        self.tell(path, FileOutcome::Updated);
+        self.files_updated.fetch_add(1, Ordering::Relaxed);
         self.control.done_files(1);
         self.control.done_bytes(bytes);
     }
 
-    /// A file that was done has replaced an older output.
-    pub(super) fn updated(&self) {
-        self.files_updated.fetch_add(1, Ordering::Relaxed);
+    /// A further name of a file (given by its path below the root) was made, or would be.
+    pub(super) fn linked(&self, path: &Path) {
+        self.tell(|| path.to_owned(), FileOutcome::Linked);
     }
 
-    /// An output whose source has gone was removed.
-    pub(super) fn deleted(&self) {
+    /// The output with this path, whose source has gone, was removed.
+    pub(super) fn deleted(&self, path: &Path) {
         self.files_deleted.fetch_add(1, Ordering::Relaxed);
+        if let Some(listener) = &self.options.listener {
+            listener(path, FileOutcome::Deleted);
+        }
     }
 
     /// Whether everything so far was done.
@@ -142,6 +161,12 @@ impl<'a> Record<'a> {
         lists.notices.sort_by(|a, b| a.path.cmp(&b.path));
         report.failures = lists.failures;
         report.notices = lists.notices;
+    }
+
+    fn tell(&self, path: impl FnOnce() -> PathBuf, outcome: FileOutcome) {
+        if let Some(listener) = &self.options.listener {
+            listener(&self.full(&path()), outcome);
+        }
     }
 
     fn lists(&self) -> MutexGuard<'_, Lists> {

@@ -91,7 +91,7 @@ impl TreeWork<'_> {
         }
         directory.claims.claim(Identity::of(&there), item)?;
         self.links.done(source, Identity::of(&there));
-        self.record.skipped(source.length());
+        self.record.skipped(|| directory.path_of(&item.name), source.length());
         Ok(Existing::Complete)
     }
 

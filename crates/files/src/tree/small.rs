@@ -131,10 +131,8 @@ impl TreeWork<'_> {
             existing @ (Existing::Undone | Existing::Outdated) => existing,
         };
         if self.options.dry_run {
-            self.plan(directory, item, &source, input, output, worker)?;
-            if matches!(existing, Existing::Outdated) {
-                self.record.updated();
-            }
+            let replaces = matches!(existing, Existing::Outdated);
+            self.plan(directory, item, (&source, replaces), input, output, worker)?;
             return Ok(Begun::Finished);
         }
         let length = source.length();
@@ -193,6 +191,8 @@ impl TreeWork<'_> {
     ) -> Result<(), evener_core::EngineError> {
         let Some(cipher) = group.first().map(|small| small.cipher.cipher()) else { return Ok(()) };
         let results = process_group(group, cipher, self.operation.direction(), bench, worker)?;
+        let bytes = group.iter().map(|small| small.input.len() as u64).sum();
+        self.options.control.has_processed(&worker.engine().description().name, bytes);
         self.note_unverified(directory, group, &results, bench, worker);
         for (small, (result, _)) in group.drain(..).zip(results) {
             let item = small.item.clone();

@@ -58,9 +58,10 @@ impl TreeWork<'_> {
         let has_new_mode = self.carry_mode(&target, item, source, there)?;
         directory.claims.claim(Identity::of(there), item)?;
         self.links.done(source, Identity::of(there));
+        let path = || directory.path_of(&item.name);
         match has_new_mode {
-            true => self.record.changed_mode(source.length()),
-            false => self.record.unchanged(source.length()),
+            true => self.record.changed_mode(path, source.length()),
+            false => self.record.unchanged(path, source.length()),
         }
         Ok(Existing::Complete)
     }

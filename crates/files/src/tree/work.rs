@@ -65,7 +65,7 @@ impl<'a> TreeWork<'a> {
             options,
             outputs,
             metadata: Metadata::of(options),
-            record: Record::new(&options.control, root),
+            record: Record::new(options, root),
             links: Links::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),

@@ -129,17 +129,17 @@ impl LineChart {
             rule(svg, (LEFT, at), (right, at), "#dedede")?;
             text(svg, (LEFT - 8.0, at + 4.5), "text-anchor=\"end\"", &number(tick))?;
         }
-        let mut free = f64::MIN;
-        for &tick in &x.ticks {
+        let mut free = WIDTH;
+        for &tick in x.ticks.iter().rev() {
             let at = x.place(tick);
             let name = number(tick);
-            // A name that would run into the one before it is left out.
-            let half = name.len() as f64 * 3.4;
+            // A name that would run into the one after it is left out. A digit is about 8 wide.
+            let half = name.len() as f64 * 4.0;
             rule(svg, (at, TOP), (at, bottom), "#efefef")?;
             rule(svg, (at, bottom), (at, bottom + 5.0), "#555")?;
-            if at - half > free && at + half <= WIDTH {
+            if at + half <= free {
                 text(svg, (at, bottom + 20.0), "text-anchor=\"middle\"", &name)?;
-                free = at + half + 3.0;
+                free = at - half - 4.0;
             }
         }
         rule(svg, (LEFT, bottom), (right, bottom), "#555")?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use evener_core::{EngineProfile, Kind, Profile};
 
-use super::{Plan, simulate};
+use super::{Plan, simulate, without_parts};
 use crate::policies::{PoliciesReport, Sizes};
 use crate::{LabError, Rival, values};
 
@@ -45,13 +45,17 @@ impl Command {
     pub fn run(&self) -> Result<(), LabError> {
         let text =
             fs::read_to_string(&self.profile).map_err(LabError::file("read", &self.profile))?;
-        let profile: Profile = text
+        let mut profile: Profile = text
             .parse()
             .map_err(|error| LabError::Profile { path: self.profile.clone(), error })?;
+        let parts = without_parts(&mut profile);
         let policies = match &self.policies[..] {
-            [] => Rival::ALL.to_vec(),
-            chosen => chosen.to_vec(),
+            [] => Rival::ALL,
+            chosen => chosen,
         };
+        let has_work =
+            |policy: &Rival| profile.engines.iter().any(|engine| policy.admits(engine.kind));
+        let (policies, idle): (Vec<_>, Vec<_>) = policies.iter().copied().partition(has_work);
         let rows = simulate(
             &profile,
             &Plan {
@@ -63,6 +67,10 @@ impl Command {
         );
         let mut report = PoliciesReport::new("Policies, simulated", facts(&profile, self.cores));
         report.rows = rows;
+        let why = |policy| format!("{policy}: the profile has no engine that it would use");
+        report.skipped.extend(idle.into_iter().map(why));
+        let why = |part| format!("engine {part}: the cores are simulated as one engine, cpu");
+        report.skipped.extend(parts.into_iter().map(why));
         report.tell(self.json, self.html.as_deref())
     }
 }

@@ -9,7 +9,7 @@ mod command;
 mod processor;
 mod run;
 
-use evener_core::{Kind, Profile};
+use evener_core::{EngineProfile, Kind, Profile};
 use evener_pipeline::costs::Costs;
 
 use crate::Rival;
@@ -31,6 +31,23 @@ pub struct Plan {
     pub cores: Option<usize>,
 }
 
+/// Leaves out the engines that are parts of another, and returns their names: to a policy all engines
+/// that compute on the cores are one, `cpu`, and a measurement of all engines of a machine has its
+/// parts besides.
+pub fn without_parts(profile: &mut Profile) -> Vec<String> {
+    if profile.engine(WHOLE).is_none_or(|whole| whole.kind != Kind::Cpu) {
+        return Vec::new();
+    }
+    let is_part = |engine: &EngineProfile| engine.kind == Kind::Cpu && engine.name != WHOLE;
+    let (parts, engines) = std::mem::take(&mut profile.engines).into_iter().partition(is_part);
+    profile.engines = engines;
+    let parts: Vec<EngineProfile> = parts;
+    parts.into_iter().map(|engine| engine.name).collect()
+}
+
+/// The engine of all cores.
+const WHOLE: &str = "cpu";
+
 /// Simulates the experiment.
 pub fn simulate(profile: &Profile, plan: &Plan) -> Vec<Row> {
     let cores = plan.cores.unwrap_or(profile.cores);
@@ -51,7 +68,7 @@ fn row(profile: &Profile, policy: Rival, bytes: usize, outcome: &Outcome) -> Row
     let files = |of_cpu: bool| {
         let each = outcome.jobs.iter().zip(&profile.engines);
         let of_kind = each.filter(|(_, engine)| (engine.kind == Kind::Cpu) == of_cpu);
-        of_kind.map(|(jobs, _)| *jobs as f64).sum()
+        of_kind.map(|(jobs, _)| *jobs).sum::<u64>() as f64
     };
     Row {
         bytes,

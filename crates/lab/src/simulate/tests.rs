@@ -388,3 +388,22 @@ fn regret_is_bounded_where_noise_comes_and_goes() {
         }
     }
 }
+
+#[test]
+fn a_profile_of_all_engines_of_a_machine_without_a_module_is_simulated() {
+    let mut profile: Profile = PROFILE.parse().unwrap();
+    profile.engines.retain(|engine| engine.kind == Kind::Cpu);
+    for name in ["openssl", "lanes"] {
+        profile.engines.push(engine(name, Kind::Cpu, 1, 10.0, 100.0, 1.0));
+    }
+    assert_eq!(without_parts(&mut profile), ["openssl", "lanes"]);
+    let rows = simulate(&profile, &plan(&[PolicyName::Pull, PolicyName::Adaptive]));
+    assert_eq!(rows.len(), 16);
+    for row in &rows {
+        assert_eq!((row.files, row.files_cpu, row.files_module), (4000, 4000.0, 0.0));
+        assert!(row.ms_mean > 0.0 && row.files_module.is_sign_positive(), "{row:?}");
+    }
+    // Without the whole, each is an engine of its own.
+    profile.engines[0].name = "openssl".to_owned();
+    assert!(without_parts(&mut profile).is_empty());
+}

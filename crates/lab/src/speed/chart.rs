@@ -27,7 +27,8 @@ pub(super) fn page(report: &SpeedReport) -> String {
 fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
     let lengths = lengths(report);
     let groups = groups(report, &lengths);
-    let columns = if groups.len() == 1 { 1 } else { 2 };
+    let each = width(&groups);
+    let columns = if groups.len() == 1 || each > WIDTH { 1 } else { 2 };
     let heights = groups.chunks(columns).map(|row| {
         let lines = row.iter().map(|group| group.lines.len()).max().unwrap_or(0);
         PLOT + LEGEND * lines as f64
@@ -40,7 +41,7 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
             engines.push(&line.label);
         }
     }
-    let (width, height) = (WIDTH * columns as f64, TOP + heights.iter().sum::<f64>());
+    let (width, height) = (each * columns as f64, TOP + heights.iter().sum::<f64>());
     writeln!(
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -52,7 +53,7 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
     let mut top = TOP;
     for (row, height) in groups.chunks(columns).zip(heights) {
         for (column, group) in row.iter().enumerate() {
-            draw_group(svg, group, &engines, WIDTH * column as f64, top)?;
+            draw_group(svg, group, &engines, (each * column as f64, top), each)?;
         }
         top += height;
     }
@@ -60,12 +61,19 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
     Ok(())
 }
 
+/// How wide each chart is: enough for the figures above the bars, which stand upright.
+fn width(groups: &[Group<'_>]) -> f64 {
+    let bars = groups.iter().map(|group| group.lines.len() * group.lengths.len()).max();
+    let needed = bars.unwrap_or(0) as f64 * NARROWEST_BAR / FILLED;
+    WIDTH.max((AXIS + needed + RIGHT).ceil())
+}
+
 fn draw_group(
     svg: &mut String,
     group: &Group<'_>,
     engines: &[&str],
-    left: f64,
-    top: f64,
+    (left, top): (f64, f64),
+    width: f64,
 ) -> fmt::Result {
     let colour = |line: &Line| {
         let place = engines.iter().position(|engine| *engine == line.label).unwrap_or(0);
@@ -74,7 +82,7 @@ fn draw_group(
     let figures = group.lines.iter().flat_map(|line| line.figures.iter().flatten());
     let most = round_up(figures.copied().fold(0.0, f64::max));
     let unit = unit(most);
-    let (first, last) = (left + AXIS, left + WIDTH - 16.0);
+    let (first, last) = (left + AXIS, left + width - RIGHT);
     let (roof, floor) = (top + 60.0, top + PLOT - 44.0);
     let y = |figure: f64| floor - (floor - roof) * figure / most;
     text(svg, (left + 16.0, top + 18.0), "font-weight=\"bold\"", &group.title())?;
@@ -88,7 +96,7 @@ fn draw_group(
         text(svg, (first - 6.0, y + 4.0), "text-anchor=\"end\" fill=\"#555\"", &label)?;
     }
     let step = (last - first) / group.lengths.len() as f64;
-    let bar = (step * 0.8 / group.lines.len() as f64).min(40.0);
+    let bar = (step * FILLED / group.lines.len() as f64).min(40.0);
     for (place, bytes) in group.lengths.iter().enumerate() {
         let start = first + step * place as f64;
         let label = format!("{bytes} bytes");
@@ -167,13 +175,18 @@ const COLOURS: [&str; 8] =
 
 const TITLE: &str = "Bytes a second by cipher, engine and message length; * is the fastest";
 const TOP: f64 = 60.0;
-/// A chart's width, and its height without the legend.
+/// A chart's usual width, and its height without the legend.
 const WIDTH: f64 = 620.0;
 const PLOT: f64 = 330.0;
 /// The height of a line of the legend.
 const LEGEND: f64 = 18.0;
-/// The room for the axis.
+/// The room for the axis, and to the right of the bars.
 const AXIS: f64 = 90.0;
+const RIGHT: f64 = 16.0;
+/// The bars' share of the room for a length.
+const FILLED: f64 = 0.8;
+/// As wide as the figure above it is high.
+const NARROWEST_BAR: f64 = 12.0;
 
 #[cfg(test)]
 mod tests {
@@ -193,6 +206,17 @@ mod tests {
         let page = report.to_html();
         assert!(page.contains("</svg>") && page.contains("&lt;lanes&gt;   "), "{page}");
         assert!(!page.contains("http-equiv") && page.matches("http").count() == 1, "{page}");
+    }
+
+    #[test]
+    fn many_bars_make_a_chart_wider() {
+        let few = report(vec![row("openssl", 1, 16, 5.0)], Vec::new());
+        let lengths = lengths(&few);
+        assert_eq!(width(&groups(&few, &lengths)), WIDTH);
+        let rows = (0..60).map(|number| row(&format!("engine-{number}"), 1, 16, 5.0));
+        let many = report(rows.collect(), Vec::new());
+        assert_eq!(width(&groups(&many, &lengths)), 90.0 + 60.0 * 15.0 + 16.0);
+        assert!(many.to_svg().contains("viewBox=\"0 0 1006 "));
     }
 
     #[test]

@@ -145,6 +145,21 @@ fn other_formats_are_refused() {
 }
 
 #[test]
+fn a_salt_that_begins_like_a_tink_stream_is_one_for_all_that_can_be_told() {
+    let sealed = loop {
+        let sealed = seal(&cobblestone(b""), b"hello");
+        if sealed[0] == 40 {
+            break sealed;
+        }
+    };
+    let tink = Recipe::tink(tink_key(32, 256), b"").unwrap();
+    assert_eq!(open(&tink, &sealed), Err(OpenError::Chunk));
+    let mut damaged = seal(&tink, b"hello");
+    damaged[1] ^= 1;
+    assert_eq!(open(&tink, &damaged), Err(OpenError::Chunk));
+}
+
+#[test]
 fn unusable_parameters_are_refused() {
     let key = Key::new(&[1; 16]).unwrap();
     assert!(matches!(

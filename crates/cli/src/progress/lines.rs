@@ -1,0 +1,163 @@
+//! Progress for programs: one JSON object a line, as `--json-progress` says.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::Mutex;
+
+use evener::{Failure, FileOutcome, Report};
+use serde::Serialize;
+
+use super::gauge::Reading;
+use super::lock;
+use crate::options::Telling;
+use crate::plan::Place;
+use crate::route::Route;
+use crate::sys::output;
+use crate::trouble::Trouble;
+
+/// Where the lines go.
+pub(super) struct Lines {
+    file: Mutex<File>,
+    is_stderr: bool,
+}
+
+/// A line that says how far the operation is.
+#[derive(Serialize)]
+struct Line<'a> {
+    event: &'static str,
+    seconds: f64,
+    files: u64,
+    files_total: Option<u64>,
+    bytes: u64,
+    bytes_total: Option<u64>,
+    bytes_per_second: f64,
+    seconds_left: Option<f64>,
+    engines: BTreeMap<&'a str, u64>,
+    stopping: bool,
+    #[serde(flatten)]
+    end: Option<End>,
+}
+
+/// What only the last line has.
+#[derive(Serialize)]
+struct End {
+    interrupted: bool,
+    failures: u64,
+}
+
+/// A line about a file.
+#[derive(Serialize)]
+struct FileLine<'a> {
+    event: &'static str,
+    outcome: &'static str,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+}
+
+impl Lines {
+    /// Opens `place`, or standard error if it is empty. What is there already stays before the lines.
+    pub(super) fn open(place: &Path, route: &Route, telling: &Telling) -> Result<Lines, Trouble> {
+        let is_stderr = place.as_os_str().is_empty();
+        let is_stdout = matches!(Place::of_target(place.into()), Place::Pipe);
+        let failed =
+            |cause| Trouble::File { action: "write progress to", path: place.to_owned(), cause };
+        let own = |descriptor: io::Result<OwnedFd>| descriptor.map(File::from).map_err(failed);
+        let file = if is_stderr {
+            own(io::stderr().as_fd().try_clone_to_owned())?
+        } else if is_stdout {
+            own(output().try_clone_to_owned())?
+        } else {
+            File::options().append(true).create(true).open(place).map_err(failed)?
+        };
+        let is_busy = is_stdout && telling.json;
+        if is_busy || takes_data(&file, route) {
+            return Err(Trouble::usage(
+                "--json-progress would mix with the data or the report; give it a file or a \
+                 descriptor of its own, such as --json-progress=/dev/fd/3",
+            ));
+        }
+        Ok(Lines { file: Mutex::new(file), is_stderr })
+    }
+
+    pub(super) fn are_on_stderr(&self) -> bool {
+        self.is_stderr
+    }
+
+    pub(super) fn tell(&self, reading: &Reading) {
+        self.write(&line("progress", reading, None));
+    }
+
+    pub(super) fn tell_end(&self, reading: &Reading, result: Result<&Report, &Failure>) {
+        let (interrupted, failures) = match result {
+            Ok(report) => (report.interrupted, report.failures.len() as u64),
+            Err(_) => (false, 1),
+        };
+        self.write(&line("end", reading, Some(End { interrupted, failures })));
+    }
+
+    pub(super) fn tell_of_file(&self, path: &Path, outcome: FileOutcome) {
+        let outcome = match outcome {
+            FileOutcome::Done => "done",
+            FileOutcome::Updated => "updated",
+            FileOutcome::Skipped => "skipped",
+            FileOutcome::Unchanged => "unchanged",
+            FileOutcome::Linked => "linked",
+            FileOutcome::Deleted => "deleted",
+            _ => return,
+        };
+        let bytes = path.as_os_str().as_bytes();
+        let digits = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.write(&FileLine {
+            event: "file",
+            outcome,
+            path: &path.to_string_lossy(),
+            path_hex: path.to_str().is_none().then(digits),
+        });
+    }
+
+    /// Writes a line in one piece. The operation goes on where nobody reads it.
+    fn write(&self, line: &impl Serialize) {
+        let Ok(mut text) = serde_json::to_vec(line) else { return };
+        text.push(b'\n');
+        let _ = lock(&self.file).write_all(&text);
+    }
+}
+
+fn line<'a>(event: &'static str, reading: &'a Reading, end: Option<End>) -> Line<'a> {
+    let rounded = |number: f64| (number * 1e3).round() / 1e3;
+    Line {
+        event,
+        seconds: rounded(reading.elapsed.as_secs_f64()),
+        files: reading.files,
+        files_total: reading.total.map(|total| total.files),
+        bytes: reading.bytes,
+        bytes_total: reading.total.map(|total| total.bytes),
+        bytes_per_second: reading.rate.round(),
+        seconds_left: reading.left.map(|left| rounded(left.as_secs_f64())),
+        engines: reading.engines.iter().map(|(name, bytes)| (&**name, *bytes)).collect(),
+        stopping: reading.is_stopped,
+        end,
+    }
+}
+
+/// Whether a file is where some of the data goes. What devices take never mixes, but for terminals,
+/// where it can be seen.
+fn takes_data(file: &File, route: &Route) -> bool {
+    let Ok(lines) = file.metadata() else { return false };
+    let is_there = |data: Metadata| (data.dev(), data.ino()) == (lines.dev(), lines.ino());
+    let goes_there = |target: &Place| match target {
+        Place::Pipe => output()
+            .try_clone_to_owned()
+            .and_then(|output| File::from(output).metadata())
+            .is_ok_and(is_there),
+        Place::Path(path) => std::fs::metadata(path).is_ok_and(is_there),
+    };
+    let targets = route.ends.iter().filter_map(|ends| ends.target.as_ref());
+    !lines.file_type().is_char_device() && targets.into_iter().any(goes_there)
+}

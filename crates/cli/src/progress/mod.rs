@@ -1,0 +1,177 @@
+//! Progress while an operation works: a line on the terminal ([`bar`]), one JSON object a line for
+//! programs ([`lines`]), and the name of each file ([`files`]). All of it goes to standard error, the
+//! JSON elsewhere on request; none to where the data goes.
+
+mod bar;
+mod files;
+mod gauge;
+mod lines;
+
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener::{Control, Failure, Operation, Report, Total};
+
+use crate::options::Telling;
+use crate::plan::{Place, Plan};
+use crate::sys::output;
+use crate::trouble::Trouble;
+pub(crate) use bar::clear_bar;
+use gauge::Gauge;
+use lines::Lines;
+
+/// Shows how far an operation has come.
+pub(crate) struct Progress {
+    gauge: Gauge,
+    has_bar: bool,
+    lines: Option<Lines>,
+    /// Whose names are shown.
+    files: Option<files::Shown>,
+    /// Whether each file gets a line of JSON.
+    tells_files: bool,
+}
+
+impl Progress {
+    /// Opens what JSON lines go to.
+    ///
+    /// # Errors
+    /// When that can't be opened, or is where the data goes.
+    pub(crate) fn of(plan: &Plan, telling: &Telling) -> Result<Progress, Trouble> {
+        let lines = match &telling.json_progress {
+            Some(place) => Some(Lines::open(place.as_ref(), &plan.route, telling)?),
+            None => None,
+        };
+        let shows_text = plan.route.first().target == Some(Place::Pipe) && output().is_terminal();
+        let has_bar = lines.as_ref().is_none_or(|lines| !lines.are_on_stderr())
+            && !telling.json
+            && !telling.quiet
+            && !shows_text
+            && io::stderr().is_terminal();
+        Ok(Progress {
+            gauge: Gauge::new(plan.control.clone(), plan.route.length(), plan.is_dry_run),
+            has_bar,
+            lines,
+            files: files::Shown::wanted(plan.operation, plan.is_dry_run, telling),
+            tells_files: telling.verbose || plan.is_dry_run,
+        })
+    }
+
+    /// The plan with what hears of each file, where somebody wants to.
+    pub(crate) fn hearing(self: &Arc<Progress>, plan: Plan) -> Plan {
+        if self.files.is_none() && !(self.tells_files && self.lines.is_some()) {
+            return plan;
+        }
+        let progress = self.clone();
+        let evener = plan.evener.options(|options| {
+            options.listener = Some(Arc::new(move |path, outcome| {
+                if let Some(files) = &progress.files {
+                    files.tell(path, outcome);
+                }
+                if let Some(lines) = progress.lines.as_ref().filter(|_| progress.tells_files) {
+                    lines.tell_of_file(path, outcome);
+                }
+            }));
+        });
+        Plan { evener, ..plan }
+    }
+
+    /// Does the work and shows how far it has come.
+    pub(crate) fn watch<T>(&self, plan: &Plan, work: impl FnOnce() -> T) -> T {
+        if !self.has_bar && self.lines.is_none() {
+            return work();
+        }
+        let (ended, end) = mpsc::channel::<()>();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let show = move || {
+                self.show(&plan.control, || {
+                    end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout)
+                });
+            };
+            let measure = || {
+                let total = measure(plan, || is_over.load(Ordering::Relaxed));
+                self.gauge.set_total(total);
+            };
+            // If no thread can be started, the work runs without.
+            let _ = thread::Builder::new().spawn_scoped(scope, show);
+            if plan.route.has_tree() {
+                let _ = thread::Builder::new().spawn_scoped(scope, measure);
+            }
+            let result = work();
+            is_over.store(true, Ordering::Relaxed);
+            drop(ended);
+            result
+        })
+    }
+
+    fn show(&self, control: &Control, goes_on: impl Fn() -> bool) {
+        let mut told = Instant::now();
+        while goes_on() {
+            let reading = self.gauge.read();
+            // Somebody reads a question there.
+            if self.has_bar && !control.is_asking() {
+                bar::show(&reading);
+            }
+            if let Some(lines) = &self.lines
+                && told.elapsed() >= LINE_INTERVAL
+            {
+                told = Instant::now();
+                lines.tell(&reading);
+            }
+        }
+        if self.has_bar {
+            clear_bar();
+        }
+    }
+
+    /// Clears the line, if there is one, for the last messages, and ends the JSON.
+    pub(crate) fn end(&self, result: Result<&Report, &Failure>) {
+        if self.has_bar {
+            clear_bar();
+        }
+        if let Some(lines) = &self.lines {
+            lines.tell_end(&self.gauge.read(), result);
+        }
+    }
+}
+
+/// Adds up all sources; `None` where that can't be known.
+fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
+    let mut total = Total::default();
+    for ends in &plan.route.ends {
+        let more = match (&ends.source, ends.length) {
+            (_, Some(bytes)) => Total { files: 1, bytes },
+            (Place::Path(source), None) if ends.source_is_tree => {
+                plan.evener.measure(plan.operation, source, &is_over)?
+            }
+            _ => return None,
+        };
+        total.files += more.files;
+        total.bytes += more.bytes;
+    }
+    // Sources that are removed meanwhile are not there to be measured.
+    (!plan.removes_sources).then_some(total)
+}
+
+/// What the operation does to a file, for messages.
+fn verbs(operation: Operation) -> [&'static str; 2] {
+    match operation {
+        Operation::Encrypt => ["encrypted", "encrypt"],
+        Operation::Decrypt => ["decrypted", "decrypt"],
+        Operation::Verify => ["verified", "verify"],
+    }
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often the terminal's line is drawn.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often a line of JSON is written.
+const LINE_INTERVAL: Duration = Duration::from_millis(500);

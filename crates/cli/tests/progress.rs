@@ -1,0 +1,295 @@
+//! Progress: the line on a terminal of any width, JSON lines for programs, and the names of files.
+
+mod common;
+
+use std::fs::{self, File};
+use std::process::Command;
+
+use common::{Bench, Ended, has};
+use serde_json::Value;
+
+/// Runs a program of Python in which `run(columns, feed, arguments)` runs Evener in a terminal of that
+/// many columns and gives `(drawn, status)`: what was drawn, as the lines between two returns of the
+/// cursor, and how it ended. Where `feed` gives bytes, its standard input is a pipe of them; where it is
+/// an open file, that.
+fn in_terminal(bench: &Bench, program: &str) {
+    if !has("python3") {
+        evener_skipped::lacking!("there is no python3 to make a terminal");
+        return;
+    }
+    let mut command = Command::new("python3");
+    command.args(["-c", &format!("{HARNESS}{program}"), env!("CARGO_BIN_EXE_evener")]);
+    command.current_dir(bench.path(".")).env("XDG_CACHE_HOME", bench.path("cache"));
+    command.env_remove("EVENER_KEY_FILE");
+    let ended = Ended::of(&mut command);
+    assert_eq!(
+        ended.status,
+        Some(0),
+        "{}\n{}",
+        String::from_utf8_lossy(&ended.output),
+        ended.messages
+    );
+}
+
+const HARNESS: &str = r#"
+import fcntl, os, pty, re, signal, struct, subprocess, sys, termios, threading, time
+
+def resize(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+def run(columns, feed, arguments, enough=lambda drawn: False, at=None):
+    ours, theirs = pty.openpty()
+    resize(theirs, columns)
+    stdin = subprocess.PIPE if callable(feed) else feed
+    child = subprocess.Popen([sys.argv[1], *arguments], stdin=stdin, stdout=theirs if "-" in arguments[-1:]
+                             else subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    if callable(feed):
+        def write():
+            try:
+                for piece in feed():
+                    child.stdin.write(piece)
+                    child.stdin.flush()
+                child.stdin.close()
+            except BrokenPipeError:
+                pass
+        threading.Thread(target=write, daemon=True).start()
+    text, asked = b"", False
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        text += more
+        drawn = lines(text)
+        if at and at(drawn, ours):
+            at = None
+        if enough(drawn) and not asked:
+            asked = True
+            child.send_signal(signal.SIGINT)
+    return lines(text), child.wait()
+
+def lines(text):
+    text = re.sub(rb"\x1b\[[0-9;]*[A-Za-z]", b"", text).decode()
+    return [line for line in re.split("[\r\n]+", text) if line]
+
+def bars(drawn):
+    return [line for line in drawn if not line.startswith("evener:")]
+"#;
+
+/// Files that take a while each, on any machine: the passphrase of each is to be stretched.
+fn slow_tree(bench: &Bench) {
+    bench.secret("passphrase", "open sesame");
+    fs::create_dir(bench.path("many")).unwrap();
+    for number in 0..400 {
+        fs::write(bench.path(&format!("many/{number}")), vec![7; 50_000]).unwrap();
+    }
+}
+
+#[test]
+fn the_line_fits_terminals_of_40_and_80_columns_and_one_that_is_resized() {
+    let bench = Bench::new();
+    slow_tree(&bench);
+    in_terminal(
+        &bench,
+        r#"
+slow = ["encrypt", "--format", "openssl", "--cipher", "aes-256-ctr", "--passphrase-file", "passphrase",
+        "--iterations", "500000", "--exclude", "nothing", "many"]
+for columns in [40, 80]:
+    moving = lambda drawn: any("left" in line for line in bars(drawn))
+    drawn, status = run(columns, subprocess.DEVNULL, slow + ["out-%d" % columns], moving)
+    assert status == 130, (status, drawn)
+    shown = bars(drawn)
+    assert all(len(line) < columns for line in shown), shown
+    moving = [line for line in shown if "left" in line]
+    assert moving, drawn
+    assert re.match(r" *\d+% ", moving[0]) and re.search(r"[\d.]+ [KM]?i?B/s", moving[0]), moving
+    assert ("[" in moving[0] and "/400 files" in moving[0]) or columns == 40, moving
+
+# From 80 to 40 columns.
+resized = []
+def at(drawn, terminal):
+    if any("left" in line for line in drawn):
+        resize(terminal, 40)
+        resized.append(len(bars(drawn)))
+        return True
+drawn, status = run(80, subprocess.DEVNULL, slow + ["out-resized"],
+                    lambda drawn: resized and len(bars(drawn)) > resized[0] + 6, at)
+shown = bars(drawn)
+# One may have been on its way.
+after = shown[resized[0] + 1:]
+assert any(len(line) >= 40 for line in shown), shown
+assert after and all(len(line) < 40 for line in after), shown
+"#,
+    );
+}
+
+#[test]
+fn only_a_known_length_has_an_end() {
+    let bench = Bench::new();
+    File::create(bench.path("large")).unwrap().set_len(1 << 34).unwrap();
+    in_terminal(
+        &bench,
+        r#"
+def slowly():
+    for _ in range(12):
+        yield bytes(100_000)
+        time.sleep(0.1)
+drawn, status = run(80, slowly, ["encrypt", "-k", "my.key", "-", "piped"])
+assert status == 0, drawn
+shown = bars(drawn)
+assert shown and all("%" not in line and "left" not in line for line in shown), shown
+assert re.search(r"^[\d.]+ [KM]iB  [\d.]+ [KM]?i?B/s  in 0:0\d$", shown[-1]), shown
+
+# A file that is standard input has a length, whatever was read of it before.
+half = lambda drawn: any("left" in line for line in drawn)
+with open("large", "rb") as large:
+    large.seek(1 << 33)
+    drawn, status = run(80, large, ["encrypt", "-k", "my.key", "-", "/dev/null"], half)
+assert any(re.match(r" *\d+% \[.*/8.0 GiB .* left", line) for line in drawn), drawn
+"#,
+    );
+}
+
+#[test]
+fn binary_plaintext_reaches_a_terminal_only_by_force() {
+    let bench = Bench::new();
+    fs::write(bench.path("text"), "Grüße,\tand\r\nmore\n").unwrap();
+    fs::write(bench.path("binary"), b"\x89PNG\r\n\x1a\n\0\0\0").unwrap();
+    for name in ["text", "binary"] {
+        bench.expect(0, &["encrypt", "-q", "-k", "my.key", name, &format!("{name}.enc")]);
+    }
+    in_terminal(
+        &bench,
+        r#"
+decrypt = ["decrypt", "-q", "-k", "my.key"]
+drawn, status = run(80, subprocess.DEVNULL, decrypt + ["text.enc", "-"])
+assert (drawn, status) == (["Grüße,\tand", "more"], 0), (drawn, status)
+drawn, status = run(80, subprocess.DEVNULL, decrypt + ["binary.enc", "-"])
+assert status == 1 and len(drawn) == 1 and "--force" in drawn[0], (drawn, status)
+assert drawn[0].startswith("evener: binary.enc: is binary"), drawn
+os.environ["LC_ALL"] = "C"
+def run_raw():
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([sys.argv[1], *decrypt, "--force", "binary.enc", "-"], stdout=theirs)
+    os.close(theirs)
+    shown = os.read(ours, 100)
+    return shown, child.wait()
+shown, status = run_raw()
+assert b"PNG" in shown and status == 0, (shown, status)
+"#,
+    );
+    // Elsewhere everything is written.
+    let ended = bench.expect(0, &["decrypt", "-q", "-k", "my.key", "binary.enc", "-"]);
+    assert_eq!(ended.output, b"\x89PNG\r\n\x1a\n\0\0\0");
+}
+
+/// The JSON objects in a text, one a line; other lines are messages.
+fn objects(text: &str) -> Vec<Value> {
+    let lines = text.lines().filter(|line| !line.starts_with("evener: "));
+    lines.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+#[test]
+fn programs_get_one_object_a_line() {
+    let bench = Bench::new();
+    let ended = bench.expect(0, &["encrypt", "-k", "my.key", "--json-progress", "tree", "a"]);
+    let lines = objects(&ended.messages);
+    let last = lines.last().unwrap();
+    assert_eq!(last["event"], "end", "{last}");
+    assert_eq!((&last["files"], &last["bytes"]), (&2.into(), &300_014.into()), "{last}");
+    assert_eq!((&last["failures"], &last["interrupted"]), (&0.into(), &false.into()));
+    assert_eq!(last["engines"]["cpu"], 300_014, "{last}");
+    assert!(ended.messages.contains("evener: encrypted 2 files"), "{ended:?}");
+    assert!(ended.output.is_empty());
+
+    // With names, to a descriptor; what is there already stays.
+    bench.shell("echo '{}' >lines");
+    let line = "$evener encrypt -q -v -k my.key --json-progress=/dev/fd/3 tree - 3>>lines";
+    assert_eq!(bench.shell(line).status, Some(2));
+    let line = "$evener encrypt -n -k my.key --json-progress=/dev/fd/3 tree b 3>>lines";
+    assert_eq!(bench.shell(line).status, Some(0));
+    let line = "$evener decrypt -v -k my.key --json-progress=lines a/one.enc - >one";
+    assert_eq!(bench.shell(line).status, Some(0));
+    assert_eq!(fs::read(bench.path("one")).unwrap(), b"the first file");
+    let lines = objects(&fs::read_to_string(bench.path("lines")).unwrap());
+    let of_files: Vec<_> = lines.iter().filter(|line| line["event"] == "file").collect();
+    let mut names: Vec<_> = of_files.iter().map(|line| line["path"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a/one.enc", "tree/deep/two", "tree/one"], "{lines:?}");
+    assert!(of_files.iter().all(|line| line["outcome"] == "done"), "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| line["event"] == "end").count(), 2);
+}
+
+#[test]
+fn the_lines_of_a_pipe_of_unknown_length_have_no_total() {
+    let bench = Bench::new();
+    let line = "(echo one; sleep 2; echo two) | $evener encrypt -k my.key --json-progress - out";
+    let lines = objects(&bench.shell(line).messages);
+    let (first, last) = (&lines[0], lines.last().unwrap());
+    assert_eq!((&first["event"], &first["bytes"]), (&"progress".into(), &4.into()), "{first}");
+    assert!(first["bytes_total"].is_null() && first["seconds_left"].is_null(), "{first}");
+    assert_eq!((&last["event"], &last["bytes"]), (&"end".into(), &8.into()), "{last}");
+}
+
+#[test]
+fn json_never_mixes_with_the_data() {
+    let bench = Bench::new();
+    for line in [
+        "$evener encrypt -k my.key --json-progress tree/one - 2>&1 | cat",
+        "$evener encrypt -k my.key --json-progress tree/one - >data 2>&1",
+        "$evener encrypt -k my.key --json-progress=/dev/stdout tree/one - | cat",
+        "$evener encrypt -k my.key --json-progress=/dev/fd/3 tree/one - 3>&1 | cat",
+        "$evener encrypt -k my.key --json --json-progress=/dev/stdout tree sealed",
+    ] {
+        let ended = bench.shell(line);
+        let said = [&ended.output[..], ended.messages.as_bytes()].concat();
+        let data = fs::read(bench.path("data")).unwrap_or_default();
+        let said = String::from_utf8([said, data].concat()).expect("no ciphertext");
+        assert!(said.contains("--json-progress would mix"), "{line}: {said}");
+        assert!(!said.contains("event"), "{line}: {said}");
+    }
+    // Where they do not mix, standard output may have them.
+    let line = "$evener encrypt -q -k my.key --json-progress=/dev/stdout tree sealed";
+    let ended = bench.shell(line);
+    assert_eq!(objects(&String::from_utf8(ended.output).unwrap()).len(), 1);
+}
+
+#[test]
+fn files_are_listed_on_request_and_in_a_dry_run() {
+    let bench = Bench::new();
+    let listed = |arguments: &[&str]| {
+        let ended = bench.expect(0, &[arguments, &["-k", "my.key"]].concat());
+        let is_file = |line: &&str| line.contains("tree/") || line.contains("sealed/");
+        let mut lines: Vec<_> = ended.messages.lines().filter(is_file).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let dry = ["evener: would encrypt tree/deep/two", "evener: would encrypt tree/one"];
+    assert_eq!(listed(&["encrypt", "-n", "tree", "sealed"]), dry);
+    assert_eq!(listed(&["encrypt", "-n", "--json", "tree", "sealed"]), [""; 0]);
+    assert_eq!(listed(&["encrypt", "-n", "-q", "tree", "sealed"]), [""; 0]);
+    let done = ["evener: encrypted tree/deep/two", "evener: encrypted tree/one"];
+    assert_eq!(listed(&["encrypt", "-v", "tree", "sealed"]), done);
+    assert_eq!(
+        listed(&["encrypt", "-v", "--resume", "tree", "sealed"]),
+        ["evener: complete already: tree/deep/two", "evener: complete already: tree/one"]
+    );
+    fs::write(bench.path("tree/one"), "another first file").unwrap();
+    let update = ["encrypt", "--update", "tree", "sealed"];
+    assert_eq!(listed(&[&update[..], &["-n"]].concat()), ["evener: would update tree/one"]);
+    assert_eq!(
+        listed(&[&update[..], &["-v"]].concat()),
+        ["evener: unchanged: tree/deep/two", "evener: updated tree/one"]
+    );
+    fs::remove_file(bench.path("tree/one")).unwrap();
+    assert_eq!(
+        listed(&[&update[..], &["-v", "--delete", "--yes"]].concat()),
+        ["evener: deleted sealed/one.enc", "evener: unchanged: tree/deep/two"]
+    );
+    assert_eq!(listed(&["verify", "-v", "sealed"]), ["evener: verified sealed/deep/two.enc"]);
+    let line = "$evener encrypt -v -k my.key - piped <tree/deep/two";
+    assert!(bench.shell(line).messages.contains("evener: encrypted -\n"));
+}
