@@ -78,7 +78,7 @@ impl Plan {
         let mut applied = Ok(());
         let (mut follows_links, mut updates) = (false, false);
         let mut selection = Selection::default();
-        let evener = evener.options(|options| {
+        let evener = evener.with_options(|options| {
             options.control = control.clone();
             applied = apply(options);
             follows_links = options.follow_symlinks;
