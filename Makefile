@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-c install-tls deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-c install-tls deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -15,7 +15,7 @@ demo: needs
 test: export EVENER_SKIPPED_LIST := $(CURDIR)/target/skipped
 test:
 	mkdir -p target && : > "$$EVENER_SKIPPED_LIST"
-	status=0; $(MAKE) fmt clippy unit-tests dependencies checks || status=$$?; \
+	status=0; $(MAKE) fmt clippy documentation unit-tests dependencies checks || status=$$?; \
 		scripts/list-skipped; exit $$status
 
 # A million random messages through every kernel, against OpenSSL and against the standard.
@@ -31,6 +31,11 @@ fmt:
 
 clippy: needs
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# The pages of the library crates that users read.
+documentation: needs
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
+		$(patsubst %,--package=evener-%,core lanes gate engines pipeline files)
 
 unit-tests: needs
 	cargo test --locked --workspace

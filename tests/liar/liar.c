@@ -40,7 +40,7 @@ static evener_session *session_of(evener_engine *engine, uint32_t direction, eve
 static int crypt(evener_session *session, const uint8_t *in, size_t length, uint8_t *out)
 {
     static const uint8_t iv[16] = {1};
-    return evener_session_crypt(session, EVENER_NO_PADDING, iv, 16, NULL, 0, in, length, out,
+    return evener_session_crypt(session, EVENER_PADDING_NONE, iv, 16, NULL, 0, in, length, out,
                                 length, NULL);
 }
 
@@ -51,7 +51,7 @@ static int sessions(evener_engine *engine, evener_key *key, int together)
     static const uint8_t iv[16] = {1};
     evener_job jobs[MESSAGES];
     int done[MESSAGES] = {0}, wrong = 0;
-    for (uint32_t direction = EVENER_ENCRYPT; direction <= EVENER_DECRYPT; direction++) {
+    for (uint32_t direction = EVENER_DIRECTION_ENCRYPT; direction <= EVENER_DIRECTION_DECRYPT; direction++) {
         evener_session *session = session_of(engine, direction, key);
         evener_session *sound = session_of(NULL, direction, key);
         if (!session)
@@ -90,9 +90,9 @@ static int buffers(const char *engine, evener_key *key, int in_place)
     evener_pool *pool;
     evener_parallel *parallel;
     must(evener_pool_new(2, &pool));
-    if (!may(evener_parallel_open(pool, engine, "aes-128-cbc", key, EVENER_NO_PADDING, &parallel)))
+    if (!may(evener_parallel_open(pool, engine, "aes-128-cbc", key, EVENER_PADDING_NONE, &parallel)))
         return 0;
-    for (uint32_t direction = EVENER_ENCRYPT; direction <= EVENER_DECRYPT; direction++) {
+    for (uint32_t direction = EVENER_DIRECTION_ENCRYPT; direction <= EVENER_DIRECTION_DECRYPT; direction++) {
         evener_session *sound = session_of(NULL, direction, key);
         for (int index = 0; index < 3; index++) {
             /* Of no part is the result right in the place of another. */

@@ -40,7 +40,7 @@ static evener_status do_batch(void)
 
 static evener_status do_parallel(void)
 {
-    return evener_parallel_crypt(parallel, EVENER_ENCRYPT, ZEROS, 16, input, length, output,
+    return evener_parallel_crypt(parallel, EVENER_DIRECTION_ENCRYPT, ZEROS, 16, input, length, output,
                                  length + 16, NULL);
 }
 
@@ -76,10 +76,10 @@ int main(int count, char **arguments)
     need(!evener_key_from_bytes(ZEROS, 16, &key));
     evener_status (*work)(void) = NULL;
     if (!strcmp(arguments[1], "session")) {
-        need(!evener_session_open(NULL, "aes-128-ctr", EVENER_ENCRYPT, key, &session));
+        need(!evener_session_open(NULL, "aes-128-ctr", EVENER_DIRECTION_ENCRYPT, key, &session));
         work = do_session;
     } else if (!strcmp(arguments[1], "batch")) {
-        need(!evener_session_open(NULL, "aes-128-gcm", EVENER_ENCRYPT, key, &session));
+        need(!evener_session_open(NULL, "aes-128-gcm", EVENER_DIRECTION_ENCRYPT, key, &session));
         work = do_batch;
     } else {
         need(!evener_parallel_open(NULL, NULL, "aes-128-ctr", key, 0, &parallel));

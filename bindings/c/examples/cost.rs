@@ -125,13 +125,13 @@ fn work_on_demand(work: &str, length: usize) -> Result<(), Failure> {
         "session" => {
             let engine = engines::find("openssl")?;
             let mut session = open(&*engine, Cipher::Aes128Ctr)?;
-            let iv = Iv::new(&[0; 16]).ok_or("no IV")?;
+            let iv = Iv::new(&[0; 16]).map_err(|_| "no IV")?;
             answer(|| Ok(session.process(&mut [Job::new(iv, input, black_box(output))])?))
         }
         "batch" => {
             let engine = engines::find("openssl")?;
             let mut session = open(&*engine, Cipher::Aes128Gcm)?;
-            let iv = Iv::new(&[0; 12]).ok_or("no IV")?;
+            let iv = Iv::new(&[0; 12]).map_err(|_| "no IV")?;
             let part = length / BATCH;
             let mut outputs = vec![1; BATCH * (part + 16)];
             answer(|| {
@@ -144,7 +144,7 @@ fn work_on_demand(work: &str, length: usize) -> Result<(), Failure> {
         "parallel" => {
             let pool = Arc::new(Pool::on_all_cores());
             let cipher = ParallelCipher::new(Cipher::Aes128Ctr, &key()?, pool)?;
-            let iv = Iv::new(&[0; 16]).ok_or("no IV")?;
+            let iv = Iv::new(&[0; 16]).map_err(|_| "no IV")?;
             answer(|| cipher.encrypt(iv, input, black_box(output)).map(drop).map_err(Into::into))
         }
         _ => Err(format!("there is no work `{work}`").into()),
@@ -157,7 +157,7 @@ fn open(engine: &dyn Engine, cipher: Cipher) -> Result<Box<dyn facade::Session>,
 }
 
 fn key() -> Result<Key, Failure> {
-    Key::new(&[0; 16]).ok_or_else(|| "no key".into())
+    Key::new(&[0; 16]).map_err(|_| "no key".into())
 }
 
 /// Does the work as often as each line of standard input says.

@@ -36,7 +36,7 @@ static evener_status encrypt_part(const evener_session *session, const uint8_t f
     uint8_t counter[16];
     memcpy(counter, first, sizeof counter);
     advance(counter, start / 16);
-    return evener_session_crypt(session, EVENER_NO_PADDING, counter, sizeof counter, NULL, 0,
+    return evener_session_crypt(session, EVENER_PADDING_NONE, counter, sizeof counter, NULL, 0,
                                 input + start, length, output + start, length, NULL);
 }
 
@@ -49,7 +49,7 @@ static evener_status encrypt(const evener_key *key, const uint8_t counter[16],
     {
         evener_session *session;
         evener_status status =
-            evener_session_open(NULL, "aes-128-ctr", EVENER_ENCRYPT, key, &session);
+            evener_session_open(NULL, "aes-128-ctr", EVENER_DIRECTION_ENCRYPT, key, &session);
 #pragma omp for schedule(dynamic)
         for (size_t start = 0; start < length; start += PART) {
             size_t part = length - start < PART ? length - start : PART;

@@ -44,86 +44,6 @@
 #define EVENER_ABI_VERSION 0
 
 /**
- * A direction: plaintext to ciphertext.
- */
-#define EVENER_ENCRYPT 0
-
-/**
- * A direction: ciphertext to plaintext.
- */
-#define EVENER_DECRYPT 1
-
-/**
- * A kind of engine: it computes on the calling core.
- */
-#define EVENER_CPU 1
-
-/**
- * A kind of engine: another device computes while the caller sleeps.
- */
-#define EVENER_MODULE 2
-
-/**
- * A flag: skip files whose output is complete.
- */
-#define EVENER_RESUME 1
-
-/**
- * A flag: replace existing outputs; otherwise they are errors.
- */
-#define EVENER_OVERWRITE 2
-
-/**
- * A flag: remove each source after its output was read back, compared and synced.
- */
-#define EVENER_REMOVE_SOURCE 4
-
-/**
- * A flag: sync every output to the storage device before the operation ends.
- */
-#define EVENER_DURABLE 8
-
-/**
- * A flag: follow symbolic links instead of recreating them.
- */
-#define EVENER_FOLLOW_SYMLINKS 16
-
-/**
- * A flag: keep owner and group, which needs privilege.
- */
-#define EVENER_KEEP_OWNER 32
-
-/**
- * A flag: keep extended attributes.
- */
-#define EVENER_KEEP_XATTRS 64
-
-/**
- * A flag: when decrypting, write pages of zeros as holes.
- */
-#define EVENER_SPARSE 128
-
-/**
- * A flag: write nothing, only count what would be done.
- */
-#define EVENER_DRY_RUN 256
-
-/**
- * A flag: add up all sizes while walking, so that the progress includes the total.
- */
-#define EVENER_MEASURE_TOTAL 512
-
-/**
- * A padding: the message is whole blocks, or the cipher needs none.
- */
-#define EVENER_NO_PADDING 0
-
-/**
- * A padding: 1 to one block of bytes that hold their number (RFC 5652), for ECB and CBC.
- */
-#define EVENER_PKCS7 1
-
-/**
  * The result of a call. Later versions may add numbers and never change one.
  */
 enum evener_status
@@ -205,6 +125,183 @@ enum evener_status
 typedef enum evener_status evener_status;
 #else
 typedef int32_t evener_status;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Whether messages are encrypted or decrypted.
+ */
+enum evener_direction
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Plaintext to ciphertext.
+     */
+    EVENER_DIRECTION_ENCRYPT = 0,
+    /**
+     * Ciphertext to plaintext.
+     */
+    EVENER_DIRECTION_DECRYPT = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum evener_direction evener_direction;
+#else
+typedef uint32_t evener_direction;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How a message is padded to whole blocks.
+ */
+enum evener_padding
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Not at all: the message is whole blocks, or the cipher needs none.
+     */
+    EVENER_PADDING_NONE = 0,
+    /**
+     * By 1 byte to one block of bytes that hold their number (RFC 5652), for ECB and CBC.
+     */
+    EVENER_PADDING_PKCS7 = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum evener_padding evener_padding;
+#else
+typedef uint32_t evener_padding;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Options of an operation that are on or off, to be added up.
+ */
+enum evener_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Skip files whose output is complete.
+     */
+    EVENER_FLAG_RESUME = 1,
+    /**
+     * Replace existing outputs; otherwise they are errors.
+     */
+    EVENER_FLAG_OVERWRITE = 2,
+    /**
+     * Remove each source after its output was read back, compared and synced.
+     */
+    EVENER_FLAG_REMOVE_SOURCE = 4,
+    /**
+     * Sync every output to the storage device before the operation ends.
+     */
+    EVENER_FLAG_DURABLE = 8,
+    /**
+     * Follow symbolic links instead of recreating them.
+     */
+    EVENER_FLAG_FOLLOW_SYMLINKS = 16,
+    /**
+     * Keep owner and group, which needs privilege.
+     */
+    EVENER_FLAG_KEEP_OWNER = 32,
+    /**
+     * Keep extended attributes.
+     */
+    EVENER_FLAG_KEEP_XATTRS = 64,
+    /**
+     * When decrypting, write pages of zeros as holes.
+     */
+    EVENER_FLAG_SPARSE = 128,
+    /**
+     * Write nothing, only count what would be done.
+     */
+    EVENER_FLAG_DRY_RUN = 256,
+    /**
+     * Add up all sizes while walking, so that the progress includes the total.
+     */
+    EVENER_FLAG_MEASURE_TOTAL = 512,
+    /**
+     * Leave the cores to other programs: CPU workers use only idle CPU time.
+     */
+    EVENER_FLAG_BACKGROUND = 1024,
+    /**
+     * Bring existing outputs up to date: replace those whose source has changed, leave all others.
+     */
+    EVENER_FLAG_UPDATE = 2048,
+    /**
+     * Leave out files that change while they are read.
+     */
+    EVENER_FLAG_SKIP_CHANGING = 4096,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum evener_flag evener_flag;
+#else
+typedef uint32_t evener_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How processes queue for an engine that only some of them may use at once.
+ */
+enum evener_gate
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * In the order of arrival.
+     */
+    EVENER_GATE_FIFO = 0,
+    /**
+     * In one list per permit, by process id.
+     */
+    EVENER_GATE_LISTS = 1,
+    /**
+     * Not at all.
+     */
+    EVENER_GATE_NONE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum evener_gate evener_gate;
+#else
+typedef uint32_t evener_gate;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Where an engine's work is done.
+ */
+enum evener_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The engine is absent.
+     */
+    EVENER_KIND_ABSENT = 0,
+    /**
+     * It computes on the calling core.
+     */
+    EVENER_KIND_CPU = 1,
+    /**
+     * Another device computes while the caller sleeps.
+     */
+    EVENER_KIND_MODULE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum evener_kind evener_kind;
+#else
+typedef uint32_t evener_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -307,7 +404,7 @@ typedef struct evener_engine_info {
      */
     const char *absent;
     /**
-     * `EVENER_CPU` or `EVENER_MODULE`; 0 when the engine is absent.
+     * An `evener_kind`.
      */
     uint32_t kind;
 } evener_engine_info;
@@ -374,7 +471,7 @@ typedef struct evener_progress {
      */
     uint64_t found_files;
     /**
-     * Their bytes, with `EVENER_MEASURE_TOTAL`; else 0.
+     * Their bytes, with `EVENER_FLAG_MEASURE_TOTAL`; else 0.
      */
     uint64_t found_bytes;
     /**
@@ -414,7 +511,7 @@ typedef struct evener_options {
     /**
      * Number of workers over all engines; 0 for as many as the engines recommend.
      */
-    size_t jobs;
+    size_t workers;
     /**
      * Memory limit for the buffers of all workers, in bytes; 0 for 64 MiB.
      */
@@ -432,7 +529,7 @@ typedef struct evener_options {
      */
     size_t context_length;
     /**
-     * A sum of `EVENER_RESUME` and the others.
+     * A sum of `evener_flag`s.
      */
     uint32_t flags;
     /**
@@ -447,6 +544,24 @@ typedef struct evener_options {
      * Passed to `progress`.
      */
     void *user_data;
+    /**
+     * Number of processes that may use each engine at once (permits), the same in all of them; 0
+     * for what the engine reports.
+     */
+    size_t permits;
+    /**
+     * How long a process may be stopped before its permit passes to another one, in milliseconds,
+     * the same in all processes; 0 for any time.
+     */
+    uint64_t permit_lease;
+    /**
+     * An `evener_gate`: how processes queue for permits.
+     */
+    uint32_t gate;
+    /**
+     * CPU limit as a percentage of all cores, 1 to 100; 0 for none.
+     */
+    uint32_t max_cpu;
 } evener_options;
 
 /**
@@ -538,11 +653,12 @@ typedef struct evener_failure {
 } evener_failure;
 
 /**
- * One message. Input and output never overlap (`evener_parallel_crypt_in_place` does), and the input is never changed. For a message
- * of n bytes:
+ * One message. Input and output never overlap, and the input is never changed. (To work in place,
+ * use `evener_parallel_crypt_in_place`.) For a message of n bytes:
  *
- * - ECB and CBC: n bytes to n bytes, in whole blocks. With `EVENER_PKCS7` encryption adds 1 byte
- *   to one block; decryption takes whole blocks and sets `written` to the length without padding.
+ * - ECB and CBC: n bytes to n bytes, in whole blocks. With `EVENER_PADDING_PKCS7` encryption adds
+ *   1 byte to one block; decryption takes whole blocks and sets `written` to the length without
+ *   padding.
  * - CTR and XTS (from 16 bytes on): n bytes to n bytes.
  * - GCM and ChaCha20-Poly1305 encrypt n bytes to n + 16, the tag last, and decrypt n + 16 to n.
  */
@@ -588,7 +704,7 @@ typedef struct evener_job {
      */
     const struct evener_key *key;
     /**
-     * `EVENER_NO_PADDING` or, for ECB and CBC, `EVENER_PKCS7`.
+     * An `evener_padding`.
      */
     uint32_t padding;
     /**
@@ -600,6 +716,80 @@ typedef struct evener_job {
      */
     size_t written;
 } evener_job;
+
+/**
+ * Records: many short messages of one length in one buffer, such as the fields of a table. Record
+ * i begins at i * `input_stride` of the input, its result at i * `output_stride` of the output,
+ * and its IV is the i-th of `ivs`. The lengths are those of `evener_job`; removing padding needs
+ * space for the padding too.
+ */
+typedef struct evener_records {
+    /**
+     * `sizeof(evener_records)`, set by the caller.
+     */
+    size_t size;
+    /**
+     * Number of records.
+     */
+    size_t count;
+    /**
+     * Length of a message, which is a record's plaintext, in bytes.
+     */
+    size_t length;
+    /**
+     * The records to encrypt or decrypt.
+     */
+    const uint8_t *input;
+    /**
+     * In bytes, of all records.
+     */
+    size_t input_length;
+    /**
+     * Distance from one record to the next; 0 for records without gaps.
+     */
+    size_t input_stride;
+    /**
+     * The buffer for the results.
+     */
+    uint8_t *output;
+    /**
+     * Its length in bytes. Nothing is written between two results.
+     */
+    size_t output_capacity;
+    /**
+     * Distance from one result to the next; 0 for results without gaps.
+     */
+    size_t output_stride;
+    /**
+     * The IVs without gaps.
+     */
+    const uint8_t *ivs;
+    /**
+     * In bytes: `count` times the cipher's IV length.
+     */
+    size_t ivs_length;
+    /**
+     * An `evener_padding`.
+     */
+    uint32_t padding;
+    /**
+     * Set by the call: an `evener_status`, that of the first rejected record if there is one.
+     */
+    int status;
+    /**
+     * Set by the call: number of records done or rejected, from the first on. If the engine
+     * failed, less than `count`.
+     */
+    size_t done;
+    /**
+     * Set by the call: number of rejected records, which have no plaintext.
+     */
+    size_t rejected;
+    /**
+     * Set by the call: the number of the first rejected record, if there is one.
+     */
+    size_t first_rejected;
+} evener_records;
 
 #ifdef __cplusplus
 extern "C" {
@@ -678,7 +868,7 @@ evener_status evener_engine_open(const char *name, struct evener_engine **engine
  */
 evener_status evener_engine_offer(const struct evener_engine *engine,
                                   const char *cipher,
-                                  uint32_t direction,
+                                  evener_direction direction,
                                   struct evener_offer *offer);
 
 /**
@@ -881,14 +1071,14 @@ evener_status evener_parallel_open(const struct evener_pool *pool,
                                    const char *engine,
                                    const char *cipher,
                                    const struct evener_key *key,
-                                   uint32_t padding,
+                                   evener_padding padding,
                                    struct evener_parallel **parallel);
 
 /**
  * Encrypts or decrypts a buffer into another. `written` may be NULL; it is 0 after an error.
  */
 evener_status evener_parallel_crypt(const struct evener_parallel *parallel,
-                                    uint32_t direction,
+                                    evener_direction direction,
                                     const uint8_t *iv,
                                     size_t iv_length,
                                     const uint8_t *input,
@@ -902,7 +1092,7 @@ evener_status evener_parallel_crypt(const struct evener_parallel *parallel,
  * lost.
  */
 evener_status evener_parallel_crypt_in_place(const struct evener_parallel *parallel,
-                                             uint32_t direction,
+                                             evener_direction direction,
                                              const uint8_t *iv,
                                              size_t iv_length,
                                              uint8_t *data,
@@ -920,7 +1110,7 @@ void evener_parallel_free(struct evener_parallel *parallel);
  */
 evener_status evener_session_open(const struct evener_engine *engine,
                                   const char *cipher,
-                                  uint32_t direction,
+                                  evener_direction direction,
                                   const struct evener_key *key,
                                   struct evener_session **session);
 
@@ -942,7 +1132,7 @@ evener_status evener_session_process(const struct evener_session *session,
  * for which structs are difficult. `written` may be NULL; it is 0 after an error.
  */
 evener_status evener_session_crypt(const struct evener_session *session,
-                                   uint32_t padding,
+                                   evener_padding padding,
                                    const uint8_t *iv,
                                    size_t iv_length,
                                    const uint8_t *aad,
@@ -958,9 +1148,16 @@ evener_status evener_session_crypt(const struct evener_session *session,
  * for many. If the job has its own key, `key` is NULL.
  */
 evener_status evener_crypt(const char *cipher,
-                           uint32_t direction,
+                           evener_direction direction,
                            const struct evener_key *key,
                            struct evener_job *job);
+
+/**
+ * Processes records, which is several times as fast as a job for each. If records are rejected,
+ * all others are done, and the status is that of the first.
+ */
+evener_status evener_session_process_records(const struct evener_session *session,
+                                             struct evener_records *records);
 
 /**
  * Verifies the last message, if a module processed it and it was not verified yet. Fails if the

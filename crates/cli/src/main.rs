@@ -11,6 +11,7 @@ mod commands;
 mod deletion;
 mod end;
 mod help;
+mod hints;
 mod keys;
 mod left_behind;
 mod limits;

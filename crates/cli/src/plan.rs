@@ -83,7 +83,7 @@ impl Plan {
         let (mut follows_links, mut updates) = (false, false);
         let (mut is_dry_run, mut removes_sources) = (false, false);
         let mut selection = Selection::default();
-        let evener = evener.options(|options| {
+        let evener = evener.with_options(|options| {
             options.control = control.clone();
             applied = apply(options);
             follows_links = options.follow_symlinks;

@@ -87,7 +87,7 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
             complain(&format_args!("{}: {notice}", shown(key.path())));
         }
         if key.made_directory() {
-            let evener = plan.evener.options(|options| options.target_is_new = true);
+            let evener = plan.evener.with_options(|options| options.target_is_new = true);
             plan = Plan { evener, ..plan };
         }
         *lock(&written) = Some(key);
@@ -311,7 +311,7 @@ fn name_pipes(plan: &Plan, report: &mut Report) {
 fn reader_left(plan: &Plan, report: &Report) -> bool {
     let broken = |failure: &Failure| {
         matches!(failure.error, FileError::System { errno, .. }
-            if io::Error::from(errno).kind() == io::ErrorKind::BrokenPipe)
+            if errno.kind() == io::ErrorKind::BrokenPipe)
     };
     plan.route.first().target == Some(Place::Pipe) && report.failures.iter().any(broken)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use evener::{Operation, Report};
 
+use crate::hints;
 use crate::options::Telling;
 use crate::trouble::{complain, shown};
 
@@ -15,7 +16,7 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         }
     }
     for failure in &report.failures {
-        complain(&format_args!("{}: {}", shown(&failure.path), failure.error));
+        complain(&hints::line(failure));
     }
     for retired in &report.retired {
         complain(&format_args!("{}; it was taken out of service", retired.cause));

@@ -14,6 +14,7 @@ use evener_lab::processes::ProcessesError;
 use evener_lab::speed::SpeedError;
 use signal_hook::consts::SIGPIPE;
 
+use crate::hints;
 use crate::sys::stdout_was_closed;
 
 /// The result of a command that could begin.
@@ -45,7 +46,7 @@ impl From<Ending> for ExitCode {
 pub(crate) enum Trouble {
     #[error("{0}")]
     Usage(String),
-    #[error("{}", key_words(.0))]
+    #[error("{}", hints::of_key(.0))]
     Key(#[from] KeyError),
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -53,7 +54,7 @@ pub(crate) enum Trouble {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Glob(#[from] MalformedGlob),
-    #[error("{}: {}", shown(&.0.path), .0.error)]
+    #[error("{}", hints::line(.0))]
     Failure(#[from] Failure),
     #[error("{}: can't {action} it: {}", shown(path), words(cause))]
     File { action: &'static str, path: PathBuf, cause: io::Error },
@@ -123,17 +124,6 @@ pub(crate) fn complain(text: &dyn std::fmt::Display) {
 /// A path, safe to print.
 pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
     evener::shown(path)
-}
-
-/// The message for a key or an identity file.
-fn key_words(error: &KeyError) -> String {
-    match error {
-        KeyError::NotRegular { path } => format!(
-            "{path:?} is not a regular file, as key and identity files must be; \
-             write it to a file first"
-        ),
-        _ => error.to_string(),
-    }
 }
 
 /// The message for an error of standard output.

@@ -183,7 +183,7 @@ fn globs_that_match_nothing_are_told() {
     let encrypt = ["encrypt", "-k", "my.key"];
     let rest = ["--exclude", "./deep", "--exclude", "./none", "--include", "on*", "tree", "sealed"];
     let ended = bench.expect(0, &[&encrypt[..], &rest].concat());
-    let notice = "evener: tree: --exclude `./none` matches nothing here\n";
+    let notice = "evener: tree: the glob to exclude, `./none`, matches nothing here\n";
     assert!(ended.messages.starts_with(notice), "{}", ended.messages);
     assert_eq!(ended.messages.matches("matches nothing").count(), 1, "{}", ended.messages);
     assert_eq!(bench.names("sealed"), ["one.enc"]);

@@ -7,6 +7,15 @@ use crate::EncCipher;
 use crate::enc_cipher::EncProperties;
 
 /// An algorithm with its mode and key length, under its OpenSSL name.
+///
+/// ```
+/// use evener_core::Cipher;
+///
+/// let cipher: Cipher = "aes-256-gcm".parse()?;
+/// assert_eq!(cipher, Cipher::Aes256Gcm);
+/// assert_eq!((cipher.key_length(), cipher.iv_length(), cipher.tag_length()), (32, 12, 16));
+/// # Ok::<(), evener_core::UnknownCipher>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variants are the names")]

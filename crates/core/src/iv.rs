@@ -16,11 +16,15 @@ impl Iv {
     /// No IV, for ECB.
     pub const NONE: Iv = Iv { bytes: [0; Iv::MAX_LENGTH], length: 0 };
 
-    /// Copies an IV; `None` when it is longer than [`Iv::MAX_LENGTH`].
-    pub fn new(bytes: &[u8]) -> Option<Iv> {
-        let mut iv = Iv { length: u8::try_from(bytes.len()).ok()?, ..Iv::NONE };
-        iv.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(iv)
+    /// Copies an IV.
+    ///
+    /// # Errors
+    /// When it is longer than [`Iv::MAX_LENGTH`].
+    pub fn new(bytes: &[u8]) -> Result<Iv, InvalidIv> {
+        let length = bytes.len();
+        let mut iv = Iv { length: length as u8, ..Iv::NONE };
+        iv.bytes.get_mut(..length).ok_or(InvalidIv { length })?.copy_from_slice(bytes);
+        Ok(iv)
     }
 
     /// The IV's bytes.
@@ -57,12 +61,21 @@ impl Iv {
             }
             Mode::Cbc if ciphertext.is_empty() => Some(self),
             Mode::Cbc if ciphertext.len().is_multiple_of(cipher.block_length()) => {
-                Iv::new(&ciphertext[ciphertext.len() - cipher.iv_length()..])
+                Iv::new(&ciphertext[ciphertext.len() - cipher.iv_length()..]).ok()
             }
             Mode::Ecb => Some(Iv::NONE),
             _ => None,
         }
     }
+}
+
+/// An IV that is too long for every cipher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an IV has at most {} bytes, not {length}", Iv::MAX_LENGTH)]
+#[non_exhaustive]
+pub struct InvalidIv {
+    /// In bytes.
+    pub length: usize,
 }
 
 #[cfg(test)]
@@ -83,7 +96,7 @@ mod tests {
 
     #[test]
     fn length_is_bounded() {
-        assert!(Iv::new(&[0; 17]).is_none());
+        assert!(Iv::new(&[0; 17]).is_err());
         assert_eq!(Iv::new(&[7; 12]).unwrap().bytes(), &[7; 12]);
         assert_eq!(Iv::NONE.bytes(), &[] as &[u8]);
     }
@@ -94,10 +107,10 @@ mod tests {
         assert_eq!(iv.following(Cipher::Aes256Ctr, &[0; 48]), Some(iv.advanced(3)));
         assert_eq!(iv.following(Cipher::Aes256Ctr, &[0; 47]), None);
         let ciphertext: Vec<u8> = (0..32).collect();
-        assert_eq!(iv.following(Cipher::Aes256Cbc, &ciphertext), Iv::new(&ciphertext[16..]));
+        assert_eq!(iv.following(Cipher::Aes256Cbc, &ciphertext), Iv::new(&ciphertext[16..]).ok());
         assert_eq!(iv.following(Cipher::BfCbc, &ciphertext), None);
         let short = Iv::new(&[7; 8]).unwrap();
-        assert_eq!(short.following(Cipher::BfCbc, &ciphertext), Iv::new(&ciphertext[24..]));
+        assert_eq!(short.following(Cipher::BfCbc, &ciphertext), Iv::new(&ciphertext[24..]).ok());
         assert_eq!(short.following(Cipher::BfCbc, &[]), Some(short));
         assert_eq!(iv.following(Cipher::Aes128Xts, &ciphertext), None);
     }

@@ -6,6 +6,15 @@ use zeroize::Zeroizing;
 
 /// A key: between 1 and 64 bytes that are zeroised on drop and never printed.
 ///
+/// ```
+/// use evener_core::Key;
+///
+/// let key = Key::new(&[7; 32])?; // (A real key is random.)
+/// assert_eq!(format!("{key:?}"), "Key(32 bytes, redacted)");
+/// assert!(Key::new(&[7; 100]).is_err());
+/// # Ok::<(), evener_core::InvalidKey>(())
+/// ```
+///
 /// There is no `PartialEq`: comparing keys in variable time would leak them.
 #[derive(Clone)]
 pub struct Key(Zeroizing<[u8; Key::MAX_LENGTH]>, u8);
@@ -16,14 +25,15 @@ impl Key {
 
     /// Copies a key. The caller wipes its own copy.
     ///
-    /// Returns `None` unless the length is between 1 and [`Key::MAX_LENGTH`].
-    pub fn new(bytes: &[u8]) -> Option<Key> {
+    /// # Errors
+    /// When the length is not between 1 and [`Key::MAX_LENGTH`].
+    pub fn new(bytes: &[u8]) -> Result<Key, InvalidKey> {
         if bytes.is_empty() || bytes.len() > Key::MAX_LENGTH {
-            return None;
+            return Err(InvalidKey { length: bytes.len() });
         }
         let mut kept = Zeroizing::new([0; Key::MAX_LENGTH]);
         kept[..bytes.len()].copy_from_slice(bytes);
-        Some(Key(kept, bytes.len() as u8))
+        Ok(Key(kept, bytes.len() as u8))
     }
 
     /// The key's bytes. The caller wipes the copies that it makes.
@@ -44,6 +54,15 @@ impl fmt::Debug for Key {
     }
 }
 
+/// A key that is too short or too long for every cipher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key has 1 to {} bytes, not {length}", Key::MAX_LENGTH)]
+#[non_exhaustive]
+pub struct InvalidKey {
+    /// In bytes.
+    pub length: usize,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,8 +75,8 @@ mod tests {
 
     #[test]
     fn length_is_bounded() {
-        assert!(Key::new(&[]).is_none());
-        assert!(Key::new(&[0; 65]).is_none());
+        assert_eq!(Key::new(&[]).unwrap_err(), InvalidKey { length: 0 });
+        assert_eq!(Key::new(&[0; 65]).unwrap_err().to_string(), "a key has 1 to 64 bytes, not 65");
         assert_eq!(Key::new(&[1; 64]).unwrap().bytes(), &[1; 64]);
     }
 }

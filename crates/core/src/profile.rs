@@ -91,7 +91,7 @@ pub struct Point {
 pub enum ProfileError {
     /// It is not JSON, or a field is missing or of another type.
     #[error("malformed profile: {0}")]
-    Malformed(#[from] serde_json::Error),
+    Malformed(String),
     /// A figure makes no sense; the text says which.
     #[error("malformed profile: {0}")]
     Senseless(String),
@@ -101,7 +101,8 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(json: &str) -> Result<Profile, ProfileError> {
-        let mut profile: Profile = serde_json::from_str(json)?;
+        let mut profile: Profile = serde_json::from_str(json)
+            .map_err(|error| ProfileError::Malformed(error.to_string()))?;
         profile.check().map_err(ProfileError::Senseless)?;
         for engine in &mut profile.engines {
             engine.points.sort_by_key(|point| point.bytes);

@@ -186,7 +186,7 @@ impl<'a> Records<'a> {
         let from = part(input, layout.input_stride, from)?;
         let to = layout.output_length(self.cipher, self.direction);
         let to = part(output, layout.output_stride, to)?;
-        Some((Iv::new(&self.ivs[iv])?, &input[from], &output[to]))
+        Some((Iv::new(&self.ivs[iv]).ok()?, &input[from], &output[to]))
     }
 
     /// Notes that a record can't be processed; for engines, in rising order.

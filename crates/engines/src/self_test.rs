@@ -78,7 +78,7 @@ pub fn check(
     };
     let key: Vec<u8> = (0..).take(cipher.key_length()).collect();
     let iv: Vec<u8> = (0xA0..).take(cipher.iv_length()).collect();
-    let (key, iv) = (Key::new(&key), Iv::new(&iv).unwrap_or(Iv::NONE));
+    let (key, iv) = (Key::new(&key).ok(), Iv::new(&iv).unwrap_or(Iv::NONE));
     let mut session = engine.open(&SessionRequest { cipher, direction, key: key.as_ref() })?;
 
     let number = engine.offer(cipher, direction).map_or(1, |offer| offer.batch.max(1));

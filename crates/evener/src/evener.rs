@@ -1,10 +1,10 @@
 //! The facade: keys, engines and options of an operation.
 
+use std::fmt;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
@@ -13,40 +13,192 @@ use evener_files::{
     measure, process, process_stream,
 };
 
-use evener_gate::{Discipline, Scope, Wait};
-use evener_pipeline::{Courtesy, HearOfWait, Patience, PolicyName, Turns, gated};
+use evener_gate::Wait;
+use evener_pipeline::{HearOfWait, Patience, PolicyName, Turns, gated};
 
 use crate::profile;
 use crate::seats::seats;
 
-/// Keys, engines and options, ready to encrypt and decrypt any number of times.
+/// Keys, engines and options, ready to encrypt and decrypt files, trees and pipes any number of
+/// times.
 ///
 /// ```
-/// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
+/// # use evener::{Evener, PolicyName, keys::{KeyFormat, KeyMaterial}};
 /// # let keys = KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?;
-/// let evener = Evener::new(keys)?
-///     .engines(&["openssl"])?
-///     .jobs(4.try_into()?)
+/// let evener = Evener::builder(keys)
+///     .engines(&["openssl"])
+///     .workers(4.try_into()?)
 ///     .options(|options| {
 ///         options.resume = true;
 ///         options.durable = true;
-///     });
+///     })
+///     .build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Evener {
     keys: KeyRing,
     engines: Vec<Arc<dyn Engine>>,
-    /// Whether the caller chose them.
+    settings: Settings,
+}
+
+/// Makes an [`Evener`]. Every setting has a default; [`EvenerBuilder::build`] finds the engines.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use evener::gate::{Discipline, Turns};
+/// use evener::{Courtesy, Evener, PolicyName};
+/// # use evener::keys::{KeyFormat, KeyMaterial};
+/// # let keys = KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?;
+///
+/// let evener = Evener::builder(keys)
+///     .engines(&["cpu", "openssl"])
+///     .verify_engine(100)
+///     .gate(Turns { discipline: Discipline::Fifo, ..Turns::default() })
+///     .on_wait(|wait| eprintln!("waiting for {}", wait.engine))
+///     .options(|options| {
+///         options.policy = Some(PolicyName::Pull);
+///         options.courtesy = Courtesy { in_background: true, ..Courtesy::default() };
+///     })
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "only `build` makes something of it"]
+pub struct EvenerBuilder {
+    keys: KeyRing,
+    names: Vec<String>,
+    own: Vec<Arc<dyn Engine>>,
+    settings: Settings,
+}
+
+/// What a builder sets beside the engines.
+struct Settings {
+    /// Whether the caller chose the engines.
     are_chosen: bool,
-    jobs: Option<NonZeroUsize>,
+    workers: Option<NonZeroUsize>,
     verify_every: Option<u64>,
     turns: Turns,
     on_wait: Option<Arc<HearOfWait>>,
     options: Options,
-    /// `None` for the usual policy with these engines.
-    policy: Option<PolicyName>,
     /// The file with measured costs of the engines.
     profile: Option<PathBuf>,
+}
+
+impl EvenerBuilder {
+    /// Selects engines by name, such as `openssl` or `af_alg:DRIVER`, instead of `cpu`. All of them
+    /// work at once.
+    pub fn engines<S: AsRef<str>>(mut self, names: &[S]) -> EvenerBuilder {
+        self.names.extend(names.iter().map(|name| name.as_ref().to_owned()));
+        self
+    }
+
+    /// Adds an engine that the caller has, such as one of its own. A module gets a guard, which
+    /// checks its results.
+    pub fn engine(mut self, engine: Arc<dyn Engine>) -> EvenerBuilder {
+        self.own.push(engine);
+        self
+    }
+
+    /// Sets the number of workers over all engines. By default each engine has as many as it
+    /// recommends.
+    pub fn workers(mut self, workers: NonZeroUsize) -> EvenerBuilder {
+        self.settings.workers = Some(workers);
+        self
+    }
+
+    /// Recomputes one in `every` jobs on OpenSSL and compares. The jobs are chosen at random, from
+    /// every engine but `openssl`; two jobs of every file that one engine does alone come on top. 0
+    /// recomputes none. By default one in 1,000 jobs of modules is recomputed.
+    pub fn verify_engine(mut self, every: u64) -> EvenerBuilder {
+        self.settings.verify_every = Some(every);
+        self
+    }
+
+    /// Sets the file with measured costs from which the adaptive policy starts, as
+    /// `evener engines --measure` writes it. (The program uses
+    /// [`default_profile`](crate::default_profile).) A file that can't be read is named in the
+    /// report and ignored.
+    pub fn profile(mut self, path: PathBuf) -> EvenerBuilder {
+        self.settings.profile = Some(path);
+        self
+    }
+
+    /// Sets how processes share engines that only some of them may use at once: the order of
+    /// arrival by default, among the processes of the same user. All processes at one gate must
+    /// have the same settings.
+    ///
+    /// A process keeps its permit until its operation ends. If two processes are connected by a
+    /// pipe, the engine must have permits for both, or the discipline must be
+    /// [`Discipline::None`](crate::gate::Discipline::None). A process that was stopped for longer
+    /// than the lease and continues still uses the engine, so for a while there is one session more
+    /// than permits.
+    pub fn gate(mut self, turns: Turns) -> EvenerBuilder {
+        self.settings.turns = turns;
+        self
+    }
+
+    /// Sets a function that is called when an operation has waited for its permit for 1 s, 2 s, 4 s
+    /// and so on, on a worker's thread.
+    pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> EvenerBuilder {
+        self.settings.on_wait = Some(Arc::new(tell));
+        self
+    }
+
+    /// Changes options of the operations: which files, how outputs are written, the policy, memory,
+    /// progress.
+    pub fn options(mut self, change: impl FnOnce(&mut Options)) -> EvenerBuilder {
+        change(&mut self.settings.options);
+        self
+    }
+
+    /// Finds the engines.
+    ///
+    /// # Errors
+    /// When an engine is not available, or OpenSSL has no ciphers.
+    pub fn build(self) -> Result<Evener, EngineError> {
+        self.build_with(&|_| None)
+    }
+
+    /// As [`EvenerBuilder::build`], with a function that asks for a token's PIN.
+    ///
+    /// # Errors
+    /// As [`EvenerBuilder::build`].
+    pub fn build_with(self, prompt: &PinPrompt<'_>) -> Result<Evener, EngineError> {
+        let EvenerBuilder { keys, names, own, mut settings } = self;
+        let find = |name: &String| evener_engines::find_with(name, prompt, Watch::default());
+        let mut engines = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        engines.extend(own);
+        settings.are_chosen = !engines.is_empty();
+        if engines.is_empty() {
+            engines.push(evener_engines::find(Evener::CPU_ENGINE)?);
+        }
+        if settings.options.reference.is_none() {
+            settings.options.reference = Some(evener_engines::find(Evener::REFERENCE_ENGINE)?);
+        }
+        Ok(Evener { keys, engines, settings })
+    }
+}
+
+impl fmt::Debug for EvenerBuilder {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EvenerBuilder")
+            .field("engines", &self.names)
+            .field("options", &self.settings.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Evener {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |engine: &Arc<dyn Engine>| engine.description().name.clone();
+        f.debug_struct("Evener")
+            .field("format", &self.keys.primary().format())
+            .field("engines", &self.engines.iter().map(name).collect::<Vec<_>>())
+            .field("options", &self.settings.options)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Evener {
@@ -62,138 +214,27 @@ impl Evener {
     /// # Errors
     /// When OpenSSL has no ciphers.
     pub fn new(keys: KeyRing) -> Result<Evener, EngineError> {
-        let engines = vec![evener_engines::find(Evener::CPU_ENGINE)?];
-        let mut options = Options::new(Vec::new());
-        options.reference = Some(evener_engines::find(Evener::REFERENCE_ENGINE)?);
-        Ok(Evener {
-            keys,
-            engines,
+        Evener::builder(keys).build()
+    }
+
+    /// Takes keys, for other settings.
+    pub fn builder(keys: KeyRing) -> EvenerBuilder {
+        let settings = Settings {
             are_chosen: false,
-            jobs: None,
+            workers: None,
             verify_every: None,
             turns: Turns::default(),
             on_wait: None,
-            options,
-            policy: None,
+            options: Options::default(),
             profile: None,
-        })
+        };
+        EvenerBuilder { keys, names: Vec::new(), own: Vec::new(), settings }
     }
 
-    /// Selects engines by name, such as `openssl` or `af_alg:DRIVER`, instead of `cpu`. All of them
-    /// work at once.
-    ///
-    /// # Errors
-    /// When an engine is not available.
-    pub fn engines<S: AsRef<str>>(self, names: &[S]) -> Result<Evener, EngineError> {
-        self.engines_with(names, &|_| None)
-    }
-
-    /// As [`Evener::engines`], with a function that asks for a token's PIN.
-    ///
-    /// # Errors
-    /// When an engine is not available.
-    pub fn engines_with<S: AsRef<str>>(
-        mut self,
-        names: &[S],
-        prompt: &PinPrompt<'_>,
-    ) -> Result<Evener, EngineError> {
-        let find = |name: &S| evener_engines::find_with(name.as_ref(), prompt, Watch::default());
-        self.engines = names.iter().map(find).collect::<Result<_, _>>()?;
-        self.are_chosen = true;
-        Ok(self)
-    }
-
-    /// Selects the policy that assigns tasks to workers, instead of the [usual](PolicyName::usual)
-    /// one for the engines.
+    /// The same keys and engines with other options.
     #[must_use]
-    pub fn policy(mut self, policy: PolicyName) -> Evener {
-        self.policy = Some(policy);
-        self
-    }
-
-    /// Limits the use of the cores in favour of other programs.
-    #[must_use]
-    pub fn courtesy(mut self, courtesy: Courtesy) -> Evener {
-        self.options.courtesy = courtesy;
-        self
-    }
-
-    /// Sets the file with measured costs from which the adaptive policy starts, as
-    /// `evener engines --measure` writes it. (The program uses
-    /// [`default_profile`](crate::default_profile).) A file that can't be read is named in the
-    /// report and ignored.
-    #[must_use]
-    pub fn profile(mut self, path: PathBuf) -> Evener {
-        self.profile = Some(path);
-        self
-    }
-
-    /// Recomputes one in `every` jobs on OpenSSL and compares. The jobs are chosen at random, from
-    /// every engine but `openssl`; two jobs of every file that one engine does alone come on top. 0
-    /// recomputes none. By default one in 1,000 jobs of modules is recomputed.
-    #[must_use]
-    pub fn verify_engine(mut self, every: u64) -> Evener {
-        self.verify_every = Some(every);
-        self
-    }
-
-    /// Sets the number of workers over all engines. By default each engine has as many as it
-    /// recommends.
-    #[must_use]
-    pub fn jobs(mut self, jobs: NonZeroUsize) -> Evener {
-        self.jobs = Some(jobs);
-        self
-    }
-
-    /// Sets the order in which processes get permits for engines that only some of them may use at
-    /// once. The default is the order of arrival.
-    ///
-    /// A process keeps its permit until its operation ends. If two processes are connected by a
-    /// pipe, the engine must have permits for both, or the discipline must be `none`.
-    #[must_use]
-    pub fn gate(mut self, discipline: Discipline) -> Evener {
-        self.turns.discipline = discipline;
-        self
-    }
-
-    /// Sets the number of permits of each engine, also of engines without a limit of their own. All
-    /// processes at one gate must set the same number.
-    #[must_use]
-    pub fn permits(mut self, permits: NonZeroUsize) -> Evener {
-        self.turns.permits = Some(permits);
-        self
-    }
-
-    /// Sets which processes share the gates: those of the same user (the default), or of all
-    /// members of a group.
-    #[must_use]
-    pub fn gate_scope(mut self, scope: Scope) -> Evener {
-        self.turns.scope = scope;
-        self
-    }
-
-    /// Sets how long a process may be stopped (`SIGSTOP`) before its permit passes to another
-    /// process. By default it keeps the permit. All processes at one gate must set the same time. A
-    /// process that continues later still uses the engine, so for a while there is one session more
-    /// than permits.
-    #[must_use]
-    pub fn gate_lease(mut self, lease: Duration) -> Evener {
-        self.turns.lease = Some(lease);
-        self
-    }
-
-    /// Sets a function that is called when an operation has waited for its permit for 1 s, 2 s, 4 s
-    /// and so on, on a worker's thread.
-    #[must_use]
-    pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> Evener {
-        self.on_wait = Some(Arc::new(tell));
-        self
-    }
-
-    /// Changes options. A change of [`Options::seats`] has no effect: the engines determine it.
-    #[must_use]
-    pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Evener {
-        change(&mut self.options);
+    pub fn with_options(mut self, change: impl FnOnce(&mut Options)) -> Evener {
+        change(&mut self.settings.options);
         self
     }
 
@@ -209,7 +250,7 @@ impl Evener {
             |engine: &&Arc<dyn Engine>| engine.offer(cipher, operation.direction()).is_none();
         self.engines
             .iter()
-            .filter(|_| self.are_chosen)
+            .filter(|_| self.settings.are_chosen)
             .filter(unable)
             .map(|engine| engine.description().name.as_str())
             .collect()
@@ -302,22 +343,26 @@ impl Evener {
     /// The options with one seat for each worker, and a notice for the user if the profile is
     /// ignored.
     fn seated(&self, operation: Operation) -> Result<(Options, Option<Notice>), EngineError> {
+        let Settings { workers, verify_every, turns, on_wait, options, profile, .. } =
+            &self.settings;
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
-        // New guards, so that each operation has its own count of jobs.
-        let watch = Watch::of_a_run(self.verify_every);
-        let watched = |engine| evener_engines::watched(engine, watch);
-        let engines: Vec<_> = self.engines.iter().map(watched).collect::<Result<_, _>>()?;
-        let (recall, tell) = (self.options.control.recall().clone(), self.on_wait.clone());
-        let patience = Patience { recall, tell };
-        let engines = gated(&engines, cipher, direction, &self.turns, &patience)?;
-        let mut options = self.options.clone();
-        options.seats = seats(&engines, cipher, direction, self.jobs);
+        let mut options = options.clone();
+        if options.seats.is_empty() {
+            // New guards, so that each operation has its own count of jobs.
+            let watch = Watch::of_a_run(*verify_every);
+            let watched = |engine| evener_engines::watched(engine, watch);
+            let engines: Vec<_> = self.engines.iter().map(watched).collect::<Result<_, _>>()?;
+            let (recall, tell) = (options.control.recall().clone(), on_wait.clone());
+            let patience = Patience { recall, tell };
+            let engines = gated(&engines, cipher, direction, turns, &patience)?;
+            options.seats = seats(&engines, cipher, direction, *workers);
+        }
         let kinds = options.seats.iter().map(|engine| engine.description().kind);
-        options.policy = self.policy.unwrap_or_else(|| PolicyName::usual(kinds));
+        let policy = options.policy.unwrap_or_else(|| PolicyName::usual(kinds));
         let mut notice = None;
-        if let Some(path) = &self.profile {
+        if let Some(path) = profile {
             options.protected.add(path);
-            if options.policy == PolicyName::Adaptive {
+            if policy == PolicyName::Adaptive {
                 let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
                 match profile::load(path, &engines, cipher, direction) {
                     Ok(costs) => options.costs = costs,

@@ -1,5 +1,13 @@
 //! Evener encrypts in bulk with every crypto engine of a machine at once.
 //!
+//! | you have | take |
+//! |---|---|
+//! | files, trees, pipes | [`Evener`] |
+//! | messages in memory, one or many | [`Aead`] |
+//! | a whole file's content in memory | [`buffer`] |
+//! | a format or device that prescribes CBC, CTR or ECB | [`hazmat`] |
+//! | a device of your own | [`engines`] |
+//!
 //! Start with [`Evener`]: give it keys, select engines if the default does not suit, and encrypt,
 //! decrypt or verify files, trees and pipes.
 //!
@@ -34,29 +42,29 @@
 
 #![forbid(unsafe_code)]
 
+mod aead;
 mod evener;
-mod parallel;
+pub mod hazmat;
+mod nonce;
 mod profile;
-mod records;
 mod seats;
 
-pub use crate::evener::Evener;
-pub use crate::parallel::{BufferError, ParallelCipher};
+pub use crate::aead::{Aead, AeadError, Opening, Sealing};
+pub use crate::evener::{Evener, EvenerBuilder};
+pub use crate::nonce::{Nonce, NonceError, NonceSequence};
 pub use crate::profile::{check_profile, default_profile, keep_profile};
-pub use crate::records::{RecordCipher, RecordError};
 
 pub use evener_core::{
-    Account, Cipher, Description, Direction, EncCipher, Engine, EngineError, Iv, Job, Key, Kind,
-    Mode, Offer, Outcome, Padding, RecordLayout, Records, Rejection, Session, SessionRequest,
-    Shown, UnknownCipher, Verification, shown, shown_text,
+    Cipher, Direction, Engine, EngineError, InvalidIv, InvalidKey, Key, Kind, Mode, Rejection,
+    Shown, UnknownCipher, shown, shown_text,
 };
 pub use evener_pipeline::Pool;
 
 pub use evener_files::{
     Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
     Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, Options, Progress,
-    Protected, RandomAccess, Report, Selection, StreamSource, StreamTarget, Total,
-    WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
+    Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget, SystemError,
+    Total, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};
@@ -79,10 +87,18 @@ pub mod keys {
 /// The gate: admission of processes to an engine that only some of them may use at once.
 pub mod gate {
     pub use evener_gate::*;
+    pub use evener_pipeline::Turns;
 }
 
-/// The engines of this machine.
+/// The engines of this machine, and the contract for engines of one's own.
+///
+/// An [`Engine`] says what it offers and opens [`Session`]s; a session processes [`Job`]s.
+/// `examples/own_engine.rs` is a whole one.
 pub mod engines {
+    pub use evener_core::{
+        Account, Description, Engine, EngineError, InPlaceJob, Iv, Job, Kind, Offer, Outcome,
+        Padding, RecordLayout, Records, Rejection, Session, SessionRequest, Verification, padding,
+    };
     pub use evener_engines::{
         PinPrompt, Probed, Watch, cpu, find, find_with, names, probe_all, self_test, watched,
     };

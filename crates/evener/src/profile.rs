@@ -146,8 +146,7 @@ fn is_same(
         && offer.is_some_and(|offer| offer.batch.max(1) == known.batch)
 }
 
-const OTHER_VERSION: &str =
-    "it is of another version of Evener; `evener engines --measure --keep` makes a new one";
+const OTHER_VERSION: &str = "it is of another version of Evener; measure the engines again";
 
 /// Version 1 was written by every run.
 const VERSION: u32 = 2;

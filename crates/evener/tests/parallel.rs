@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use evener::{BufferError, Cipher, Direction, Iv, Key, ParallelCipher, Pool};
+use evener::hazmat::{BufferError, Iv, ParallelCipher};
+use evener::{Cipher, Direction, Key, Pool};
 use evener_core::{Job, Outcome, Padding, SessionRequest};
 
 /// What OpenSSL makes of the whole message at once.

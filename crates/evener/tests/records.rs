@@ -1,6 +1,7 @@
 //! Records through the facade, on both engines.
 
-use evener::{Cipher, Direction, Key, Padding, RecordCipher, RecordError, RecordLayout, Rejection};
+use evener::hazmat::{Padding, RecordCipher, RecordError, RecordLayout};
+use evener::{Cipher, Direction, Key, Rejection};
 
 const ENGINES: [&str; 2] = ["openssl", "lanes"];
 

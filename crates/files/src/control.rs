@@ -8,6 +8,13 @@ use evener_pipeline::Recall;
 
 /// Counts an operation's progress and carries the wish to stop it.
 ///
+/// ```
+/// let control = evener_files::Control::default();
+/// assert_eq!(control.progress().done_files, 0);
+/// control.stop();
+/// assert!(control.is_stopped());
+/// ```
+///
 /// Every count only grows, and is exact when the operation has ended.
 #[derive(Debug, Default)]
 pub struct Control {

@@ -1,5 +1,7 @@
 //! Why one file could not be done.
 
+use std::{fmt, io};
+
 use evener_core::{EngineError, Kind, Rejection};
 use evener_pipeline::PolicyName;
 use rustix::io::Errno;
@@ -12,12 +14,12 @@ use crate::format::FormatError;
 #[non_exhaustive]
 pub enum FileError {
     /// A system call failed.
-    #[error("can't {action}: {}", describe(*.errno))]
+    #[error("can't {action}: {errno}")]
     System {
         /// What was being done, as in "can't open it".
         action: &'static str,
         /// The call's error.
-        errno: Errno,
+        errno: SystemError,
     },
     /// The file is not what its format prescribes, or the key is not its key.
     #[error(transparent)]
@@ -46,7 +48,7 @@ pub enum FileError {
     /// The source was written to each time that it was read, and was stored at last.
     #[error(
         "changed each time that it was read; what was stored may mix its states, so do it again \
-         when nothing writes to it (--skip-changing leaves such files out)"
+         when nothing writes to it"
     )]
     StoredChanging,
     /// The output goes to a terminal, which control characters in it could garble.
@@ -59,10 +61,10 @@ pub enum FileError {
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
     ChangedSince,
     /// The output is there already.
-    #[error("the output `{0}` exists; --overwrite replaces it, --resume skips what is complete")]
+    #[error("the output `{0}` exists")]
     Exists(String),
     /// The same, where it would not help to resume.
-    #[error("the output `{0}` exists; --overwrite replaces it")]
+    #[error("the output `{0}` exists")]
     Taken(String),
     /// Something that is no directory has the name of an output directory.
     #[error("its output directory `{name}` is there already and is {kind}; remove that first")]
@@ -88,20 +90,14 @@ pub enum FileError {
         /// What it is, such as "a file".
         kind: &'static str,
     },
-    /// With `--resume`: the output is there, but is not what the source gives.
-    #[error(
-        "the output `{0}` exists but its size or time is not the source's; \
-         --overwrite replaces it"
-    )]
+    /// When a run is resumed: the output is there, but is not what the source gives.
+    #[error("the output `{0}` exists but its size or time is not the source's")]
     Differs(String),
-    /// With `--resume` or `--update`: the output is there, but was made with another key.
-    #[error(
-        "the output `{0}` exists but was not made with this key and context; \
-         --overwrite replaces it"
-    )]
+    /// When a run is resumed or outputs are updated: the output is there, but was made with another key.
+    #[error("the output `{0}` exists but was not made with this key and context")]
     OtherKey(String),
-    /// With `--update`: the decrypted output was changed after its source was made.
-    #[error("the output `{0}` is newer than its source, so it was kept; --overwrite replaces it")]
+    /// When outputs are updated: the decrypted output was changed after its source was made.
+    #[error("the output `{0}` is newer than its source, so it was kept")]
     Newer(String),
     /// The output's name leads to another output of the same run.
     #[error(
@@ -118,17 +114,17 @@ pub enum FileError {
     /// The output's name is longer than names can be.
     #[error(
         "the output's name would have {length} bytes, more than the 255 that a name can have; \
-         rename it, choose a shorter --suffix, or do it alone and name the output"
+         rename it, choose a shorter suffix, or do it alone and name the output"
     )]
     NameTooLong {
         /// In bytes.
         length: usize,
     },
     /// A file to be decrypted does not have the suffix that encrypting gave it.
-    #[error("the name does not end in `{0}`; skipped (see --suffix)")]
+    #[error("the name does not end in `{0}`; skipped")]
     Suffix(String),
     /// A chunk does not fit into the memory that may be used.
-    #[error("the buffers for one chunk take {needed} bytes; allow them with --memory {}", in_mebibytes(*.needed))]
+    #[error("the buffers for one chunk take {needed} bytes")]
     Memory {
         /// What the workers' buffers would take together, in bytes.
         needed: u64,
@@ -160,8 +156,7 @@ pub enum FileError {
     },
     /// Engines offer what the format needs, but the policy has none of them work.
     #[error(
-        "no selected {} can {direction} {cipher}, and --policy {policy} has no other work; \
-         --engine selects engines",
+        "no selected {} can {direction} {cipher}, and the policy {policy} has no other work",
         admitted(*.policy)
     )]
     NotAdmitted {
@@ -172,6 +167,9 @@ pub enum FileError {
         /// Which keeps the engines from it.
         policy: PolicyName,
     },
+    /// The encrypted side of a stream is not base64.
+    #[error("is no base64, or was cut short")]
+    NotBase64,
     /// The operation itself makes no sense; the text says why.
     #[error("{0}")]
     Refused(String),
@@ -183,13 +181,8 @@ pub enum FileError {
 impl FileError {
     /// For `map_err`: turns a system call's error into "can't ACTION: …".
     pub(crate) fn system(action: &'static str) -> impl Fn(Errno) -> FileError {
-        move |errno| FileError::System { action, errno }
+        move |errno| FileError::System { action, errno: errno.system() }
     }
-}
-
-/// A size as `--memory` takes it, of at least so many bytes.
-fn in_mebibytes(bytes: u64) -> String {
-    format!("{}M", bytes.div_ceil(1 << 20))
 }
 
 /// What may be wrong with the end of the data.
@@ -205,8 +198,51 @@ fn admitted(policy: PolicyName) -> &'static str {
     if policy.admits(Kind::Module) { "module" } else { "engine of the processor" }
 }
 
-fn describe(errno: Errno) -> String {
-    without_number(&errno.into())
+/// An error of a system call. Its text is the system's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SystemError(Errno);
+
+impl SystemError {
+    /// The number, such as 13 for `EACCES`.
+    pub fn number(self) -> i32 {
+        self.0.raw_os_error()
+    }
+
+    /// The kind, for programs.
+    pub fn kind(self) -> io::ErrorKind {
+        self.0.kind()
+    }
+
+    pub(crate) fn is(self, errno: Errno) -> bool {
+        self.0 == errno
+    }
+
+    pub(crate) fn of(error: &io::Error) -> SystemError {
+        SystemError(Errno::from_io_error(error).unwrap_or(Errno::IO))
+    }
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_number(&self.0.into()))
+    }
+}
+
+impl fmt::Debug for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// Not public, so that the type of another crate stays inside.
+pub(crate) trait IntoSystemError {
+    fn system(self) -> SystemError;
+}
+
+impl IntoSystemError for Errno {
+    fn system(self) -> SystemError {
+        SystemError(self)
+    }
 }
 
 /// The system's words, as `strerror` gives them, without the number that Rust adds.
@@ -232,8 +268,8 @@ mod tests {
         };
         assert_eq!(
             words(PolicyName::ModuleOnly),
-            "no selected module can encrypt aes-256-gcm, and --policy module-only has no other \
-             work; --engine selects engines"
+            "no selected module can encrypt aes-256-gcm, and the policy module-only has no other \
+             work"
         );
         assert!(words(PolicyName::CpuOnly).starts_with("no selected engine of the processor can"));
     }

@@ -6,6 +6,7 @@ use rustix::fs::{AtFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use crate::FileError;
+use crate::error::IntoSystemError;
 
 /// Which file: its filesystem and its number there. It is a file's own only while the file is
 /// there or open: a number is used again.
@@ -47,7 +48,9 @@ impl Identity {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => Ok(Some(Identity::of(&status))),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(FileError::System { action: "look at its output", errno }),
+            Err(errno) => {
+                Err(FileError::System { action: "look at its output", errno: errno.system() })
+            }
         }
     }
 }

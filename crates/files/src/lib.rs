@@ -32,7 +32,7 @@ mod trail;
 mod tree;
 
 pub use control::{Control, Progress};
-pub use error::FileError;
+pub use error::{FileError, SystemError};
 pub use list::{Listed, Listing, list};
 pub use naming::Naming;
 pub use options::{Agree, FileOutcome, Listener, Options};

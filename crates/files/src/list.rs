@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, openat, st
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::error::IntoSystemError;
 use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recognise};
 use crate::output::is_temporary_name;
 use crate::selection::Watch;
@@ -202,7 +203,7 @@ fn plain_length(geometry: &Geometry, sealed: u64) -> Option<u64> {
 }
 
 fn failure(path: &Path, action: &'static str, errno: Errno) -> Failure {
-    Failure { path: path.to_owned(), error: FileError::System { action, errno } }
+    Failure { path: path.to_owned(), error: FileError::System { action, errno: errno.system() } }
 }
 
 /// The longest header and tag.

@@ -13,6 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
 
 use crate::FileError;
+use crate::error::IntoSystemError;
 
 /// How well a name was given without replacing another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
 
 /// Why a path does not lead to a directory: which part of it is none.
 pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
-    let failed = FileError::System { action: "open the directory", errno };
+    let failed = FileError::System { action: "open the directory", errno: errno.system() };
     if !matches!(errno, Errno::NOTDIR | Errno::NOENT) {
         return failed;
     }
@@ -157,7 +158,7 @@ pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: E
             name: evener_core::shown(name).to_string(),
             kind: noun_of(kind),
         },
-        _ => FileError::System { action: "open its output directory", errno },
+        _ => FileError::System { action: "open its output directory", errno: errno.system() },
     }
 }
 
@@ -167,7 +168,8 @@ pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: E
 /// [`FileError::Refused`] when a stranger has put a link on the way into a common directory, such
 /// as /tmp, whether or not the kernel is set to refuse that.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
-    let failed = |errno| FileError::System { action: "follow its symbolic links", errno };
+    let failed =
+        |errno: Errno| FileError::System { action: "follow its symbolic links", errno: errno.system() };
     let mut at = without_slash(path);
     let mut links = 0;
     while let Ok(text) = std::fs::read_link(&at) {

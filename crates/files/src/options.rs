@@ -1,6 +1,7 @@
 //! How an operation is to be done.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,13 +39,15 @@ pub enum FileOutcome {
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
 pub struct Options {
-    /// One worker for each entry, on that engine.
+    /// One worker for each entry, on that engine. (In the facade, empty stands for the workers of
+    /// the selected engines.)
     pub seats: Vec<Arc<dyn Engine>>,
     /// The engine that reads outputs back before their sources are removed: one that is trusted,
     /// whatever wrote them. Without it no source is removed.
     pub reference: Option<Arc<dyn Engine>>,
-    /// How workers come by tasks.
-    pub policy: PolicyName,
+    /// How workers come by tasks; `None` for the [usual](PolicyName::usual) policy with these
+    /// engines.
+    pub policy: Option<PolicyName>,
     /// How the workers share the cores with other programs.
     pub courtesy: Courtesy,
     /// What engines cost, as far as it was measured: what the adaptive policy begins with.
@@ -125,9 +128,15 @@ impl Options {
     /// The default suffix.
     pub const DEFAULT_SUFFIX: &'static str = ".enc";
 
+    /// The policy of a run.
+    pub(crate) fn policy(&self) -> PolicyName {
+        let kinds = self.seats.iter().map(|engine| engine.description().kind);
+        self.policy.unwrap_or_else(|| PolicyName::usual(kinds))
+    }
+
     /// The options of a run for a cipher, with so many tasks in its queue.
     pub(crate) fn run(&self, cipher: Cipher, direction: Direction, capacity: usize) -> RunOptions {
-        let mut options = RunOptions::new(self.policy, cipher, direction, capacity);
+        let mut options = RunOptions::new(self.policy(), cipher, direction, capacity);
         options.courtesy = self.courtesy;
         options.costs = self.costs.clone();
         options
@@ -136,8 +145,8 @@ impl Options {
     /// The defaults, with one worker for each of `seats`.
     pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
         Options {
-            policy: PolicyName::usual(seats.iter().map(|engine| engine.description().kind)),
             seats,
+            policy: None,
             reference: None,
             courtesy: Courtesy::default(),
             costs: Costs::default(),
@@ -166,5 +175,31 @@ impl Options {
             only_text: false,
             control: Arc::default(),
         }
+    }
+}
+
+impl Default for Options {
+    /// The defaults, without seats.
+    fn default() -> Options {
+        Options::new(Vec::new())
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |engine: &Arc<dyn Engine>| engine.description().name.clone();
+        f.debug_struct("Options")
+            .field("seats", &self.seats.iter().map(name).collect::<Vec<_>>())
+            .field("policy", &self.policy)
+            .field("courtesy", &self.courtesy)
+            .field("memory", &self.memory)
+            .field("suffix", &self.suffix)
+            .field("resume", &self.resume)
+            .field("update", &self.update)
+            .field("overwrite", &self.overwrite)
+            .field("remove_source", &self.remove_source)
+            .field("durable", &self.durable)
+            .field("dry_run", &self.dry_run)
+            .finish_non_exhaustive()
     }
 }

@@ -14,6 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
+use crate::error::IntoSystemError;
 use crate::naming::{Naming, is_device, refuse_special, rename_to_free};
 use crate::{FileError, Options, Protected};
 
@@ -132,7 +133,12 @@ impl Outputs {
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                     self.nameless.store(false, Ordering::Relaxed);
                 }
-                Err(errno) => return Err(FileError::System { action: "create its output", errno }),
+                Err(errno) => {
+                    return Err(FileError::System {
+                        action: "create its output",
+                        errno: errno.system(),
+                    });
+                }
             }
         }
         let (file, temporary) = create_temporary(directory.as_fd())?;
@@ -205,14 +211,22 @@ impl<D: AsFd> Output<D> {
         while !bytes.is_empty() {
             match pwrite(&self.file, bytes, offset) {
                 Ok(0) => {
-                    return Err(FileError::System { action: "write its output", errno: Errno::IO });
+                    return Err(FileError::System {
+                        action: "write its output",
+                        errno: Errno::IO.system(),
+                    });
                 }
                 Ok(count) => {
                     bytes = &bytes[count..];
                     offset += count as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(FileError::System { action: "write its output", errno }),
+                Err(errno) => {
+                    return Err(FileError::System {
+                        action: "write its output",
+                        errno: errno.system(),
+                    });
+                }
             }
         }
         Ok(())
@@ -295,7 +309,7 @@ impl<D: AsFd> Output<D> {
     fn has_no_name(&self, outputs: &Outputs, errno: Errno) -> FileError {
         match errno {
             Errno::EXIST => outputs.taken(self.directory.as_fd(), &self.name),
-            errno => FileError::System { action: "give its output a name", errno },
+            errno => FileError::System { action: "give its output a name", errno: errno.system() },
         }
     }
 
@@ -415,7 +429,12 @@ fn create_temporary(directory: BorrowedFd<'_>) -> Result<(OwnedFd, OsString), Fi
                 return Ok((file, name));
             }
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(FileError::System { action: "create its output", errno }),
+            Err(errno) => {
+                return Err(FileError::System {
+                    action: "create its output",
+                    errno: errno.system(),
+                });
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn able(
     cipher: Cipher,
     direction: Direction,
 ) -> Result<Vec<Arc<dyn Engine>>, FileError> {
-    let policy = options.policy;
+    let policy = options.policy();
     let offers = |engine: &&Arc<dyn Engine>| {
         engine.offer(cipher, direction).is_some() && !engine.holds_key()
     };

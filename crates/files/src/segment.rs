@@ -203,7 +203,7 @@ pub(crate) fn collect(jobs: &[Job<'_>], first_chunk: u64) -> Result<usize, FileE
 /// The last cipher block of some ciphertext, as the IV of what follows it in CBC.
 pub(crate) fn last_block(ciphertext: &[u8], file: &FileCipher) -> Option<Iv> {
     let start = ciphertext.len().checked_sub(file.cipher().iv_length())?;
-    Iv::new(&ciphertext[start..])
+    Iv::new(&ciphertext[start..]).ok()
 }
 
 /// The IV of what follows some chunks, where a cipher chains in this direction.
@@ -218,7 +218,7 @@ pub(crate) fn iv_after(
             // The key stream goes on from its last block.
             let (input, output) = (last_block(input, file)?, last_block(output, file)?);
             let pairs = input.bytes().iter().zip(output.bytes());
-            Iv::new(&pairs.map(|(one, other)| one ^ other).collect::<Vec<_>>())
+            Iv::new(&pairs.map(|(one, other)| one ^ other).collect::<Vec<_>>()).ok()
         }
         (_, Direction::Encrypt) => last_block(output, file),
         (_, Direction::Decrypt) => last_block(input, file),

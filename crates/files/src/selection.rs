@@ -133,14 +133,15 @@ impl Watch<'_> {
     /// sealed names were matched.
     pub(crate) fn notices(&self, stripped: Option<&OsStr>) -> Vec<String> {
         let sides = [
-            ("--include", &self.selection.include, &self.included),
-            ("--exclude", &self.selection.exclude, &self.excluded),
+            ("include", &self.selection.include, &self.included),
+            ("exclude", &self.selection.exclude, &self.excluded),
         ];
         let mut notices = Vec::new();
         for (option, globs, seen) in sides {
             let texts = globs.iter().flat_map(|globs| &globs.texts);
             for (text, _) in texts.zip(seen).filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
-                let mut notice = format!("{option} `{}` matches nothing here", shown_text(text));
+                let mut notice =
+                    format!("the glob to {option}, `{}`, matches nothing here", shown_text(text));
                 if let Some(suffix) = stripped.filter(|suffix| ends_in(text.as_ref(), suffix)) {
                     notice.push_str(&format!("; {}", without_suffix(suffix)));
                 }
@@ -317,7 +318,7 @@ mod tests {
         assert!(watch.takes_file(Path::new("docs/y")));
         assert!(!watch.takes_directory(Path::new("a")));
         assert!(watch.takes_directory(Path::new("docs/a")));
-        let expected = ["--include `*.rs`", "--exclude `b`"];
+        let expected = ["the glob to include, `*.rs`,", "the glob to exclude, `b`,"];
         assert_eq!(
             watch.notices(None),
             expected.map(|glob| format!("{glob} matches nothing here"))
@@ -329,8 +330,11 @@ mod tests {
         let selection = Selection::new(&["*.txt.enc", "*.txt"], &[]).unwrap();
         let notices = selection.watch().notices(Some(".enc".as_ref()));
         let hint = "; files are chosen by the names that they had before, without `.enc`";
-        assert_eq!(notices[0], format!("--include `*.txt.enc` matches nothing here{hint}"));
-        assert_eq!(notices[1], "--include `*.txt` matches nothing here");
+        assert_eq!(
+            notices[0],
+            format!("the glob to include, `*.txt.enc`, matches nothing here{hint}")
+        );
+        assert_eq!(notices[1], "the glob to include, `*.txt`, matches nothing here");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fstat, opena
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
+use crate::error::IntoSystemError;
 use crate::format::FileCipher;
 use crate::identity::FileState;
 
@@ -74,7 +75,7 @@ impl Source {
         let mut block = [0; Iv::MAX_LENGTH];
         let block = &mut block[..cipher.cipher().iv_length()];
         self.read_exact_at(block, offset.saturating_sub(block.len() as u64))?;
-        Ok(Iv::new(block))
+        Ok(Iv::new(block).ok())
     }
 
     /// Checks that nobody has written to the file since it was opened.
@@ -95,7 +96,7 @@ impl Source {
         match retry_on_intr(|| pread(&self.file, &mut [0], 0)) {
             Ok(0) => Ok(()),
             Ok(_) => Err(FileError::Refused("has content but shows no size".to_owned())),
-            Err(errno) => Err(FileError::System { action: "read it", errno }),
+            Err(errno) => Err(FileError::System { action: "read it", errno: errno.system() }),
         }
     }
 }
@@ -120,7 +121,9 @@ pub(crate) fn read_exact_at(
                 offset += count as u64;
             }
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(FileError::System { action: "read it", errno }),
+            Err(errno) => {
+                return Err(FileError::System { action: "read it", errno: errno.system() });
+            }
         }
     }
     Ok(())

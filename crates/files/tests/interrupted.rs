@@ -93,7 +93,7 @@ fn options(policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
         Arc::new(Disturbed { description, inner, plot }) as Arc<dyn Engine>
     };
     let seats = kinds.into_iter().enumerate().map(seat).collect();
-    let control = Arc::clone(&plot.control);
+    let (control, policy) = (Arc::clone(&plot.control), Some(policy));
     // So short buffers that long files have several segments.
     Options { seats, policy, control, memory: 6 * (70 << 10), ..flags.options() }
 }

@@ -228,8 +228,11 @@ fn no_lie_about_files_is_a_success() {
                     if policy != PolicyName::ModuleOnly {
                         seats.push(openssl());
                     }
-                    let options =
-                        Options { policy, reference: Some(openssl()), ..Options::new(seats) };
+                    let options = Options {
+                        policy: Some(policy),
+                        reference: Some(openssl()),
+                        ..Options::new(seats)
+                    };
                     let (report, wrong) = stage.perform(deed, &options);
                     let must_be_right = verify_every == Some(1) || deed == Deed::RemoveSource;
                     let what = format!("{lie} after {after}, {policy}, {deed:?}");

@@ -127,9 +127,9 @@ impl Device {
         }
         let fits = |known: &Cipher| number(*known) == cipher && known.key_length() == key.len();
         let cipher = Cipher::ALL.iter().copied().find(fits).ok_or(libc::EINVAL)?;
-        let key = Key::new(key).ok_or(libc::EINVAL)?;
+        let key = Key::new(key).map_err(|_| libc::EINVAL)?;
         self.started += 1;
-        let iv = Iv::new(&[0; Iv::MAX_LENGTH][..cipher.iv_length()]).ok_or(libc::EINVAL)?;
+        let iv = Iv::new(&[0; Iv::MAX_LENGTH][..cipher.iv_length()]).map_err(|_| libc::EINVAL)?;
         let is_software = self.options.is_software(self.started);
         self.sessions.insert(self.started, Session { handle, cipher, key, iv, is_software });
         Ok(self.started)
@@ -311,7 +311,7 @@ impl Device {
         // As cryptodev-linux does it: without an IV it goes on with the session's last, and it
         // says nothing of that.
         if let Some(iv) = iv {
-            session.iv = Iv::new(iv).ok_or(libc::EINVAL)?;
+            session.iv = Iv::new(iv).map_err(|_| libc::EINVAL)?;
         }
         let Session { cipher, iv, .. } = *session;
         let direction = if operation.decrypts { Direction::Decrypt } else { Direction::Encrypt };

@@ -230,6 +230,26 @@ pub(crate) unsafe fn input_and_output<'a>(
     unsafe { Ok((elements(input.0, input.1, "input")?, bytes_mut(output.0, output.1, "output")?)) }
 }
 
+/// The number of an enum that a caller passes, which may be none of its variants.
+pub(crate) fn number<E: Enumeration>(given: MaybeUninit<E>) -> u32 {
+    const { assert!(size_of::<E>() == size_of::<u32>()) };
+    // SAFETY: it has the size of a `u32`, as the assertion shows, and its alignment, because
+    // `Enumeration` promises `repr(u32)`. C passes parameters by value, so it is initialised.
+    unsafe { given.as_ptr().cast::<u32>().read() }
+}
+
+/// An enum of C.
+///
+/// # Safety
+/// The type is a `repr(u32)` enum without fields.
+pub(crate) unsafe trait Enumeration {}
+
+// SAFETY: so it is.
+unsafe impl Enumeration for crate::cipher::DirectionNumber {}
+
+// SAFETY: so it is.
+unsafe impl Enumeration for crate::session::PaddingNumber {}
+
 fn check_elements<T>(pointer: *const T, length: usize, name: &str) -> Result<(), Trouble> {
     if length == 0 {
         return Ok(());

@@ -46,14 +46,22 @@ pub(crate) fn facts(cipher: Cipher) -> CipherFacts {
     }
 }
 
-/// `EVENER_ENCRYPT` or `EVENER_DECRYPT`.
+/// Whether messages are encrypted or decrypted.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectionNumber {
+    /// Plaintext to ciphertext.
+    Encrypt = 0,
+    /// Ciphertext to plaintext.
+    Decrypt = 1,
+}
+
+/// The direction with this number.
 pub(crate) fn direction(number: u32) -> Result<Direction, Trouble> {
     match number {
-        sys::EVENER_ENCRYPT => Ok(Direction::Encrypt),
-        sys::EVENER_DECRYPT => Ok(Direction::Decrypt),
-        _ => Err(Trouble::argument(format!(
-            "the direction {number} is neither EVENER_ENCRYPT nor EVENER_DECRYPT"
-        ))),
+        _ if number == DirectionNumber::Encrypt as u32 => Ok(Direction::Encrypt),
+        _ if number == DirectionNumber::Decrypt as u32 => Ok(Direction::Decrypt),
+        _ => Err(Trouble::argument(format!("there is no evener_direction {number}"))),
     }
 }
 

@@ -9,11 +9,6 @@ use crate::boundary::sys::{Versioned, text, write_versioned};
 use crate::boundary::{enter, enter_or};
 use crate::status::{Status, Trouble};
 
-/// A direction: plaintext to ciphertext.
-pub const EVENER_ENCRYPT: u32 = 0;
-/// A direction: ciphertext to plaintext.
-pub const EVENER_DECRYPT: u32 = 1;
-
 // SAFETY: `repr(C)` with the size first, and nothing but integers and a raw pointer.
 unsafe impl Versioned for CipherFacts {
     const FIRST_SIZE: usize = size_of::<CipherFacts>();

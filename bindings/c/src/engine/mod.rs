@@ -52,8 +52,20 @@ pub struct EngineFacts {
     pub detail: *const c_char,
     /// Why the engine is absent, and what to do; NULL if it is present.
     pub absent: *const c_char,
-    /// `EVENER_CPU` or `EVENER_MODULE`; 0 when the engine is absent.
+    /// An `evener_kind`.
     pub kind: u32,
+}
+
+/// Where an engine's work is done.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KindNumber {
+    /// The engine is absent.
+    Absent = 0,
+    /// It computes on the calling core.
+    Cpu = 1,
+    /// Another device computes while the caller sleeps.
+    Module = 2,
 }
 
 /// The recommended use of an engine for a cipher and direction.
@@ -160,8 +172,8 @@ impl From<&Probed> for Entry {
                     detail: Some(text(&description.detail)),
                     absent: None,
                     kind: match description.kind {
-                        Kind::Cpu => sys::EVENER_CPU,
-                        _ => sys::EVENER_MODULE,
+                        Kind::Cpu => KindNumber::Cpu as u32,
+                        _ => KindNumber::Module as u32,
                     },
                 }
             }
@@ -169,7 +181,7 @@ impl From<&Probed> for Entry {
                 name: text(probed.name),
                 detail: None,
                 absent: Some(text(&error.to_string())),
-                kind: 0,
+                kind: KindNumber::Absent as u32,
             },
         }
     }

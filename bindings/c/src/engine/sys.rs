@@ -4,15 +4,10 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
 use super::{AccountFacts, EngineFacts, EngineHandle, EngineList, OfferFacts};
-use crate::boundary::sys::{Versioned, optional_text, text, write_versioned};
+use crate::boundary::sys::{Versioned, number, optional_text, text, write_versioned};
 use crate::boundary::{enter, enter_or, given, hand_over};
-use crate::cipher;
+use crate::cipher::{self, DirectionNumber};
 use crate::status::Status;
-
-/// A kind of engine: it computes on the calling core.
-pub const EVENER_CPU: u32 = 1;
-/// A kind of engine: another device computes while the caller sleeps.
-pub const EVENER_MODULE: u32 = 2;
 
 // SAFETY: `repr(C)` with the size first, and nothing but integers and raw pointers.
 unsafe impl Versioned for EngineFacts {
@@ -88,13 +83,14 @@ pub unsafe extern "C" fn evener_engine_open(
 pub unsafe extern "C" fn evener_engine_offer(
     engine: Option<&EngineHandle>,
     cipher: *const c_char,
-    direction: u32,
+    direction: MaybeUninit<DirectionNumber>,
     offer: *mut OfferFacts,
 ) -> Status {
     enter(|| {
         // SAFETY: the header asks the same of the caller.
         let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
-        let facts = given(engine, "engine")?.offer(cipher, cipher::direction(direction)?)?;
+        let facts =
+            given(engine, "engine")?.offer(cipher, cipher::direction(number(direction))?)?;
         // SAFETY: the header asks the same of the caller.
         unsafe { write_versioned(offer, &facts) }
     })

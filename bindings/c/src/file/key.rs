@@ -28,7 +28,7 @@ impl FileKeyHandle {
     /// A raw key; its length determines the variant of Cobblestone.
     pub(crate) fn copied(bytes: &[u8]) -> Result<FileKeyHandle, Trouble> {
         let suite = CobblestoneSuite::ALL.into_iter().find(|s| s.key_length() == bytes.len());
-        match (suite, Key::new(bytes)) {
+        match (suite, Key::new(bytes).ok()) {
             (Some(suite), Some(key)) => {
                 Ok(FileKeyHandle { material: KeyMaterial::Cobblestone { suite, key } })
             }

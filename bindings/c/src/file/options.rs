@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
+use facade::gate::{Discipline, GateOptions, Turns};
 use facade::{Evener, KeyRing, Options};
 
 use super::watched::ProgressFacts;
@@ -22,7 +23,7 @@ pub struct FileOptions {
     /// Number of names.
     pub engine_count: usize,
     /// Number of workers over all engines; 0 for as many as the engines recommend.
-    pub jobs: usize,
+    pub workers: usize,
     /// Memory limit for the buffers of all workers, in bytes; 0 for 64 MiB.
     pub memory: usize,
     /// Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`.
@@ -31,7 +32,7 @@ pub struct FileOptions {
     pub context: *const u8,
     /// In bytes.
     pub context_length: usize,
-    /// A sum of `EVENER_RESUME` and the others.
+    /// A sum of `evener_flag`s.
     pub flags: u32,
     /// Interval of the calls of `progress`, in milliseconds; 0 for 100.
     pub progress_interval: u32,
@@ -39,6 +40,60 @@ pub struct FileOptions {
     pub progress: ProgressCallback,
     /// Passed to `progress`.
     pub user_data: *mut c_void,
+    /// Number of processes that may use each engine at once (permits), the same in all of them; 0
+    /// for what the engine reports.
+    pub permits: usize,
+    /// How long a process may be stopped before its permit passes to another one, in milliseconds,
+    /// the same in all processes; 0 for any time.
+    pub permit_lease: u64,
+    /// An `evener_gate`: how processes queue for permits.
+    pub gate: u32,
+    /// CPU limit as a percentage of all cores, 1 to 100; 0 for none.
+    pub max_cpu: u32,
+}
+
+/// How processes queue for an engine that only some of them may use at once.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateNumber {
+    /// In the order of arrival.
+    Fifo = 0,
+    /// In one list per permit, by process id.
+    Lists = 1,
+    /// Not at all.
+    None = 2,
+}
+
+/// Options of an operation that are on or off, to be added up.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// Skip files whose output is complete.
+    Resume = 1,
+    /// Replace existing outputs; otherwise they are errors.
+    Overwrite = 2,
+    /// Remove each source after its output was read back, compared and synced.
+    RemoveSource = 4,
+    /// Sync every output to the storage device before the operation ends.
+    Durable = 8,
+    /// Follow symbolic links instead of recreating them.
+    FollowSymlinks = 16,
+    /// Keep owner and group, which needs privilege.
+    KeepOwner = 32,
+    /// Keep extended attributes.
+    KeepXattrs = 64,
+    /// When decrypting, write pages of zeros as holes.
+    Sparse = 128,
+    /// Write nothing, only count what would be done.
+    DryRun = 256,
+    /// Add up all sizes while walking, so that the progress includes the total.
+    MeasureTotal = 512,
+    /// Leave the cores to other programs: CPU workers use only idle CPU time.
+    Background = 1024,
+    /// Bring existing outputs up to date: replace those whose source has changed, leave all others.
+    Update = 2048,
+    /// Leave out files that change while they are read.
+    SkipChanging = 4096,
 }
 
 /// Called with the progress of an operation, on the thread that called the operation: before it
@@ -52,17 +107,21 @@ pub type ProgressCallback =
 #[derive(Default)]
 pub(crate) struct Wishes<'a> {
     pub(crate) engines: Vec<&'a str>,
-    pub(crate) jobs: usize,
+    pub(crate) workers: usize,
     pub(crate) memory: usize,
     pub(crate) suffix: Option<&'a Path>,
     pub(crate) context: &'a [u8],
     pub(crate) flags: u32,
     pub(crate) progress_interval: u32,
+    pub(crate) permits: usize,
+    pub(crate) permit_lease: u64,
+    pub(crate) gate: u32,
+    pub(crate) max_cpu: u32,
 }
 
 impl Wishes<'_> {
     pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
-        let all = FLAGS.iter().fold(0, |all, (flag, _)| all | flag);
+        let all = FLAGS.iter().fold(0, |all, (flag, _)| all | *flag as u32);
         if self.flags & !all != 0 {
             return Err(Trouble::argument(format!("unknown flags {:#x}", self.flags & !all)));
         }
@@ -73,14 +132,16 @@ impl Wishes<'_> {
                 return Err(Trouble::argument("a suffix has at least one character and no slash"));
             }
         }
-        let mut evener = Evener::new(keys)?;
-        if !self.engines.is_empty() {
-            evener = evener.engines(&self.engines)?;
+        let max_cpu = match self.max_cpu {
+            0 => None,
+            1..=100 => Some(self.max_cpu as u8),
+            _ => return Err(Trouble::argument("max_cpu is no percentage from 1 to 100")),
+        };
+        let mut evener = Evener::builder(keys).engines(&self.engines).gate(self.turns()?);
+        if let Some(workers) = NonZeroUsize::new(self.workers) {
+            evener = evener.workers(workers);
         }
-        if let Some(jobs) = NonZeroUsize::new(self.jobs) {
-            evener = evener.jobs(jobs);
-        }
-        Ok(evener.options(|options| {
+        let evener = evener.options(|options| {
             if self.memory > 0 {
                 options.memory = self.memory;
             }
@@ -88,9 +149,27 @@ impl Wishes<'_> {
                 options.suffix = suffix.as_os_str().to_owned();
             }
             for (flag, option) in FLAGS {
-                *option(options) = self.flags & flag != 0;
+                *option(options) = self.flags & *flag as u32 != 0;
             }
-        }))
+            options.courtesy.most_cpu = max_cpu;
+        });
+        Ok(evener.build()?)
+    }
+
+    fn turns(&self) -> Result<Turns, Trouble> {
+        let discipline = match self.gate {
+            number if number == GateNumber::Fifo as u32 => Discipline::Fifo,
+            number if number == GateNumber::Lists as u32 => Discipline::Lists,
+            number if number == GateNumber::None as u32 => Discipline::None,
+            number => return Err(Trouble::argument(format!("there is no evener_gate {number}"))),
+        };
+        if self.permits > GateOptions::MAX_PERMITS {
+            let (most, permits) = (GateOptions::MAX_PERMITS, self.permits);
+            return Err(Trouble::argument(format!("permits is at most {most}, not {permits}")));
+        }
+        let permits = NonZeroUsize::new(self.permits);
+        let lease = (self.permit_lease > 0).then(|| Duration::from_millis(self.permit_lease));
+        Ok(Turns { discipline, permits, lease, ..Turns::default() })
     }
 
     pub(crate) fn interval(&self) -> Duration {
@@ -104,17 +183,20 @@ impl Wishes<'_> {
 /// The field of the options for a flag.
 type Place = fn(&mut Options) -> &mut bool;
 
-const FLAGS: &[(u32, Place)] = &[
-    (super::sys::EVENER_RESUME, |options| &mut options.resume),
-    (super::sys::EVENER_OVERWRITE, |options| &mut options.overwrite),
-    (super::sys::EVENER_REMOVE_SOURCE, |options| &mut options.remove_source),
-    (super::sys::EVENER_DURABLE, |options| &mut options.durable),
-    (super::sys::EVENER_FOLLOW_SYMLINKS, |options| &mut options.follow_symlinks),
-    (super::sys::EVENER_KEEP_OWNER, |options| &mut options.owner),
-    (super::sys::EVENER_KEEP_XATTRS, |options| &mut options.xattrs),
-    (super::sys::EVENER_SPARSE, |options| &mut options.sparse),
-    (super::sys::EVENER_DRY_RUN, |options| &mut options.dry_run),
-    (super::sys::EVENER_MEASURE_TOTAL, |options| &mut options.measure_total),
+const FLAGS: &[(Flag, Place)] = &[
+    (Flag::Resume, |options| &mut options.resume),
+    (Flag::Overwrite, |options| &mut options.overwrite),
+    (Flag::RemoveSource, |options| &mut options.remove_source),
+    (Flag::Durable, |options| &mut options.durable),
+    (Flag::FollowSymlinks, |options| &mut options.follow_symlinks),
+    (Flag::KeepOwner, |options| &mut options.owner),
+    (Flag::KeepXattrs, |options| &mut options.xattrs),
+    (Flag::Sparse, |options| &mut options.sparse),
+    (Flag::DryRun, |options| &mut options.dry_run),
+    (Flag::MeasureTotal, |options| &mut options.measure_total),
+    (Flag::Background, |options| &mut options.courtesy.in_background),
+    (Flag::Update, |options| &mut options.update),
+    (Flag::SkipChanging, |options| &mut options.skip_changing),
 ];
 
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);
@@ -127,6 +209,7 @@ mod tests {
     fn each_flag_sets_one_option() {
         let mut seen = 0;
         for (flag, option) in FLAGS {
+            let flag = *flag as u32;
             assert_eq!((flag.count_ones(), seen & flag), (1, 0));
             seen |= flag;
             let mut options = Options::new(Vec::new());

@@ -18,31 +18,10 @@ use crate::boundary::{enter, enter_or, given, hand_over};
 use crate::parallel::PoolHandle;
 use crate::status::{Status, Trouble};
 
-/// A flag: skip files whose output is complete.
-pub const EVENER_RESUME: u32 = 1;
-/// A flag: replace existing outputs; otherwise they are errors.
-pub const EVENER_OVERWRITE: u32 = 2;
-/// A flag: remove each source after its output was read back, compared and synced.
-pub const EVENER_REMOVE_SOURCE: u32 = 4;
-/// A flag: sync every output to the storage device before the operation ends.
-pub const EVENER_DURABLE: u32 = 8;
-/// A flag: follow symbolic links instead of recreating them.
-pub const EVENER_FOLLOW_SYMLINKS: u32 = 16;
-/// A flag: keep owner and group, which needs privilege.
-pub const EVENER_KEEP_OWNER: u32 = 32;
-/// A flag: keep extended attributes.
-pub const EVENER_KEEP_XATTRS: u32 = 64;
-/// A flag: when decrypting, write pages of zeros as holes.
-pub const EVENER_SPARSE: u32 = 128;
-/// A flag: write nothing, only count what would be done.
-pub const EVENER_DRY_RUN: u32 = 256;
-/// A flag: add up all sizes while walking, so that the progress includes the total.
-pub const EVENER_MEASURE_TOTAL: u32 = 512;
-
 // SAFETY: `repr(C)` with the size first, and nothing but integers, raw pointers and a nullable
 // function pointer.
 unsafe impl Versioned for FileOptions {
-    const FIRST_SIZE: usize = size_of::<FileOptions>();
+    const FIRST_SIZE: usize = std::mem::offset_of!(FileOptions, permits);
     const NAME: &'static str = "evener_options";
 }
 
@@ -335,7 +314,7 @@ unsafe fn process(
     let control = Arc::new(Control::default());
     let evener = wishes
         .evener(given(key, "key")?.key_ring(wishes.context)?)?
-        .options(|options| options.control = Arc::clone(&control));
+        .with_options(|options| options.control = Arc::clone(&control));
     let operate = || evener.process(operation, source, target);
     let result = match options.and_then(|given| Some((given.progress?, given.user_data))) {
         Some((progress, user_data)) => {
@@ -370,11 +349,15 @@ unsafe fn wishes<'a>(options: &FileOptions) -> Result<Wishes<'a>, Trouble> {
     });
     Ok(Wishes {
         engines: engines.collect::<Result<_, _>>()?,
-        jobs: options.jobs,
+        workers: options.workers,
         memory: options.memory,
         suffix,
         context,
         flags: options.flags,
         progress_interval: options.progress_interval,
+        permits: options.permits,
+        permit_lease: options.permit_lease,
+        gate: options.gate,
+        max_cpu: options.max_cpu,
     })
 }

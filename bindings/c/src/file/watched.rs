@@ -18,7 +18,7 @@ pub struct ProgressFacts {
     pub size: usize,
     /// Files found so far.
     pub found_files: u64,
-    /// Their bytes, with `EVENER_MEASURE_TOTAL`; else 0.
+    /// Their bytes, with `EVENER_FLAG_MEASURE_TOTAL`; else 0.
     pub found_bytes: u64,
     /// Files finished, failed or skipped so far.
     pub done_files: u64,

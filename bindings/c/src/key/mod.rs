@@ -14,11 +14,9 @@ pub struct KeyHandle {
 
 impl KeyHandle {
     pub(crate) fn copied(bytes: &[u8]) -> Result<KeyHandle, Trouble> {
-        let wrong = || {
-            let (length, most) = (bytes.len(), Key::MAX_LENGTH);
-            Trouble::new(Status::InvalidKey, format!("a key has 1 to {most} bytes, not {length}"))
-        };
-        Ok(KeyHandle { key: Key::new(bytes).ok_or_else(wrong)? })
+        let key =
+            Key::new(bytes).map_err(|error| Trouble::new(Status::InvalidKey, error.to_string()))?;
+        Ok(KeyHandle { key })
     }
 
     pub(crate) fn generated(cipher: Cipher) -> Result<KeyHandle, Trouble> {

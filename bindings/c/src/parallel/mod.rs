@@ -5,7 +5,8 @@ pub(crate) mod sys;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use facade::{BufferError, Cipher, Direction, Iv, Key, Mode, Padding, ParallelCipher, Pool};
+use facade::hazmat::{BufferError, Iv, Padding, ParallelCipher};
+use facade::{Cipher, Direction, Key, Mode, Pool};
 
 use crate::status::{Status, Trouble};
 

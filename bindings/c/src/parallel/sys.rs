@@ -3,14 +3,14 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use facade::Iv;
+use facade::hazmat::Iv;
 
 use super::{ParallelHandle, PoolHandle};
-use crate::boundary::sys::{bytes_mut, elements, input_and_output, optional_text, text};
+use crate::boundary::sys::{bytes_mut, elements, input_and_output, number, optional_text, text};
 use crate::boundary::{enter, enter_or, given, hand_over};
-use crate::cipher;
+use crate::cipher::{self, DirectionNumber};
 use crate::key::KeyHandle;
-use crate::session;
+use crate::session::{self, PaddingNumber};
 use crate::status::{Status, Trouble};
 
 /// Makes a pool of this many threads, including the caller's; 0 for one per core. They start at the
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn evener_parallel_open(
     engine: *const c_char,
     cipher: *const c_char,
     key: Option<&KeyHandle>,
-    padding: u32,
+    padding: MaybeUninit<PaddingNumber>,
     parallel: Option<&mut MaybeUninit<Option<Box<ParallelHandle>>>>,
 ) -> Status {
     enter(|| {
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn evener_parallel_open(
             let (engine, cipher) =
                 unsafe { (optional_text(engine, "engine")?, text(cipher, "cipher")?) };
             let (cipher, key) = (cipher::named(cipher)?, &given(key, "key")?.key);
-            ParallelHandle::open(pool, engine, cipher, key, session::padding(padding)?)
+            ParallelHandle::open(pool, engine, cipher, key, session::padding(number(padding))?)
         })
     })
 }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn evener_parallel_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_parallel_crypt(
     parallel: Option<&ParallelHandle>,
-    direction: u32,
+    direction: MaybeUninit<DirectionNumber>,
     iv: *const u8,
     iv_length: usize,
     input: *const u8,
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn evener_parallel_crypt(
     enter(|| {
         let written = written.map(|written| written.write(0));
         let parallel = given(parallel, "parallel")?;
-        let direction = cipher::direction(direction)?;
+        let direction = cipher::direction(number(direction))?;
         // SAFETY: the header asks the same of the caller, for all three.
         let (iv, (input, output)) = unsafe {
             (
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn evener_parallel_crypt(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_parallel_crypt_in_place(
     parallel: Option<&ParallelHandle>,
-    direction: u32,
+    direction: MaybeUninit<DirectionNumber>,
     iv: *const u8,
     iv_length: usize,
     data: *mut u8,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn evener_parallel_crypt_in_place(
 ) -> Status {
     enter(|| {
         let parallel = given(parallel, "parallel")?;
-        let direction = cipher::direction(direction)?;
+        let direction = cipher::direction(number(direction))?;
         // SAFETY: the header asks the same of the caller, for both.
         let (iv, data) = unsafe { (self::iv(iv, iv_length)?, bytes_mut(data, length, "data")?) };
         parallel.crypt_in_place(direction, iv, data)
@@ -119,5 +119,5 @@ pub extern "C" fn evener_parallel_free(parallel: Option<Box<ParallelHandle>>) {
 unsafe fn iv(pointer: *const u8, length: usize) -> Result<Iv, Trouble> {
     // SAFETY: as asked of the caller.
     let iv = unsafe { elements(pointer, length, "iv") }?;
-    Iv::new(iv).ok_or_else(|| Trouble::argument("no cipher's IV is that long"))
+    Iv::new(iv).map_err(|_| Trouble::argument("no cipher's IV is that long"))
 }

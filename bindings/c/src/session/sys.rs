@@ -4,27 +4,30 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use facade::{Iv, Job};
+use facade::engines::{Iv, Job};
 
-use super::{JobArguments, SessionHandle, default_engine, padding, settled};
+use super::{
+    JobArguments, PaddingNumber, RecordsArguments, SessionHandle, default_engine, padding, settled,
+};
 use crate::boundary::sys::{
-    Versioned, elements, input_and_output, read_versioned, size_of_given, text,
+    Versioned, elements, input_and_output, number, read_versioned, size_of_given, text,
 };
 use crate::boundary::{enter, enter_or, given, hand_over};
-use crate::cipher;
+use crate::cipher::{self, DirectionNumber};
 use crate::engine::EngineHandle;
 use crate::key::KeyHandle;
 use crate::status::{Status, Trouble};
-
-/// A padding: the message is whole blocks, or the cipher needs none.
-pub const EVENER_NO_PADDING: u32 = 0;
-/// A padding: 1 to one block of bytes that hold their number (RFC 5652), for ECB and CBC.
-pub const EVENER_PKCS7: u32 = 1;
 
 // SAFETY: `repr(C)` with the size first, and nothing but integers and raw pointers.
 unsafe impl Versioned for JobArguments {
     const FIRST_SIZE: usize = size_of::<JobArguments>();
     const NAME: &'static str = "evener_job";
+}
+
+// SAFETY: `repr(C)` with the size first, and nothing but integers and raw pointers.
+unsafe impl Versioned for RecordsArguments {
+    const FIRST_SIZE: usize = size_of::<RecordsArguments>();
+    const NAME: &'static str = "evener_records";
 }
 
 /// Opens an engine for a cipher, direction and key, for any number of messages. NULL for the engine
@@ -34,7 +37,7 @@ unsafe impl Versioned for JobArguments {
 pub unsafe extern "C" fn evener_session_open(
     engine: Option<&EngineHandle>,
     cipher: *const c_char,
-    direction: u32,
+    direction: MaybeUninit<DirectionNumber>,
     key: Option<&KeyHandle>,
     session: Option<&mut MaybeUninit<Option<Box<SessionHandle>>>>,
 ) -> Status {
@@ -42,7 +45,7 @@ pub unsafe extern "C" fn evener_session_open(
         hand_over(session, || {
             // SAFETY: the header asks the same of the caller.
             let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
-            let direction = cipher::direction(direction)?;
+            let direction = cipher::direction(number(direction))?;
             let engine = match engine {
                 Some(handle) => &*handle.engine,
                 None => default_engine()?,
@@ -74,7 +77,7 @@ pub unsafe extern "C" fn evener_session_process(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_session_crypt(
     session: Option<&SessionHandle>,
-    padding: u32,
+    padding: MaybeUninit<PaddingNumber>,
     iv: *const u8,
     iv_length: usize,
     aad: *const u8,
@@ -97,7 +100,7 @@ pub unsafe extern "C" fn evener_session_crypt(
             aad,
             aad_length,
             key: ptr::null(),
-            padding,
+            padding: number(padding),
             status: 0,
             written: 0,
         };
@@ -116,19 +119,30 @@ pub unsafe extern "C" fn evener_session_crypt(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_crypt(
     cipher: *const c_char,
-    direction: u32,
+    direction: MaybeUninit<DirectionNumber>,
     key: Option<&KeyHandle>,
     job: *mut JobArguments,
 ) -> Status {
     enter(|| {
         // SAFETY: the header asks the same of the caller.
         let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
-        let direction = cipher::direction(direction)?;
+        let direction = cipher::direction(number(direction))?;
         let key = key.map(|handle| &handle.key);
         let session = SessionHandle::open(default_engine()?, cipher, direction, key)?;
         // SAFETY: the header asks the same of the caller.
         unsafe { process(&session, job, 1) }
     })
+}
+
+/// Processes records, which is several times as fast as a job for each. If records are rejected,
+/// all others are done, and the status is that of the first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_session_process_records(
+    session: Option<&SessionHandle>,
+    records: *mut RecordsArguments,
+) -> Status {
+    // SAFETY: the header asks the same of the caller.
+    enter(|| unsafe { process_records(given(session, "session")?, records) })
 }
 
 /// Verifies the last message, if a module processed it and it was not verified yet. Fails if the
@@ -193,6 +207,38 @@ unsafe fn process(
 }
 
 /// # Safety
+/// `place` points to records that keep the header's rules.
+unsafe fn process_records(
+    session: &SessionHandle,
+    place: *mut RecordsArguments,
+) -> Result<(), Trouble> {
+    // SAFETY: as asked of the caller; so for all of these.
+    let (arguments, ivs, (input, output)) = unsafe {
+        let arguments = read_versioned(place)?;
+        let ivs = elements(arguments.ivs, arguments.ivs_length, "ivs")?;
+        let (input, output) = input_and_output(
+            (arguments.input, arguments.input_length),
+            (arguments.output, arguments.output_capacity),
+        )?;
+        (arguments, ivs, (input, output))
+    };
+    let layout = session.layout(&arguments)?;
+    let mut records = session.records(layout, ivs, input, output)?;
+    let result = session.process_records(&mut records);
+    let status = result.as_ref().map_or_else(|trouble| trouble.status, |()| Status::Ok);
+    let rejected = records.rejected();
+    // SAFETY: it was read above, so it is there and aligned; all fields are of the first version,
+    // and the buffers lie elsewhere.
+    unsafe {
+        (&raw mut (*place).status).write(status as i32);
+        (&raw mut (*place).done).write(records.done());
+        (&raw mut (*place).rejected).write(rejected.len());
+        (&raw mut (*place).first_rejected).write(rejected.first().map_or(0, |first| first.0));
+    }
+    result
+}
+
+/// # Safety
 /// The pointers keep the header's rules for `'a`.
 unsafe fn job<'a>(arguments: &JobArguments) -> Result<Job<'a>, Trouble> {
     // SAFETY: as asked of the caller; so for all of these.
@@ -207,7 +253,7 @@ unsafe fn job<'a>(arguments: &JobArguments) -> Result<Job<'a>, Trouble> {
             )?,
         )
     };
-    let iv = Iv::new(iv).ok_or_else(|| Trouble::argument("no cipher's IV is that long"))?;
+    let iv = Iv::new(iv).map_err(|_| Trouble::argument("no cipher's IV is that long"))?;
     Ok(Job { key, aad, padding: padding(arguments.padding)?, ..Job::new(iv, input, output) })
 }
 

@@ -49,7 +49,7 @@ static void engines_are_listed_and_opened(void)
         OK(evener_engine_list_at(list, index, &info));
         CHECK((info.absent == NULL) == (info.detail != NULL));
         CHECK((info.absent == NULL) == (info.kind != 0));
-        found += strcmp(info.name, "openssl") == 0 && info.kind == EVENER_CPU;
+        found += strcmp(info.name, "openssl") == 0 && info.kind == EVENER_KIND_CPU;
     }
     CHECK(found == 1);
     evener_engine_info info = {sizeof info};
@@ -61,7 +61,7 @@ static void engines_are_listed_and_opened(void)
     evener_engine *engine;
     OK(evener_engine_open(NULL, &engine));
     evener_offer offer = {sizeof offer};
-    OK(evener_engine_offer(engine, "aes-128-ctr", EVENER_ENCRYPT, &offer));
+    OK(evener_engine_offer(engine, "aes-128-ctr", EVENER_DIRECTION_ENCRYPT, &offer));
     CHECK(offer.depth >= 1 && offer.batch >= 1 && offer.holders == 0);
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_engine_offer(engine, "aes-128-ctr", 7, &offer));
     evener_engine_free(engine);

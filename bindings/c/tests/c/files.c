@@ -1,5 +1,6 @@
 /* Files, trees and their keys. */
 #define _POSIX_C_SOURCE 200809L
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,7 +89,11 @@ static void a_tree_comes_back(const char *directory)
     evener_options options = {sizeof options};
     options.engines = engines;
     options.engine_count = 1;
-    options.jobs = 2;
+    options.workers = 2;
+    options.permits = 1;
+    options.permit_lease = 60000;
+    options.max_cpu = 100;
+    options.flags = EVENER_FLAG_BACKGROUND | EVENER_FLAG_MEASURE_TOTAL;
     options.suffix = ".sealed";
     options.context = (const uint8_t *)"photos";
     options.context_length = 6;
@@ -104,6 +109,25 @@ static void a_tree_comes_back(const char *directory)
     CHECK(summary.failures == 0 && summary.interrupted == 0 && summary.seconds > 0);
     CHECK(strstr(evener_report_json(report), "\"openssl\""));
     evener_report_free(report);
+
+    /* What is no number of its kind. */
+    options.max_cpu = 101;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_verify_path(key, in(directory, "sealed"), &options, NULL));
+    options.max_cpu = 0;
+    options.gate = EVENER_GATE_NONE + 1;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_verify_path(key, in(directory, "sealed"), &options, NULL));
+    options.gate = EVENER_GATE_NONE;
+    options.permits = 1 << 30;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_verify_path(key, in(directory, "sealed"), &options, NULL));
+    options.permits = 0;
+
+    /* A program that was compiled before there were permits. */
+    options.size = offsetof(evener_options, permits);
+    OK(evener_verify_path(key, in(directory, "sealed"), &options, NULL));
+    options.size = sizeof options;
 
     /* Nothing that is no part of a name, so that no output goes elsewhere. */
     const char *no_suffixes[] = {"", "/", "/../../elsewhere", "a/b"};
@@ -133,6 +157,9 @@ static void a_tree_comes_back(const char *directory)
     CHECK(strstr(failure.path, "sealed/") && strstr(failure.cause, "exists"));
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_report_failure(report, 2, &failure));
     evener_report_free(report);
+
+    options.flags = EVENER_FLAG_UPDATE;
+    OK(evener_decrypt_path(key, in(directory, "sealed"), in(directory, "back"), &options, NULL));
 
     /* Another context is another key. */
     options.context_length = 5;

@@ -42,13 +42,13 @@ static void a_message_needs_no_session(void)
     evener_key *key = key_of(KEY, sizeof KEY);
     uint8_t output[32];
     evener_job job = job_of(PLAIN, 32, output, 32, COUNTER, 16);
-    OK(evener_crypt("aes-128-ctr", EVENER_ENCRYPT, key, &job));
+    OK(evener_crypt("aes-128-ctr", EVENER_DIRECTION_ENCRYPT, key, &job));
     CHECK(job.status == EVENER_STATUS_OK && job.written == 32);
     CHECK(memcmp(output, SEALED, 32) == 0);
 
     memset(output, 0, sizeof output);
     job.key = key;
-    OK(evener_crypt("aes-128-ctr", EVENER_ENCRYPT, NULL, &job));
+    OK(evener_crypt("aes-128-ctr", EVENER_DIRECTION_ENCRYPT, NULL, &job));
     CHECK(memcmp(output, SEALED, 32) == 0);
     evener_key_free(key);
 }
@@ -58,7 +58,7 @@ static void a_session_does_many_messages(void)
     enum { COUNT = 100 };
     evener_key *key = key_of(KEY, sizeof KEY);
     evener_session *session;
-    OK(evener_session_open(NULL, "aes-128-ctr", EVENER_ENCRYPT, key, &session));
+    OK(evener_session_open(NULL, "aes-128-ctr", EVENER_DIRECTION_ENCRYPT, key, &session));
     /* A session has its own copy of the key. */
     evener_key_free(key);
     uint8_t outputs[COUNT][32];
@@ -74,13 +74,80 @@ static void a_session_does_many_messages(void)
 
     uint8_t output[32];
     size_t written = 0;
-    OK(evener_session_crypt(session, EVENER_NO_PADDING, COUNTER, 16, NULL, 0, PLAIN, 32, output,
+    OK(evener_session_crypt(session, EVENER_PADDING_NONE, COUNTER, 16, NULL, 0, PLAIN, 32, output,
                             32, &written));
     CHECK(written == 32 && memcmp(output, SEALED, 32) == 0);
-    OK(evener_session_crypt(session, EVENER_NO_PADDING, COUNTER, 16, NULL, 0, PLAIN, 5, output,
+    OK(evener_session_crypt(session, EVENER_PADDING_NONE, COUNTER, 16, NULL, 0, PLAIN, 5, output,
                             32, NULL));
     evener_session_free(session);
     evener_session_free(NULL);
+}
+
+/* Rows of a table, whose first and last column are encrypted: with gaps, and all as jobs are. */
+static void records_are_what_jobs_are(void)
+{
+    enum { COUNT = 50, LENGTH = 20, INPUT = 24, OUTPUT = 40 };
+    evener_key *key = key_of(KEY, sizeof KEY);
+    uint8_t input[COUNT * INPUT], output[COUNT * OUTPUT], nonces[COUNT * 12];
+    for (size_t index = 0; index < sizeof input; index++)
+        input[index] = (uint8_t)(index * 7);
+    for (size_t index = 0; index < sizeof nonces; index++)
+        nonces[index] = (uint8_t)(index / 12 + index % 12);
+    memset(output, 0xA5, sizeof output);
+    evener_session *sealing, *opening;
+    OK(evener_session_open(NULL, "aes-128-gcm", EVENER_DIRECTION_ENCRYPT, key, &sealing));
+    OK(evener_session_open(NULL, "aes-128-gcm", EVENER_DIRECTION_DECRYPT, key, &opening));
+    evener_key_free(key);
+
+    evener_records records = {sizeof records};
+    records.count = COUNT;
+    records.length = LENGTH;
+    records.input = input;
+    records.input_length = sizeof input;
+    records.input_stride = INPUT;
+    records.output = output;
+    records.output_capacity = sizeof output;
+    records.output_stride = OUTPUT;
+    records.ivs = nonces;
+    records.ivs_length = sizeof nonces;
+    OK(evener_session_process_records(sealing, &records));
+    CHECK(records.status == EVENER_STATUS_OK && records.done == COUNT && records.rejected == 0);
+    for (int index = 0; index < COUNT; index++) {
+        uint8_t sealed[LENGTH + 16];
+        evener_job job = job_of(input + index * INPUT, LENGTH, sealed, sizeof sealed,
+                                nonces + index * 12, 12);
+        OK(evener_session_process(sealing, &job, 1));
+        CHECK(memcmp(output + index * OUTPUT, sealed, sizeof sealed) == 0);
+        CHECK(output[index * OUTPUT + LENGTH + 16] == 0xA5);
+    }
+
+    /* Two are forged; 0 for a distance means none between them. */
+    uint8_t back[COUNT * LENGTH];
+    output[7 * OUTPUT] ^= 1;
+    output[9 * OUTPUT + LENGTH] ^= 1;
+    records.input = output;
+    records.input_length = sizeof output;
+    records.input_stride = OUTPUT;
+    records.output = back;
+    records.output_capacity = sizeof back;
+    records.output_stride = 0;
+    EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED, evener_session_process_records(opening, &records));
+    CHECK(records.done == COUNT && records.rejected == 2 && records.first_rejected == 7);
+    for (int index = 0; index < COUNT; index++) {
+        int same = memcmp(back + index * LENGTH, input + index * INPUT, LENGTH) == 0;
+        CHECK(same == (index != 7 && index != 9));
+    }
+
+    records.output_capacity--;
+    EXPECT(EVENER_STATUS_MALFORMED_JOB, evener_session_process_records(opening, &records));
+    records.output_capacity++;
+    records.padding = EVENER_PADDING_PKCS7;
+    EXPECT(EVENER_STATUS_MALFORMED_JOB, evener_session_process_records(opening, &records));
+    records.padding = 9;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_session_process_records(opening, &records));
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_session_process_records(opening, NULL));
+    evener_session_free(sealing);
+    evener_session_free(opening);
 }
 
 /* One message of three is forged: the others are done, and nothing is left of that one. */
@@ -97,7 +164,7 @@ static void a_forged_message_is_rejected_alone(void)
         jobs[index].aad_length = 6;
     }
     evener_session *session;
-    OK(evener_session_open(NULL, "aes-256-gcm", EVENER_ENCRYPT, key, &session));
+    OK(evener_session_open(NULL, "aes-256-gcm", EVENER_DIRECTION_ENCRYPT, key, &session));
     OK(evener_session_process(session, jobs, 3));
     CHECK(jobs[2].written == 21);
     evener_session_free(session);
@@ -109,7 +176,7 @@ static void a_forged_message_is_rejected_alone(void)
         jobs[index].output = opened[index];
         jobs[index].output_capacity = 5;
     }
-    OK(evener_session_open(NULL, "aes-256-gcm", EVENER_DECRYPT, key, &session));
+    OK(evener_session_open(NULL, "aes-256-gcm", EVENER_DIRECTION_DECRYPT, key, &session));
     EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED, evener_session_process(session, jobs, 3));
     CHECK(strstr(evener_last_error(), "job 1: authentication failed"));
     CHECK(jobs[1].status == EVENER_STATUS_AUTHENTICATION_FAILED && jobs[1].written == 0);
@@ -130,15 +197,15 @@ static void padding_goes_on_and_comes_off(void)
     static const uint8_t iv[16] = {9};
     uint8_t sealed[16], opened[16];
     evener_job job = job_of("hello", 5, sealed, 16, iv, 16);
-    job.padding = EVENER_PKCS7;
-    OK(evener_crypt("aes-192-cbc", EVENER_ENCRYPT, key, &job));
+    job.padding = EVENER_PADDING_PKCS7;
+    OK(evener_crypt("aes-192-cbc", EVENER_DIRECTION_ENCRYPT, key, &job));
     CHECK(job.written == 16);
     job = job_of(sealed, 16, opened, 16, iv, 16);
-    job.padding = EVENER_PKCS7;
-    OK(evener_crypt("aes-192-cbc", EVENER_DECRYPT, key, &job));
+    job.padding = EVENER_PADDING_PKCS7;
+    OK(evener_crypt("aes-192-cbc", EVENER_DIRECTION_DECRYPT, key, &job));
     CHECK(job.written == 5 && memcmp(opened, "hello", 5) == 0);
     sealed[3] ^= 1;
-    int status = evener_crypt("aes-192-cbc", EVENER_DECRYPT, key, &job);
+    int status = evener_crypt("aes-192-cbc", EVENER_DIRECTION_DECRYPT, key, &job);
     /* One time in 256 a changed block ends like a padded one. */
     CHECK(status == EVENER_STATUS_BAD_PADDING || status == EVENER_STATUS_OK);
     evener_key_free(key);
@@ -157,9 +224,9 @@ static void wrong_arguments_do_no_harm(void)
 
     evener_session *session;
     EXPECT(EVENER_STATUS_INVALID_KEY,
-           evener_session_open(NULL, "aes-256-ctr", EVENER_ENCRYPT, key, &session));
+           evener_session_open(NULL, "aes-256-ctr", EVENER_DIRECTION_ENCRYPT, key, &session));
     CHECK(session == NULL && strstr(evener_last_error(), "32 bytes"));
-    OK(evener_session_open(NULL, "aes-128-ctr", EVENER_ENCRYPT, key, &session));
+    OK(evener_session_open(NULL, "aes-128-ctr", EVENER_DIRECTION_ENCRYPT, key, &session));
 
     uint8_t buffer[64];
     memcpy(buffer, PLAIN, 32);
@@ -180,7 +247,7 @@ static void wrong_arguments_do_no_harm(void)
     job = job_of(buffer, 32, buffer + 32, 32, COUNTER, 16);
     job.padding = 7;
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_session_process(session, &job, 1));
-    job.padding = EVENER_PKCS7;
+    job.padding = EVENER_PADDING_PKCS7;
     EXPECT(EVENER_STATUS_MALFORMED_JOB, evener_session_process(session, &job, 1));
     job.padding = 0;
     job.size = sizeof job - 8;
@@ -193,7 +260,7 @@ static void wrong_arguments_do_no_harm(void)
     CHECK(memcmp(buffer + 32, SEALED, 32) == 0);
     evener_session_free(session);
 
-    OK(evener_session_open(NULL, "aes-128-ctr", EVENER_ENCRYPT, NULL, &session));
+    OK(evener_session_open(NULL, "aes-128-ctr", EVENER_DIRECTION_ENCRYPT, NULL, &session));
     EXPECT(EVENER_STATUS_INVALID_KEY, evener_session_process(session, &job, 1));
     CHECK(job.status == EVENER_STATUS_PENDING);
     evener_session_free(session);
@@ -204,6 +271,7 @@ void test_sessions(void)
 {
     a_message_needs_no_session();
     a_session_does_many_messages();
+    records_are_what_jobs_are();
     a_forged_message_is_rejected_alone();
     padding_goes_on_and_comes_off();
     wrong_arguments_do_no_harm();

@@ -54,7 +54,7 @@ impl List {
             complain(&format_args!("{}: {}", shown(&notice.path), notice.reason));
         }
         for failure in &listing.failures {
-            complain(&format_args!("{}: {}", shown(&failure.path), failure.error));
+            complain(&crate::hints::line(failure));
         }
         // Where a mistake in a glob is why nothing is listed, that is no success.
         let is_nothing = listing.files.is_empty() && !listing.notices.is_empty();

@@ -5,8 +5,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use evener::format::{Kdf, OpensslEnc, OpensslSecret, Recipe};
+use evener::hazmat::Iv;
 use evener::keys::{Unlock, check_secret_file};
-use evener::{Iv, Key, Mode};
+use evener::{Key, Mode};
 use zeroize::Zeroizing;
 
 use super::Keyholder;
@@ -85,12 +86,12 @@ pub(super) fn recipe(
         }
         Some((key, iv)) => {
             let bytes = hexadecimal(key, Secrecy::Secret, keyholder)?;
-            let key = Key::new(&bytes).ok_or_else(|| not_hexadecimal(key))?;
+            let key = Key::new(&bytes).map_err(|_| not_hexadecimal(key))?;
             let iv = match iv {
                 None => Iv::NONE,
                 Some(path) => {
                     let bytes = hexadecimal(path, Secrecy::Public, keyholder)?;
-                    Iv::new(&bytes).ok_or_else(|| not_hexadecimal(path))?
+                    Iv::new(&bytes).map_err(|_| not_hexadecimal(path))?
                 }
             };
             OpensslSecret::Raw { key, iv }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use evener::gate::{Discipline, GateOptions, Scope, Wait};
-use evener::{Courtesy, Evener, KeyRing, Options, PolicyName};
+use evener::gate::{Discipline, GateOptions, Scope, Turns, Wait};
+use evener::{Evener, KeyRing, Options, PolicyName};
 use evener_lab::values as named;
 use zeroize::Zeroizing;
 
@@ -82,17 +82,14 @@ impl EngineOptions {
         telling: &Telling,
         signals: &Signals,
     ) -> Result<Evener, Trouble> {
-        let mut evener = Evener::new(keys)?.gate(self.gate).courtesy(Courtesy {
-            in_background: self.background,
-            most_cpu: self.max_cpu,
-            ..Courtesy::default()
-        });
-        if let Some(policy) = self.policy {
-            evener = evener.policy(policy);
-        }
-        if !self.engines.is_empty() {
-            evener = evener.engines_with(&self.engines, &|token| ask_for_pin(signals, token))?;
-        }
+        let turns = Turns {
+            discipline: self.gate,
+            permits: self.permits,
+            scope: self.gate_group.map_or_else(Scope::default, Scope::Group),
+            lease: self.gate_lease,
+            ..Turns::default()
+        };
+        let mut evener = Evener::builder(keys).engines(&self.engines).gate(turns);
         if let Some(profile) = &self.profile {
             evener::check_profile(profile).map_err(|cause| Trouble::File {
                 action: "read",
@@ -107,22 +104,18 @@ impl EngineOptions {
             evener = evener.verify_engine(every);
         }
         if let Some(jobs) = self.jobs {
-            evener = evener.jobs(jobs);
-        }
-        if let Some(permits) = self.permits {
-            evener = evener.permits(permits);
-        }
-        if let Some(group) = self.gate_group {
-            evener = evener.gate_scope(Scope::Group(group));
-        }
-        if let Some(lease) = self.gate_lease {
-            evener = evener.gate_lease(lease);
+            evener = evener.workers(jobs);
         }
         if !telling.quiet {
             evener = evener.on_wait(tell_of_wait);
         }
-        let memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
-        Ok(evener.options(|options| options.memory = memory))
+        let evener = evener.options(|options| {
+            options.memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
+            options.policy = self.policy;
+            options.courtesy.in_background = self.background;
+            options.courtesy.most_cpu = self.max_cpu;
+        });
+        Ok(evener.build_with(&|token| ask_for_pin(signals, token))?)
     }
 }
 

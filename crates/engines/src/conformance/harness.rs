@@ -113,7 +113,7 @@ impl Subject<'_> {
     pub(super) fn plain(&self, seed: u64, length: usize, padding: Padding) -> Message {
         let aad_length = if self.cipher.is_authenticated() { seed as usize % 40 } else { 0 };
         Message {
-            key: Key::new(&bytes(seed, self.cipher.key_length())),
+            key: Key::new(&bytes(seed, self.cipher.key_length())).ok(),
             iv: Iv::new(&bytes(!seed, self.cipher.iv_length())).unwrap_or(Iv::NONE),
             aad: bytes(seed ^ 0xAAD, aad_length),
             padding,

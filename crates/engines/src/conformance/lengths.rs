@@ -77,7 +77,7 @@ fn counter_carries(subject: &Subject<'_>) -> Verdict {
         iv[16 - carried..].fill(0xFF);
         iv[15] = 0xF9;
         let plain = Message {
-            key: Key::new(&bytes(9, subject.cipher.key_length())),
+            key: Key::new(&bytes(9, subject.cipher.key_length())).ok(),
             iv: Iv::new(&iv).unwrap_or(Iv::NONE),
             ..subject.plain(9, 16 * 40, Padding::None)
         };
@@ -103,7 +103,7 @@ fn split(subject: &Subject<'_>, whole: &Case, part: usize) -> Result<Vec<Case>, 
         let start = index * part;
         let iv = match subject.cipher.mode() {
             Mode::Cbc if start > 0 => {
-                Iv::new(&ciphertext[start - subject.cipher.iv_length()..start])
+                Iv::new(&ciphertext[start - subject.cipher.iv_length()..start]).ok()
             }
             Mode::Ctr => Some(whole.message.iv.advanced((start / 16) as u64)),
             _ => Some(whole.message.iv),

@@ -84,14 +84,14 @@ impl Field {
         layout.input_stride += gap;
         layout.output_stride += gap;
         let mut field = Field {
-            key: Key::new(&bytes(41, cipher.key_length())).ok_or("there is no key")?,
+            key: Key::new(&bytes(41, cipher.key_length())).map_err(|_| "there is no key")?,
             layout,
             ivs: Vec::new(),
             input: vec![CANARY; count * layout.input_stride],
             expected: Vec::new(),
         };
         for (record, place) in field.input.chunks_mut(layout.input_stride).enumerate() {
-            let iv = Iv::new(&bytes(!(record as u64), cipher.iv_length())).ok_or("no IV")?;
+            let iv = Iv::new(&bytes(!(record as u64), cipher.iv_length())).map_err(|_| "no IV")?;
             let plain = Message {
                 key: Some(field.key.clone()),
                 iv,

@@ -28,7 +28,7 @@ fn malformed(subject: &Subject<'_>) -> Verdict {
     if cipher.iv_length() > 0 {
         add(&|message| message.iv = iv_of(cipher.iv_length() - 1));
     }
-    if let Some(short) = Key::new(&bytes(1, cipher.key_length() - 1)) {
+    if let Some(short) = Key::new(&bytes(1, cipher.key_length() - 1)).ok() {
         add(&|message| message.key = Some(short.clone()));
     }
     add(&|message| message.missing_output = 1);
@@ -88,7 +88,7 @@ fn forged(subject: &Subject<'_>) -> Verdict {
         add(&|message| message.aad.push(0));
         add(&|message| message.iv = iv_of(12));
         add(&|message| {
-            message.key = Key::new(&bytes(99, message.key.as_ref().map_or(1, Key::len)))
+            message.key = Key::new(&bytes(99, message.key.as_ref().map_or(1, Key::len))).ok()
         });
         add(&|message| message.input.push(0));
         if length > 0 {

@@ -43,7 +43,7 @@ impl<'r> Race<'r> {
         output: &'r mut [u8],
     ) -> Result<Race<'r>, EngineError> {
         let key: Vec<u8> = (1..).take(cipher.key_length()).collect();
-        let key = Key::new(&key);
+        let key = Key::new(&key).ok();
         let iv = Iv::new(&[3; Iv::MAX_LENGTH][..cipher.iv_length()]).unwrap_or(Iv::NONE);
         let open = |engine: &dyn Engine, direction| {
             engine.open(&SessionRequest { cipher, direction, key: key.as_ref() })

@@ -68,7 +68,7 @@ fn questions(
         let is_ragged = length % LONGEST_BLOCK != 0;
         let takes_padding = cipher.block_length() > 1;
         let mut plain = Question {
-            key: Key::new(&bytes(seed, cipher.key_length())),
+            key: Key::new(&bytes(seed, cipher.key_length())).ok(),
             iv: Iv::new(&bytes(!seed, cipher.iv_length())).unwrap_or(Iv::NONE),
             aad: bytes(seed, if cipher.is_authenticated() { length % 50 } else { 0 }),
             padding: if is_ragged && takes_padding { Padding::Pkcs7 } else { Padding::None },

@@ -39,8 +39,9 @@ fn gives(kernel: Kernel, answer: &Answer, direction: Direction) -> bool {
         Direction::Encrypt => (&PLAINTEXT, &answer.ciphertext),
         Direction::Decrypt => (&answer.ciphertext, &PLAINTEXT),
     };
-    let key = Key::new(&KEYS[answer.cipher.key_length() / 8 - 2][..answer.cipher.key_length()]);
-    let iv = Iv::new(&answer.iv[..answer.cipher.iv_length()]);
+    let key =
+        Key::new(&KEYS[answer.cipher.key_length() / 8 - 2][..answer.cipher.key_length()]).ok();
+    let iv = Iv::new(&answer.iv[..answer.cipher.iv_length()]).ok();
     let (Some(key), Some(iv)) = (key, iv) else { return false };
     let Some(mut prepared) = kernel.prepare(answer.cipher, direction, Some(&key)) else {
         return false;

@@ -92,7 +92,7 @@ impl Cobblestone {
         let (key, rest) = output.split_at(self.suite.cipher().key_length());
         let (base, rest) = rest.split_first_chunk().ok_or(TOO_SHORT)?;
         let commitment = rest.first_chunk().ok_or(TOO_SHORT)?;
-        let key = Key::new(key).ok_or(TOO_SHORT)?;
+        let key = Key::new(key).map_err(|_| TOO_SHORT)?;
         let ivs = Ivs::Counter { base: *base };
         let file = FileCipher::new(self.suite.cipher(), key, Self::GEOMETRY, ivs);
         Ok((file, *commitment))

@@ -67,7 +67,7 @@ impl FileCipher {
                 for (byte, counter) in base[4..].iter_mut().zip(chunk.index.to_be_bytes()) {
                     *byte ^= counter;
                 }
-                Iv::new(&base)
+                Iv::new(&base).ok()
             }
             Ivs::Prefix { prefix } => {
                 let mut nonce = [0; 12];
@@ -75,7 +75,7 @@ impl FileCipher {
                 // The geometry ends every file before the number outgrows its four bytes.
                 nonce[7..11].copy_from_slice(&(chunk.index as u32).to_be_bytes());
                 nonce[11] = u8::from(chunk.last);
-                Iv::new(&nonce)
+                Iv::new(&nonce).ok()
             }
             Ivs::Single { iv } if self.cipher.mode() == Mode::Ctr => {
                 Some(iv.advanced(chunk.plain.start / Iv::MAX_LENGTH as u64))
@@ -119,7 +119,7 @@ impl FileCipher {
 fn counted_on(iv: Iv, blocks: u64) -> Option<Iv> {
     let (counter, nonce) = iv.bytes().split_first_chunk()?;
     let counter = u64::from_le_bytes(*counter).wrapping_add(blocks);
-    Iv::new(&[&counter.to_le_bytes(), nonce].concat())
+    Iv::new(&[&counter.to_le_bytes(), nonce].concat()).ok()
 }
 
 /// A block of ChaCha20, in bytes.

@@ -211,7 +211,7 @@ impl OpensslEnc {
                 }
                 .map_err(|error| FormatError::Derivation(error.to_string()))?;
                 let (key, iv) = output.split_at(self.cipher.key_length());
-                let pair = Key::new(key).zip(Iv::new(iv));
+                let pair = Key::new(key).ok().zip(Iv::new(iv).ok());
                 pair.ok_or(FormatError::NoSuchCipher(self.cipher))?
             }
         };

@@ -95,7 +95,7 @@ impl Tink {
             HkdfHash::Sha512 => Hkdf::<Sha512>::new(Some(salt), value).expand(aad, key),
         }
         .map_err(|error| FormatError::Derivation(error.to_string()))?;
-        let key = Key::new(key).ok_or(FormatError::Parameters("the derived key is empty"))?;
+        let key = Key::new(key).map_err(|_| FormatError::Parameters("the derived key is empty"))?;
         Ok(FileCipher::new(self.cipher, key, self.geometry(), Ivs::Prefix { prefix }))
     }
 }

@@ -106,19 +106,19 @@ pub enum KeyError {
         reason: MalformedKey,
     },
     /// The file is encrypted for age recipients, and no identity was given.
-    #[error("{path:?} is encrypted with age; give an identity that opens it (`-i`)")]
+    #[error("{path:?} is encrypted with age; give an identity that opens it")]
     IdentityNeeded {
         /// The file.
         path: PathBuf,
     },
     /// The file is encrypted with a passphrase, and none was given.
-    #[error("{path:?} is encrypted with a passphrase; give it (`--passphrase`)")]
+    #[error("{path:?} is encrypted with a passphrase; give it")]
     PassphraseNeeded {
         /// The file.
         path: PathBuf,
     },
     /// The file is encrypted for other recipients.
-    #[error("no identity given opens {path:?}; give that of one of its recipients (`-i`)")]
+    #[error("no identity given opens {path:?}; give that of one of its recipients")]
     WrongIdentity {
         /// The file.
         path: PathBuf,
@@ -159,7 +159,7 @@ pub enum KeyError {
         reason: &'static str,
     },
     /// Nobody to encrypt for.
-    #[error("no recipient given; give at least one (`-r`)")]
+    #[error("no recipient given; give at least one")]
     NoRecipients,
     /// A file that holds no age identities, or one of a kind that Evener does not know.
     #[error("cannot read identities from {path:?}: {reason}")]
@@ -182,7 +182,7 @@ pub enum KeyError {
     Wrap(String),
     /// The random number generator failed.
     #[error("the operating system gave no random bytes for a new key: {0}")]
-    Random(getrandom::Error),
+    Random(String),
 }
 
 /// What is wrong with the text of a key.
@@ -199,7 +199,7 @@ pub enum MalformedKey {
     #[error("it is encrypted with age; decrypt it first")]
     AgeEncrypted,
     /// It is an age identity, which opens key files and is none.
-    #[error("it is an age identity; give it with `-i`")]
+    #[error("it is an age identity; give it as such")]
     AgeIdentity,
     /// A key line without all of its four parts.
     #[error("the key line is cut short; it reads `evener-key:v1:SUITE:KEY`")]
@@ -246,7 +246,7 @@ pub enum MalformedKey {
     /// A key of the keyset is for something else.
     #[error(
         "key {id} of the keyset is of type {name}, not AesGcmHkdfStreamingKey; \
-         make one with `evener keygen --format tink`"
+         make one with `evener keygen`"
     )]
     KeyType {
         /// The key's identifier.

@@ -64,7 +64,7 @@ fn decode(encoded: &str, expected: usize) -> Result<Key, MalformedKey> {
     }
     let actual =
         BASE64URL.decode_slice(encoded, decoded.as_mut()).map_err(|_| MalformedKey::Encoding)?;
-    match Key::new(&decoded[..actual]) {
+    match Key::new(&decoded[..actual]).ok() {
         Some(key) if actual == expected => Ok(key),
         _ => Err(MalformedKey::Length { expected, actual }),
     }

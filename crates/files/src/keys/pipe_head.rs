@@ -65,8 +65,8 @@ impl PipeHead {
     }
 }
 
-const NONE: &str = "it does not begin with a wrapped key, as `encrypt --recipient` and \
-     `encrypt --passphrase` write to a pipe; name its key file with --key";
+const NONE: &str = "it does not begin with a wrapped key, as encrypting for recipients or \
+     with a passphrase writes to a pipe; name its key file";
 const CUT: &str = "it ends in the wrapped key that it begins with; restore it from a copy";
 const CHANGED: &str = "the line before the wrapped key was changed; restore it from a copy";
 

@@ -79,9 +79,7 @@ impl Decoder {
 }
 
 fn not_base64() -> FileError {
-    FileError::Refused(
-        "is no base64, or was cut short; without --base64 a binary file is read".to_owned(),
-    )
+    FileError::NotBase64
 }
 
 /// The bytes of a line, and of a group of four characters.

@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 
 use super::base64::Decoder;
+use crate::error::IntoSystemError;
 use crate::{Control, FileError};
 
 /// Reads ahead by one byte, so that it knows of every piece whether it is the last.
@@ -114,7 +115,9 @@ impl<'a> Reader<'a> {
                     return Ok(count);
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => return Err(FileError::System { action: "read it", errno }),
+                Err(errno) => {
+                    return Err(FileError::System { action: "read it", errno: errno.system() });
+                }
             }
         }
         Ok(0)
@@ -131,7 +134,9 @@ impl<'a> Reader<'a> {
             match poll(&mut descriptors, Some(&interval)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Ok(()),
-                Err(errno) => return Err(FileError::System { action: "read it", errno }),
+                Err(errno) => {
+                    return Err(FileError::System { action: "read it", errno: errno.system() });
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
+use crate::error::IntoSystemError;
 use crate::naming::{behind_links, cant_open_directory};
 use crate::output::{Output, Outputs};
 use crate::{Failure, FileError, Options};
@@ -104,12 +105,18 @@ impl Sink {
                     match rustix::io::write(descriptor, bytes) {
                         Ok(0) => {
                             let errno = Errno::IO;
-                            return Err(FileError::System { action: "write the output", errno });
+                            return Err(FileError::System {
+                                action: "write the output",
+                                errno: errno.system(),
+                            });
                         }
                         Ok(count) => bytes = &bytes[count..],
                         Err(Errno::INTR) => {}
                         Err(errno) => {
-                            return Err(FileError::System { action: "write the output", errno });
+                            return Err(FileError::System {
+                                action: "write the output",
+                                errno: errno.system(),
+                            });
                         }
                     }
                 }

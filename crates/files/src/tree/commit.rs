@@ -13,6 +13,7 @@ use super::endpoints::{Endpoints, same_file};
 use super::names::check_published;
 use super::work::TreeWork;
 use crate::FileError;
+use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::output::Output;
 use crate::source::Source;
@@ -86,7 +87,7 @@ impl TreeWork<'_> {
         if let (true, Some(target)) = (self.is_durable() && self.writes(), &directory.target)
             && let Err(errno) = syncfs(target)
         {
-            let error = FileError::System { action: "sync the output", errno };
+            let error = FileError::System { action: "sync the output", errno: errno.system() };
             self.record.failed(&directory.path, error);
         }
     }
@@ -196,7 +197,7 @@ impl TreeWork<'_> {
     fn fail_all(&self, batch: Vec<Finished>, action: &'static str, errno: Errno) {
         for finished in batch {
             let path = finished.directory.path_of(&finished.name);
-            self.record.failed(&path, FileError::System { action, errno });
+            self.record.failed(&path, FileError::System { action, errno: errno.system() });
         }
     }
 }

@@ -16,6 +16,7 @@ use super::endpoints::target_name;
 use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
+use crate::error::IntoSystemError;
 use crate::identity::FileState;
 use crate::options::Agree;
 use crate::prepare::{bytes_to_know, check_key};
@@ -124,9 +125,10 @@ impl TreeWork<'_> {
         match open_path(root.source.as_fd(), below, self.options.follow_symlinks) {
             Ok(directory) => Ok(Some(directory)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(errno) => {
-                Err(FileError::System { action: "look for the source of this directory", errno })
-            }
+            Err(errno) => Err(FileError::System {
+                action: "look for the source of this directory",
+                errno: errno.system(),
+            }),
         }
     }
 
@@ -198,7 +200,9 @@ impl TreeWork<'_> {
         match statat(source, name, flags) {
             Ok(there) => Ok(FileType::from_raw_mode(there.st_mode) != kind),
             Err(Errno::NOENT) => Ok(true),
-            Err(errno) => Err(FileError::System { action: "look for its source", errno }),
+            Err(errno) => {
+                Err(FileError::System { action: "look for its source", errno: errno.system() })
+            }
         }
     }
 

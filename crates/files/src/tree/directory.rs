@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::names::Claims;
 use crate::FileError;
+use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::naming::no_output_directory;
 
@@ -86,7 +87,7 @@ impl Made {
     pub(super) fn of(directory: OwnedFd, is_new: bool) -> Result<Made, FileError> {
         let status = fstat(&directory).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
-            return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR });
+            return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR.system() });
         }
         Ok(Made { directory, identity: Identity::of(&status), is_new })
     }
@@ -104,7 +105,10 @@ pub(super) fn make_below(
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
-            return Err(FileError::System { action: "make its output directory", errno });
+            return Err(FileError::System {
+                action: "make its output directory",
+                errno: errno.system(),
+            });
         }
     };
     let directory =

@@ -15,7 +15,9 @@ use rustix::io::Errno;
 use super::Operation;
 use super::directory::{Directory, Item, Made};
 use super::names::Claims;
+use crate::SystemError;
 use crate::access::may_make;
+use crate::error::IntoSystemError;
 use crate::metadata::Metadata;
 use crate::naming::{behind_links, cant_open_directory};
 use crate::{Failure, FileError, Options};
@@ -36,8 +38,9 @@ impl Endpoints {
         options: &Options,
     ) -> Result<Endpoints, Failure> {
         let fail = |path: &Path, error| Failure { path: path.to_owned(), error };
-        let status = statat(CWD, source, AtFlags::empty())
-            .map_err(|errno| fail(source, FileError::System { action: "open it", errno }))?;
+        let status = statat(CWD, source, AtFlags::empty()).map_err(|errno| {
+            fail(source, FileError::System { action: "open it", errno: errno.system() })
+        })?;
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => {
                 tree(source, &status, target, options).map_err(|(path, e)| fail(path, e))
@@ -193,7 +196,9 @@ fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), File
             Err(FileError::Refused(format!("the output `{name}` is the source itself")))
         }
         Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(()),
-        Err(errno) => Err(FileError::System { action: "look at its output", errno }),
+        Err(errno) => {
+            Err(FileError::System { action: "look at its output", errno: errno.system() })
+        }
     }
 }
 
@@ -218,7 +223,7 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
         // It may yet be made.
-        Errno::NOENT => FileError::System { action: "open the directory", errno },
+        Errno::NOENT => FileError::System { action: "open the directory", errno: errno.system() },
         errno => cant_open_directory(path, errno),
     })
 }
@@ -230,7 +235,9 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
     let is_new = match mkdirat(CWD, path, mode) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(errno) => return Err(FileError::System { action: "make the directory", errno }),
+        Err(errno) => {
+            return Err(FileError::System { action: "make the directory", errno: errno.system() });
+        }
     };
     let directory = open_target(path)?;
     if is_new && mode.bits() & metadata.umask != 0 {
@@ -243,7 +250,7 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
 fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
     match open_target(path) {
         Ok(directory) => Made::of(directory, false).map(Some),
-        Err(FileError::System { errno: Errno::NOENT, .. }) => {
+        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
             let parent = open_directory(split(path)?.0)?;
             may_make(parent.as_fd()).map_err(FileError::system("make the directory"))?;
             Ok(None)
@@ -258,7 +265,9 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
     let at = match open_target(target) {
         Ok(directory) => directory,
         // Not there yet: what counts is where it will be made.
-        Err(FileError::System { errno: Errno::NOENT, .. }) => open_directory(split(target)?.0)?,
+        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
+            open_directory(split(target)?.0)?
+        }
         Err(error) => return Err(error),
     };
     match is_at_or_above(status, at)? {
@@ -273,12 +282,12 @@ fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), F
     let status = match open_target(target) {
         Ok(directory) => fstat(&directory).map_err(FileError::system("read its status"))?,
         // Nothing lies inside it yet.
-        Err(FileError::System { errno: Errno::NOENT, .. }) => return Ok(()),
+        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error),
     };
     let opened = opened.try_clone().map_err(|error| FileError::System {
         action: "open the directory",
-        errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        errno: SystemError::of(&error),
     })?;
     if is_at_or_above(&status, opened)? {
         let source = shown(source);
@@ -305,7 +314,12 @@ fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
             Ok(parent) => parent,
             // It can't be compared, but nor can the walk come from there.
             Err(Errno::ACCESS) => return Ok(false),
-            Err(errno) => return Err(FileError::System { action: "open the directory", errno }),
+            Err(errno) => {
+                return Err(FileError::System {
+                    action: "open the directory",
+                    errno: errno.system(),
+                });
+            }
         };
         let above = fstat(&parent).map_err(FileError::system("read its status"))?;
         if same_file(&above, &here) {

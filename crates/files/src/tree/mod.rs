@@ -32,6 +32,7 @@ use std::time::Instant;
 use evener_core::Direction;
 
 use crate::access::may_write;
+use crate::error::IntoSystemError;
 use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
@@ -188,7 +189,9 @@ fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
     if options.remove_source {
         return Err(fail(FileError::Refused(NO_READING_BACK.to_owned())));
     }
-    may_write(target).map_err(|errno| fail(FileError::System { action: "open the output", errno }))
+    may_write(target).map_err(|errno| {
+        fail(FileError::System { action: "open the output", errno: errno.system() })
+    })
 }
 
 /// A path below the root as the user would write it.
@@ -203,13 +206,13 @@ const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong k
     unnoticed: decrypting does not remove them";
 
 const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
-    (--follow-symlinks) does not go with removing sources (--remove-source)";
+    does not go with removing sources";
 
-const NO_UPDATE: &str = "where sources are removed (--remove-source) nothing is left to compare \
-    with, so that does not go with --update";
+const NO_UPDATE: &str = "where sources are removed nothing is left to compare with, so outputs \
+    can't be updated";
 
-const NO_DELETE: &str = "outputs are deleted (--delete) only when a tree is encrypted with \
-    --update, and not with --format openssl: nothing shows which other files Evener has made";
+const NO_DELETE: &str = "outputs are deleted only when a tree is encrypted and its outputs are \
+    updated, and not in the format of openssl enc: nothing shows which other files Evener has made";
 
 const NO_SUFFIX: &str = "a suffix has at least one character, and neither a slash nor a zero byte";
 

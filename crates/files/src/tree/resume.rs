@@ -12,6 +12,7 @@ use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::work::TreeWork;
 use crate::FileError;
+use crate::error::IntoSystemError;
 use crate::format::{Ending, Layout, Recipe};
 use crate::identity::{FileState, Identity};
 use crate::prepare::{bytes_to_know, check_key};
@@ -57,7 +58,11 @@ impl TreeWork<'_> {
             Ok(there) => there,
             Err(Errno::NOENT) => return Ok(Existing::Undone),
             Err(errno) => {
-                return Err(FileError::System { action: "look at its output", errno }.into());
+                return Err(FileError::System {
+                    action: "look at its output",
+                    errno: errno.system(),
+                }
+                .into());
             }
         };
         if self.options.update {

@@ -35,8 +35,8 @@ impl Work {
             .ok_or_else(|| format!("`{}` does not encrypt {}", self.engine, self.cipher))?;
         let gate = Gate::open(self.gate.clone())?;
         // No cipher's speed depends on the bytes.
-        let key = Key::new(&vec![0x5A; self.cipher.key_length()]).ok_or("no key")?;
-        let iv = Iv::new(&vec![0xA5; self.cipher.iv_length()]).ok_or("no IV")?;
+        let key = Key::new(&vec![0x5A; self.cipher.key_length()]).map_err(|_| "no key")?;
+        let iv = Iv::new(&vec![0xA5; self.cipher.iv_length()]).map_err(|_| "no IV")?;
 
         let start = Instant::now();
         let permit = gate.enter()?;

@@ -35,8 +35,8 @@ impl Case {
             // Like a nonce with a counter from 1 behind it.
             iv[8..].copy_from_slice(&1_u64.to_be_bytes());
         }
-        let key = Key::new(&key[..cipher.key_length()])?;
-        let iv = Iv::new(&iv[..cipher.iv_length()])?;
+        let key = Key::new(&key[..cipher.key_length()]).ok()?;
+        let iv = Iv::new(&iv[..cipher.iv_length()]).ok()?;
         Some(Case { cipher, direction, bytes, key, iv })
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use evener::{ParallelCipher, Pool};
+use evener::Pool;
+use evener::hazmat::ParallelCipher;
 use evener_core::{Cipher, Direction, Iv, Key};
 use serde::Serialize;
 
@@ -158,7 +159,7 @@ pub(super) fn digest(data: &[u8]) -> u64 {
 /// The key of all contenders: 0, 1, 2, ….
 pub(super) fn key(cipher: Cipher) -> Result<Key, LabError> {
     let bytes: Vec<u8> = (0..).take(cipher.key_length()).collect();
-    Key::new(&bytes).ok_or_else(|| LabError::Unavailable(format!("{cipher} has no key")))
+    Key::new(&bytes).map_err(|_| LabError::Unavailable(format!("{cipher} has no key")))
 }
 
 /// The first counter block of all contenders: 0, 1, 2, ….

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use evener::ParallelCipher;
+use evener::hazmat::ParallelCipher;
 use evener_core::{Cipher, Direction, Job, Outcome, SessionRequest};
 
 use super::build::{self, Built};

@@ -11,6 +11,12 @@ use super::sys::{Helper, Work, run_with};
 /// A bounded number of threads that share the work of a call: the calling thread, and helpers
 /// that sleep between calls.
 ///
+/// ```
+/// let pool = evener_pipeline::Pool::new(4.try_into()?);
+/// assert_eq!(pool.threads().get(), 4);
+/// # Ok::<(), std::num::TryFromIntError>(())
+/// ```
+///
 /// Helpers are started when they are first needed and stay until the pool is dropped. Any
 /// number of threads may call at once: each gets those helpers that are idle, and does its work
 /// alone if none is. A call never waits for a helper that has not begun.

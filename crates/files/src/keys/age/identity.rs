@@ -121,7 +121,7 @@ pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
         return Ok(Identity(Kind::Plugin(identity)));
     }
     Err(if text.as_bytes().starts_with(PEM_START) {
-        "an SSH key stands alone in its file; give it by an `-i` of its own"
+        "an SSH key stands alone in its file; give it by an argument of its own"
     } else if has_prefix(text, "AGE-SECRET-KEY-PQ-") {
         "post-quantum identities are not built in; `age-plugin-pq -identity` makes one that its \
          plugin opens"

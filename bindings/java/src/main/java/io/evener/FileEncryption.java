@@ -38,7 +38,7 @@ public final class FileEncryption {
                     JAVA_LONG, // size
                     ADDRESS, // engines
                     JAVA_LONG,
-                    JAVA_LONG, // jobs
+                    JAVA_LONG, // workers
                     JAVA_LONG, // memory
                     ADDRESS, // suffix
                     ADDRESS, // context
@@ -46,13 +46,19 @@ public final class FileEncryption {
                     JAVA_INT, // flags
                     JAVA_INT, // progress interval
                     ADDRESS, // progress
-                    ADDRESS); // user data
+                    ADDRESS, // user data
+                    JAVA_LONG, // permits
+                    JAVA_LONG, // permit lease
+                    JAVA_INT, // gate
+                    JAVA_INT); // CPU limit
     private static final MemoryLayout PROGRESS =
             MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
     private final FileKey key;
     private List<String> engines = List.of();
-    private int jobs;
+    private int workers;
+    private int permits;
+    private int maxCpu;
     private long memory;
     private String suffix;
     private byte[] context = {};
@@ -71,8 +77,23 @@ public final class FileEncryption {
     }
 
     /** Sets the number of workers over all engines; by default as many as each recommends. */
-    public FileEncryption jobs(int jobs) {
-        this.jobs = jobs;
+    public FileEncryption workers(int workers) {
+        this.workers = workers;
+        return this;
+    }
+
+    /**
+     * Sets how many processes may use each engine at once, the same in all of them; by default as
+     * many as the engine reports.
+     */
+    public FileEncryption permits(int permits) {
+        this.permits = permits;
+        return this;
+    }
+
+    /** Limits the CPU time, as a percentage of all cores, from 1 to 100. */
+    public FileEncryption maxCpu(int percent) {
+        maxCpu = percent;
         return this;
     }
 
@@ -163,7 +184,7 @@ public final class FileEncryption {
         }
         options.set(ADDRESS, 8, names);
         options.set(JAVA_LONG, 16, engines.size());
-        options.set(JAVA_LONG, 24, jobs);
+        options.set(JAVA_LONG, 24, workers);
         options.set(JAVA_LONG, 32, memory);
         options.set(ADDRESS, 40, Native.text(call, suffix));
         MemorySegment bound = call.allocate(Math.max(context.length, 1));
@@ -173,6 +194,8 @@ public final class FileEncryption {
         if (listener != null) {
             options.set(ADDRESS, 72, telling.stub(call));
         }
+        options.set(JAVA_LONG, 88, permits);
+        options.set(JAVA_INT, 108, maxCpu);
         return options;
     }
 

@@ -21,7 +21,13 @@ public enum FileOption {
     /** Count what would be done and write nothing. */
     DRY_RUN,
     /** Add up all sizes while walking, so that progress can tell the remaining time. */
-    MEASURE_TOTAL;
+    MEASURE_TOTAL,
+    /** Leave the cores to other programs: CPU workers use only idle CPU time. */
+    BACKGROUND,
+    /** Bring outputs up to date: replace those whose source has changed, leave all others. */
+    UPDATE,
+    /** Leave out files that change while they are read. */
+    SKIP_CHANGING;
 
     int flag() {
         return 1 << ordinal();

@@ -38,7 +38,9 @@ class FileEncryptionTest {
             FileEncryption encryption =
                     new FileEncryption(key)
                             .engines("openssl")
-                            .jobs(2)
+                            .workers(2)
+                            .permits(1)
+                            .maxCpu(100)
                             .memory(16 << 20)
                             .suffix(".sealed")
                             .context(new byte[] {1, 2, 3})

@@ -20,7 +20,8 @@ use crate::Evener;
 /// One thread at a time uses it. For several threads, give each its own and a range of the records.
 ///
 /// ```
-/// use evener::{Cipher, Key, Padding, RecordCipher};
+/// use evener::hazmat::RecordCipher;
+/// use evener::{Cipher, Key};
 ///
 /// # let key = Key::new(&[1; 16]).unwrap();
 /// let samples = vec![7; 1_000 * 24];
@@ -35,7 +36,7 @@ use crate::Evener;
 /// let mut opened = vec![0; sealed.len()];
 /// cipher.decrypt(24, &ivs, &sealed, &mut opened)?;
 /// assert!(opened.chunks(32).zip(samples.chunks(24)).all(|(open, sample)| open[..24] == *sample));
-/// # Ok::<(), evener::RecordError>(())
+/// # Ok::<(), evener::hazmat::RecordError>(())
 /// ```
 pub struct RecordCipher {
     cipher: Cipher,
@@ -229,6 +230,17 @@ fn exactly(bytes: usize, count: usize, stride: usize) -> Result<(), RecordError>
 }
 
 /// Why records could not be processed.
+///
+/// ```
+/// use evener::hazmat::{RecordCipher, RecordError};
+/// # use evener::{Cipher, Key};
+///
+/// # let key = Key::new(&[1; 16]).unwrap();
+/// let mut cipher = RecordCipher::new(Cipher::Aes128Gcm, &key)?;
+/// let forged = cipher.decrypt(4, &[0; 12], &[0; 20], &mut [0; 4]);
+/// assert!(matches!(forged, Err(RecordError::Rejected { record: 0, .. })));
+/// # Ok::<(), RecordError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {

@@ -22,7 +22,8 @@ use crate::Evener;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// use evener::{Cipher, Iv, Key, ParallelCipher, Pool};
+/// use evener::hazmat::{Iv, ParallelCipher};
+/// use evener::{Cipher, Key, Pool};
 ///
 /// # let (key, iv) = ([1; 16], [2; 16]);
 /// let pool = Arc::new(Pool::on_all_cores());
@@ -31,7 +32,7 @@ use crate::Evener;
 /// cipher.encrypt(Iv::new(&iv).unwrap(), &plaintext, &mut ciphertext)?;
 /// cipher.decrypt_in_place(Iv::new(&iv).unwrap(), &mut ciphertext)?;
 /// assert_eq!(ciphertext, plaintext);
-/// # Ok::<(), evener::BufferError>(())
+/// # Ok::<(), evener::hazmat::BufferError>(())
 /// ```
 pub struct ParallelCipher {
     cipher: Cipher,
@@ -203,6 +204,15 @@ impl fmt::Debug for ParallelCipher {
 }
 
 /// Why a buffer could not be processed.
+///
+/// ```
+/// use evener::hazmat::{BufferError, ParallelCipher};
+/// # use evener::{Cipher, Key, Pool};
+///
+/// # let key = Key::new(&[1; 16]).unwrap();
+/// let refused = ParallelCipher::new(Cipher::Aes128Gcm, &key, Pool::on_all_cores().into());
+/// assert!(matches!(refused, Err(BufferError::Mode { cipher: Cipher::Aes128Gcm })));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BufferError {

@@ -1,0 +1,86 @@
+//! Which option helps with an error of the library, whose errors name none.
+
+use std::fmt::{self, Display};
+
+use evener::keys::{KeyError, MalformedKey};
+use evener::{Failure, FileError};
+
+use crate::trouble::shown;
+
+/// A file that failed, as a line with a hint.
+pub(crate) fn line(failure: &Failure) -> String {
+    format!("{}: {}", shown(&failure.path), of_file(&failure.error))
+}
+
+/// An error of a file, with a hint.
+pub(crate) fn of_file(error: &FileError) -> impl Display {
+    let hint = match error {
+        FileError::Exists(_) => "; --overwrite replaces it, --resume skips what is complete",
+        FileError::Taken(_)
+        | FileError::Differs(_)
+        | FileError::OtherKey(_)
+        | FileError::Newer(_) => "; --overwrite replaces it",
+        FileError::StoredChanging => " (--skip-changing leaves such files out)",
+        FileError::Suffix(_) => " (see --suffix)",
+        FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
+        FileError::NotBase64 => "; without --base64 a binary file is read",
+        FileError::Memory { needed } => {
+            return Hinted(
+                error.to_string(),
+                format!("; allow them with --memory {}M", needed.div_ceil(1 << 20)),
+            );
+        }
+        _ => "",
+    };
+    Hinted(error.to_string(), hint.to_owned())
+}
+
+/// An error of a key, with a hint.
+pub(crate) fn of_key(error: &KeyError) -> String {
+    let hint = match error {
+        KeyError::NotRegular { path } => {
+            return format!(
+                "{path:?} is not a regular file, as key and identity files must be; \
+                 write it to a file first"
+            );
+        }
+        KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
+        KeyError::PassphraseNeeded { .. } => " (`--passphrase`)",
+        KeyError::NoRecipients => " (`-r`)",
+        KeyError::Malformed { reason: MalformedKey::AgeIdentity, .. } => " (`-i`)",
+        KeyError::Malformed { reason: MalformedKey::KeyType { .. }, .. } => " (`--format tink`)",
+        KeyError::PipeHead { .. } => " (`--key` takes one)",
+        _ => "",
+    };
+    format!("{error}{hint}")
+}
+
+/// An error and what to do about it.
+struct Hinted(String, String);
+
+impl Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.0, self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_follow_the_error() {
+        let words = |error| of_file(&error).to_string();
+        assert_eq!(
+            words(FileError::Taken("a".into())),
+            "the output `a` exists; --overwrite replaces it"
+        );
+        assert_eq!(
+            words(FileError::Memory { needed: (1 << 20) + 1 }),
+            "the buffers for one chunk take 1048577 bytes; allow them with --memory 2M"
+        );
+        assert_eq!(words(FileError::Changed), FileError::Changed.to_string());
+        let text = of_key(&KeyError::NoRecipients);
+        assert_eq!(text, "no recipient given; give at least one (`-r`)");
+    }
+}

@@ -1,0 +1,54 @@
+//! Encrypts a tree, verifies it and decrypts it:
+//!
+//!     cargo run --example encrypt_tree KEY SOURCE SEALED BACK
+
+use std::env;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use evener::keys::{self, KeyFormat, KeyMaterial};
+use evener::{Control, Evener, Report};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let paths: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
+    let [key_file, source, sealed, back] = &paths[..] else {
+        return Err("usage: encrypt_tree KEY SOURCE SEALED BACK".into());
+    };
+    // Without this file nothing comes back.
+    let key = KeyMaterial::generate(KeyFormat::default())?;
+    keys::create(key_file, key.to_text().as_bytes())?;
+
+    let control = Arc::new(Control::default());
+    let evener = Evener::builder(key.key_ring(b"")?)
+        .options(|options| {
+            options.control = Arc::clone(&control);
+            options.resume = true;
+        })
+        .build()?;
+
+    // Another thread can watch the operation, or stop it with `control.stop()`.
+    let watcher = thread::spawn({
+        let control = Arc::clone(&control);
+        move || {
+            thread::sleep(Duration::from_millis(100));
+            eprintln!("{} files so far", control.progress().done_files);
+        }
+    });
+    told(evener.encrypt(source, sealed)?)?;
+    told(evener.verify(sealed)?)?;
+    told(evener.decrypt(sealed, back)?)?;
+    let _ = watcher.join();
+    Ok(())
+}
+
+/// Failed files are in the report; all others are done.
+fn told(report: Report) -> Result<(), Box<dyn Error>> {
+    for failure in &report.failures {
+        eprintln!("{failure}");
+    }
+    println!("{}: {} files, {} bytes", report.operation, report.files, report.bytes);
+    if report.is_success() { Ok(()) } else { Err("not everything was done".into()) }
+}

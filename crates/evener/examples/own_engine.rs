@@ -1,0 +1,60 @@
+//! An engine of one's own: two jobs at a time, which OpenSSL does here in the place of a device.
+//! Evener checks its results, as those of all modules, and gives its work to others if it fails.
+//!
+//!     cargo run --example own_engine
+
+use std::error::Error;
+use std::sync::Arc;
+
+use evener::engines::{
+    Description, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest, find,
+};
+use evener::{Aead, Cipher, Direction, NonceSequence, Sealing};
+
+struct TwoAtATime {
+    description: Description,
+    device: Arc<dyn Engine>,
+}
+
+impl Engine for TwoAtATime {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Only AES-256-GCM; two workers keep the device busy, with two jobs at once.
+    fn offer(&self, cipher: Cipher, _: Direction) -> Option<Offer> {
+        let offer = Offer { depth: 2, batch: 2, holders: None };
+        (cipher == Cipher::Aes256Gcm).then_some(offer)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        Ok(Box::new(Two(self.device.open(request)?)))
+    }
+}
+
+struct Two(Box<dyn Session>);
+
+impl Session for Two {
+    /// A job that a device can't do is rejected in its outcome. An error leaves the jobs to others
+    /// that are still pending.
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        batch.chunks_mut(2).try_for_each(|jobs| self.0.process(jobs))
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (name, detail) = ("two-at-a-time".to_owned(), "an example".to_owned());
+    let description = Description { name, kind: Kind::Module, detail };
+    let own = Arc::new(TwoAtATime { description, device: find("openssl")? });
+    let cipher = Cipher::Aes256Gcm;
+    // `EvenerBuilder::engine` takes it too.
+    let aead = Aead::on(cipher, &Aead::generate_key(cipher)?, vec![own, find("cpu")?])?;
+    let mut sealed = vec![[0; 1_016]; 500];
+    let mut batch: Vec<_> = sealed.iter_mut().map(|to| Sealing::new(&[7; 1_000], to)).collect();
+    aead.seal_batch(&mut NonceSequence::random(), &mut batch)?;
+    for engine in aead.engines() {
+        let account = engine.account().unwrap_or_default();
+        println!("{}: {} jobs checked", engine.description().name, account.verified);
+    }
+    Ok(())
+}

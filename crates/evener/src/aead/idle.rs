@@ -1,0 +1,64 @@
+//! Sessions that wait for the next message.
+
+use std::sync::{Mutex, PoisonError};
+
+use evener_core::{Direction, EngineError, Session};
+
+/// The sessions of a key that no thread uses now, for each direction.
+#[derive(Default)]
+pub(super) struct Idle {
+    encrypting: Mutex<Vec<Opened>>,
+    decrypting: Mutex<Vec<Opened>>,
+}
+
+/// A session with a buffer for what can't be done in place.
+pub(super) struct Opened {
+    pub(super) session: Box<dyn Session>,
+    /// Holds no plaintext between two messages.
+    pub(super) scratch: Vec<u8>,
+}
+
+impl Idle {
+    /// Gives `work` a session that nobody else uses, and keeps it for the next call. A session that fails is closed.
+    pub(super) fn with<T, E: From<EngineError>>(
+        &self,
+        direction: Direction,
+        open: impl FnOnce() -> Result<Box<dyn Session>, EngineError>,
+        work: impl FnOnce(&mut Opened) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let sessions = match direction {
+            Direction::Encrypt => &self.encrypting,
+            Direction::Decrypt => &self.decrypting,
+        };
+        let idle = sessions.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut opened = match idle {
+            Some(opened) => opened,
+            None => Opened { session: open()?, scratch: Vec::new() },
+        };
+        let result = work(&mut opened)?;
+        if opened.scratch.len() > LONGEST_KEPT {
+            opened.scratch = Vec::new();
+        }
+        let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() < MOST_KEPT {
+            sessions.push(opened);
+        }
+        Ok(result)
+    }
+}
+
+impl Opened {
+    /// The session, and a buffer of this length.
+    pub(super) fn parts(&mut self, length: usize) -> (&mut dyn Session, &mut [u8]) {
+        if self.scratch.len() < length {
+            self.scratch.resize(length, 0);
+        }
+        (&mut *self.session, &mut self.scratch[..length])
+    }
+}
+
+/// In bytes.
+const LONGEST_KEPT: usize = 256 << 10;
+
+/// Sessions for each direction.
+const MOST_KEPT: usize = 64;

@@ -1,0 +1,178 @@
+//! Nonces that are used once.
+
+use std::fmt;
+
+/// The nonce of one message, 96 bits.
+///
+/// It can't be copied, and sealing a message takes it, so that no second message gets it. A [`NonceSequence`] makes
+/// nonces; [`hazmat::nonce`](crate::hazmat::nonce) takes the caller's own bytes.
+///
+/// ```
+/// # use evener::NonceSequence;
+/// let nonce = NonceSequence::random().next_nonce()?;
+/// assert_eq!(nonce.bytes().len(), evener::Nonce::LENGTH);
+/// # Ok::<(), evener::NonceError>(())
+/// ```
+#[derive(PartialEq, Eq)]
+pub struct Nonce([u8; Nonce::LENGTH]);
+
+impl Nonce {
+    /// In bytes.
+    pub const LENGTH: usize = 12;
+
+    pub(crate) fn of(bytes: [u8; Nonce::LENGTH]) -> Nonce {
+        Nonce(bytes)
+    }
+
+    /// The bytes, which are no secret. The receiver of a message needs them.
+    pub fn bytes(&self) -> &[u8; Nonce::LENGTH] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Nonce({:02x?})", self.0)
+    }
+}
+
+/// Makes the nonces of a key's messages, each once.
+///
+/// A sequence belongs to one key. It can't be cloned, and it ends before a nonce could repeat.
+///
+/// **One key with two sequences is the caller's responsibility.** Two counters need different prefixes: one for each
+/// thread, process or machine that has the key. After a restart a counter must not begin again at 0 under the same key:
+/// make a new key, take another prefix, or store [`NonceSequence::position`] before the nonces are used and go on with
+/// [`NonceSequence::counter_from`]. Random sequences under one key share the bound of 2³² messages among them.
+///
+/// ```
+/// use evener::{Nonce, NonceSequence};
+///
+/// let mut nonces = NonceSequence::counter(*b"left");
+/// assert_eq!(nonces.next_nonce()?.bytes(), b"left\0\0\0\0\0\0\0\0");
+/// assert_eq!(nonces.next_nonce()?.bytes(), b"left\0\0\0\0\0\0\0\x01");
+///
+/// let mut nonces = NonceSequence::random();
+/// assert_ne!(nonces.next_nonce()?, nonces.next_nonce()?);
+/// # Ok::<(), evener::NonceError>(())
+/// ```
+#[derive(Debug)]
+pub struct NonceSequence {
+    source: Source,
+    /// How many are left.
+    left: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Counter { prefix: [u8; 4], next: u64 },
+    Random,
+}
+
+impl NonceSequence {
+    /// How many messages may have random nonces under one key: 2³², after which two are equal with a probability of
+    /// 2⁻³³ (NIST SP 800-38D, section 8.3).
+    pub const MOST_RANDOM: u64 = 1 << 32;
+
+    /// A prefix and a counter from 0 on (RFC 5116, section 3.2).
+    pub fn counter(prefix: [u8; 4]) -> NonceSequence {
+        NonceSequence::counter_from(prefix, 0)
+    }
+
+    /// A prefix and a counter that goes on where an earlier sequence [was](NonceSequence::position). Every number from
+    /// there on must be unused under this key and prefix.
+    pub fn counter_from(prefix: [u8; 4], next: u64) -> NonceSequence {
+        NonceSequence { source: Source::Counter { prefix, next }, left: u64::MAX - next }
+    }
+
+    /// The system's random numbers, for at most [`NonceSequence::MOST_RANDOM`] messages.
+    pub fn random() -> NonceSequence {
+        NonceSequence { source: Source::Random, left: NonceSequence::MOST_RANDOM }
+    }
+
+    /// The number of the next nonce; `None` for random ones.
+    pub fn position(&self) -> Option<u64> {
+        match self.source {
+            Source::Counter { next, .. } => Some(next),
+            Source::Random => None,
+        }
+    }
+
+    /// The number of nonces that are left.
+    pub fn remaining(&self) -> u64 {
+        self.left
+    }
+
+    /// Makes the next nonce.
+    ///
+    /// # Errors
+    /// [`NonceError::Exhausted`] at the end of the sequence, [`NonceError::Random`] when the system has no randomness.
+    pub fn next_nonce(&mut self) -> Result<Nonce, NonceError> {
+        self.left = self.left.checked_sub(1).ok_or(NonceError::Exhausted)?;
+        let mut bytes = [0; Nonce::LENGTH];
+        match &mut self.source {
+            Source::Counter { prefix, next } => {
+                bytes[..4].copy_from_slice(prefix);
+                bytes[4..].copy_from_slice(&next.to_be_bytes());
+                *next += 1;
+            }
+            Source::Random => {
+                getrandom::fill(&mut bytes)
+                    .map_err(|error| NonceError::Random(error.to_string()))?;
+            }
+        }
+        Ok(Nonce(bytes))
+    }
+}
+
+/// Why there is no further nonce.
+///
+/// ```
+/// # use evener::{NonceError, NonceSequence};
+/// let mut nonces = NonceSequence::counter_from([0; 4], u64::MAX);
+/// assert_eq!(nonces.next_nonce(), Err(NonceError::Exhausted));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NonceError {
+    /// All nonces of the sequence were used.
+    #[error("all nonces of the sequence were used; go on with a new key")]
+    Exhausted,
+    /// The system has no randomness; the text says why.
+    #[error("the system gave no random bytes for a nonce: {0}")]
+    Random(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_goes_on_where_it_was_and_ends() {
+        let mut first = NonceSequence::counter([9; 4]);
+        let seen = [first.next_nonce().unwrap(), first.next_nonce().unwrap()];
+        assert_ne!(seen[0], seen[1]);
+        let mut second = NonceSequence::counter_from([9; 4], first.position().unwrap());
+        assert_eq!(second.next_nonce(), first.next_nonce());
+
+        let mut last = NonceSequence::counter_from([0; 4], u64::MAX - 1);
+        assert_eq!(last.remaining(), 1);
+        assert_eq!(last.next_nonce().unwrap().bytes()[4..], (u64::MAX - 1).to_be_bytes());
+        for _ in 0..2 {
+            assert_eq!(last.next_nonce(), Err(NonceError::Exhausted));
+        }
+        assert_eq!(
+            NonceSequence::counter_from([0; 4], u64::MAX).next_nonce(),
+            Err(NonceError::Exhausted)
+        );
+    }
+
+    #[test]
+    fn random_nonces_are_bounded() {
+        let mut nonces = NonceSequence::random();
+        assert_eq!((nonces.remaining(), nonces.position()), (1 << 32, None));
+        assert!(nonces.next_nonce().is_ok());
+        nonces.left = 0;
+        assert_eq!(nonces.next_nonce(), Err(NonceError::Exhausted));
+    }
+}
