@@ -83,7 +83,9 @@ pub mod gate {
 
 /// The engines of this machine.
 pub mod engines {
+    pub use evener_core::{EngineProfile, Point, Profile};
     pub use evener_engines::{
-        PinPrompt, Probed, Watch, cpu, find, find_with, names, probe_all, self_test, watched,
+        PinPrompt, Probed, Watch, cpu, find, find_with, measure, names, probe_all, self_test,
+        watched,
     };
 }

@@ -1,23 +1,23 @@
-//! Whose threads go first.
+//! Priorities of threads.
 
 use crate::policy::YIELDING_NICE;
 use crate::sys;
 
-/// Lets the threads of modules go before the calling one, whatever its priority is now.
+/// Gives the calling thread a priority below the threads of modules.
 pub(crate) fn yield_to_modules() {
     raise_nice(YIELDING_NICE);
 }
 
-/// Lets every other program go before the calling thread.
+/// Gives the calling thread only idle CPU time.
 pub(crate) fn yield_to_everybody() {
-    // Where the class is refused, a thread of the lowest priority is what is left.
+    // If the class is refused, the thread gets the lowest priority instead.
     let _ = sys::run_when_idle();
     raise_nice(LOWEST);
 }
 
-/// Has those threads of the process that let others go first run as its main thread does, where
-/// the system allows that: for work that is to end now. Root may, and others where `RLIMIT_NICE`
-/// permits the main thread's nice value; else the threads end when the cores have time for them.
+/// Gives the low-priority threads of the process the main thread's priority, so that work that was
+/// stopped ends soon. Root may do that, and other users if `RLIMIT_NICE` permits the main thread's
+/// nice value. Otherwise the threads end when they get CPU time.
 pub fn hurry() {
     #[cfg(target_os = "linux")]
     for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -35,8 +35,8 @@ pub fn hurry() {
     }
 }
 
-/// Raises the calling thread's nice value, if it is not as high already. Where the system keeps
-/// one for the whole process, the threads share the cores as before.
+/// Raises the calling thread's nice value, if it is lower. Without effect where the system has one
+/// nice value for the whole process.
 fn raise_nice(nice: i32) {
     #[cfg(target_os = "linux")]
     if let Ok(now) = rustix::process::getpriority_process(None)

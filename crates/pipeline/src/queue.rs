@@ -1,4 +1,4 @@
-//! The tasks that nobody has claimed yet, and those who wait for them.
+//! The queue: tasks that no worker has claimed, and the workers that wait for tasks.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::Load;
 use crate::policy::{Performed, Policy};
 use crate::scheduler::{Call, Scheduler, Turn};
 
-/// A bounded queue between one feed and many workers, as those see it.
+/// A bounded queue between one feed and many workers.
 pub struct Queue<'run, T> {
     pub(crate) inner: &'run Inner<T>,
     pub(crate) start: &'run (dyn Fn(usize) + Sync),
@@ -42,9 +42,9 @@ impl<T> Queue<'_, T> {
         Ok(())
     }
 
-    /// Puts a task at the head, for workers: one that others can help with. Never waits, so
-    /// that workers can't wait for each other; each claim shares at most a task or two, which
-    /// keeps the queue bounded all the same.
+    /// Puts a task at the head that several workers can do together. It never waits, so workers
+    /// can't wait for each other. Each claim shares at most a task or two, so the queue stays
+    /// bounded.
     pub fn share(&self, task: T) {
         let load = (self.inner.load)(&task);
         let mut scheduler = self.inner.lock();
@@ -52,7 +52,7 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Ends the run early: nobody gets another task, and those left are abandoned.
+    /// Ends the run early: no worker gets another task, and the rest is abandoned.
     pub fn stop(&self) {
         let mut scheduler = self.inner.lock();
         scheduler.stop();
@@ -65,8 +65,8 @@ impl<T> Queue<'_, T> {
         self.inner.lock().is_stopped()
     }
 
-    /// Adds a task if a worker waits for one; never waits itself. Where none waits, it takes no
-    /// lock from those that work.
+    /// Adds a task if a worker waits for one; never waits itself. If no worker waits, it does not
+    /// take the lock.
     ///
     /// # Errors
     /// Hands the task back when no worker waits.
@@ -76,7 +76,7 @@ impl<T> Queue<'_, T> {
         }
         let load = (self.inner.load)(&task);
         let mut scheduler = self.inner.lock();
-        // One that was called has its task already.
+        // A worker that was called has its task already.
         if !(0..self.inner.parking.len()).any(|worker| scheduler.waits(worker)) {
             return Err(task);
         }
@@ -85,26 +85,26 @@ impl<T> Queue<'_, T> {
         Ok(())
     }
 
-    /// Why the worker failed that failed last.
+    /// The error of the worker that failed last.
     pub fn failure(&self) -> Option<EngineError> {
         self.inner.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Starts the workers that the policy wants from the beginning.
+    /// Starts the workers that the policy starts at the beginning.
     pub(crate) fn open(&self) {
         let mut scheduler = self.inner.lock();
         scheduler.open(self.inner.now());
         drop(self.answer(scheduler));
     }
 
-    /// Says that nothing more will be fed.
+    /// Ends the feed: no further task will be added.
     pub(crate) fn close(&self) {
         let mut scheduler = self.inner.lock();
         scheduler.close(self.inner.now());
         drop(self.answer(scheduler));
     }
 
-    /// After [`Queue::close`]: a worker that the caller's thread is to be.
+    /// After [`Queue::close`]: a worker for the caller's thread.
     pub(crate) fn unstarted(&self) -> Option<usize> {
         let mut scheduler = self.inner.lock();
         let worker = scheduler.unstarted(self.inner.now());
@@ -112,8 +112,8 @@ impl<T> Queue<'_, T> {
         worker
     }
 
-    /// A worker's next claim, which it puts into `claim`, waiting for one; `None` when the run
-    /// is over for it.
+    /// Waits for a worker's next claim and puts it into `claim`; `None` when the run is over for the
+    /// worker.
     pub(crate) fn claim(
         &self,
         worker: usize,
@@ -137,7 +137,7 @@ impl<T> Queue<'_, T> {
         }
     }
 
-    /// A worker leaves, with what is left of its claim.
+    /// A worker ends, and returns the rest of its claim.
     pub(crate) fn leave(&self, worker: usize, rest: &mut VecDeque<T>) {
         let mut scheduler = self.inner.lock();
         let rest = rest.drain(..).map(|task| {
@@ -145,12 +145,12 @@ impl<T> Queue<'_, T> {
             (task, load)
         });
         scheduler.leave(worker, rest, self.inner.now());
-        // The feed may wait for workers that are gone.
+        // The feed may wait for workers that have ended.
         self.inner.tell_feed();
         drop(self.answer(scheduler));
     }
 
-    /// Wakes and starts whom the scheduler has called.
+    /// Wakes and starts the workers that the scheduler has called.
     fn answer<'d>(
         &'d self,
         mut scheduler: MutexGuard<'d, Scheduler<T>>,
@@ -165,7 +165,7 @@ impl<T> Queue<'_, T> {
         if started.is_empty() {
             return scheduler;
         }
-        // Starting a thread takes a while, in which the others can go on.
+        // Starting a thread takes a while, so the lock is released.
         drop(scheduler);
         for worker in started {
             (self.start)(worker);
@@ -174,16 +174,16 @@ impl<T> Queue<'_, T> {
     }
 }
 
-/// How a claim is to be performed.
+/// How a claim is performed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimed {
     /// Whether to measure CPU time.
     pub(crate) measured: bool,
-    /// Whether the thread lets those of modules go first meanwhile.
+    /// Whether the thread runs at low priority.
     pub(crate) yields: bool,
 }
 
-/// What a run's queues share.
+/// Shared by the threads of a run.
 pub(crate) struct Inner<T> {
     scheduler: Mutex<Scheduler<T>>,
     capacity: usize,
@@ -191,11 +191,11 @@ pub(crate) struct Inner<T> {
     started: Instant,
     /// Signalled when a task leaves the queue, and when it is stopped.
     left: Condvar,
-    /// Whether the feed waits for that. Written under the lock.
+    /// Whether the feed waits for this signal. Written under the lock.
     feed_waits: AtomicBool,
-    /// Where each worker waits.
+    /// The place where each worker waits.
     parking: Vec<Parking>,
-    /// Why the worker failed that failed last. Written before that worker leaves.
+    /// The error of the worker that failed last. Written before that worker leaves.
     failure: Mutex<Option<EngineError>>,
 }
 
@@ -225,7 +225,7 @@ impl<T> Inner<T> {
         }
     }
 
-    /// Puts tasks into the queue before the run begins, as many as there are.
+    /// Puts all tasks into the queue before the run begins, without a limit.
     pub(crate) fn fill(&mut self, tasks: impl IntoIterator<Item = T>) {
         let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
         for task in tasks {
@@ -239,7 +239,7 @@ impl<T> Inner<T> {
         self.started = started;
     }
 
-    /// How long the run has lasted.
+    /// Time since the run began.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -248,12 +248,12 @@ impl<T> Inner<T> {
         self.scheduler.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker is about to leave because of this.
+    /// Records the error of a worker that is about to end.
     pub(crate) fn has_failed(&self, cause: &EngineError) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.clone());
     }
 
-    /// Waits until a worker is called, or for at most so long.
+    /// Waits until the worker is called, or for at most this time.
     fn wait<'d>(
         &self,
         mut scheduler: MutexGuard<'d, Scheduler<T>>,
@@ -279,7 +279,7 @@ impl<T> Inner<T> {
         scheduler
     }
 
-    /// Lets the feed see that a task has left. The lock is held.
+    /// Signals the feed that a task has left. The lock is held.
     fn tell_feed(&self) {
         if self.feed_waits.load(Ordering::Relaxed) {
             self.left.notify_one();
@@ -287,7 +287,7 @@ impl<T> Inner<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Scheduler<T>> {
-        // Nobody panics under the lock; a worker that panicked at its work did not hold it.
+        // No code panics under the lock; a worker that panicked in its work did not hold it.
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! Who did how much.
+//! Statistics of a run, by worker.
 
 use std::time::Duration;
 
 use evener_core::EngineError;
 
-/// What one worker did.
+/// The work of one worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerStatistics {
     /// The name of the worker's engine.
@@ -15,21 +15,21 @@ pub struct WorkerStatistics {
     pub units: u64,
     /// Jobs that its engine processed.
     pub jobs: u64,
-    /// Bytes that went into those jobs.
+    /// Bytes of input of these jobs.
     pub bytes: u64,
-    /// Wall time between claiming a task and having performed it.
+    /// Wall time from claims to the end of their tasks.
     pub busy: Duration,
     /// CPU time of the worker's thread and of its sessions' own, in user and kernel mode.
     pub cpu: Duration,
-    /// Why the worker was taken out of service, when its engine failed.
+    /// The reason why the worker was taken out of service, if its engine failed.
     pub retired: Option<String>,
-    /// When its engine was found to compute wrong results: how many jobs all of that engine's
-    /// workers together had handed on without verifying them.
+    /// If its engine computed wrong results: the number of unverified jobs of all workers of that
+    /// engine.
     pub doubtful: u64,
 }
 
 impl WorkerStatistics {
-    /// Adds what the same worker did on another thread.
+    /// Adds the work of the same worker on another thread.
     pub(crate) fn add(&mut self, other: WorkerStatistics) {
         self.units += other.units;
         self.jobs += other.jobs;
@@ -49,7 +49,7 @@ impl WorkerStatistics {
     }
 }
 
-/// What a run did.
+/// The work of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStatistics {
     /// One entry for each worker that was started, in the order of their numbers.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use evener::gate::{Discipline, GateOptions, Scope, Wait};
 use evener::{Courtesy, Evener, KeyRing, Options, PolicyName};
-use evener_lab::values as named;
+use evener_program::values as named;
 use zeroize::Zeroizing;
 
 use super::{Telling, values};
@@ -82,11 +82,9 @@ impl EngineOptions {
         telling: &Telling,
         signals: &Signals,
     ) -> Result<Evener, Trouble> {
-        let mut evener = Evener::new(keys)?.gate(self.gate).courtesy(Courtesy {
-            in_background: self.background,
-            most_cpu: self.max_cpu,
-            ..Courtesy::default()
-        });
+        let mut evener = Evener::new(keys)?
+            .gate(self.gate)
+            .courtesy(Courtesy { in_background: self.background, most_cpu: self.max_cpu });
         if let Some(policy) = self.policy {
             evener = evener.policy(policy);
         }

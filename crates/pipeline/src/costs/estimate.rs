@@ -1,35 +1,35 @@
-//! What jobs of one size class cost: an average that forgets, and that outliers can't spoil.
+//! The cost of jobs of one size class: a moving average that limits the effect of outliers.
 
 use crate::SizeClass;
 
-/// What a job costs, in microseconds.
+/// The cost of a job, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// How long it takes.
+    /// Wall time.
     pub wall: f64,
-    /// How long it took at least, when it had to wait for nothing.
+    /// The least wall time, without any wait.
     pub least_wall: f64,
-    /// How long it keeps a core busy.
+    /// CPU time.
     pub cpu: f64,
-    /// How often it was measured, about this size; 0 for a bound taken from other sizes or from
-    /// a session's first jobs.
+    /// Number of measurements of about this size; 0 for a bound from other sizes or from a
+    /// session's first jobs.
     pub samples: f64,
 }
 
 impl Cost {
-    /// Whether it was measured about this size, and often enough to rely on.
+    /// Whether there are enough measurements of about this size.
     pub fn is_firm(&self) -> bool {
         self.samples >= FIRM
     }
 
-    /// A job's part, when `jobs` of them cost this together.
+    /// The cost of one job, if this is the cost of `jobs` jobs.
     pub(super) fn shared(self, jobs: f64) -> Cost {
         let Cost { wall, least_wall, cpu, samples } = self;
         Cost { wall: wall / jobs, least_wall: least_wall / jobs, cpu: cpu / jobs, samples }
     }
 }
 
-/// What is known of a size class.
+/// The estimate for a size class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     bytes: f64,
@@ -44,21 +44,20 @@ impl Estimate {
         Estimate { bytes, wall, least_wall: wall, cpu, samples: 1.0 }
     }
 
-    /// From the first jobs of a session, which take longer than others: a bound until there is
-    /// a sample.
+    /// From the first jobs of a session, which take longer: an upper bound until there is a sample.
     pub(super) fn cold(bytes: f64, wall: f64, cpu: f64) -> Estimate {
         Estimate { samples: 0.0, ..Estimate::new(bytes, wall, cpu) }
     }
 
-    /// From an earlier run: to be relied on, and soon to be replaced.
+    /// From an earlier run: firm, and soon replaced by samples.
     pub(super) fn remembered(bytes: f64, wall: f64, cpu: f64) -> Estimate {
         Estimate { samples: FIRM, ..Estimate::new(bytes, wall, cpu) }
     }
 
-    /// Takes a sample in. The first few count alike, of CPU time the least of them, since first
-    /// jobs may cost more than others and never cost less; later ones replace a sixth of what is
-    /// known, and one that is far from it counts as if it were not so far, so that a single
-    /// interruption changes little and a lasting change is soon believed.
+    /// Adds a sample. The first few have equal weight, and of their CPU time the least counts,
+    /// because first jobs may cost more and never less. A later sample has a weight of one sixth,
+    /// and its distance from the average is limited, so that a single interruption changes little
+    /// and a lasting change takes effect soon.
     pub(super) fn learn(&mut self, bytes: f64, wall: f64, cpu: f64) {
         let weight = (1.0 / (self.samples + 1.0)).max(LEAST_WEIGHT);
         let far = if self.samples < FIRM { f64::INFINITY } else { FAR };
@@ -84,12 +83,11 @@ impl Estimate {
     }
 }
 
-/// What is known of each size class.
+/// The estimates of all size classes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     classes: [Option<Estimate>; SizeClass::COUNT],
-    /// One bit for each class of which something is known, since this is looked at with every
-    /// claim.
+    /// One bit for each class with an estimate, because this is read at every claim.
     known: u64,
 }
 
@@ -107,7 +105,7 @@ impl Line {
         self.classes[class.number()] = Some(estimate);
     }
 
-    /// What is known, by growing size.
+    /// The estimates, by growing size.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Estimate> {
         let mut left = self.known;
         std::iter::from_fn(move || {
@@ -118,8 +116,8 @@ impl Line {
     }
 }
 
-/// What a job of `bytes` bytes costs by the estimates of all size classes, as
-/// [`EngineCosts::cost`](super::EngineCosts::cost) says.
+/// The cost of a job of `bytes` bytes from the estimates of all size classes; see
+/// [`EngineCosts::cost`](super::EngineCosts::cost).
 pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
     let mut below: Option<&Estimate> = None;
     for known in classes.iter() {
@@ -158,20 +156,21 @@ pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
     Some(Cost { samples: if times <= NEAR { cost.samples } else { 0.0 }, ..cost })
 }
 
-/// How many samples make an estimate firm.
+/// Number of samples that make an estimate firm.
 const FIRM: f64 = 3.0;
 
-/// How many times the length of a job another may have to tell what it costs.
+/// The largest ratio of lengths at which the cost of one job bounds that of another.
 const NEAR: f64 = 1.5;
 
-/// How much a sample counts at least.
+/// The least weight of a sample.
 const LEAST_WEIGHT: f64 = 1.0 / 6.0;
 
-/// How much of the way to the average the least rises with a sample, so that it is forgotten.
+/// The part of its distance to the average by which the least wall time rises with a sample, so
+/// that an old minimum is forgotten.
 const RISE: f64 = 1.0 / 64.0;
 
-/// How many times larger or smaller than what is known a sample counts at most.
+/// The largest ratio of a sample to the average; a sample beyond it is clamped.
 const FAR: f64 = 3.0;
 
-/// What clocks tell apart, in microseconds: nothing is clamped to less.
+/// The resolution of clocks, in microseconds: no sample is clamped to less.
 const RESOLUTION: f64 = 0.01;

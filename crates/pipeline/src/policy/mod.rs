@@ -1,8 +1,7 @@
-//! How workers come by tasks.
+//! Policies: which worker gets which task, and when.
 //!
-//! A [`Policy`] decides and does nothing else: it has no threads and no clock. What waits, and
-//! what time it is, come in as arguments, so that the very same code is driven by the real
-//! queue, by the simulator and by tests on a simulated clock.
+//! A [`Policy`] is pure code without threads and clocks. The state of the queue and the time are
+//! arguments, so the same code runs in the real queue, in a simulation and in tests.
 
 mod adaptive;
 mod fixed;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use evener_core::Kind;
 
 use crate::costs::Costs;
+pub use crate::costs::Processed;
 use crate::{Load, SizeClass, Waiting};
 
 pub use name::{PolicyName, UnknownPolicy};
@@ -23,58 +23,58 @@ pub use name::{PolicyName, UnknownPolicy};
 ///
 /// All times are since the run began.
 pub trait Policy: Send {
-    /// What a worker that has nothing to do does next. Asked when tasks wait; where none do, a
-    /// worker waits for one.
+    /// The next action of an idle worker. Called when tasks are in the queue; otherwise the worker
+    /// waits for one.
     fn next(&self, worker: usize, waiting: &Waiting, now: Duration) -> Decision;
 
-    /// Whether a worker whose thread does not run yet should start.
+    /// Whether a worker without a thread should start.
     fn starts(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
         matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
 
-    /// Whether the workers' threads should start before anything is fed. Otherwise each is
-    /// started when [`Policy::starts`] says so, and what is little work is done by the caller's.
+    /// Whether all workers' threads start before the first task is fed. Otherwise a thread starts
+    /// when [`Policy::starts`] is true, and the caller's thread does small amounts of work.
     fn starts_at_once(&self) -> bool {
         true
     }
 
-    /// Learns what happened to a worker, and says what that means for the others.
+    /// Takes an event of a worker, and returns its effect on the other workers.
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
         let _ = (worker, event, waiting, now);
         Effect::Nothing
     }
 }
 
-/// What a worker does next.
+/// The next action of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It takes tasks.
     Claim(Claim),
-    /// It waits until something changes, or for at most so long.
+    /// It waits until something changes, or for at most this time.
     Wait(Option<Duration>),
-    /// There will be nothing for it in this run.
+    /// It gets no further task in this run.
     Leave,
 }
 
-/// What an event changes for the workers that it did not happen to.
+/// The effect of an event on the other workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: what the policy said of them stands.
+    /// None.
     Nothing,
-    /// Workers that wait may get another answer now, and are to be asked again.
+    /// Waiting workers may get a different answer now, and ask again.
     AskAgain,
 }
 
 /// Which tasks a worker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// How many at most; at least 1.
+    /// The largest number; at least 1.
     pub tasks: usize,
-    /// Of which size class only; `None` takes them in their order.
+    /// Only tasks of this size class; `None` for all in their order.
     pub class: Option<SizeClass>,
-    /// Whether CPU time is to be measured, which costs some system calls.
+    /// Whether CPU time is measured, which costs some system calls.
     pub measured: bool,
-    /// Whether the worker's thread is to let those of modules go first meanwhile.
+    /// Whether the worker's thread runs at low priority, below the threads of modules.
     pub yields: bool,
 }
 
@@ -83,74 +83,59 @@ impl Claim {
     pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false, yields: false };
 }
 
-/// The nice value of a thread that lets those of modules go first: Linux gives it a 68th of what
-/// a thread of nice value 0 gets, and puts it off as soon as such a one wakes.
+/// The nice value of a thread that runs below the threads of modules: Linux gives it a 68th of the
+/// CPU time of a thread with nice value 0, and preempts it as soon as such a thread wakes.
 pub const YIELDING_NICE: i32 = 19;
 
-/// What happened to a worker.
+/// An event of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// It was woken, or its thread started, because it would claim; it will ask.
+    /// It was woken or started to claim tasks, and will ask for them.
     Called,
     /// It has claimed tasks.
     Claimed {
-        /// What they come to together.
+        /// Their load together.
         load: Load,
-        /// Whether its thread lets those of modules go first meanwhile.
+        /// Whether its thread runs at low priority.
         yields: bool,
     },
     /// It has performed them.
     Performed(Performed),
     /// It waits.
     Parked,
-    /// It has left, because its engine failed or because it was told to.
+    /// It has ended, because its engine failed or because it gets no further task.
     Left,
 }
 
-/// What a worker did for one claim.
+/// The work of a worker for one claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Performed {
-    /// Wall time from claiming the tasks to having performed them.
+    /// Wall time from the claim to the end of its last task.
     pub wall: Duration,
-    /// CPU time meanwhile, of its thread and of its sessions' own; zero unless it was measured.
+    /// CPU time of its thread and of its sessions' own threads; zero unless it was measured.
     pub cpu: Duration,
-    /// What its engine did in that time; `None` unless it was measured.
+    /// The work of its engine; `None` unless it was measured.
     pub engine: Option<Processed>,
-    /// Whether a session was opened, which takes time that other claims don't.
+    /// Whether a session was opened, which takes additional time.
     pub opened: bool,
 }
 
-/// What an engine did for one claim, without the opening of sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Processed {
-    /// How many batches it got.
-    pub batches: u64,
-    /// How many jobs they had.
-    pub jobs: u64,
-    /// How many bytes those had.
-    pub bytes: u64,
-    /// Wall time in them.
-    pub wall: Duration,
-    /// CPU time in them.
-    pub cpu: Duration,
-}
-
-/// What a policy knows of a worker before the run begins.
+/// A worker, as a policy sees it before the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
     /// The engine's name. Workers of one engine have the same.
     pub engine: String,
     /// Where the engine's work is done.
     pub kind: Kind,
-    /// How many jobs it likes in a batch; at least 1.
+    /// The recommended number of jobs in a batch; at least 1.
     pub batch: usize,
 }
 
-/// What a policy knows of the run before it begins.
+/// The run, as a policy sees it before it begins.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// How many cores the workers share.
+    /// Number of cores that the workers share.
     pub cores: usize,
-    /// What engines cost, as far as it was measured before.
+    /// The engines' costs, as far as they were measured before.
     pub costs: Costs,
 }

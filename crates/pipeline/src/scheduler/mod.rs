@@ -1,9 +1,9 @@
 //! The queue's rules, without threads and clocks.
 //!
-//! The feed adds tasks, and workers ask what to do ([`Scheduler::turn`]). The answer is the
-//! policy's: tasks to perform, a wait, or the end. After each call, [`Scheduler::calls`] says
-//! which workers are to be woken or started. [`Queue`](crate::Queue) keeps a scheduler under its
-//! lock; the simulator drives one on its own clock.
+//! The feed adds tasks, and a worker asks for its next action ([`Scheduler::turn`]). The policy
+//! decides: tasks to perform, a wait, or the end. After each call, [`Scheduler::calls`] lists the
+//! workers to wake or start. [`Queue`](crate::Queue) holds a scheduler under its lock; a simulation
+//! can run one on its own clock.
 
 mod backlog;
 
@@ -15,7 +15,7 @@ use crate::policy::{Claim, Decision, Effect, Event, Performed, Policy};
 use backlog::Backlog;
 pub use backlog::{Counts, Waiting};
 
-/// The tasks that wait, the policy, and what each worker is at.
+/// The unclaimed tasks, the policy, and the state of each worker.
 ///
 /// A task has one owner at a time: the scheduler, or the worker that claimed it. The run is over
 /// when the feed has closed the scheduler, no task waits and no claim is open, since a worker may
@@ -30,28 +30,28 @@ pub struct Scheduler<T> {
     calls: Vec<Call>,
 }
 
-/// What a worker is told.
+/// The answer to a worker that asks for its next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// It has tasks to perform.
     Work {
-        /// Whether to measure CPU time meanwhile.
+        /// Whether to measure CPU time.
         measured: bool,
-        /// Whether its thread is to let those of modules go first meanwhile.
+        /// Whether its thread runs at low priority.
         yields: bool,
     },
-    /// It is to wait until it is called, or for at most so long, and ask again.
+    /// It waits until it is called, or for at most this time, and asks again.
     Wait(Option<Duration>),
     /// The run is over for it.
     Leave,
 }
 
-/// Whom to wake, once the scheduler has been left.
+/// A worker to wake or start, after the lock is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// The worker waits; it is to ask again.
+    /// The worker waits; wake it.
     Wake(usize),
-    /// The worker's thread is to be started.
+    /// The worker has no thread; start it.
     Start(usize),
 }
 
@@ -73,12 +73,12 @@ enum Phase {
     Open,
     Closed,
     Stopped,
-    /// Every worker has left.
+    /// Every worker has ended.
     Deserted,
 }
 
 impl<T> Scheduler<T> {
-    /// A scheduler for so many workers, none of which has started.
+    /// A scheduler for this many workers, none of which has started.
     pub fn new(policy: Box<dyn Policy>, workers: usize) -> Scheduler<T> {
         Scheduler {
             backlog: Backlog::new(),
@@ -91,7 +91,7 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Starts all workers that will have something to do, where the policy wants that.
+    /// Starts all workers that can get tasks, if the policy starts them at the beginning.
     pub fn open(&mut self, now: Duration) {
         if !self.policy.starts_at_once() {
             return;
@@ -122,7 +122,7 @@ impl<T> Scheduler<T> {
         self.consider(now);
     }
 
-    /// Says that nothing more will be fed.
+    /// Ends the feed: no further task will be added.
     pub fn close(&mut self, now: Duration) {
         if self.phase == Phase::Open {
             self.phase = Phase::Closed;
@@ -132,7 +132,7 @@ impl<T> Scheduler<T> {
         self.consider(now);
     }
 
-    /// Ends the run early: nobody gets another task.
+    /// Ends the run early: no worker gets another task.
     pub fn stop(&mut self) {
         if self.phase != Phase::Deserted {
             self.phase = Phase::Stopped;
@@ -140,12 +140,12 @@ impl<T> Scheduler<T> {
         self.wake_all();
     }
 
-    /// Whether the run was ended early, by [`Scheduler::stop`] or because every worker has left.
+    /// Whether the run was ended early, by [`Scheduler::stop`] or because every worker has ended.
     pub fn is_stopped(&self) -> bool {
         matches!(self.phase, Phase::Stopped | Phase::Deserted)
     }
 
-    /// Whether every worker left before the run was over.
+    /// Whether every worker ended before the run was over.
     pub fn is_deserted(&self) -> bool {
         self.phase == Phase::Deserted
     }
@@ -156,8 +156,8 @@ impl<T> Scheduler<T> {
         self.is_stopped() || self.phase == Phase::Closed && drained
     }
 
-    /// Makes sure that somebody will come for the tasks that wait, whatever the policy says of
-    /// each worker: to be called before a feed waits for them to be claimed.
+    /// Makes sure that a worker will claim the tasks in the queue, whatever the policy decides. Call
+    /// it before a feed waits for claims.
     pub fn ensure(&mut self, now: Duration) {
         if self.is_over() || self.backlog.waiting().tasks == 0 || self.is_anyone_coming(None) {
             return;
@@ -168,23 +168,23 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Whether a worker that was told to wait has not been called yet.
+    /// Whether a worker waits and has not been called yet.
     pub fn waits(&self, worker: usize) -> bool {
         matches!(self.workers[worker], State::Parked | State::Resting)
     }
 
-    /// What waits.
+    /// The unclaimed tasks.
     pub fn waiting(&self) -> &Waiting {
         self.backlog.waiting()
     }
 
-    /// Whom to wake or start since this was last asked.
+    /// The workers to wake or start since the last call.
     pub fn calls(&mut self) -> std::vec::Drain<'_, Call> {
         self.calls.drain(..)
     }
 
-    /// A worker has performed its claim, if it had one, and asks what to do. Tasks that it is
-    /// to perform are put into `claim`, which is empty.
+    /// A worker has performed its claim, if it had one, and asks for its next action. Its tasks are
+    /// put into `claim`, which is empty.
     pub fn turn(
         &mut self,
         worker: usize,
@@ -207,7 +207,7 @@ impl<T> Scheduler<T> {
         turn
     }
 
-    /// A worker leaves, with what is left of its claim.
+    /// A worker ends, and returns the rest of its claim.
     pub fn leave(
         &mut self,
         worker: usize,
@@ -227,8 +227,8 @@ impl<T> Scheduler<T> {
         self.ensure(now);
     }
 
-    /// A worker that would claim and whose thread has not started: the caller's thread can be
-    /// it. Once the scheduler has been closed, some worker will come for every task that waits.
+    /// A worker without a thread that would claim tasks: the caller's thread can do its work. After
+    /// the scheduler was closed, some worker claims every task that is left.
     pub fn unstarted(&mut self, now: Duration) -> Option<usize> {
         if self.is_over() || self.backlog.waiting().tasks == 0 {
             return None;
@@ -263,7 +263,7 @@ impl<T> Scheduler<T> {
             Decision::Wait(None)
         } else {
             match self.policy.next(worker, self.backlog.waiting(), now) {
-                // Whatever a policy hopes for, tasks don't wait for nobody.
+                // Tasks never stay in the queue while no worker will ask for them.
                 Decision::Wait(None) if !self.is_anyone_coming(Some(worker)) => {
                     Decision::Claim(Claim::ONE)
                 }
@@ -292,7 +292,7 @@ impl<T> Scheduler<T> {
         let mut class = wanted.class;
         for _ in 0..wanted.tasks.max(1) {
             let Some((task, load)) = self.backlog.pop(class) else {
-                // None of the class is left, and a claim is of something.
+                // No task of the class is left, and a claim is never empty.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
             };
             sum.jobs += load.jobs;
@@ -328,7 +328,7 @@ impl<T> Scheduler<T> {
         matches!(self.policy.next(worker, self.backlog.waiting(), now), Decision::Claim(_))
     }
 
-    /// Whether a worker works or will ask again by itself.
+    /// Whether a worker works or will ask again without a call.
     fn is_anyone_coming(&self, apart_from: Option<usize>) -> bool {
         let is_coming = |(worker, state): (usize, &State)| {
             let waits = matches!(state, State::Unstarted | State::Parked | State::Left);
@@ -352,8 +352,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Asks those who wait or have not started whether they would claim now, and calls as many
-    /// as there are tasks.
+    /// Asks the policy which of the waiting workers and those without a thread would claim now, and
+    /// calls as many as there are tasks.
     fn consider(&mut self, now: Duration) {
         if self.is_over() {
             return;

@@ -5,10 +5,10 @@
 //! perform    each of them: the `Work` reads its input,
 //!                          has the engine process it ([`Worker::process`]),
 //!                          and writes its output
-//! report     what the claim took, with the next claim
+//! report     the time of the claim, with the next claim
 //! ```
 //!
-//! An engine that fails ends the loop. What is left of the claim goes back to the queue.
+//! When the engine fails, the loop ends and the rest of the claim returns to the queue.
 
 mod engine;
 mod stepping_back;
@@ -27,9 +27,9 @@ use crate::{Queue, WorkerStatistics};
 pub use engine::Worker;
 
 impl<W: Work> Run<'_, W> {
-    /// Is a worker, until the run is over for it or its engine fails. What is then left of its
-    /// claim stays in `tasks`. `callers_cpu` is the CPU time that the thread has used before, if
-    /// it is not the worker's own.
+    /// Runs the worker's loop until the run is over for it or its engine fails. The rest of its
+    /// claim then stays in `tasks`. `callers_cpu` is the CPU time that the thread used before, if it
+    /// is the caller's.
     pub(crate) fn work_as(
         &self,
         number: usize,
@@ -38,7 +38,7 @@ impl<W: Work> Run<'_, W> {
         queue: &Queue<'_, W::Task>,
     ) -> Ended {
         let is_cpu = self.seats[number].description().kind == Kind::Cpu;
-        // A thread that lets all programs go first lets those of modules.
+        // A thread of the class `SCHED_IDLE` is below the threads of modules anyway.
         let is_last = is_cpu && self.options.courtesy.in_background;
         if is_last {
             priority::yield_to_everybody();
@@ -59,7 +59,7 @@ impl<W: Work> Run<'_, W> {
                             End::Relieved(claimed) => claim = Some(claimed),
                         }
                     }
-                    // There is no other thread to be had.
+                    // No second thread could be started.
                     None => (shift.manner, claim) = (Manner::Any, Some(claimed)),
                 },
             }
@@ -82,16 +82,16 @@ impl<W: Work> Run<'_, W> {
     }
 }
 
-/// What one thread does for a worker: usually all of it.
+/// The part of a worker that runs on one thread: usually all of it.
 struct Shift<'run, W: Work> {
     worker: Worker<'run>,
-    /// Made for the first claim: in a short run some workers have none.
+    /// Made for the first claim, because some workers have none in a short run.
     bench: Option<W::Bench>,
     manner: Manner,
 }
 
 impl<W: Work> Shift<'_, W> {
-    /// The loop. It begins with what is claimed already, if anything.
+    /// The loop. It begins with the open claim, if there is one.
     fn work(
         &mut self,
         run: &Run<'_, W>,
@@ -127,7 +127,7 @@ impl<W: Work> Shift<'_, W> {
         }
     }
 
-    /// What was done, on the thread that has done it.
+    /// The statistics, on the thread that did the work.
     fn into_statistics(mut self) -> WorkerStatistics {
         self.worker.statistics_mut().cpu = thread_cpu_time() + self.worker.cpu_elsewhere();
         self.worker.into_statistics()
@@ -137,9 +137,9 @@ impl<W: Work> Shift<'_, W> {
 /// Which claims a thread performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// Those for which the thread is to keep its priority.
+    /// Claims at normal priority.
     Normal,
-    /// Those for which it is to let the threads of modules go first, as it does.
+    /// Claims at low priority.
     Yielding,
     /// All.
     Any,
@@ -155,12 +155,12 @@ impl Manner {
     }
 }
 
-/// Why a thread's part has ended.
+/// The reason why a thread's part ended.
 enum End {
     /// The run is over for the worker.
     Over,
     /// Its engine has failed.
     Failed(EngineError),
-    /// It has claimed tasks that another thread is to perform.
+    /// It claimed tasks for the other thread.
     Relieved(Claimed),
 }

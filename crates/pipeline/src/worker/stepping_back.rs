@@ -1,8 +1,8 @@
-//! A worker of the processor that lets the threads of modules go first for some claims.
+//! CPU workers at low priority, so that threads of modules run first.
 //!
-//! A thread without privileges can raise its nice value, and never lower it again. So such claims
-//! are performed on a second thread, which has the high nice value from its beginning to its end;
-//! the worker's own thread waits meanwhile, and then goes on.
+//! A thread without privileges can raise its nice value and never lower it again. So claims at low
+//! priority are performed on a second thread, which has the high nice value for its whole life. The
+//! worker's own thread waits meanwhile, and then continues.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -16,8 +16,8 @@ use crate::run::{Run, Work};
 use crate::{Queue, WorkerStatistics};
 
 impl<W: Work> Run<'_, W> {
-    /// Goes on with a claim on a thread that lets those of modules go first, until the worker
-    /// is to step forward again. `None` where there is no such thread.
+    /// Continues with a claim on a thread at low priority, until a claim is at normal priority
+    /// again. `None` if no such thread could be started.
     pub(super) fn step_back(
         &self,
         number: usize,
@@ -29,7 +29,7 @@ impl<W: Work> Run<'_, W> {
         thread::scope(|scope| {
             let work = move || {
                 priority::yield_to_modules();
-                // The threads that it would start would step back too.
+                // Threads that it starts would inherit the low priority.
                 let start = |worker| _ = sender.send(worker);
                 let queue = Queue { inner: &self.inner, start: &start };
                 let mut shift = self.shift(number, Manner::Yielding);
