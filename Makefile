@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-c install-tls deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -47,16 +47,15 @@ dependencies: needs
 checks: needs
 	set -e; for check in $(CHECKS); do echo "== $$check"; $$check; done
 
-bench-tree: needs
-	cargo run --locked --release -p evener-cli -- bench tree --svg target/bench-tree.svg
+bench-tree: build
+	target/release/evener-lab bench tree --svg target/bench-tree.svg
 
 # What the default is worth beside the choices that it is made of: for changes to policies.
-bench-default: needs
-	cargo build --locked --release -p evener-cli
+bench-default: build
 	scripts/bench-default
 
-bench-threads: needs
-	cargo run --locked --release -p evener-cli -- bench threads --svg target/bench-threads.svg
+bench-threads: build
+	target/release/evener-lab bench threads --svg target/bench-threads.svg
 
 # The programs that bench-threads runs beside Evener, with the system's OpenSSL.
 peers:
@@ -86,6 +85,10 @@ bench-processes: needs
 PREFIX ?= /usr/local
 install: build
 	scripts/install $(PREFIX) target/release/evener
+
+# The same for the benchmarks and the simulator.
+install-lab: build
+	scripts/install $(PREFIX) target/release/evener-lab
 
 # Packages for this machine's architecture, in target/packages.
 deb rpm: build

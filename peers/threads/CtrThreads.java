@@ -15,7 +15,7 @@ import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * AES in CTR mode on many threads with Runnables and JCE: a peer of {@code evener bench threads}.
+ * AES in CTR mode on many threads with Runnables and JCE: a peer of {@code evener-lab bench threads}.
  *
  * <p>Usage and protocol are those of {@code ctr_openmp.c}. The way {@code parts} has a pool's
  * threads take parts of 1 MiB one by one; {@code blocks} starts a thread for each share of the

@@ -1,4 +1,4 @@
-/* AES in CTR mode on many threads with OpenMP and OpenSSL's EVP: a peer of `evener bench threads`.
+/* AES in CTR mode on many threads with OpenMP and OpenSSL's EVP: a peer of `evener-lab bench threads`.
  *
  * Usage: ctr_openmp BYTES
  *

@@ -1,21 +1,17 @@
 //! The command line, parsed.
 
-use std::env;
 use std::ffi::OsString;
-use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command as CommandLine, FromArgMatches, Parser, Subcommand};
+use clap::{Command as CommandLine, CommandFactory, Parser, Subcommand};
 use evener::Report;
+use evener_program::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
-    Bench, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Simulate, Speed, Tls,
-    Verify,
+    Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,
 };
-use crate::end;
 use crate::help::{self, Page};
 use crate::run::print_json;
-use crate::trouble::{Trouble, complain};
+use crate::trouble::Trouble;
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
 #[derive(Parser)]
@@ -37,112 +33,38 @@ pub(crate) enum Command {
     Speed(Box<Speed>),
     Gate(Gate),
     Tls(Tls),
-    Bench(Bench),
-    Simulate(Simulate),
     Completions(Completions),
     Man(Man),
+}
+
+/// The program's command line, with help.
+pub(crate) fn program(page: Page) -> CommandLine {
+    help::with_help(Arguments::command(), page)
 }
 
 /// Parses the command line. Prints help and ends the program where help was asked for. A usage
 /// error is reported, with `--json` in a document too, and ends the program.
 pub(crate) fn parse() -> Result<Arguments, Trouble> {
-    let mut words = env::args_os();
-    let name = words.next().unwrap_or_default();
-    let typed = asking_for_help(words.collect());
-    let mut program = help::program(Page::asked_for(&typed));
-    let mut error = match read(&mut program, &name, &typed) {
+    let typed = Typed::here();
+    let mut program = program(Page::asked_for(&typed.words));
+    let error = match typed.read(&mut program) {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
-    // The nearest of a hundred ciphers says more than all of them.
-    if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
-        && values.len() > MANY_VALUES
-    {
-        error.remove(ContextKind::ValidValue);
-    }
-    let options = typed.iter().take_while(|word| *word != "--");
-    if error.use_stderr() && options.into_iter().any(|word| word == "--json") {
+    let mut options = typed.words.iter().take_while(|word| *word != "--");
+    if error.use_stderr() && options.any(|word| word == "--json") {
         let is_command = |word: &&OsString| program.find_subcommand(word).is_some();
         let mut report = Report::default();
-        if let Some(command) = typed.first().filter(is_command).and_then(|word| word.to_str()) {
+        let command = typed.words.first().filter(is_command);
+        if let Some(command) = command.and_then(|word| word.to_str()) {
             command.clone_into(&mut report.operation);
         }
         let sentence = in_one_sentence(&error).unwrap_or_else(|| in_one_line(&error));
         report.failures.push(Trouble::Usage(sentence).as_failure());
         print_json(&report)?;
     }
-    if let Some(sentence) = in_one_sentence(&error) {
-        complain(&sentence);
-        end::now(ExitCode::from(WRONG_USAGE))
-    }
-    match error.to_string().strip_prefix(PREFIX) {
-        Some(text) => {
-            complain(&text.trim_end());
-            end::now(ExitCode::from(WRONG_USAGE))
-        }
-        // Help or the version.
-        None => error.exit(),
-    }
+    end_with(&error)
 }
-
-/// Reads `help COMMAND` as `COMMAND --help`, so that a mistyped command gets a suggestion.
-fn asking_for_help(mut typed: Vec<OsString>) -> Vec<OsString> {
-    if typed.first().is_some_and(|word| word == "help") {
-        typed.remove(0);
-        typed.push("--help".into());
-    }
-    typed
-}
-
-fn read(
-    program: &mut CommandLine,
-    name: &OsString,
-    typed: &[OsString],
-) -> Result<Arguments, clap::Error> {
-    let matches = program.try_get_matches_from_mut(std::iter::once(name).chain(typed))?;
-    Arguments::from_arg_matches(&matches).map_err(|error| error.format(program))
-}
-
-/// Options that clash, and values that are empty or missing: what to do about them is no matter of
-/// usage lines.
-fn in_one_sentence(error: &clap::Error) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => Some(texts.join(" and ")),
-        _ => None,
-    };
-    let option = text(ContextKind::InvalidArg)?;
-    match error.kind() {
-        ErrorKind::ArgumentConflict => Some(match text(ContextKind::PriorArg)? {
-            other if other == option => format!("{option} is given twice; give it once"),
-            other => format!("{option} and {other} exclude each other; leave one of them out"),
-        }),
-        ErrorKind::InvalidValue
-            if text(ContextKind::InvalidValue)?.is_empty()
-                && !matches!(error.get(ContextKind::ValidValue),
-                    Some(ContextValue::Strings(values)) if !values.is_empty()) =>
-        {
-            Some(format!("{option} has no value; give it one that is not empty, or leave it out"))
-        }
-        _ => None,
-    }
-}
-
-/// The error alone, without the hints after it.
-fn in_one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
-    let text = lines.collect::<Vec<_>>().join(" ");
-    text.strip_prefix(PREFIX).unwrap_or(&text).to_owned()
-}
-
-/// How clap begins its errors.
-const PREFIX: &str = "error: ";
-
-const WRONG_USAGE: u8 = 2;
-
-/// More values of an option than an error lists.
-const MANY_VALUES: usize = 40;
 
 impl Command {
     /// Whether the command handles keys of the user's.
@@ -154,7 +76,8 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use crate::help::{Page, program};
+    use super::program;
+    use crate::help::Page;
 
     #[test]
     fn no_two_options_have_one_name() {

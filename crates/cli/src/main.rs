@@ -9,44 +9,35 @@
 mod arguments;
 mod commands;
 mod deletion;
-mod end;
+mod ends;
 mod help;
 mod hints;
 mod keys;
-mod left_behind;
-mod limits;
 mod options;
-mod panics;
 mod plan;
 mod progress;
 mod route;
 mod run;
 mod signals;
 mod summary;
-#[allow(unsafe_code)]
-mod sys;
 mod terminal;
 mod trouble;
 
-use arguments::Command;
+use arguments::{Command, program};
+use evener_program::end;
+use help::Page;
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
 fn main() -> ! {
-    let status = panics::caught(|| {
-        sys::refuse_closed_stdout();
-        limits::raise_open_files();
-        evener::gate::explain_bus_errors();
+    evener_program::run("evener", || {
         let arguments = arguments::parse();
         end::refuse_foreign();
-        let status = match arguments.and_then(|arguments| perform(arguments.command)) {
+        match arguments.and_then(|arguments| perform(arguments.command)) {
             Ok(ending) => ending.into(),
             Err(trouble) => trouble.tell(),
-        };
-        left_behind::tell();
-        status
-    });
-    end::now(status)
+        }
+    })
 }
 
 fn perform(command: Command) -> Result<Ending, Trouble> {
@@ -65,9 +56,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),
         Command::Tls(options) => options.perform(),
-        Command::Bench(options) => options.perform(),
-        Command::Simulate(options) => options.perform(),
-        Command::Completions(options) => options.perform(),
-        Command::Man(options) => options.perform(),
+        Command::Completions(options) => options.perform(program(Page::All)),
+        Command::Man(options) => options.perform(program(Page::All)),
     }
 }

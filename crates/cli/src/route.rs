@@ -14,9 +14,9 @@ use evener::{
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use crate::ends::{Ends, Place, directory_of, refuse_inside};
 use crate::keys::{Intent, KeyPlace, Keyholder, opening};
 use crate::options::{Format, OpeningKeys, Telling};
-use crate::plan::{Ends, Place, directory_of, refuse_inside};
 use crate::trouble::{Trouble, shown};
 
 /// All ends of an operation.

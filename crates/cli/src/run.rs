@@ -13,15 +13,16 @@ use evener::{
     Control, Failure, FileError, Operation, Rejection, Report, WRAPPED_KEY_PREFIX,
     WRAPPED_KEY_SUFFIX,
 };
+use evener_program::streams;
 
+use crate::ends::{Ends, Place};
 use crate::keys::WrittenKey;
 use crate::options::Telling;
-use crate::plan::{Ends, Place, Plan};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::route::do_each;
 use crate::signals::Signals;
 use crate::summary;
-use crate::sys;
 use crate::trouble::{Ending, Trouble, complain, end_by_broken_pipe, shown};
 
 /// Makes a plan, carries it out and tells what became of it. With `--json` exactly one document
@@ -33,7 +34,7 @@ pub(crate) fn run(
     plan: impl FnOnce() -> Result<Plan, Trouble>,
 ) -> Result<Ending, Trouble> {
     // Before any module is loaded.
-    sys::keep_output();
+    streams::keep_output();
     say_farewell(operation, telling, signals);
     let result = plan().and_then(|plan| carry_out(plan, telling, signals));
     if let Err(trouble) = &result
@@ -321,7 +322,7 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Trouble
     let print = || -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(document)?;
         text.push(b'\n');
-        sys::output_file()?.write_all(&text)
+        streams::output_file()?.write_all(&text)
     };
     print().map_err(Trouble::Output)
 }

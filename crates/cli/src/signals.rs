@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Control;
+use evener_program::streams::output;
 use rustix::stdio::stderr;
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::flag;
@@ -18,7 +19,6 @@ use signal_hook::iterator::Signals as Arriving;
 use signal_hook::low_level;
 use zeroize::Zeroizing;
 
-use crate::sys::output;
 use crate::terminal::Terminal;
 use crate::trouble::{INTERRUPTED, Trouble};
 

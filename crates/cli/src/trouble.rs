@@ -7,15 +7,11 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
-use evener::{EngineError, Failure, FileError, MalformedGlob, shown_text};
-use evener_lab::LabError;
-use evener_lab::measure::MeasureError;
-use evener_lab::processes::ProcessesError;
-use evener_lab::speed::SpeedError;
-use signal_hook::consts::SIGPIPE;
+use evener::{EngineError, Failure, FileError, MalformedGlob};
+use evener_program::messages::{self, words};
+pub(crate) use evener_program::messages::{complain, end_by_broken_pipe};
 
 use crate::hints;
-use crate::sys::stdout_was_closed;
 
 /// The result of a command that could begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,21 +54,15 @@ pub(crate) enum Trouble {
     Failure(#[from] Failure),
     #[error("{}: can't {action} it: {}", shown(path), words(cause))]
     File { action: &'static str, path: PathBuf, cause: io::Error },
-    #[error(transparent)]
-    Benchmark(#[from] LabError),
-    #[error(transparent)]
-    Processes(#[from] ProcessesError),
-    #[error(transparent)]
-    Speed(#[from] SpeedError),
-    #[error(transparent)]
-    Measure(#[from] MeasureError),
+    #[error("nothing could be measured: {0}")]
+    Unmeasured(String),
     #[error(transparent)]
     Gate(#[from] GateError),
     #[error("can't keep the calibration: {}", words(.0))]
     Calibration(io::Error),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
-    #[error("can't write to standard output: {}", output_words(.0))]
+    #[error("{}", messages::words_of_output(.0))]
     Output(io::Error),
 }
 
@@ -96,29 +86,12 @@ impl Trouble {
     /// Prints the error on standard error and returns the exit status. If the reader of standard
     /// output has gone, it prints nothing, like other programs.
     pub(crate) fn tell(&self) -> ExitCode {
-        if matches!(self, Trouble::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe) {
-            end_by_broken_pipe();
+        if let Trouble::Output(cause) = self {
+            return messages::output_failed(cause);
         }
         complain(self);
-        ExitCode::from(match self {
-            Trouble::Output(_) | Trouble::Benchmark(_) | Trouble::Processes(_) => 1,
-            Trouble::Speed(error) if !error.is_usage() => 1,
-            _ => 2,
-        })
+        ExitCode::from(if matches!(self, Trouble::Unmeasured(_)) { 1 } else { 2 })
     }
-}
-
-/// Ends the program like the signal for writing to a pipe without a reader.
-pub(crate) fn end_by_broken_pipe() {
-    // Returns only if the signal can't be raised; then the caller ends the program.
-    let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
-}
-
-/// Prints a message with the prefix `evener: ` on standard error. Control characters are escaped,
-/// because the message may contain text of a device. Does nothing if standard error is closed.
-pub(crate) fn complain(text: &dyn std::fmt::Display) {
-    use io::Write;
-    let _ = writeln!(io::stderr().lock(), "evener: {}", shown_text(&text.to_string()));
 }
 
 /// A path, safe to print.
@@ -126,15 +99,6 @@ pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
     evener::shown(path)
 }
 
-/// The message for an error of standard output.
-fn output_words(error: &io::Error) -> String {
-    if stdout_was_closed() { "it is closed".to_owned() } else { words(error) }
-}
-
-/// The system's error message without the number.
-fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -49,7 +49,7 @@ fn examples(bench: &Bench, command: &str) -> Vec<String> {
 #[test]
 fn help_is_asked_for_in_two_ways() {
     let bench = Bench::new();
-    for path in [&["encrypt"][..], &["bench", "tree"], &["gate", "reset"], &["man"]] {
+    for path in [&["encrypt"][..], &["gate", "reset"], &["man"]] {
         let named = bench.expect(0, &[&["help"], path].concat());
         let asked = bench.expect(0, &[path, &["--help"]].concat());
         assert!(!named.output.is_empty());
@@ -74,7 +74,6 @@ fn near_misses_are_answered_with_what_was_meant() {
         (&["encrypt", "-k", "my.key", "--engine", "opnssl", "tree", "out"], "mean `openssl`?"),
         (&["speed", "--engine", "lane"], "mean `lanes`?"),
         (&["engines", "--measure", "--cipher", "aes-128-gc"], "'aes-128-gcm'"),
-        (&["simulate", "machine.json", "--policy", "round-robi"], "'round-robin'"),
         (&["man", "encryp"], "'encrypt'"),
     ] {
         let ended = bench.expect(2, typed);
@@ -85,13 +84,16 @@ fn near_misses_are_answered_with_what_was_meant() {
 }
 
 #[test]
-fn every_line_of_an_error_of_a_benchmark_has_the_prefix() {
+fn benchmarks_are_in_another_program() {
     let bench = Bench::new();
-    let options = ["--processes", "1", "--rounds", "1", "--engine", "opnssl"];
-    let ended = bench.expect(1, &[&["bench", "processes"], &options[..]].concat());
-    assert!(ended.messages.contains("mean `openssl`?"), "{}", ended.messages);
-    let has_prefix = |line: &str| line.starts_with("evener: ");
-    assert!(ended.messages.lines().all(has_prefix), "{}", ended.messages);
+    for command in ["bench", "simulate"] {
+        bench.expect(2, &[command]);
+    }
+    // The engine that models another machine's.
+    let model = ["--engine", "model:machine.json#cpu"];
+    let ended =
+        bench.expect(2, &[&["encrypt", "-k", "my.key"], &model[..], &["tree", "out"]].concat());
+    assert!(ended.messages.contains("there is no engine of this name"), "{}", ended.messages);
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn the_manual_has_headings_and_examples() {
         assert!(encrypt.contains(&format!("\n.SH {heading}\n")), "{heading}: {encrypt}");
     }
     assert!(encrypt.contains("photos backup\n"), "{encrypt}");
-    assert!(page("bench-tree").contains("\n.SH EXAMPLES\n"));
+    assert!(page("gate-reset").contains("\n.SH EXAMPLES\n"));
     let whole = String::from_utf8(bench.expect(0, &["man"]).output).unwrap();
     assert!(whole.contains(".SH \"EXIT STATUS\"\n"), "{whole}");
 }
@@ -144,8 +146,7 @@ fn the_shell_completes_names() {
         ("evener encrypt --gate", "li", "lists"),
         ("evener keygen --format", "ti", "tink"),
         ("evener speed --engine", "lan", "lanes"),
-        ("evener bench policies --policy", "round", "round-robin"),
-        ("evener man", "bench-t", "bench-tree"),
+        ("evener man", "gate-r", "gate-reset"),
     ] {
         let line = format!(
             "$evener completions bash > script && bash -c '

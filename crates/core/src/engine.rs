@@ -123,7 +123,7 @@ pub trait Session: Send {
 /// An engine's description, for people and for policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The name by which `--engine` selects it, such as `openssl` or `af_alg:DRIVER`.
+    /// The name by which it is selected, such as `openssl` or `af_alg:DRIVER`.
     pub name: String,
     /// Where its work is done.
     pub kind: Kind,

@@ -1,8 +1,7 @@
 //! Profiles: the costs of a machine's engines.
 //!
-//! `evener engines --measure` writes a profile. The adaptive policy starts from it, the engine
-//! `model` takes its times from it, and the simulator simulates it. The JSON has these fields under
-//! these names.
+//! A profile is measured on a machine, or derived from published figures. Policies start from it,
+//! and models of the machine take their times from it. The JSON has these fields under these names.
 
 use std::str::FromStr;
 
@@ -41,16 +40,15 @@ pub enum Includes {
     #[default]
     Engine,
     /// Whole runs, divided by their jobs. They include the work of a worker's thread between two
-    /// jobs, such as claiming the next task. The engine `model` counts the thread's CPU time since
-    /// its previous job as part of the cost. For the simulator, whose queue costs nothing, both are
-    /// the same.
+    /// jobs, such as claiming the next task. A model of the engine counts the thread's CPU time
+    /// since its previous job as part of the cost.
     Queue,
 }
 
 /// The costs of one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineProfile {
-    /// The name by which `--engine` selects it.
+    /// The engine's name, by which it is selected.
     pub name: String,
     /// Where its work is done.
     pub kind: Kind,
@@ -80,7 +78,7 @@ pub struct Point {
     /// CPU time of the worker's thread for a job, in microseconds.
     pub cpu_us: f64,
     /// CPU time for a job that the thread's clock does not show: a driver's thread, an interrupt.
-    /// In microseconds, a part of `wall_us`; only the simulator uses it.
+    /// In microseconds, a part of `wall_us`. Measurements have 0; derived profiles may have more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden_us: f64,
 }
@@ -152,6 +150,12 @@ impl Includes {
 }
 
 impl EngineProfile {
+    /// The measurements by number of workers: with one, and with `depth` if that was measured.
+    pub fn by_workers(&self) -> impl Iterator<Item = (usize, &[Point])> {
+        let both = [(1, &self.points[..]), (self.depth, &self.points_at_depth[..])];
+        both.into_iter().filter(|(_, points)| !points.is_empty())
+    }
+
     /// The cost of a job of `bytes` with one worker: interpolated between the neighbouring points,
     /// extrapolated beyond the last two; below the first point, the cost of that point.
     pub fn cost(&self, bytes: usize) -> Point {

@@ -26,6 +26,7 @@ pub mod faulty;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod lanes;
+pub mod measure;
 mod misfit;
 mod openssl;
 mod parts;
@@ -39,9 +40,7 @@ mod af_alg;
 mod cryptodev;
 #[cfg(target_os = "linux")]
 mod kernel;
-#[cfg(target_os = "linux")]
-mod model;
 
 pub use guard::{Watch, guard, watched};
-pub use pkcs11::PinPrompt;
+pub use probing::PinPrompt;
 pub use registry::{Probed, find, find_with, names, probe_all};

@@ -14,8 +14,12 @@ use std::time::Duration;
 use evener_core::{Engine, EngineError};
 use zeroize::Zeroizing;
 
-use crate::pkcs11::PinPrompt;
-use crate::registry::Found;
+/// The engines found, best first, or the reason why there are none.
+pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
+
+/// Asks the user for a token's PIN; the argument names the token. Returns `None` if there is no
+/// user.
+pub type PinPrompt<'p> = dyn Fn(&str) -> Option<Zeroizing<Vec<u8>>> + 'p;
 
 /// Default time limit of a probe.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);

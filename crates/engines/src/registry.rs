@@ -5,12 +5,13 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 
 use crate::guard::{Watch, watched};
-use crate::pkcs11::{self, PinPrompt};
+use crate::pkcs11;
+use crate::probing::{Found, PinPrompt};
 #[cfg(target_os = "linux")]
-use crate::{af_alg, cryptodev, model};
+use crate::{af_alg, cryptodev};
 use crate::{cpu, lanes, openssl};
 
-/// Every engine, in the order of `evener engines`.
+/// Every engine, in the order of listings.
 const ENTRIES: &[Entry] = &[
     Entry { name: cpu::NAME, probe: cpu::probe },
     Entry { name: "openssl", probe: openssl::probe },
@@ -22,12 +23,6 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "cryptodev", probe: cryptodev::probe },
 ];
 
-/// Engines that exist only when selected, because their parameters define them.
-const NAMED: &[Entry] = &[
-    #[cfg(target_os = "linux")]
-    Entry { name: model::NAME, probe: model::probe },
-];
-
 struct Entry {
     /// The name, without parameters, by which the engine is selected.
     name: &'static str,
@@ -35,9 +30,6 @@ struct Entry {
     /// parameters).
     probe: fn(parameters: &str) -> Found,
 }
-
-/// The engines found, best first, or the reason why there are none.
-pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
 
 /// The result of probing for an engine.
 pub struct Probed {
@@ -49,7 +41,7 @@ pub struct Probed {
 
 /// The names of all engines, without parameters, whether they are on this machine or not.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    ENTRIES.iter().chain(NAMED).map(|entry| entry.name)
+    ENTRIES.iter().map(|entry| entry.name)
 }
 
 /// The engine's name that looks most like a mistyped one, if any does.
@@ -62,7 +54,7 @@ fn nearest(typed: &str) -> Option<&'static str> {
 /// Below this, two names are not taken for each other. (1 stands for equal names.)
 const LEAST_LIKENESS: f64 = 0.7;
 
-/// Finds the engine that `--engine` selects as `NAME` or `NAME:PARAMETERS`; a module is wrapped in
+/// Finds an engine by its selector, `NAME` or `NAME:PARAMETERS`; a module is wrapped in
 /// a guard with the [default settings](Watch::default).
 ///
 /// # Errors
@@ -75,8 +67,7 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
 pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
-    let mut entries = ENTRIES.iter().chain(NAMED);
-    let entry = entries.find(|entry| entry.name == name).ok_or_else(|| {
+    let entry = ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let all = names().collect::<Vec<_>>().join(", ");
         let nearest = nearest(name).map(|name| format!(" (did you mean `{name}`?)"));
         let nearest = nearest.unwrap_or_default();

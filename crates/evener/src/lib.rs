@@ -96,10 +96,12 @@ pub mod gate {
 /// `examples/own_engine.rs` is a whole one.
 pub mod engines {
     pub use evener_core::{
-        Account, Description, Engine, EngineError, InPlaceJob, Iv, Job, Kind, Offer, Outcome,
-        Padding, RecordLayout, Records, Rejection, Session, SessionRequest, Verification, padding,
+        Account, Description, Engine, EngineError, EngineProfile, InPlaceJob, Iv, Job, Kind, Offer,
+        Outcome, Padding, Point, Profile, RecordLayout, Records, Rejection, Session, SessionRequest,
+        Verification, padding,
     };
     pub use evener_engines::{
-        PinPrompt, Probed, Watch, cpu, find, find_with, names, probe_all, self_test, watched,
+        PinPrompt, Probed, Watch, cpu, find, find_with, measure, names, probe_all, self_test,
+        watched,
     };
 }

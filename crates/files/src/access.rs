@@ -1,4 +1,4 @@
-//! What a directory's permissions allow, asked without trying it.
+//! Checks a directory's permissions without changing anything.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 /// Whether names can be made in a directory.
 ///
 /// # Errors
-/// What the system would answer whoever makes one.
+/// The system's error of making one.
 pub(crate) fn may_make(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     accessat(directory, c".", access, AtFlags::EACCESS)
@@ -20,7 +20,7 @@ pub(crate) fn may_make(directory: BorrowedFd<'_>) -> Result<(), Errno> {
 /// the directory is sticky, as /tmp is, that is for the owners of the file and of the directory.
 ///
 /// # Errors
-/// What the system would answer whoever removes it.
+/// The system's error of removing it.
 pub(crate) fn may_remove(directory: BorrowedFd<'_>, file: &Stat) -> Result<(), Errno> {
     may_make(directory)?;
     let status = fstat(directory)?;
@@ -33,7 +33,7 @@ pub(crate) fn may_remove(directory: BorrowedFd<'_>, file: &Stat) -> Result<(), E
 /// Whether what a path names can be written into.
 ///
 /// # Errors
-/// What the system would answer whoever opens it.
+/// The system's error of opening it.
 pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
 }

@@ -1,4 +1,4 @@
-//! What a worker keeps between files: two buffers and the room for its jobs.
+//! A worker's buffers and job list, kept between files.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ const USUAL_ROOM: usize = 264 << 10;
 
 /// A worker's buffers and job list, allocated once and wiped on drop.
 pub(crate) struct Bench {
-    /// What is read from the source.
+    /// The input.
     pub(crate) input: Zeroizing<Vec<u8>>,
-    /// What the engine writes.
+    /// The engine's output.
     pub(crate) output: Zeroizing<Vec<u8>>,
     jobs: Vec<Job<'static>>,
-    /// What became of the verification of the segment that was processed last.
+    /// The verification result of the last segment.
     pub(crate) seen: Seen,
     /// The files that would be in doubt.
     pub(crate) trail: Arc<Trail>,

@@ -1,8 +1,7 @@
-//! A whole file's content in memory, sealed and opened on all cores.
+//! Encryption of a whole file's content in memory, on all cores.
 //!
-//! The formats cut files into chunks that do not wait for each other (but for CBC, when it
-//! encrypts), so the threads of a [`Pool`] share them. What is made is what a file would hold:
-//! either can be written, read, opened or listed as the other.
+//! The chunks of a file are independent (except in CBC encryption), so the threads of a [`Pool`]
+//! share them. The result is the same as the content of an encrypted file.
 
 use evener_core::{Direction, Engine, Rejection, SessionRequest};
 use evener_pipeline::{Pool, Worker};
@@ -16,7 +15,7 @@ use crate::{FileError, KeyRing};
 /// How many bytes [`seal`] makes of `length` bytes of plaintext.
 ///
 /// # Errors
-/// When the format can't hold so much.
+/// When the format can't hold this length.
 pub fn sealed_length(keys: &KeyRing, length: u64) -> Result<u64, FileError> {
     Ok(Layout::for_plaintext(&keys.primary().geometry(), length)?.sealed_length())
 }

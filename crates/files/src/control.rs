@@ -1,4 +1,4 @@
-//! Watching an operation and stopping it, from other threads.
+//! Progress and interruption of an operation, from other threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ pub struct Control {
     asks: AtomicBool,
 }
 
-/// What [`Control::progress`] saw.
+/// The result of [`Control::progress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Files found so far.
@@ -55,7 +55,7 @@ impl Control {
         self.recall.call();
     }
 
-    /// What calls the operation away from gates at which it waits.
+    /// Ends waits of the operation at gates.
     pub fn recall(&self) -> &Recall {
         &self.recall
     }

@@ -1,4 +1,4 @@
-//! Why one file could not be done.
+//! Errors of single files.
 
 use std::{fmt, io};
 
@@ -16,7 +16,7 @@ pub enum FileError {
     /// A system call failed.
     #[error("can't {action}: {errno}")]
     System {
-        /// What was being done, as in "can't open it".
+        /// The action, as in "can't open it".
         action: &'static str,
         /// The call's error.
         errno: SystemError,
@@ -29,7 +29,7 @@ pub enum FileError {
     Rejected {
         /// The chunk's number, from 0.
         chunk: u64,
-        /// What the engine said of it.
+        /// The engine's reason.
         rejection: Rejection,
     },
     /// The last chunk that came can't be decrypted, as where the data was cut off.
@@ -37,7 +37,7 @@ pub enum FileError {
     RejectedEnd {
         /// The chunk's number, from 0.
         chunk: u64,
-        /// What the engine said of it.
+        /// The engine's reason.
         rejection: Rejection,
         /// Whether the header has shown that the key is the right one.
         key_fits: bool,
@@ -71,7 +71,7 @@ pub enum FileError {
     NoDirectory {
         /// The directory's name.
         name: String,
-        /// What it is, such as "a file".
+        /// Its kind, such as "a file".
         kind: &'static str,
     },
     /// Something that is no file has the output's name.
@@ -79,7 +79,7 @@ pub enum FileError {
     Special {
         /// The output's name.
         name: String,
-        /// What it is, such as "a device".
+        /// Its kind, such as "a device".
         kind: &'static str,
     },
     /// Something that is no symbolic link has the name of one that was to be made.
@@ -87,7 +87,7 @@ pub enum FileError {
     NoLink {
         /// The output's name.
         name: String,
-        /// What it is, such as "a file".
+        /// Its kind, such as "a file".
         kind: &'static str,
     },
     /// When a run is resumed: the output is there, but is not what the source gives.
@@ -126,7 +126,7 @@ pub enum FileError {
     /// A chunk does not fit into the memory that may be used.
     #[error("the buffers for one chunk take {needed} bytes")]
     Memory {
-        /// What the workers' buffers would take together, in bytes.
+        /// The size of all workers' buffers together, in bytes.
         needed: u64,
     },
     /// Fewer or more bytes came out than belong to the file.
@@ -149,7 +149,7 @@ pub enum FileError {
     /// No engine offers what the format needs.
     #[error("no selected engine can {direction} {cipher}")]
     NoEngine {
-        /// What the format needs.
+        /// The format's requirement.
         cipher: evener_core::Cipher,
         /// Which way.
         direction: evener_core::Direction,
@@ -160,7 +160,7 @@ pub enum FileError {
         admitted(*.policy)
     )]
     NotAdmitted {
-        /// What the format needs.
+        /// The format's requirement.
         cipher: evener_core::Cipher,
         /// Which way.
         direction: evener_core::Direction,
@@ -185,7 +185,7 @@ impl FileError {
     }
 }
 
-/// What may be wrong with the end of the data.
+/// Possible reasons for a wrong end of the data.
 fn end_words(key_fits: bool) -> &'static str {
     match key_fits {
         true => "the data was changed, or ended too soon",
@@ -193,7 +193,7 @@ fn end_words(key_fits: bool) -> &'static str {
     }
 }
 
-/// What the policy has work.
+/// The engines that the policy uses.
 fn admitted(policy: PolicyName) -> &'static str {
     if policy.admits(Kind::Module) { "module" } else { "engine of the processor" }
 }

@@ -1,4 +1,4 @@
-//! What tells whether two looks at a file saw the same file in the same state.
+//! The identity and state of a file, to detect changes between two reads.
 
 use std::os::fd::AsFd;
 

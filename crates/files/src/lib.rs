@@ -16,6 +16,7 @@ pub mod keys;
 mod list;
 mod metadata;
 mod naming;
+mod operation;
 mod options;
 mod output;
 mod prepare;
@@ -35,6 +36,7 @@ pub use control::{Control, Progress};
 pub use error::{FileError, SystemError};
 pub use list::{Listed, Listing, list};
 pub use naming::Naming;
+pub use operation::Operation;
 pub use options::{Agree, FileOutcome, Listener, Options};
 pub use protected::Protected;
 pub use random_access::RandomAccess;
@@ -42,7 +44,7 @@ pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffor
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, MalformedPath, Selection};
 pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
-pub use tree::{Operation, Total, measure, process};
+pub use tree::{Total, measure, process};
 
 /// How the names of a tree's wrapped keys begin: `evener-key.age`, and with a number before
 /// the dot for those of later runs.

@@ -1,4 +1,4 @@
-//! Listing sealed files: format and sizes, as far as they can be told.
+//! Lists encrypted files with format and sizes, as far as they are known without a key.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,15 +18,15 @@ use crate::selection::Watch;
 use crate::tree::{open_path, target_name};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection};
 
-/// What is in a file or a tree.
+/// The content of a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Listing {
     /// Each file, sorted by path.
     pub files: Vec<Listed>,
-    /// What of the selection has matched nothing.
+    /// Parts of the selection without a match.
     pub notices: Vec<Notice>,
-    /// What could not be looked at.
+    /// Files and directories that could not be read.
     pub failures: Vec<Failure>,
 }
 
@@ -194,7 +194,7 @@ fn is_proof(recipe: &Recipe) -> bool {
     }
 }
 
-/// The plaintext's length, unless only decrypting the padding tells.
+/// The plaintext's length; `None` where it depends on the encrypted padding.
 fn plain_length(geometry: &Geometry, sealed: u64) -> Option<u64> {
     if matches!(geometry.ending, Ending::Padded { .. }) {
         return None;

@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 use crate::{FileError, Options};
 
-/// What of a file's metadata goes from the source to the output.
+/// The metadata that is copied from the source to the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metadata {
     /// Owner and group.
@@ -159,10 +159,10 @@ fn times(status: &Stat) -> Timestamps {
     }
 }
 
-/// What makes a program as dangerous as a set-id bit does.
+/// Attributes that give a program privileges, like a set-id bit.
 const CAPABILITIES: &[u8] = b"security.capability";
 
-/// What says who has access, beside the mode.
+/// Attributes that control access, besides the mode.
 const ACCESS_LISTS: &[u8] = b"system.posix_acl_";
 
 fn copy_xattrs(

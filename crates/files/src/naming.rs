@@ -1,4 +1,4 @@
-//! Giving a complete file its name, on filesystems of every kind.
+//! Gives a complete file its name, on every kind of filesystem.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ pub enum Naming {
 }
 
 impl Naming {
-    /// What the user should know of it.
+    /// A notice for the user about it.
     pub fn notice(self) -> Option<&'static str> {
         match self {
             Naming::Exclusive => None,
@@ -91,7 +91,7 @@ pub(crate) fn refuse_special(directory: BorrowedFd<'_>, name: &OsStr) -> Result<
     }
 }
 
-/// What has a name, itself and not what it may lead to; `None` where nothing can be seen.
+/// The entry of a name, without following a symbolic link; `None` if it can't be read.
 pub(crate) fn kind_of_name(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileType> {
     let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(there.st_mode))

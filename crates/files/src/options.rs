@@ -1,4 +1,4 @@
-//! How an operation is to be done.
+//! Options of an operation.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -50,11 +50,11 @@ pub struct Options {
     pub policy: Option<PolicyName>,
     /// How the workers share the cores with other programs.
     pub courtesy: Courtesy,
-    /// What engines cost, as far as it was measured: what the adaptive policy begins with.
+    /// Measured costs of the engines, from which the adaptive policy starts.
     pub costs: Costs,
     /// How much memory the workers' buffers may take together, in bytes.
     pub memory: usize,
-    /// What encrypting appends to a file's name and decrypting strips.
+    /// The suffix that encryption appends to a file's name and decryption strips.
     pub suffix: OsString,
     /// Which files of a tree are taken.
     pub selection: Selection,
@@ -134,7 +134,7 @@ impl Options {
         self.policy.unwrap_or_else(|| PolicyName::usual(kinds))
     }
 
-    /// The options of a run for a cipher, with so many tasks in its queue.
+    /// The options of a run for a cipher, with a queue of this capacity.
     pub(crate) fn run(&self, cipher: Cipher, direction: Direction, capacity: usize) -> RunOptions {
         let mut options = RunOptions::new(self.policy(), cipher, direction, capacity);
         options.courtesy = self.courtesy;

@@ -1,4 +1,4 @@
-//! A file that is written, and appears under its name only when it is complete.
+//! Output files, which get their names when they are complete.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -32,7 +32,7 @@ pub(crate) struct Outputs {
     replace: bool,
     /// Whether `--resume` would skip an output that is complete.
     resumable: bool,
-    /// What no output may replace.
+    /// Files that no output may replace.
     protected: Protected,
     /// Whether names were given that the filesystem could not keep for one file.
     checked: AtomicBool,
@@ -87,7 +87,7 @@ impl Outputs {
         }
     }
 
-    /// What the user should know of the names that were given.
+    /// Notices for the user about the names of outputs.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         if self.checked.load(Ordering::Relaxed) { Naming::Checked.notice() } else { None }
     }

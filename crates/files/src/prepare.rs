@@ -1,4 +1,4 @@
-//! Preparing one file: its cipher, its layout, its header.
+//! Prepares one file: its cipher, its layout, its header.
 
 use evener_core::{Direction, Outcome, Rejection};
 use evener_pipeline::Worker;
@@ -9,11 +9,11 @@ use crate::segment::{SegmentError, push_jobs};
 use crate::source::Source;
 use crate::{FileError, KeyRing};
 
-/// What is needed to process a file.
+/// A file that is ready to be processed.
 pub(crate) struct Prepared {
     pub(crate) cipher: FileCipher,
     pub(crate) layout: Layout,
-    /// What a sealed file that is to be made begins with.
+    /// The header of an encrypted file that will be made.
     pub(crate) header: Option<Header>,
 }
 

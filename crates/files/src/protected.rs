@@ -1,4 +1,4 @@
-//! Files that an operation must leave alone, wherever in the source they turn up.
+//! Files that an operation must not touch, such as its keys.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Reading any part of a sealed file.
+//! Random access to an encrypted file.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What an operation did.
+//! The report of an operation.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -96,7 +96,7 @@ pub struct Retirement {
     pub doubtful_jobs: u64,
 }
 
-/// What an engine or a worker did.
+/// The work of an engine or a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Effort {
     /// Files finished.
@@ -113,19 +113,19 @@ pub struct Effort {
     /// engine, with the same result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified_jobs: Option<u64>,
-    /// Of an engine that is watched: how many of its jobs nobody has compared.
+    /// Of a guarded engine: the number of its jobs that were not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unverified_jobs: Option<u64>,
 }
 
-/// What one worker did.
+/// The work of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerEffort {
     /// Its number, from 0.
     pub worker: usize,
     /// Its engine's name.
     pub engine: String,
-    /// What it did.
+    /// Its work.
     #[serde(flatten)]
     pub effort: Effort,
     /// Why it was taken out of service, when its engine failed.

@@ -1,4 +1,4 @@
-//! The keys of an operation.
+//! Key rings: the keys of an operation.
 
 use crate::FileError;
 use crate::format::{FileCipher, FormatError, Recipe};

@@ -1,4 +1,4 @@
-//! Which of the chosen engines can serve.
+//! The selected engines that have the cipher.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(crate) fn for_one_at_a_time(
     Arc::clone(seats.iter().min_by_key(batch).unwrap_or(&seats[0]))
 }
 
-/// What has been seen of the watched engines among the seats.
+/// The accounts of the guarded engines among the seats.
 pub(crate) struct Accounts(Vec<(Arc<dyn Engine>, Account)>);
 
 impl Accounts {

@@ -1,4 +1,4 @@
-//! Segments: runs of chunks that are read, processed and written at a time.
+//! Segments: consecutive chunks that are read, processed and written together.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::trail::Seen;
 pub(crate) struct Segments {
     layout: Layout,
     chunks_each: u64,
-    /// The chunks whose jobs are to be verified, whoever does them.
+    /// The chunks whose jobs are verified, on any engine.
     verified: Option<[u64; 2]>,
 }
 
@@ -88,7 +88,7 @@ impl Segments {
 }
 
 impl Segment {
-    /// What is read and how much room the result needs, in bytes.
+    /// Length of the input and room for the output, in bytes.
     pub(crate) fn lengths(&self, file: &FileCipher, direction: Direction) -> (usize, usize) {
         let chunks = self.chunks.end - self.chunks.start;
         lengths(&self.plain, &self.sealed, chunks, file, direction)

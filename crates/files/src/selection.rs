@@ -1,4 +1,4 @@
-//! Which files of a tree are taken.
+//! Selects files of a tree by patterns.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};

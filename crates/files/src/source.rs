@@ -1,4 +1,4 @@
-//! A file that is read.
+//! Source files.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -78,7 +78,7 @@ impl Source {
         Ok(Iv::new(block).ok())
     }
 
-    /// Checks that nobody has written to the file since it was opened.
+    /// Checks that the file has not changed since it was opened.
     ///
     /// # Errors
     /// [`FileError::Changed`] when its size, its time or its time of change is another, and

@@ -1,8 +1,8 @@
-//! Which files are in doubt when an engine turns out to compute wrong results.
+//! Trails: the files in doubt after an engine has computed wrong results.
 //!
-//! An engine that somebody watches has some of its jobs verified. A good sample says nothing
-//! about the jobs beside it, since an engine may be wrong now and then; so every file that has a
-//! job which was not verified keeps its name in a trail until the run has ended.
+//! Some jobs of a guarded engine are verified. A right sample proves nothing about other jobs,
+//! because an engine may be wrong now and then. So every file with an unverified job stays in the
+//! worker's trail until the end of the run.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -71,12 +71,12 @@ impl Trail {
     }
 }
 
-/// What was not verified, of all workers.
+/// The unverified files of all workers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unverified {
     /// Engines and files, each file once for each engine.
     pub(crate) files: Vec<(String, PathBuf)>,
-    /// Engines, and how many further files each has that nobody kept the names of.
+    /// Engines, each with the number of further files whose names were not kept.
     pub(crate) unnamed: Vec<(String, u64)>,
 }
 

@@ -92,7 +92,7 @@ impl Discipline {
     /// Every discipline, the default first.
     pub const ALL: &'static [Discipline] = &[Discipline::Fifo, Discipline::Lists, Discipline::None];
 
-    /// The name by which `--gate` selects it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Discipline::Fifo => "fifo",

@@ -148,7 +148,7 @@ extern "C" fn on_bus_error(_signal: libc::c_int) {
 }
 
 const CUT_SHORT: &str = "evener: memory that is shared with other processes is gone: a process has \
-     cut the file of a gate short (any member of a group can that shares the gate), or memory has \
+     cut the file of a gate short (any member can, if a group shares the gate), or memory has \
      failed; no final name has half a file\n";
 
 /// Shared between processes, hence without the private flag.

@@ -10,8 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use evener_core::{Direction, Engine};
-use evener_engines::Watch;
-use evener_lab::measure::{Plan, measure};
+use evener_engines::measure::{Plan, measure};
 
 fn main() -> ExitCode {
     match run(&env::args().skip(1).collect::<Vec<_>>()) {
@@ -27,7 +26,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [engine, cipher, rival, rest @ ..] = arguments else {
         return Err("usage: bare_calls ENGINE CIPHER RIVAL [ARGUMENT]...".into());
     };
-    let engine = evener_engines::find_with(engine, &|_| None, Watch::of_a_benchmark())?;
+    let engine = evener_engines::measure::find(engine)?;
     let usual = Plan::new(cipher.parse()?, Direction::Encrypt);
     let plan = Plan { time: Duration::from_millis(30), ..usual };
     println!(

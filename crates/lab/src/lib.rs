@@ -5,10 +5,11 @@
 
 pub mod background;
 mod chart;
+pub mod costs;
 mod error;
 mod machine;
-pub mod measure;
 pub mod messages;
+pub mod model;
 mod page;
 mod pin;
 pub mod policies;
@@ -21,27 +22,25 @@ mod statistics;
 mod sys;
 pub mod threads;
 pub mod tree;
-pub mod values;
+mod values;
 
 use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
-use evener_engines::{Probed, Watch};
+use evener_engines::measure::probe_all;
+use evener_engines::{Watch, measure, watched};
 
 pub use error::LabError;
 pub use machine::Machine;
 pub use rival::Rival;
 
-/// Finds an engine to measure: a module is tested with known answers, but no job is verified.
+/// Finds an engine to measure: a model, or one of the registry.
+///
+/// # Errors
+/// When it is not available.
 fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
-    evener_engines::find_with(name, &|_| None, Watch::of_a_benchmark())
-}
-
-/// Probes for all engines to measure.
-fn probe_all() -> Vec<Probed> {
-    let alone = |Probed { name, engine }: Probed| {
-        let engine = engine.and_then(|it| evener_engines::watched(&it, Watch::of_a_benchmark()));
-        Probed { name, engine }
-    };
-    evener_engines::probe_all().into_iter().map(alone).collect()
+    match name.split_once(':').unwrap_or((name, "")) {
+        (model::NAME, parameters) => watched(&model::find(parameters)?, Watch::of_a_benchmark()),
+        _ => measure::find(name),
+    }
 }

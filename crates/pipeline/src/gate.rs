@@ -1,10 +1,9 @@
-//! Engines that serve only so many processes at once, with a gate before each.
+//! Gates for engines that only a limited number of processes may use at once.
 //!
-//! [`gated`] puts engines behind gates. A process takes its turn when it opens its first
-//! session and has it until its last one closes, so that sessions are never among those that
-//! are let in and wait for one that is not. For the same reason it takes its turns at all the
-//! engines together, in the order of their names: no two processes can each have what the
-//! other waits for.
+//! [`gated`] wraps engines. A process gets its permit when it opens its first session, and returns
+//! it when its last session closes. So no session with a permit waits for a session without one.
+//! For the same reason a process gets its permits of all engines together, in the order of the
+//! engines' names, which excludes deadlocks between processes.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -20,36 +19,36 @@ use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scop
 /// How processes share engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// In which order they are let in; [`Discipline::None`] lets everybody in at once.
+    /// The order of admission; [`Discipline::None`] admits all processes at once.
     pub discipline: Discipline,
-    /// How many processes each engine is to serve at once; `None` for what the engines
-    /// [report](Offer::holders). Engines that report nothing then have no gate.
+    /// Number of permits of each engine; `None` for the number that an engine
+    /// [reports](Offer::holders). Engines that report nothing then have no gate.
     pub permits: Option<NonZeroUsize>,
-    /// Which processes take turns with one another.
+    /// The processes that share a gate.
     pub scope: Scope,
-    /// How long a process may be stopped before its place is given on; `None` for any time.
-    /// The same for all processes.
+    /// How long a process may be stopped before it loses its place; `None` for no limit. The same
+    /// for all processes.
     pub lease: Option<Duration>,
-    /// The directory to meet in, instead of the usual ones; for tests and unusual systems.
+    /// The directory of the gates, instead of the default; for tests and unusual systems.
     pub directory: Option<PathBuf>,
 }
 
-/// Hears of a wait for a turn.
+/// Is called during a wait for a permit.
 pub type HearOfWait = dyn Fn(&Wait) + Send + Sync;
 
-/// What a process does besides sleeping while it waits for its turn.
+/// Callbacks of a process that waits for its permit.
 #[derive(Clone, Default)]
 pub struct Patience {
-    /// Calls it away: opening the session then fails with [`EngineError::Interrupted`].
+    /// Ends the wait: opening the session then fails with [`EngineError::Interrupted`].
     pub recall: Recall,
-    /// Hears of a wait, from the thread that waits, after 1 s, 2 s, 4 s and so on.
+    /// Is called on the waiting thread after 1 s, 2 s, 4 s and so on.
     pub tell: Option<Arc<HearOfWait>>,
 }
 
-/// The engines, in the same order, with a gate before each that is limited for this cipher.
+/// The engines, in the same order, each wrapped in a gate if it is limited for this cipher.
 ///
-/// Opening a session then waits, asleep, for this process' turn, or until it is called away.
-/// Put the gate outside of a guard, whose deadline would count the wait.
+/// Opening a session then waits for a permit, or until the wait is ended. Put the gate outside of
+/// a guard, because the guard's deadline would include the wait.
 ///
 /// # Errors
 /// [`EngineError::Unavailable`] when a gate can't be opened, see [`GateError`].
@@ -76,7 +75,7 @@ pub fn gated(
         .filter_map(|(engine, limit)| Some((engine.description().name.clone(), (*limit)?)))
         .collect();
     names.sort();
-    // The same engine twice takes one turn.
+    // An engine that is selected twice needs one permit.
     names.dedup_by(|one, other| one.0 == other.0);
     let gates = names.into_iter().map(|(name, permits)| open(name, permits, turns));
     let admission = Arc::new(Admission {
@@ -106,8 +105,8 @@ fn open(engine: String, permits: usize, turns: &Turns) -> Result<Gate, EngineErr
     Gate::open(options).map_err(unavailable(&engine))
 }
 
-/// The engine's name, shortened where gates can't have so long a one; then a hash of it (FNV-1a)
-/// keeps it apart from the others.
+/// The engine's name. A name that is too long for a gate is shortened, and a hash of it (FNV-1a)
+/// makes it unique.
 fn gate_name(engine: &str) -> String {
     if engine.len() <= LONGEST_NAME {
         return engine.to_owned();
@@ -123,12 +122,12 @@ fn unavailable(engine: &str) -> impl Fn(GateError) -> EngineError {
     move |error| EngineError::Unavailable { engine: engine.to_owned(), reason: error.to_string() }
 }
 
-/// This process' turns at the engines of one run.
+/// This process' permits of the engines of one run.
 struct Admission {
     /// In the order of the engines' names.
     gates: Vec<Gate>,
     patience: Patience,
-    /// What the open sessions share.
+    /// Shared by the open sessions.
     pass: Mutex<Weak<Pass>>,
 }
 
@@ -138,8 +137,8 @@ struct Pass {
 }
 
 impl Admission {
-    /// Waits for the process' turn, unless it has it. Its other threads wait meanwhile for the
-    /// one that came first.
+    /// Waits for the process' permits, unless it has them. One thread waits at the gate, the other
+    /// threads of the process wait for that thread.
     fn enter(&self) -> Result<Arc<Pass>, EngineError> {
         let mut current = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pass) = current.upgrade() {
@@ -190,7 +189,7 @@ impl Engine for Gated {
     }
 }
 
-/// The fields are dropped in this order: the session closes before the turn is given on.
+/// The fields are dropped in this order: the session closes before the permit is returned.
 struct GatedSession {
     session: Box<dyn Session>,
     _pass: Arc<Pass>,

@@ -1,9 +1,9 @@
 //! Evener's queue and workers.
 //!
 //! A *feed* on the caller's thread puts tasks into one bounded [`Queue`]; every worker is one
-//! thread with one engine and one loop: claim a task, perform it, claim the next. What a task
-//! is (some files, a segment of one, a record) is the caller's [`Work`]; this crate decides
-//! only who does it and when. It knows the engine contract and no concrete engine.
+//! thread with one engine and one loop: claim a task, perform it, claim the next. The caller's
+//! [`Work`] defines the tasks (some files, a segment of one, a record). This crate assigns them to
+//! workers. It uses the engine contract and no concrete engine.
 //!
 //! ```text
 //! feed ──push──▶ Queue ──claim──▶ worker 0: Work::perform ─▶ engine

@@ -1,29 +1,29 @@
-//! How much work a task is.
+//! The load of a task.
 
-/// How much work a task is, as far as its feed knows.
+/// The load of a task, as far as its feed knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// How many jobs for an engine; at least 1.
+    /// Number of jobs for an engine; at least 1.
     pub jobs: u64,
-    /// How many bytes they have together; `None` when nobody has looked yet.
+    /// Number of bytes of all jobs; `None` if unknown.
     pub bytes: Option<u64>,
-    /// Whether several workers can do it together: whoever claims it
+    /// Whether several workers can do it together: the worker that claims it
     /// [shares](crate::Queue::share) it before doing a part.
     pub is_divisible: bool,
 }
 
 impl Load {
-    /// One job of so many bytes.
+    /// One job of this many bytes.
     pub fn job(bytes: u64) -> Load {
         Load { jobs: 1, bytes: Some(bytes), is_divisible: false }
     }
 
-    /// So many jobs of unknown sizes.
+    /// This many jobs of unknown sizes.
     pub fn unknown(jobs: u64) -> Load {
         Load { jobs: jobs.max(1), bytes: None, is_divisible: false }
     }
 
-    /// So many jobs of so many bytes together.
+    /// This many jobs with this many bytes together.
     pub fn jobs(jobs: u64, bytes: u64) -> Load {
         Load { jobs: jobs.max(1), bytes: Some(bytes), is_divisible: false }
     }
@@ -39,10 +39,10 @@ impl Load {
 pub struct SizeClass(u8);
 
 impl SizeClass {
-    /// Jobs of a size that nobody knows.
+    /// Jobs of unknown size.
     pub const UNKNOWN: SizeClass = SizeClass(0);
 
-    /// How many classes there are.
+    /// Number of classes.
     pub const COUNT: usize = 48;
 
     /// The class of jobs of `bytes` bytes.

@@ -1,4 +1,4 @@
-//! A run: the feed, the workers and what becomes of their tasks.
+//! A run: the feed, the workers and their tasks.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,18 +18,18 @@ use crate::queue::Inner;
 use crate::throttle::Throttle;
 use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
 
-/// What is to be done with each task.
+/// The work that a run does with each task.
 pub trait Work: Sync {
     /// A description of work, not its data: some file names, a segment of an open file.
     type Task: Send;
 
-    /// What a worker keeps between tasks, such as its buffers. It stays on the worker's thread.
+    /// Data that a worker keeps between tasks, such as its buffers. It stays on the worker's thread.
     type Bench;
 
-    /// Makes a worker's bench, when the worker has its first claim.
+    /// Makes a worker's bench at its first claim.
     fn bench(&self) -> Self::Bench;
 
-    /// How much work a task is.
+    /// The load of a task.
     fn load(task: &Self::Task) -> Load {
         let _ = task;
         Load::unknown(1)
@@ -39,8 +39,8 @@ pub trait Work: Sync {
     /// file) are recorded by the implementation and are not errors here.
     ///
     /// # Errors
-    /// The engine failed: what is left of the task comes back and another worker gets it.
-    /// This worker is taken out of service.
+    /// The engine failed: the rest of the task returns to the queue for another worker, and this
+    /// worker is taken out of service.
     fn perform(
         &self,
         task: Self::Task,
@@ -49,8 +49,8 @@ pub trait Work: Sync {
         queue: &Queue<Self::Task>,
     ) -> Result<(), Returned<Self::Task>>;
 
-    /// Performs the tasks of one claim, which the engine may like together in one batch, and
-    /// leaves those that it could not do. Otherwise they are performed one by one.
+    /// Performs the tasks of one claim together, in one batch, and leaves in the list those that the
+    /// engine could not do. By default they are performed one by one.
     ///
     /// # Errors
     /// The engine failed: the tasks that are left go to another worker, and this one is taken
@@ -71,59 +71,59 @@ pub trait Work: Sync {
         Ok(())
     }
 
-    /// Records that nobody performed the task: the run was stopped, or every worker's engine
-    /// has failed, the last one because of `cause`.
+    /// Records a task that was not performed: the run was stopped, or every worker's engine has
+    /// failed, the last one because of `cause`.
     fn abandon(&self, task: Self::Task, cause: Option<&EngineError>);
 }
 
-/// A task that an engine failed, to be given to another worker.
+/// A task for another worker, because an engine failed.
 #[derive(Debug)]
 pub struct Returned<T> {
-    /// What is left to do.
+    /// The rest of the task.
     pub task: T,
     /// Why the engine could not do it.
     pub cause: EngineError,
 }
 
-/// How a run is to be done.
+/// Options of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// How workers come by tasks.
+    /// The policy.
     pub policy: PolicyName,
-    /// What the engines' offers are asked for.
+    /// The cipher of the engines' offers.
     pub cipher: Cipher,
-    /// What the engines' offers are asked for.
+    /// The direction of the engines' offers.
     pub direction: Direction,
-    /// How many fed tasks wait at most.
+    /// Capacity of the queue, in tasks.
     pub capacity: usize,
-    /// What engines cost, as far as it was measured: what the adaptive policy begins with.
+    /// Measured costs of the engines, from which the adaptive policy starts.
     pub costs: Costs,
     /// How the run shares the cores with other programs.
     pub courtesy: Courtesy,
+    /// Whether [`Courtesy::in_background`] sets only the scheduling class and causes no pauses, to
+    /// measure the effect of the pauses.
+    pub ignores_pressure: bool,
 }
 
 /// How a run shares the cores with other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Courtesy {
-    /// Whether workers with engines that compute on the calling core run only where no other
-    /// program wants to. Those of modules, which need a core for a moment at a time, go on.
+    /// Whether CPU workers use only idle CPU time. Workers of modules, which need a core for a
+    /// moment at a time, continue.
     ///
-    /// Such workers have the scheduling class `SCHED_IDLE`. A scheduler that divides the cores
-    /// between groups of threads first (sessions, control groups) minds it within a group only,
-    /// so they also pause while the kernel's pressure-stall information says that others wait
-    /// for the cores they are on. Modules whose drivers take so much of the cores that others
-    /// wait for more than a twentieth of one work and pause in turns.
+    /// CPU workers then have the scheduling class `SCHED_IDLE`. Schedulers that first divide the
+    /// cores between groups of threads (sessions, control groups) apply it within a group only. So
+    /// CPU workers also pause while the kernel's pressure-stall information shows that other
+    /// programs wait for their cores. Modules alternate between work and pause if their drivers let
+    /// other programs wait for more than a twentieth of one core.
     pub in_background: bool,
-    /// Leaves those pauses out, to measure what they are good for.
-    pub ignores_pressure: bool,
-    /// How much of what all cores together can do the whole process may use, from 1 to 100 in
-    /// the hundred; `None` for all of it.
+    /// CPU limit of the whole process, as a percentage of all cores (1-100); `None` for no limit.
     pub most_cpu: Option<u8>,
 }
 
 impl RunOptions {
-    /// A run under a policy, for this cipher and direction, with a queue of so many tasks.
+    /// A run under a policy, for this cipher and direction, with a queue of this capacity.
     pub fn new(
         policy: PolicyName,
         cipher: Cipher,
@@ -137,6 +137,7 @@ impl RunOptions {
             capacity,
             costs: Costs::default(),
             courtesy: Courtesy::default(),
+            ignores_pressure: false,
         }
     }
 }
@@ -145,8 +146,8 @@ impl RunOptions {
 /// calling thread.
 ///
 /// Returns when every task has been performed or abandoned. Stopping the queue, from the feed
-/// or from the work, ends the run early. Work that is too little for threads is done by the
-/// calling thread after the feed, where the policy says so.
+/// or from the work, ends the run early. Where the policy starts no thread for a small amount of
+/// work, the calling thread does it after the feed.
 pub fn run<W: Work>(
     seats: &[Arc<dyn Engine>],
     options: &RunOptions,
@@ -201,8 +202,8 @@ impl<'run, W: Work> Run<'run, W> {
         let inner = Inner::new(policy, seats.len(), options.capacity, W::load);
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
-        let Courtesy { in_background, ignores_pressure, .. } = options.courtesy;
-        let pressure = (in_background && !ignores_pressure).then(Pressure::watch).flatten();
+        let in_background = options.courtesy.in_background;
+        let pressure = (in_background && !options.ignores_pressure).then(Pressure::watch).flatten();
         let ended = Mutex::default();
         Run { options, seats, work, inner, throttle, pressure, ended }
     }
@@ -220,7 +221,7 @@ impl<'run, W: Work> Run<'run, W> {
             feed(feeding.0);
             queue.close();
             match queue.unstarted() {
-                // The caller's thread would not get its priority back.
+                // The caller's thread could not raise its priority again.
                 Some(worker) if self.options.courtesy.in_background => crew.start(worker),
                 Some(worker) => crew.serve(worker, Some(thread_cpu_time())),
                 None => {}
@@ -247,7 +248,7 @@ impl<'run, W: Work> Run<'run, W> {
     }
 }
 
-/// What an engine reports, for the policy.
+/// An engine's offer, for the policy.
 fn facts(engine: &dyn Engine, options: &RunOptions) -> Seat {
     let description = engine.description();
     let offer = engine.offer(options.cipher, options.direction);
@@ -274,7 +275,7 @@ impl<W: Work> Clone for Crew<'_, '_, W> {
 impl<W: Work> Copy for Crew<'_, '_, W> {}
 
 impl<'scope, W: Work> Crew<'scope, '_, W> {
-    /// Starts a worker's thread. Where the system has none to give, the run goes on without.
+    /// Starts a worker's thread. If that fails, the run continues without it.
     fn start(self, worker: usize) {
         let serve = move || self.serve(worker, None);
         if let Err(error) = thread::Builder::new().spawn_scoped(self.scope, serve) {
@@ -282,7 +283,7 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         }
     }
 
-    /// Has a worker leave that never had a thread.
+    /// Ends a worker that never had a thread.
     fn give_up(self, number: usize, error: &io::Error) {
         let engine = self.run.seats[number].description().name.clone();
         let error = error.to_string();
@@ -298,8 +299,8 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         Queue { inner: &self.run.inner, start: &start }.leave(number, &mut VecDeque::new());
     }
 
-    /// Is a worker, until the run is over for it. `callers_cpu` is the CPU time that the thread
-    /// has used before, if it is not the worker's own.
+    /// Runs a worker until the run is over for it. `callers_cpu` is the CPU time that the thread used
+    /// before, if it is the caller's.
     fn serve(self, number: usize, callers_cpu: Option<Duration>) {
         let start = |worker| self.start(worker);
         let queue = Queue { inner: &self.run.inner, start: &start };

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Has the calling thread run only where no other wants to (`SCHED_IDLE`), or, where that is
-/// refused, as work that nobody waits for (`SCHED_BATCH`).
+/// refused, as batch work (`SCHED_BATCH`).
 ///
 /// # Errors
 /// When both are refused.
@@ -21,7 +21,7 @@ pub(crate) fn run_when_idle() -> io::Result<()> {
     if classes.iter().any(set) { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has a thread of this process that lets others go first run as the main thread does.
+/// Gives a low-priority thread of this process the main thread's priority.
 ///
 /// # Errors
 /// When it is refused: without privileges the resource limit `RLIMIT_NICE` decides.

@@ -1,27 +1,27 @@
-//! A bound to the CPU time that a run takes.
+//! A limit of the CPU time of a run.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::clock::process_cpu_time;
 
-/// Holds workers back while the process has used more CPU time than its part.
+/// Lets workers wait while the process has used more CPU time than its limit.
 #[derive(Debug)]
 pub(crate) struct Throttle {
-    /// How many cores the process may keep busy.
+    /// The limit, in cores.
     cores: f64,
     started: Instant,
     used_before: Duration,
 }
 
 impl Throttle {
-    /// Lets the process use `percent` of what all `cores` could do.
+    /// Limits the process to `percent` of the CPU time of all `cores`.
     pub(crate) fn new(percent: u8, cores: usize) -> Throttle {
         let cores = cores as f64 * f64::from(percent.clamp(1, 100)) / 100.0;
         Throttle { cores, started: Instant::now(), used_before: process_cpu_time() }
     }
 
-    /// Sleeps until the process is within its part again.
+    /// Sleeps until the process is within its limit again.
     pub(crate) fn wait(&self) {
         loop {
             let used = process_cpu_time().saturating_sub(self.used_before);
@@ -33,17 +33,17 @@ impl Throttle {
     }
 }
 
-/// How long to pause when so much CPU time has been used after so long, if at all.
+/// Length of the pause after this CPU time in this wall time, if one is needed.
 fn pause(cores: f64, elapsed: Duration, used: Duration) -> Option<Duration> {
     let over = used.as_secs_f64() - elapsed.as_secs_f64() * cores;
     (over > BURST.as_secs_f64())
         .then(|| Duration::from_secs_f64(over / cores).clamp(SHORTEST, LONGEST))
 }
 
-/// How much may be used beyond the part for a moment: a pause costs a change of threads.
+/// CPU time beyond the limit that causes no pause yet, because a pause costs a context switch.
 const BURST: Duration = Duration::from_millis(2);
 const SHORTEST: Duration = Duration::from_micros(200);
-/// Other threads may have taken less meanwhile.
+/// The longest pause, because other threads may use less CPU time meanwhile.
 const LONGEST: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
 //! `evener completions`
 
-use std::io::{self, Write};
+use clap::{Args, Command};
+use evener_program::completions::{self, Shell};
 
-use clap::Args;
-use clap_complete::Shell;
-
-use crate::help::{Page, program};
 use crate::trouble::{Ending, Trouble};
 
 /// Print a completion script for a shell
@@ -17,11 +14,8 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
-        // The generator panics where it can't write.
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut program(Page::All), "evener", &mut script);
-        io::stdout().lock().write_all(&script).map_err(Trouble::Output)?;
+    pub(crate) fn perform(self, mut program: Command) -> Result<Ending, Trouble> {
+        completions::print(self.shell, &mut program).map_err(Trouble::Output)?;
         Ok(Ending::Done)
     }
 }

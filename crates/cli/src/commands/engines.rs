@@ -1,6 +1,8 @@
 //! `evener engines`
 
+mod costs;
 mod grid;
+mod measuring;
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,12 +12,12 @@ use evener::engines::cpu::{self, Crossover};
 use evener::engines::self_test::{self, SelfTest};
 use evener::engines::{Probed, probe_all};
 use evener::{Engine, Kind, shown};
-use evener_lab::measure::Command as Measuring;
+use evener_program::streams;
 use serde::Serialize;
 
 use crate::run::print_json;
-use crate::sys;
 use crate::trouble::{Ending, Trouble};
+use measuring::Measuring;
 
 /// Test the engines of this machine and show their ciphers
 ///
@@ -55,7 +57,7 @@ impl Engines {
         if let Some(kernel) = &self.calibrate {
             return calibrate(kernel);
         }
-        sys::keep_output();
+        streams::keep_output();
         let engines: Vec<_> = probe_all().iter().map(Found::from).collect();
         if self.json {
             #[derive(Serialize)]
@@ -64,7 +66,7 @@ impl Engines {
             }
             print_json(&Document { engines })?;
         } else {
-            let mut out = io::BufWriter::new(sys::output_file().map_err(Trouble::Output)?);
+            let mut out = io::BufWriter::new(streams::output_file().map_err(Trouble::Output)?);
             let printed = match self.verbose {
                 true => engines.iter().try_for_each(|engine| engine.print(&mut out)),
                 false => out.write_all(grid::text(&engines).as_bytes()),

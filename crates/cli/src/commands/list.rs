@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use evener::{Failure, FileError, Listing, Options, list};
 
+use crate::ends::Place;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys};
-use crate::plan::Place;
 use crate::run::print_json;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};

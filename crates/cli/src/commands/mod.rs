@@ -1,6 +1,5 @@
 //! The commands, one a file: what can be typed after each, and what it means.
 
-mod bench;
 mod completions;
 mod decrypt;
 mod encrypt;
@@ -9,12 +8,10 @@ mod gate;
 mod keygen;
 mod list;
 mod man;
-mod simulate;
 mod speed;
 mod tls;
 mod verify;
 
-pub(crate) use bench::Bench;
 pub(crate) use completions::Completions;
 pub(crate) use decrypt::Decrypt;
 pub(crate) use encrypt::Encrypt;
@@ -23,7 +20,6 @@ pub(crate) use gate::Gate;
 pub(crate) use keygen::Keygen;
 pub(crate) use list::List;
 pub(crate) use man::Man;
-pub(crate) use simulate::Simulate;
 pub(crate) use speed::Speed;
 pub(crate) use tls::Tls;
 pub(crate) use verify::Verify;

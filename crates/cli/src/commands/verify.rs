@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use clap::Args;
 use evener::Operation;
 
+use crate::ends::Ends;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling};
-use crate::plan::{Ends, Plan, warnings};
+use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;

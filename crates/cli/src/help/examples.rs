@@ -1,13 +1,8 @@
 //! Examples of every command, for its help and its page of the manual.
 
-/// A line for a shell, and what it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Example {
-    pub(crate) does: &'static str,
-    pub(crate) line: &'static str,
-}
+use evener_program::help::{Example, Table, example, find};
 
-/// The examples of a command, by its path, such as `evener bench tree`.
+/// The examples of a command, by its path, such as `evener gate reset`.
 pub(crate) fn examples(path: &str) -> &'static [Example] {
     find(EXAMPLES, path)
 }
@@ -17,16 +12,7 @@ pub(crate) fn engine_examples(path: &str) -> &'static [Example] {
     find(ENGINE_EXAMPLES, path)
 }
 
-fn find(table: &[(&str, &'static [Example])], path: &str) -> &'static [Example] {
-    let found = table.iter().find(|(command, _)| *command == path);
-    found.map_or(&[], |(_, examples)| examples)
-}
-
-const fn example(does: &'static str, line: &'static str) -> Example {
-    Example { does, line }
-}
-
-const EXAMPLES: &[(&str, &[Example])] = &[
+const EXAMPLES: &Table = &[
     (
         "evener",
         &[
@@ -124,14 +110,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example("Measure one cipher on all engines", "evener speed aes-256-gcm"),
             example(
-                "Compare two engines on one core",
-                "evener speed aes-128-ctr --engine openssl --engine lanes --threads 1",
+                "Compare two engines on messages of 1 KiB",
+                "evener speed aes-128-ctr --engine openssl --engine lanes --bytes 1024",
             ),
-            example("Keep the results", "evener speed aes-256-gcm --json > before.json"),
-            example(
-                "Compare with earlier results",
-                "evener speed aes-256-gcm --compare before.json",
-            ),
+            example("Print the figures for programs", "evener speed aes-256-gcm --json"),
         ],
     ),
     (
@@ -183,74 +165,6 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
-        "evener bench",
-        &[
-            example("Compare with cp, age and others", "evener bench tree --tree small"),
-            example(
-                "Compare with OpenSSL in memory",
-                "evener bench messages --cipher aes-256-gcm --bytes 1024",
-            ),
-        ],
-    ),
-    (
-        "evener bench tree",
-        &[
-            example(
-                "Compare on many small files in memory",
-                "evener bench tree --tree small --at /dev/shm",
-            ),
-            example(
-                "Compare only with age, on one large file",
-                "evener bench tree --tree large --contender evener --contender age",
-            ),
-        ],
-    ),
-    (
-        "evener bench messages",
-        &[example(
-            "Measure messages of 1 KiB on one thread",
-            "evener bench messages --cipher aes-256-gcm --bytes 1024 --threads 1",
-        )],
-    ),
-    (
-        "evener bench threads",
-        &[example(
-            "Measure 1, 2 and 4 threads",
-            "evener bench threads --cipher aes-128-ctr --threads 1,2,4",
-        )],
-    ),
-    (
-        "evener bench processes",
-        &[example(
-            "Measure up to 64 processes at one engine",
-            "evener bench processes --engine af_alg --processes 1,8,64",
-        )],
-    ),
-    (
-        "evener bench policies",
-        &[example(
-            "Compare two policies on CPU and module",
-            "evener bench policies --module af_alg --policy adaptive,pull",
-        )],
-    ),
-    (
-        "evener bench background",
-        &[example(
-            "Measure how much a CPU limit leaves to other programs",
-            "evener bench background --max-cpu 25,50",
-        )],
-    ),
-    (
-        "evener simulate",
-        &[
-            example("Measure a machine", "evener engines --measure -o machine.json"),
-            example(
-                "Simulate two policies on that machine with 8 cores",
-                "evener simulate machine.json --policy adaptive,pull --cores 8",
-            ),
-        ],
-    ),
-    (
         "evener completions",
         &[
             example("Complete in this bash", "source <(evener completions bash)"),
@@ -265,12 +179,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example("Read the manual page", "evener man | man -l -"),
             example("Read the page of a command", "evener man encrypt | man -l -"),
-            example("Read the page of a benchmark", "evener man bench-tree | man -l -"),
         ],
     ),
 ];
 
-const ENGINE_EXAMPLES: &[(&str, &[Example])] = &[
+const ENGINE_EXAMPLES: &Table = &[
     (
         "evener encrypt",
         &[
@@ -312,40 +225,15 @@ const ENGINE_EXAMPLES: &[(&str, &[Example])] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::commands;
-    use super::super::{Page, program};
-    use super::*;
+    use evener_program::help::{checks, commands};
 
-    /// The calls of the program in a line for a shell, as words.
-    fn calls(line: &str) -> Vec<Vec<&str>> {
-        line.split(['|', '(', ')'])
-            .map(|call| {
-                let words = call.split_whitespace().filter(|word| *word != "\\");
-                words.take_while(|word| !word.starts_with(['<', '>'])).collect::<Vec<_>>()
-            })
-            .filter(|words| words.first() == Some(&"evener"))
-            .collect()
-    }
+    use super::super::Page;
+    use super::*;
+    use crate::arguments::program;
 
     #[test]
     fn every_command_has_examples_that_can_be_typed() {
-        let tables = [EXAMPLES, ENGINE_EXAMPLES].concat();
-        for (path, examples) in &tables {
-            assert!(!examples.is_empty(), "{path}");
-            for Example { line, .. } in *examples {
-                let calls = calls(line);
-                assert!(!calls.is_empty(), "{path}: {line}");
-                for call in calls {
-                    let parsed = program(Page::All).try_get_matches_from(&call);
-                    assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
-                }
-            }
-            let own = examples.iter().any(|example| example.line.contains(path));
-            assert!(own, "no example of {path} shows it");
-        }
-        for (path, _) in commands(&program(Page::All), "evener") {
-            assert!(!super::examples(&path).is_empty(), "{path} has no examples");
-        }
+        checks::examples(&program(Page::All), &[EXAMPLES, ENGINE_EXAMPLES]);
     }
 
     #[test]
@@ -353,15 +241,6 @@ mod tests {
         for (path, command) in commands(&program(Page::All), "evener") {
             let has_page = command.get_arguments().any(|arg| arg.get_id() == "help-engines");
             assert_eq!(has_page, !engine_examples(&path).is_empty(), "{path}");
-        }
-    }
-
-    #[test]
-    fn nothing_has_examples_that_is_no_command() {
-        let known: Vec<_> =
-            commands(&program(Page::All), "evener").into_iter().map(|(path, _)| path).collect();
-        for (path, _) in EXAMPLES.iter().chain(ENGINE_EXAMPLES) {
-            assert!(known.iter().any(|command| command == path), "{path}");
         }
     }
 }

@@ -8,11 +8,11 @@ mod examples;
 
 use std::ffi::OsString;
 
-use clap::builder::{PossibleValuesParser, Styles};
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command};
+use evener_program::help::{further, listed, section};
 
-use crate::arguments::Arguments;
-pub(crate) use examples::{Example, engine_examples, examples};
+pub(crate) use examples::{engine_examples, examples};
 
 /// What is shown of a command's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +36,9 @@ impl Page {
     }
 }
 
-/// The program's command line, with help for people.
-pub(crate) fn program(page: Page) -> Command {
-    let program = Arguments::command();
-    let text = format!("{}\n{FURTHER}", listed(examples("evener")));
+/// The program's command line with help for people.
+pub(crate) fn with_help(program: Command, page: Page) -> Command {
+    let text = format!("{}\n{}", listed(examples("evener")), further("evener"));
     program
         .mut_subcommands(|command| arranged(command, "evener", page))
         .mut_subcommand("man", |man| {
@@ -111,18 +110,6 @@ fn more_help(path: &str) -> String {
     format!("`{path} --help-engines` shows the options of engines, policies and the gate.")
 }
 
-/// Examples under their heading, as help shows them.
-fn listed(examples: &[Example]) -> String {
-    let lines = examples.iter().map(|Example { does, line }| format!("  {does}:\n    {line}\n"));
-    section("Examples", &lines.collect::<String>())
-}
-
-fn section(heading: &str, text: &str) -> String {
-    let styles = Styles::styled();
-    let style = styles.get_header();
-    format!("{style}{heading}:{style:#}\n{text}")
-}
-
 /// The options that plain use needs, in the order of the help.
 const PLAIN: [&str; 9] = [
     "key",
@@ -137,7 +124,7 @@ const PLAIN: [&str; 9] = [
 ];
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 23] = [
+const MANUAL: [&str; 15] = [
     "keygen",
     "encrypt",
     "decrypt",
@@ -151,14 +138,6 @@ const MANUAL: [&str; 23] = [
     "tls-config",
     "tls-check",
     "tls-status",
-    "bench",
-    "bench-tree",
-    "bench-messages",
-    "bench-threads",
-    "bench-processes",
-    "bench-policies",
-    "bench-background",
-    "simulate",
     "completions",
     "man",
 ];
@@ -168,10 +147,6 @@ const ENGINE_HEADINGS: [&str; 3] = ["Engines", "Policies", "Gate"];
 
 /// `--help` has 999.
 const AFTER_HELP: usize = 1000;
-
-const FURTHER: &str = "\
-`evener help COMMAND` or `evener COMMAND --help` explains a command, `evener man` prints the \
-manual page.";
 
 pub(crate) const MEMORY: &str = "\
 The workers' buffers take 64 MiB by default (--memory), and the whole program stays below 256 MiB \
@@ -188,15 +163,10 @@ done), or a tree held no file to decrypt or verify. 2: wrong usage or wrong key.
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use evener_program::help::{checks, pages};
 
-    /// Every command with its path, such as `evener bench tree`.
-    pub(super) fn commands(command: &Command, path: &str) -> Vec<(String, Command)> {
-        let below = command
-            .get_subcommands()
-            .flat_map(|below| commands(below, &format!("{path} {}", below.get_name())));
-        std::iter::once((path.to_owned(), command.clone())).chain(below).collect()
-    }
+    use super::*;
+    use crate::arguments::program;
 
     fn help(page: Page, name: &str) -> String {
         let mut program = program(page);
@@ -242,20 +212,13 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_in_the_manual() {
-        let paths = commands(&program(Page::All), "evener").into_iter().map(|(path, _)| path);
-        let names = paths.filter_map(|path| Some(path.strip_prefix("evener ")?.replace(' ', "-")));
-        assert_eq!(names.collect::<Vec<_>>(), MANUAL);
+        assert_eq!(pages(&program(Page::All)), MANUAL);
     }
 
     #[test]
     fn help_is_as_wide_as_a_terminal() {
         for page in [Page::Usual, Page::Engines] {
-            for (path, command) in commands(&program(page), "evener") {
-                let help = command.term_width(80).render_long_help().to_string();
-                // Some of the words that can't be broken are long.
-                let too_wide = |line: &&str| line.chars().count() > 80;
-                assert_eq!(help.lines().find(too_wide), None, "{path}");
-            }
+            checks::width(&program(page));
         }
     }
 }

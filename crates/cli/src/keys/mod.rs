@@ -15,8 +15,8 @@ use std::path::Path;
 use evener::KeyRing;
 use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead};
 
+use crate::ends::Place;
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
-use crate::plan::Place;
 use crate::trouble::{Trouble, shown};
 
 pub(crate) use keyholder::Keyholder;

@@ -16,7 +16,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use super::pins::{Pin, Pins};
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
-use crate::plan::directory_of;
+use crate::ends::directory_of;
 use crate::trouble::{Trouble, complain, shown};
 
 /// A directory and what the names of its wrapped keys begin with.

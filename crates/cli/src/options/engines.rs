@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use evener::gate::{Discipline, GateOptions, Scope, Turns, Wait};
 use evener::{Evener, KeyRing, Options, PolicyName};
-use evener_lab::values as named;
+use evener_program::values as named;
 use zeroize::Zeroizing;
 
 use super::{Telling, values};

@@ -9,7 +9,7 @@ use evener::{Agree, KeyRing, Options, Selection};
 
 use super::values;
 use crate::deletion;
-use crate::plan::Ends;
+use crate::ends::Ends;
 use crate::route::Route;
 use crate::trouble::Trouble;
 

@@ -76,7 +76,7 @@ pub(super) fn save(path: &Path, here: MeasuredOn, crossovers: &Crossovers) -> io
 
 /// The model of the first processor, or on ARM the numbers of its designer and part. Empty if the
 /// system does not report it.
-fn processor() -> String {
+pub fn processor() -> String {
     // The file has an entry for every processor; the first is enough.
     let mut first = Vec::new();
     if let Ok(file) = File::open("/proc/cpuinfo") {

@@ -24,11 +24,11 @@ use evener_core::{
 };
 use evener_lanes::Kernel;
 
-use crate::registry::Found;
+use crate::probing::Found;
 use crate::{lanes, openssl};
 pub use crossover::{Crossover, Crossovers};
 use kept::MeasuredOn;
-pub use kept::cache_directory;
+pub use kept::{cache_directory, processor};
 use session::CpuSession;
 
 /// Finds the engine, with the crossovers that were measured on this processor with this build,

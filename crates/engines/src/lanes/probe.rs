@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evener_core::EngineError;
 
 use super::{LanesEngine, NAME, self_test};
-use crate::registry::Found;
+use crate::probing::Found;
 use evener_lanes::Kernel;
 
 /// Finds the engine with the fastest kernel that this CPU can run and whose self-test passes.

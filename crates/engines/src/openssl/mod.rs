@@ -16,7 +16,7 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
-use crate::registry::Found;
+use crate::probing::Found;
 use crate::{cores, probing};
 use probe::Library;
 use session::OpensslSession;

@@ -25,17 +25,12 @@ use std::time::Duration;
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
-use zeroize::Zeroizing;
 
-use crate::registry::Found;
+use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
 use probe::Token;
 use session::Pkcs11Session;
 use uri::Uri;
-
-/// Asks the user for a token's PIN; the argument names the token. Returns `None` if there is no
-/// user.
-pub type PinPrompt<'p> = dyn Fn(&str) -> Option<Zeroizing<Vec<u8>>> + 'p;
 
 /// Finds the token, without a prompt for the PIN.
 pub(crate) fn probe(parameters: &str) -> Found {

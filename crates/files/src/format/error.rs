@@ -1,4 +1,4 @@
-//! Why a file can't be made or read.
+//! Errors of the formats.
 
 use evener_core::Cipher;
 
@@ -26,9 +26,9 @@ pub enum FormatError {
     /// A key or an IV does not have the cipher's length.
     #[error("{cipher} takes {what} of {expected} bytes, not {actual}")]
     Length {
-        /// What the key or IV was for.
+        /// The purpose of the key or IV.
         cipher: Cipher,
-        /// What was given: `a key`, `an IV`.
+        /// The argument: `a key`, `an IV`.
         what: &'static str,
         /// In bytes.
         expected: usize,

@@ -1,4 +1,4 @@
-//! What every chunk of one file is encrypted with.
+//! The cipher, key and IVs of one file.
 
 use evener_core::{Cipher, Direction, Iv, Key, Mode, Padding};
 

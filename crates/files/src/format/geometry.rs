@@ -1,4 +1,4 @@
-//! Chunk arithmetic: which bytes of the plaintext lie where in the file.
+//! Chunk arithmetic: the places of the plaintext's bytes in the file.
 //!
 //! Everything is checked 64-bit arithmetic that never panics, whatever the numbers. A
 //! [`Layout`] serves files of known length, the [`Geometry`]'s own functions serve pipes.
@@ -16,7 +16,7 @@ pub struct Geometry {
     pub first: u64,
     /// Plaintext in every further chunk, when full.
     pub chunk: u64,
-    /// What a chunk's ciphertext is longer by, beside padding: its tag.
+    /// The length of a chunk's tag.
     pub overhead: u64,
     /// How the last chunk differs.
     pub ending: Ending,
@@ -24,7 +24,7 @@ pub struct Geometry {
     pub most_chunks: u64,
 }
 
-/// How the last chunk differs from the others, which are always full.
+/// The rule for the last chunk; all other chunks are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Always shorter than a full chunk, and may be empty (Cobblestone). A chunk that is not
@@ -69,7 +69,7 @@ impl Geometry {
         self.full_plain_length(index).saturating_add(self.overhead)
     }
 
-    /// A full chunk that others follow.
+    /// A full chunk that is not the last one.
     ///
     /// # Errors
     /// [`FormatError::TooLong`] when the format can't have another chunk after it.
@@ -167,7 +167,7 @@ impl Layout {
     /// The layout of the file that `plain_length` bytes of plaintext make.
     ///
     /// # Errors
-    /// [`FormatError::TooLong`] when the format can't hold so much.
+    /// [`FormatError::TooLong`] when the format can't hold this length.
     pub fn for_plaintext(geometry: &Geometry, plain_length: u64) -> Result<Layout, FormatError> {
         let Geometry { first, chunk, .. } = *geometry;
         let index = geometry.last_index(plain_length, first, chunk).ok_or(FormatError::TooLong)?;

@@ -6,10 +6,10 @@
 //! | [`Tink`] | Tink, "AES-GCM-HKDF Streaming AEAD" | yes |
 //! | [`OpensslEnc`] | the manual page openssl-enc(1), RFC 8018 for PBKDF2 | **no** |
 //!
-//! A [`Recipe`] is a format together with its secret, ready to make and to read any number of
-//! files. For one file it gives a [`FileCipher`], which knows the file's own key and every
-//! chunk's IV. A [`Layout`] says which bytes of the plaintext are in which chunk, and where
-//! the chunk lies in the file. Both are pure: reading, writing and ciphers are the caller's.
+//! A [`Recipe`] is a format with its secret; it makes and reads any number of files. For one file
+//! it returns a [`FileCipher`] with the file's key and every chunk's IV. A [`Layout`] maps the bytes
+//! of the plaintext to chunks, and chunks to places in the file. Both are pure computations; the
+//! caller reads, writes and encrypts.
 //!
 //! ```
 //! use evener_core::Key;

@@ -18,7 +18,7 @@ use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
 use super::recipe::{Header, random};
 
-/// What an `openssl enc` file is encrypted with.
+/// The secret of an `openssl enc` file.
 pub enum OpensslSecret {
     /// `-pass` with `-pbkdf2`: each file has salt in a header, and a key and an IV of its own.
     Passphrase {
@@ -40,7 +40,7 @@ pub enum OpensslSecret {
 }
 
 impl OpensslSecret {
-    /// The iterations of PBKDF2 when `openssl enc` is not told.
+    /// The default number of iterations of PBKDF2 in `openssl enc`.
     pub const DEFAULT_ITERATIONS: u32 = 10_000;
 
     /// The fewest iterations of PBKDF2 that guessing a passphrase takes long enough with (OWASP's
@@ -91,7 +91,7 @@ pub enum Kdf {
 impl OpensslEnc {
     pub(super) const FORMAT: &'static str = "openssl enc";
 
-    /// What a file with salt begins with.
+    /// The first bytes of a file with salt.
     pub(super) const MAGIC: &'static [u8; 8] = b"Salted__";
 
     /// Takes a cipher in ECB, CBC, CFB, OFB or CTR mode, or ChaCha20, and a secret.

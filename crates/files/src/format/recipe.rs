@@ -14,7 +14,7 @@ use crate::keys::{CobblestoneSuite, TinkKey};
 
 /// A format together with its secret: makes and reads any number of files, on any thread.
 ///
-/// What does not depend on the file is worked out when the recipe is made.
+/// Values that do not depend on the file are computed when the recipe is made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Recipe {

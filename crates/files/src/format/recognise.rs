@@ -1,11 +1,11 @@
-//! What a file's first bytes tell without a key.
+//! Recognises a format from the first bytes of a file, without a key.
 
 use super::cobblestone::Cobblestone;
 use super::openssl_enc::OpensslEnc;
 use crate::keys::PipeHead;
 use crate::keys::age::is_encrypted;
 
-/// What a file may be, judging by its first bytes. Those that begin with `Perhaps` are not certain.
+/// The format of a file by its first bytes. Variants that begin with `Perhaps` are not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guess {

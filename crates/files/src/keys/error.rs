@@ -1,7 +1,7 @@
-//! Why a key could not be read, made or kept.
+//! Errors of keys.
 //!
-//! No message quotes what a key file, an identity file or a passphrase file holds: what was
-//! meant to be a key may be one, with a typing mistake.
+//! No message quotes the content of a key file, an identity file or a passphrase file, because it
+//! may be a secret with a typing mistake.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum KeyError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// A key file that is a directory, a pipe or a device.
@@ -37,7 +37,7 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
-    /// A file with a secret that somebody else may have made.
+    /// A file with a secret that another user may have made.
     #[error(
         "refusing the secret in {path:?}: it belongs to user {owner}, who may have put it there, \
          and this program runs as user {user}; make a copy of your own, or run `chown {user}` on \
@@ -59,24 +59,24 @@ pub enum KeyError {
         /// In bytes.
         length: u64,
     },
-    /// What comes through a pipe is longer than any key file.
+    /// The input of a pipe is longer than any key file.
     #[error("{path:?} gives more than 1 MiB, too much for a key file; check what writes it")]
     Endless {
-        /// What was read.
+        /// The source that was read.
         path: PathBuf,
     },
     /// A key is not to be typed where it can be read.
     #[error("{path:?} is a terminal, which would show the key; redirect it, or give a file")]
     Terminal {
-        /// What was to be read.
+        /// The source to read.
         path: PathBuf,
     },
     /// The beginning of a pipe is no wrapped key.
     #[error("cannot take a key from {path:?}: {reason}")]
     PipeHead {
-        /// What was read.
+        /// The source that was read.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// A plugin of age is not there, or failed.
@@ -85,7 +85,7 @@ pub enum KeyError {
         /// In words.
         reason: String,
     },
-    /// Somebody wrote to the file meanwhile.
+    /// The file changed while it was read.
     #[error("{path:?} grew while it was read; try again once it is complete")]
     Grew {
         /// The file.
@@ -102,7 +102,7 @@ pub enum KeyError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: MalformedKey,
     },
     /// The file is encrypted for age recipients, and no identity was given.
@@ -147,7 +147,7 @@ pub enum KeyError {
     DamagedAge {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// A string that is no recipient, or one of a kind that Evener does not know.
@@ -155,10 +155,10 @@ pub enum KeyError {
     Recipient {
         /// Where it came from, such as a file and line.
         origin: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
-    /// Nobody to encrypt for.
+    /// There is no recipient.
     #[error("no recipient given; give at least one")]
     NoRecipients,
     /// A file that holds no age identities, or one of a kind that Evener does not know.
@@ -166,7 +166,7 @@ pub enum KeyError {
     Identity {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// Something that can't be a passphrase.
@@ -174,7 +174,7 @@ pub enum KeyError {
     Passphrase {
         /// Where it came from, such as a file or descriptor.
         origin: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// age failed to encrypt.
@@ -185,7 +185,7 @@ pub enum KeyError {
     Random(String),
 }
 
-/// What is wrong with the text of a key.
+/// The fault in the text of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedKey {
@@ -259,7 +259,7 @@ pub enum MalformedKey {
     KeysetKey {
         /// The key's identifier.
         id: u32,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Files with a secret: read with care, and made so that they are never half there.
+//! Files with secrets: checks before reading, and atomic creation.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
@@ -14,20 +14,20 @@ use super::{KeyError, Unlock};
 use crate::Naming;
 use crate::naming::rename_to_free;
 
-/// A small file's bytes, and who else may use it.
+/// A small file's bytes, and whether other users may access it.
 pub(super) struct Contents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     /// `None` of what came through a pipe, which is whoever's who opened it for this process.
     status: Option<Status>,
 }
 
-/// What is known of a regular file.
+/// Facts about a regular file.
 struct Status {
     metadata: Metadata,
     is_read_only: bool,
 }
 
-/// A file with a secret that its group or others may use.
+/// A file with a secret that other users may access.
 #[derive(Clone, Copy, Debug)]
 pub struct Exposed<'a> {
     /// Its path.
@@ -85,12 +85,12 @@ pub(super) fn read_public(path: &Path, action: &'static str) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// What errors call the file that a user has named.
+/// The name in errors of a file that a user has named.
 pub(super) fn name_of(path: &Path) -> &Path {
     if is_standard_input(path) { Path::new(STANDARD_INPUT) } else { path }
 }
 
-/// Whether a user who names this means standard input.
+/// Whether this name means standard input.
 fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
 }

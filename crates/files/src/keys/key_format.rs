@@ -1,4 +1,4 @@
-//! The names of what keys are for.
+//! The formats that keys are for, by name.
 
 use std::fmt;
 use std::str::FromStr;

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::{CobblestoneSuite, MalformedKey};
 
-/// What every key line begins with.
+/// The first bytes of every key line.
 pub(super) const MAGIC: &str = "evener-key:";
 
 /// Reads a key line.

@@ -5,10 +5,9 @@
 //! - a Tink keyset in JSON with AES-GCM-HKDF streaming keys,
 //! - either of them encrypted with age, for recipients or with a passphrase.
 //!
-//! [`load`] reads all of them. What encrypts a key is supplied through [`Unlock`]; nothing in
-//! here asks a person. To make one, [`KeyMaterial::generate`] it, take its
-//! [text](KeyMaterial::to_text), [`age::wrap`] that if it is to be encrypted, and
-//! [`create`] the file.
+//! [`load`] reads all of them. The caller supplies passphrases and identities through [`Unlock`];
+//! this module never asks the user. To make a key file: [`KeyMaterial::generate`], then its
+//! [text](KeyMaterial::to_text), [`age::wrap`] to encrypt it, and [`create`] for the file.
 
 pub mod age;
 mod error;
@@ -108,7 +107,7 @@ impl KeyFile {
         age::has_passphrase(&self.contents.bytes)
     }
 
-    /// What tells this file from any other.
+    /// The identity of the file.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.contents.bytes)
     }
@@ -147,7 +146,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// What a key file holds: a key or keys, and the format that they are for.
+/// The content of a key file: a key or several, and their format.
 #[derive(Clone, Debug)]
 pub enum KeyMaterial {
     /// A key for C2SP chunked encryption.

@@ -1,5 +1,5 @@
-//! Passphrases, and reading them from where programs keep them. Asking a person is the
-//! program's business.
+//! Passphrases, and reading them from files, descriptors and the environment. The program asks the
+//! user.
 
 use std::fmt;
 use std::fs::File;

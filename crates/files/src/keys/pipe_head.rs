@@ -1,4 +1,4 @@
-//! The wrapped key at the head of what goes through a pipe, which has no place beside it.
+//! The head of a pipe: the wrapped key before the encrypted data.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

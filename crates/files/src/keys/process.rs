@@ -1,4 +1,4 @@
-//! Keeping a process' memory to itself while it holds keys.
+//! Protects the memory of a process that holds keys.
 
 use rustix::io;
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -6,7 +6,7 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
 };
 
-/// What [`protect_process`] could do.
+/// The result of [`protect_process`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
     /// Whether the process' memory stays out of the swap.

@@ -1,4 +1,4 @@
-//! Tink keysets of AES-GCM-HKDF streaming keys: what they hold and what Tink allows.
+//! Tink keysets of AES-GCM-HKDF streaming keys: their fields, and the values that Tink allows.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ impl TinkKeyset {
         Ok(TinkKeyset { primary, others: Vec::new() })
     }
 
-    /// The primary key, then the others.
+    /// The primary key, then all other keys.
     pub fn keys(&self) -> impl Iterator<Item = &TinkKey> {
         std::iter::once(&self.primary).chain(&self.others)
     }
@@ -88,7 +88,7 @@ impl TinkKey {
         }
     }
 
-    /// What Tink would refuse in the parameters.
+    /// The fault in the parameters that Tink would refuse, if there is one.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let shortest_segment = self.derived_key_length.saturating_add(SEGMENT_OVERHEAD + 1);
         if !matches!(self.derived_key_length, 16 | 32) {

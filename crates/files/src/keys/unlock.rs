@@ -1,4 +1,4 @@
-//! What opens an encrypted key file.
+//! Unlocks encrypted key files with identities or passphrases.
 
 use std::path::Path;
 use std::sync::Arc;

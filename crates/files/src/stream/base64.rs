@@ -17,7 +17,7 @@ pub enum Base64 {
 /// Turns bytes into text, in pieces as they come.
 pub(super) struct Encoder {
     form: Base64,
-    /// What is not enough for a line or a group yet.
+    /// Bytes of an incomplete line or group.
     rest: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Encoder {
 /// Turns text into bytes, in pieces as they come.
 #[derive(Default)]
 pub(super) struct Decoder {
-    /// What is no whole group yet.
+    /// Characters of an incomplete group.
     rest: Vec<u8>,
     has_ended: bool,
 }

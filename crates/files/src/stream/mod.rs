@@ -1,4 +1,4 @@
-//! Pipes: encrypting and decrypting what comes in order and must go on in order.
+//! Pipes: encryption and decryption of streams, with the output in the order of the input.
 //!
 //! ```text
 //! input ─▶ feed (caller's thread): cuts into pieces ─▶ queue ─▶ workers ─▶ sequencer ─▶ output
@@ -6,10 +6,9 @@
 //!             └──────────────────── pool of buffers ◀─────────────────────────┘
 //! ```
 //!
-//! A piece is a segment whose place in the file is known but whose file's length is not. The
-//! pool bounds how many pieces there are at a time. Order is restored by the sequencer alone:
-//! no worker ever waits for another's piece, so a piece that an engine failed always finds a
-//! worker that is free to do it.
+//! A piece is a segment of a file of unknown length. The pool limits the number of pieces. Only the
+//! sequencer restores the order; no worker waits for a piece of another worker, so a piece that an
+//! engine failed always finds a free worker.
 
 mod base64;
 mod pool;
@@ -70,7 +69,7 @@ pub enum StreamTarget {
 
 /// Encrypts, decrypts or verifies one stream from beginning to end.
 ///
-/// What fails on the way is in the report, with the path `-` for a descriptor.
+/// Later failures are in the report, with the path `-` for a descriptor.
 ///
 /// # Errors
 /// When the operation could not begin: an end can't be opened, no engine can do the cipher, or one

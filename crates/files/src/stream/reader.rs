@@ -1,4 +1,4 @@
-//! Reading a stream piece by piece.
+//! Reads a stream piece by piece.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,4 +1,4 @@
-//! Putting finished pieces back into order.
+//! Restores the order of finished pieces.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use super::Sink;
 use super::pool::Buffers;
 use crate::FileError;
 
-/// Writes pieces in the order of their numbers, whoever finishes them when.
+/// Writes pieces in the order of their numbers, which may differ from the order of completion.
 ///
 /// A worker that delivers a piece goes on at once, unless it is the next to be written: then
 /// that worker writes it and all that follow it without a gap.

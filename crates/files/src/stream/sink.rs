@@ -1,4 +1,4 @@
-//! Where a stream goes.
+//! The target of a stream.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Cutting a stream into pieces, and what workers do with them.
+//! Cuts a stream into pieces, and processes them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

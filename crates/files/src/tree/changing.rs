@@ -1,13 +1,13 @@
-//! Files that are written to while they are read.
+//! Source files that change while they are read.
 
 use std::sync::Arc;
 
 use evener_pipeline::Queue;
 
-use super::Operation;
 use super::directory::{Directory, Item};
 use super::work::{Task, TreeWork};
 use crate::FileError;
+use crate::Operation;
 use crate::source::Source;
 
 impl TreeWork<'_> {

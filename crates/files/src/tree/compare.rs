@@ -1,14 +1,14 @@
-//! Reading an output back, before its source is removed.
+//! Reads an output back and compares it, before its source is removed.
 
 use std::os::fd::AsFd;
 
 use evener_core::Direction;
 use evener_pipeline::Worker;
 
-use super::Operation;
 use super::finish::{Done, TreeOutput};
 use super::work::TreeWork;
 use crate::FileError;
+use crate::Operation;
 use crate::bench::Bench;
 use crate::segment::{SegmentError, iv_after, process_segment};
 use crate::source::read_exact_at;

@@ -1,4 +1,4 @@
-//! Outputs whose source has gone.
+//! Deletes outputs whose source is gone.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,12 +10,12 @@ use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use super::Operation;
 use super::directory::{Directory, Made, open_path};
 use super::endpoints::target_name;
 use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
+use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::identity::FileState;
 use crate::options::Agree;
@@ -23,7 +23,7 @@ use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
 
-/// What may be removed from the target tree, as paths below its root.
+/// Entries of the target tree that may be removed, as paths below its root.
 #[derive(Default)]
 struct Orphans {
     files: Vec<Orphan>,

@@ -1,4 +1,4 @@
-//! A directory at work, on both sides.
+//! A directory in the source tree with its directory in the target tree.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,10 +1,9 @@
-//! Bringing outputs to the device, and hearing of it when that failed.
+//! Syncs outputs to the device, and detects failures of that.
 //!
-//! One `syncfs` costs a disk about as much as one `fdatasync`, for however many files. But only
-//! since Linux 5.8 does it report that something could not be written, and only filesystems
-//! that keep their data on a device of their own are known to do so: under an overlay, behind
-//! FUSE or a network another filesystem hears of the failure. Everywhere else each file is
-//! synced by itself, which is slower and as certain as the filesystem is.
+//! One `syncfs` costs a disk about as much as one `fdatasync`, for any number of files. But it
+//! reports write errors only since Linux 5.8, and only for filesystems with their own device: with
+//! an overlay, FUSE or a network filesystem, the error goes to another filesystem. In all other
+//! cases each file is synced separately, which is slower.
 
 use std::os::fd::AsFd;
 

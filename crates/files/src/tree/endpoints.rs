@@ -1,4 +1,4 @@
-//! Where an operation reads and writes: two trees, or two files.
+//! The source and the target of an operation: two trees, or two files.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,17 +12,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::Operation;
 use super::directory::{Directory, Item, Made};
 use super::names::Claims;
-use crate::SystemError;
+use crate::{Operation, SystemError};
 use crate::access::may_make;
 use crate::error::IntoSystemError;
 use crate::metadata::Metadata;
 use crate::naming::{behind_links, cant_open_directory};
 use crate::{Failure, FileError, Options};
 
-/// What the user's two paths turned out to be.
+/// The user's two paths, resolved.
 pub(super) enum Endpoints {
     /// A tree, and the tree it goes to.
     Tree { root: Arc<Directory> },
@@ -54,7 +53,7 @@ impl Endpoints {
 }
 
 impl Endpoints {
-    /// What the paths of files are relative to: the tree, or the directory of a single file.
+    /// The directory to which paths of files are relative: the tree, or that of a single file.
     pub(super) fn root<'p>(&self, source: &'p Path) -> &'p Path {
         match self {
             Endpoints::Tree { .. } => source,

@@ -1,4 +1,4 @@
-//! How a file ends, and how the whole operation ends.
+//! The end of a file, and the end of the operation.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use evener_pipeline::Worker;
 use rustix::fs::{Mode, Stat, fstat};
 
+use super::commit;
 use super::directory::{Directory, Item, Made, TargetDirectory, open_path};
 use super::endpoints::Endpoints;
 use super::work::TreeWork;
-use super::{Operation, commit};
+use crate::Operation;
 use crate::bench::Bench;
 use crate::format::FileCipher;
 use crate::identity::Identity;
@@ -186,7 +187,7 @@ impl TreeWork<'_> {
         self.record.into_report(report);
     }
 
-    /// Tells which globs have matched nothing, and at which paths there is nothing.
+    /// Reports globs without a match, and paths that do not exist.
     fn tell_of_selection(&self) {
         let suffix = Some(&*self.options.suffix).filter(|_| self.operation != Operation::Encrypt);
         for reason in self.selection.notices(suffix) {

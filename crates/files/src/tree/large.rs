@@ -1,4 +1,4 @@
-//! Files of several segments: every idle worker can join.
+//! Files of several segments, which all idle workers share.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use evener_core::{Direction, Iv};
 use evener_pipeline::{Load, Queue, Returned, Worker};
 
-use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::finish::{Done, TreeOutput};
 use super::ledger::{End, Ledger};
 use super::work::{Task, TreeWork};
 use crate::FileError;
+use crate::Operation;
 use crate::bench::Bench;
 use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};

@@ -1,4 +1,4 @@
-//! What has become of a file's segments, and when and how the file has ended.
+//! The ledger of a file: the outcome of each segment, and of the whole file.
 
 use crate::FileError;
 
@@ -11,7 +11,7 @@ use crate::FileError;
 #[derive(Debug)]
 pub(super) struct Ledger {
     segments: u64,
-    /// The first segment that nobody has claimed.
+    /// The first unclaimed segment.
     next: u64,
     /// How many are claimed and not settled.
     at_work: u64,
@@ -28,14 +28,14 @@ pub(super) struct Ledger {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum End {
-    /// Each of its segments was done, and together they made so many bytes.
+    /// Each of its segments was done; the total output in bytes.
     Done { written: u64 },
     /// It will never be done.
     Failed(FileError),
 }
 
 impl Ledger {
-    /// Nothing of so many segments has been claimed.
+    /// This many segments, all unclaimed.
     pub(super) fn new(segments: u64) -> Ledger {
         Ledger {
             segments,
@@ -75,7 +75,7 @@ impl Ledger {
         self.at_work -= 1;
     }
 
-    /// A claimed segment was done and made so many bytes.
+    /// A claimed segment was done, with this many bytes of output.
     pub(super) fn done(&mut self, written: u64) -> Option<End> {
         self.at_work -= 1;
         self.done += 1;
@@ -89,7 +89,7 @@ impl Ledger {
         self.give_up(error)
     }
 
-    /// What nobody has claimed will never be done.
+    /// Unclaimed segments will not be done.
     pub(super) fn give_up(&mut self, error: FileError) -> Option<End> {
         self.failure.get_or_insert(error);
         self.end()

@@ -1,4 +1,4 @@
-//! Hard links: a file with several names is done once and linked.
+//! Hard links: a file with several names is processed once and then linked.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -174,7 +174,7 @@ impl TreeWork<'_> {
         linked.len() as u64
     }
 
-    /// What [`TreeWork::make_links`] would say.
+    /// The dry run of [`TreeWork::make_links`].
     fn plan_links(&self, root: &Directory, further: &[Further]) -> u64 {
         let exists = |name: &Name| {
             let target = root.target.as_ref()?;

@@ -1,9 +1,9 @@
-//! Files and trees on disk, done by all workers at once.
+//! Operations on files and trees on disk, by all workers.
 //!
-//! The caller's thread walks the tree and feeds batches of names; a worker that claims a batch
-//! opens, reads, processes and writes each file while it is warm in its cache. A file that is
-//! longer than a worker's buffer becomes a task that every idle worker can join, segment by
-//! segment. What needs the whole tree (hard links, the times of directories) is done at the end.
+//! The caller's thread walks the tree and feeds batches of names. A worker that claims a batch
+//! opens, reads, processes and writes each file while the data is in its cache. A file that is
+//! longer than a worker's buffer becomes a task that idle workers share, segment by segment. Hard
+//! links and the times of directories, which need the whole tree, are done at the end.
 
 mod changing;
 mod commit;
@@ -29,14 +29,12 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use evener_core::Direction;
-
 use crate::access::may_write;
 use crate::error::IntoSystemError;
 use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
-use crate::{Failure, FileError, KeyRing, Notice, Options, Report, seats};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Report, seats};
 use crate::{StreamSource, StreamTarget, process_stream};
 
 pub(crate) use directory::open_path;
@@ -47,36 +45,6 @@ pub use measure::{Total, measure};
 use endpoints::Endpoints;
 use work::TreeWork;
 
-/// What is to be done with files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Make sealed files of plain ones.
-    Encrypt,
-    /// Make plain files of sealed ones.
-    Decrypt,
-    /// Decrypt and write nothing.
-    Verify,
-}
-
-impl Operation {
-    /// The direction in which engines work.
-    pub fn direction(self) -> Direction {
-        match self {
-            Operation::Encrypt => Direction::Encrypt,
-            Operation::Decrypt | Operation::Verify => Direction::Decrypt,
-        }
-    }
-
-    /// The name, as in `evener encrypt`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Encrypt => "encrypt",
-            Operation::Decrypt => "decrypt",
-            Operation::Verify => "verify",
-        }
-    }
-}
-
 /// Encrypts, decrypts or verifies a file or a tree.
 ///
 /// A tree goes to a tree: the same relative names, with [`Options::suffix`] added or stripped.
@@ -86,7 +54,7 @@ impl Operation {
 /// A source that is a symbolic link is followed, as `cp` does; whether links below it are says
 /// [`Options::follow_symlinks`].
 ///
-/// Files that can't be done are listed in the report, and all others are done.
+/// Failed files are listed in the report; all other files are done.
 ///
 /// # Errors
 /// When the operation could not begin: the source is not there; the target can't be made, lies

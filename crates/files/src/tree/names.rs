@@ -1,8 +1,8 @@
-//! The names of outputs: which are taken, and whether they still lead where they should.
+//! The names of outputs: collisions, and whether a name still leads to its output.
 //!
-//! A file system may take two names for one (`A` and `a`, or two ways to write `ü`). An output
-//! then finds the other one in its place, and with `--overwrite` or `--resume` it must not be
-//! taken for something from before the run.
+//! A filesystem may treat two names as one (`A` and `a`, or two encodings of `ü`). The second output
+//! then finds the first in its place. When outputs are replaced or an operation is resumed, it must
+//! not mistake the first output for a file from before the run.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

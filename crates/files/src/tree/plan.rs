@@ -1,4 +1,4 @@
-//! Planning: what an operation would say of a file, without reading its content.
+//! Dry runs: the result for a file without reading its content.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, statat};
 
-use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::work::TreeWork;
 use crate::FileError;
+use crate::Operation;
 use crate::access::{may_make, may_remove};
 use crate::format::Layout;
 use crate::naming::refuse_special;

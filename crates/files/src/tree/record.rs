@@ -1,4 +1,4 @@
-//! What happened, gathered from all workers.
+//! The report's entries, collected from all workers.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

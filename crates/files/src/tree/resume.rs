@@ -1,4 +1,4 @@
-//! Outputs that are there already.
+//! Existing outputs, when an operation is resumed.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
-use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::work::TreeWork;
 use crate::FileError;
+use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::format::{Ending, Layout, Recipe};
 use crate::identity::{FileState, Identity};
@@ -19,7 +19,7 @@ use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
 
-/// What an existing output is taken for.
+/// The kind of an existing output.
 pub(super) enum Existing {
     /// It is complete.
     Complete,

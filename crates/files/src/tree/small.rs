@@ -1,4 +1,4 @@
-//! Files that fit a worker's buffers: several at a time, in one batch of jobs.
+//! Files that fit into a worker's buffers: several in one batch of jobs.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use evener_core::{Cipher, Direction};
 use evener_pipeline::{Queue, Returned, Worker, emptied};
 
-use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::endpoints::PROTECTED;
 use super::finish::Done;
@@ -16,6 +15,7 @@ use super::names::refuse_long_name;
 use super::resume::Existing;
 use super::work::{Task, TreeWork};
 use crate::FileError;
+use crate::Operation;
 use crate::bench::Bench;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
@@ -38,7 +38,7 @@ struct Small {
 /// The length of a file's result, and how it was verified.
 type Processed = (Result<usize, FileError>, Seen);
 
-/// What beginning a file came to.
+/// The result of opening a file.
 enum Begun {
     Small(Box<Small>),
     Large(Arc<Large>),
@@ -313,7 +313,7 @@ fn process_group(
     processed.map(|()| results)
 }
 
-/// What is left of a batch of files when an engine failed: those begun and those to come.
+/// The rest of a batch of files after an engine failed: open files and files that were not opened.
 fn returned(
     directory: &Arc<Directory>,
     group: &mut Vec<Small>,

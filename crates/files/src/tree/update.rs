@@ -1,4 +1,4 @@
-//! Outputs that are brought up to date.
+//! Updates of outputs whose source has changed.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,11 +8,11 @@ use evener_core::shown;
 use evener_pipeline::Worker;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, openat};
 
-use super::Operation;
 use super::directory::{Directory, Item, TargetDirectory};
 use super::resume::Existing;
 use super::work::TreeWork;
 use crate::FileError;
+use crate::Operation;
 use crate::identity::Identity;
 use crate::metadata::permissions;
 use crate::naming::refuse_special;

@@ -1,4 +1,4 @@
-//! The walk through the source tree, which feeds the queue and makes what is no file.
+//! The walk through the source tree. It feeds the queue, and makes directories and links.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,9 +16,10 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, Item, Made, find_below, make_below, open_path};
 use super::endpoints::{no_target_name, same_file, target_name};
+use super::finish::Visited;
 use super::names::Claims;
 use super::work::{Task, TreeWork};
-use super::{Operation, finish::Visited};
+use crate::Operation;
 use crate::access::may_make;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, no_output_directory, noun_of};
@@ -357,7 +358,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// What [`TreeWork::make_symlink`] would say.
+    /// The dry run of [`TreeWork::make_symlink`].
     fn plan_symlink(&self, target: &Made, name: &CStr, text: &CStr) -> Result<(), FileError> {
         let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let replaces = self.options.overwrite || self.options.update;
@@ -419,7 +420,7 @@ fn refuse_no_link(target: &Made, name: &CStr) -> Result<(), FileError> {
     }
 }
 
-/// What to do with a directory's entry.
+/// The action for a directory's entry.
 enum Entry {
     File(Item),
     Directory(OsString),

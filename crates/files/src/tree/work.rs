@@ -1,4 +1,4 @@
-//! The work of an operation on files: its tasks and what each worker does with them.
+//! The tasks of an operation on files, and the workers' code for them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::commit::Committer;
 use super::directory::{Directory, Item};
+use super::endpoints::Endpoints;
 use super::large::Large;
 use super::links::Links;
 use super::record::Record;
-use super::{Endpoints, Operation};
+use crate::Operation;
 use crate::bench::Bench;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
@@ -19,11 +20,11 @@ use crate::selection::Watch;
 use crate::trail::Trails;
 use crate::{FileError, KeyRing, Options};
 
-/// What workers claim.
+/// A task in the queue.
 pub(super) enum Task {
     /// Some files of one directory.
     Files { directory: Arc<Directory>, files: Vec<Item> },
-    /// A file of several segments, to help with those that nobody has claimed.
+    /// A file with unclaimed segments, for a further worker.
     Large(Arc<Large>),
     /// One segment that was claimed, and whose engine failed.
     Segment(Arc<Large>, u64),
@@ -42,7 +43,7 @@ pub(super) struct TreeWork<'a> {
     pub(super) directories: super::finish::Directories,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
-    /// Whether somebody watches one of the engines.
+    /// Whether one of the engines is guarded.
     pub(super) is_watched: bool,
     /// The files that would be in doubt.
     pub(super) trails: Trails,

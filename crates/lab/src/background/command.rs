@@ -12,7 +12,7 @@ use super::options::seconds;
 use super::{BackgroundOptions, Program, run};
 use crate::LabError;
 
-/// `evener bench background`.
+/// `evener-lab bench background`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]

@@ -1,12 +1,18 @@
 //! The report as a page with charts.
 
-use super::BackgroundReport;
-use super::report::{HEADINGS, Row};
+use super::report::{BackgroundReport, HEADINGS, Row};
 use crate::chart::{Bar, Chart, Panel};
 use crate::page::{Cell, Page, Table, escape};
 
+impl BackgroundReport {
+    /// The report as a self-contained HTML page.
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
 /// The report as a self-contained HTML page.
-pub(super) fn page(report: &BackgroundReport) -> String {
+fn page(report: &BackgroundReport) -> String {
     let mut page = Page::new(
         "Sharing the CPU",
         "A foreground program beside Evener, which encrypts messages in memory without end.",

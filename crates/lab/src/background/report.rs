@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Setting;
 use super::foreground::Pace;
 use super::team::Work;
-use super::{Setting, page};
 use crate::statistics::median;
 
 /// The report. Its JSON is the document that `--json` prints, its [`Display`] a table, and
@@ -102,11 +102,6 @@ impl BackgroundReport {
             }
         };
         BackgroundReport { facts, has_module, rows: turns.iter().map(row).collect() }
-    }
-
-    /// The report as a self-contained HTML page.
-    pub fn to_html(&self) -> String {
-        page::page(self)
     }
 }
 

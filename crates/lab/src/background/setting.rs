@@ -24,9 +24,8 @@ impl Setting {
         let courtesy = Courtesy::default();
         match self {
             Setting::Normal => courtesy,
-            Setting::Background => Courtesy { in_background: true, ..courtesy },
-            Setting::ClassOnly => {
-                Courtesy { in_background: true, ignores_pressure: true, ..courtesy }
+            Setting::Background | Setting::ClassOnly => {
+                Courtesy { in_background: true, ..courtesy }
             }
             Setting::MaxCpu(percent) => Courtesy { most_cpu: Some(percent), ..courtesy },
         }

@@ -95,6 +95,7 @@ impl Team {
     ) -> Result<(T, Work), LabError> {
         let mut options = RunOptions::new(self.policy, self.cipher, Direction::Encrypt, QUEUE);
         options.courtesy = setting.courtesy();
+        options.ignores_pressure = setting == Setting::ClassOnly;
         let has_ended = AtomicBool::new(false);
         let found = thread::scope(|scope| {
             scope.spawn(|| {

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{MessagesOptions, run};
 use crate::LabError;
 
-/// `evener bench messages`.
+/// `evener-lab bench messages`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]

@@ -9,7 +9,7 @@ use clap::Args;
 use super::{PoliciesOptions, PoliciesReport, run};
 use crate::LabError;
 
-/// `evener bench policies`.
+/// `evener-lab bench policies`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]

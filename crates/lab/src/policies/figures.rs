@@ -5,8 +5,15 @@ use super::report::{PoliciesReport, Rows, Subject};
 use super::{Row, summary, tables};
 use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Page, Scale, escape, grouped, legend};
 
+impl PoliciesReport {
+    /// The report as a self-contained HTML page.
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
 /// The report as a self-contained HTML page.
-pub(super) fn page(report: &PoliciesReport) -> String {
+fn page(report: &PoliciesReport) -> String {
     let subjects = report.subjects();
     let Some(first) = subjects.first() else {
         let mut page = Page::new(&report.title, "Nothing was measured.");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Row, figures, tables};
+use super::Row;
 
 /// The report. Its JSON is the document that `--json` prints, its [`Display`] the papers' two
 /// tables, and [`PoliciesReport::to_html`] draws their figures.
@@ -46,11 +46,6 @@ impl PoliciesReport {
         }
     }
 
-    /// The report as a self-contained HTML page.
-    pub fn to_html(&self) -> String {
-        figures::page(self)
-    }
-
     /// The ciphers and directions, in the order of the rows.
     pub(super) fn subjects(&self) -> Vec<Subject> {
         let mut subjects = Vec::new();
@@ -66,12 +61,6 @@ impl PoliciesReport {
     /// The rows of a cipher and direction.
     pub(super) fn of(&self, subject: &Subject) -> Rows<'_> {
         Rows(self.rows.iter().filter(|row| subject.is_of(row)).collect())
-    }
-}
-
-impl fmt::Display for PoliciesReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        tables::print(self, f)
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{Cipher, Direction, Engine, Kind};
+use evener_engines::measure::{Plan, measure};
 use evener_pipeline::costs::Costs;
 use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run as run_fed, run_filled};
 
 use super::files::{Files, Processing};
 use super::{PoliciesOptions, PoliciesReport, Row, Sizes};
-use crate::measure::{Plan, measure};
 use crate::pin::pin;
 use crate::rival::dispatch;
 use crate::statistics::median;

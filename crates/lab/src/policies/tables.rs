@@ -7,8 +7,14 @@ use super::report::{PoliciesReport, Rows};
 use super::{reference, summary};
 use crate::page::{Cell, Page, Table, grouped};
 
+impl fmt::Display for PoliciesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(self, f)
+    }
+}
+
 /// Prints the report for a terminal.
-pub(super) fn print(report: &PoliciesReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn print(report: &PoliciesReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "{}", report.title)?;
     for (name, fact) in &report.facts {
         writeln!(f, "{name}: {fact}")?;

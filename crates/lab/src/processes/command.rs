@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::{ProcessesError, ProcessesOptions, run};
 
-/// `evener bench processes`.
+/// `evener-lab bench processes`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]

@@ -6,8 +6,15 @@ use crate::page::{
     Axis, Cell, Line, LineChart, LineStyle, Marker, Page, Scale, Table, escape, grouped, legend,
 };
 
+impl ProcessesReport {
+    /// The report as an HTML page with a chart for each engine, which needs nothing else.
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
 /// The report as a self-contained HTML page.
-pub(super) fn page(report: &ProcessesReport) -> String {
+fn page(report: &ProcessesReport) -> String {
     let lead = format!(
         "{}: {} messages of {} bytes in each process, {}, means of {} rounds.",
         report.machine,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_gate::Discipline;
 use serde::Serialize;
 
-use super::{ProcessesOptions, figures, verdict};
+use super::{ProcessesOptions, verdict};
 
 /// The benchmark's report. Its JSON is the document that `--json` prints, its
 /// [`Display`](fmt::Display) a table.
@@ -191,11 +191,6 @@ impl ProcessesReport {
         counts.sort_unstable();
         counts.dedup();
         counts
-    }
-
-    /// The report as an HTML page with a chart for each engine, which needs nothing else.
-    pub fn to_html(&self) -> String {
-        figures::page(self)
     }
 }
 

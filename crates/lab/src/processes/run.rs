@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evener_core::{Direction, EngineError};
 use evener_gate::{Discipline, GateOptions};
+use evener_program::messages::complain;
 
 use super::crowd::{self, Outcome};
 use super::report::{Failure, Measurement, Permits, ProcessesReport, Row, Skipped};
@@ -119,7 +120,7 @@ fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineEr
             true
         }
         Err(error) => {
-            eprintln!("evener: {error}");
+            complain(&error);
             false
         }
     });

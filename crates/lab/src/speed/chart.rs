@@ -7,8 +7,20 @@ use super::groups::{Group, Line, groups, lengths};
 use super::report::SpeedReport;
 use crate::page::{Page, escape, text};
 
+impl SpeedReport {
+    /// Bar charts, as an SVG document.
+    pub fn to_svg(&self) -> String {
+        svg(self)
+    }
+
+    /// Bar charts and the table, as a self-contained HTML page.
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
 /// All charts as one SVG document, two per row.
-pub(super) fn svg(report: &SpeedReport) -> String {
+fn svg(report: &SpeedReport) -> String {
     let mut svg = String::new();
     // Writing to a string does not fail.
     let _ = draw(&mut svg, report);
@@ -16,7 +28,7 @@ pub(super) fn svg(report: &SpeedReport) -> String {
 }
 
 /// The charts and the table as a self-contained HTML page.
-pub(super) fn page(report: &SpeedReport) -> String {
+fn page(report: &SpeedReport) -> String {
     let mut page = Page::new("Speed of engines", &report.machine.to_string());
     page.figure("speed", "", &[svg(report)], TITLE);
     page.section("Table");

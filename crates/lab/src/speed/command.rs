@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Comparison, SpeedError, SpeedOptions, SpeedReport, compare, run};
+use super::{Comparison, SpeedError, SpeedOptions, SpeedReport, compare, csv, run};
 
-/// `evener speed`.
+/// `evener-lab speed`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]
@@ -69,7 +69,7 @@ impl Command {
             serde_json::to_writer_pretty(&mut output, report)?;
             writeln!(output)?;
         } else if self.csv {
-            output.write_all(report.to_csv().as_bytes())?;
+            output.write_all(csv::write(&report.rows).as_bytes())?;
         } else {
             let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
             let coloured = output.is_terminal() && !is_plain;

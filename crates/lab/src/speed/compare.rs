@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SpeedError;
 use super::csv;
-use super::report::Row;
+use super::row::Row;
 
 /// The results of one run or machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]

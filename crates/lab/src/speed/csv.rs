@@ -1,6 +1,6 @@
 //! Rows as comma-separated values (RFC 4180).
 
-use super::report::Row;
+use super::row::Row;
 
 /// The rows, under the names of their fields.
 pub(super) fn write(rows: &[Row]) -> String {

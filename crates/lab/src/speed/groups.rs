@@ -2,7 +2,8 @@
 
 use evener_core::Kind;
 
-use super::report::{Row, SpeedReport};
+use super::report::SpeedReport;
+use super::row::Row;
 
 /// The figures of one cipher, direction and number of threads.
 pub(super) struct Group<'a> {

@@ -14,7 +14,7 @@ use evener_core::{Cipher, Direction, Engine};
 use serde::Deserialize;
 
 use super::contender::Case;
-use super::report::Row;
+use super::row::Row;
 use super::sys;
 
 /// An engine in a process that finds no AES instructions.

@@ -23,7 +23,7 @@ pub struct SpeedOptions {
           hide_possible_values = true)]
     pub engines: Vec<String>,
     /// Bytes of a message
-    #[arg(long = "bytes", value_name = "N", value_delimiter = ',', value_parser = length,
+    #[arg(long = "bytes", value_name = "N", value_delimiter = ',', value_parser = values::message_length,
           default_values = ["16", "64", "256", "1024", "8192", "16384"])]
     pub lengths: Vec<usize>,
     /// `encrypt` or `decrypt` [default: both]
@@ -31,7 +31,7 @@ pub struct SpeedOptions {
           value_parser = values::direction(), hide_possible_values = true)]
     pub directions: Vec<Direction>,
     /// Number of threads; repeatable [default: 1, and one per core]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads)]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = values::threads)]
     pub threads: Vec<usize>,
     /// Time for each figure, over all rounds
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
@@ -84,28 +84,10 @@ impl SpeedOptions {
     }
 }
 
-/// Parses a message's length, with an upper limit for memory.
-pub(crate) fn length(text: &str) -> Result<usize, String> {
-    up_to(LONGEST, text)
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    up_to(MOST_THREADS, text)
-}
-
-fn up_to(most: usize, text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("not a number from 1 to {most}"))
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.001..=3600.0).contains(seconds));
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "not from 0.001 to 3600".to_owned())
 }
-
-/// In bytes. Every thread has some messages of it.
-const LONGEST: usize = 16 << 20;
-const MOST_THREADS: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,8 @@ use evener_core::{Cipher, Direction, Engine, EngineError};
 
 use super::contender::{Case, Contender, Work};
 use super::masked::{self, Masked};
-use super::report::{Contestant, Row, SpeedReport};
+use super::report::{Contestant, SpeedReport};
+use super::row::Row;
 use super::stream::Library;
 use super::{SpeedError, SpeedOptions};
 use crate::Machine;

@@ -5,8 +5,21 @@ use std::fmt::{self, Write};
 use super::groups::{Group, groups, lengths};
 use super::report::SpeedReport;
 
+impl SpeedReport {
+    /// The table. If `coloured`, the fastest figures are coloured besides their asterisk.
+    pub fn to_table(&self, coloured: bool) -> String {
+        draw(self, coloured)
+    }
+}
+
+impl fmt::Display for SpeedReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_table(false))
+    }
+}
+
 /// The report as text. Where it is `coloured`, winners are green and bold.
-pub(super) fn draw(report: &SpeedReport, coloured: bool) -> String {
+fn draw(report: &SpeedReport, coloured: bool) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = write(&mut text, report, coloured);

@@ -2,12 +2,24 @@
 
 use evener_core::Cipher;
 
-use super::report::{CONTENDERS, PAPER};
-use super::{Contender, ThreadsReport};
+use super::Contender;
+use super::report::{CONTENDERS, PAPER, ThreadsReport};
 use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Page, Scale, Sheet, legend};
 
+impl ThreadsReport {
+    /// Time and speed-up against threads, as an SVG document.
+    pub fn to_svg(&self) -> String {
+        svg(self)
+    }
+
+    /// The drawing and the tables, as a self-contained HTML page.
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
 /// The report as a self-contained HTML page.
-pub(super) fn page(report: &ThreadsReport) -> String {
+fn page(report: &ThreadsReport) -> String {
     let mut page = Page::new(&title(report), &report.machine.to_string());
     let lines = styles(report);
     let legend = legend(lines.iter().map(|(name, style)| (name.as_str(), *style)));
@@ -23,7 +35,7 @@ pub(super) fn page(report: &ThreadsReport) -> String {
 }
 
 /// Two charts for every cipher and operation: milliseconds, and speed-up beside the paper's.
-pub(super) fn svg(report: &ThreadsReport) -> String {
+fn svg(report: &ThreadsReport) -> String {
     let of_case = |case| [times(report, case), speedups(report, case)];
     Sheet {
         title: title(report),

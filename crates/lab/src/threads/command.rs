@@ -9,7 +9,7 @@ use clap::Args;
 use super::{ThreadsOptions, run};
 use crate::LabError;
 
-/// `evener bench threads`.
+/// `evener-lab bench threads`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Contender;
 use super::paper::{PaperRow, SOURCE};
-use super::{Contender, chart};
 use crate::Machine;
 
 /// The benchmark's report. Its JSON is the document that `--json` prints, its
@@ -68,16 +68,6 @@ pub struct Skipped {
 }
 
 impl ThreadsReport {
-    /// Time and speed-up against threads, as an SVG document.
-    pub fn to_svg(&self) -> String {
-        chart::svg(self)
-    }
-
-    /// The drawing and the tables, as a self-contained HTML page.
-    pub fn to_html(&self) -> String {
-        chart::page(self)
-    }
-
     /// The ciphers and operations measured, in order.
     pub(super) fn cases(&self) -> Vec<(&str, &str)> {
         let mut cases = Vec::new();

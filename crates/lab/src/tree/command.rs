@@ -9,7 +9,7 @@ use clap::Args;
 use super::{TreeOptions, run};
 use crate::LabError;
 
-/// `evener bench tree`.
+/// `evener-lab bench tree`.
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     #[command(flatten)]

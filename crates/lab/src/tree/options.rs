@@ -31,7 +31,8 @@ pub struct TreeOptions {
     /// further round
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub budget: u64,
-    /// The `evener` program to measure [default: this one]
+    /// The `evener` program to measure [default: the one beside this program, otherwise the one on
+    /// the PATH]
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
     /// Number of files of 16 KiB in the small and the flat tree

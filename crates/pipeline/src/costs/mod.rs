@@ -1,7 +1,7 @@
-//! What engines cost on this machine.
+//! The costs of engines: the time of a job by its size.
 //!
-//! One [`Costs`] is for one cipher and direction. The adaptive policy begins with what a
-//! [`Profile`] says, and adds what it sees in its run.
+//! A [`Costs`] is for one cipher and direction. The adaptive policy starts from the figures of a
+//! [`Profile`], and adds the measurements of its run.
 
 mod estimate;
 
@@ -10,38 +10,52 @@ use std::time::Duration;
 use evener_core::{EngineProfile, Point, Profile};
 
 use crate::SizeClass;
-use crate::policy::Processed;
 
 pub use estimate::Cost;
 use estimate::{Estimate, Line};
 
-/// What engines cost for one cipher and direction.
+/// The work of an engine for one claim, without the opening of sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Processed {
+    /// Number of batches.
+    pub batches: u64,
+    /// Number of jobs in them.
+    pub jobs: u64,
+    /// Number of bytes of the jobs.
+    pub bytes: u64,
+    /// Wall time of the batches.
+    pub wall: Duration,
+    /// CPU time of the batches.
+    pub cpu: Duration,
+}
+
+/// The costs of engines for one cipher and direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     engines: Vec<(String, EngineCosts)>,
 }
 
-/// What an engine costs, by the size of a job.
+/// The costs of an engine, by the size of a job.
 ///
-/// A SIMD engine or a GPU takes about as long for a few jobs as for a full batch, so what full
-/// batches cost is kept apart from what others do.
+/// A SIMD engine or a GPU takes about as long for a few jobs as for a full batch, so full batches
+/// have separate figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineCosts {
-    /// How many jobs the engine likes in a batch.
+    /// The recommended number of jobs in a batch.
     batch: usize,
     /// A job's share of a batch that is at least half full.
     full: Line,
-    /// A whole batch that is less than half full.
+    /// A batch that is less than half full.
     part: Line,
 }
 
 impl Costs {
-    /// What is known of an engine.
+    /// The costs of an engine, if there are any.
     pub fn engine(&self, name: &str) -> Option<&EngineCosts> {
         self.engines.iter().find(|(known, _)| known == name).map(|(_, costs)| costs)
     }
 
-    /// Replaces what is known of an engine.
+    /// Replaces the costs of an engine.
     pub fn insert(&mut self, name: &str, costs: EngineCosts) {
         match self.engines.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = costs,
@@ -49,7 +63,7 @@ impl Costs {
         }
     }
 
-    /// What a profile says.
+    /// The costs in a profile.
     pub fn from_profile(profile: &Profile) -> Costs {
         let costs = |engine: &EngineProfile| (engine.name.clone(), EngineCosts::of(engine));
         Costs { engines: profile.engines.iter().map(costs).collect() }
@@ -57,20 +71,20 @@ impl Costs {
 }
 
 impl EngineCosts {
-    /// Nothing is known yet.
+    /// Without any figures.
     pub fn new(batch: usize) -> EngineCosts {
         EngineCosts { batch: batch.max(1), full: Line::new(), part: Line::new() }
     }
 
-    /// What an engine's profile says of it with one worker.
+    /// The costs in an engine's profile, with one worker.
     pub fn of(engine: &EngineProfile) -> EngineCosts {
         let mut costs = EngineCosts::new(engine.batch);
         engine.points.iter().for_each(|point| costs.remember(point));
         costs
     }
 
-    /// Learns from what the engine did. Of a session that has just been `opened` only what
-    /// its jobs cost at most is learnt, and that where nothing is known.
+    /// Adds a measurement. The first jobs of a session that has just been `opened` are an upper
+    /// bound only, which is used where there is no measurement.
     pub fn learn(&mut self, processed: &Processed, opened: bool) {
         if processed.jobs == 0 || processed.batches == 0 {
             return;
@@ -93,10 +107,10 @@ impl EngineCosts {
         }
     }
 
-    /// What a job of `bytes` bytes costs in a batch of `jobs`, in microseconds.
+    /// The cost of a job of `bytes` bytes in a batch of `jobs`, in microseconds.
     ///
-    /// Between sizes that are known it is on the straight line. Beyond, it is what can be said
-    /// for sure: a smaller job costs no more than a known one, and a larger one no more than in
+    /// Between measured sizes it is interpolated. Beyond them it is an upper bound: a smaller job
+    /// costs no more than the smallest measured one, and the cost of a larger one grows at most in
     /// proportion to its length.
     pub fn cost(&self, bytes: f64, jobs: f64) -> Option<Cost> {
         let batch = self.batch as f64;
@@ -106,7 +120,7 @@ impl EngineCosts {
             return full.or_else(part);
         }
         let part = estimate::between(&self.part, bytes).map(|cost| cost.shared(jobs.max(1.0)));
-        // A batch takes no longer for having fewer jobs in it.
+        // A batch with fewer jobs takes no longer.
         let bound = full.map(|cost| cost.shared(jobs.max(1.0) / batch));
         match (part, bound) {
             (Some(part), Some(bound)) if part.cpu > bound.cpu => Some(bound),

@@ -33,7 +33,7 @@ struct Helpers {
 }
 
 impl Pool {
-    /// A pool whose calls use up to so many threads, the caller's among them.
+    /// A pool whose calls use up to this many threads, including the caller's.
     pub fn new(threads: NonZeroUsize) -> Pool {
         Pool { threads, helpers: Mutex::default() }
     }
@@ -60,7 +60,7 @@ impl Pool {
         }
     }
 
-    /// Up to so many helpers, fewer when others have them.
+    /// Up to this many helpers, fewer when other calls use them.
     fn call(&self, wanted: usize) -> Vec<Helper> {
         if wanted == 0 {
             return Vec::new();

@@ -6,13 +6,13 @@ use evener_core::{
 
 /// A part of the work that one thread claims and does.
 pub(super) trait Portion: Send {
-    /// Does it, or what is left of it. If the session fails, another can go on.
+    /// Does it, or the rest of it. If the session fails, another session can continue.
     ///
     /// # Errors
     /// The session failed.
     fn perform(&mut self, session: &mut dyn Session) -> Result<(), EngineError>;
 
-    /// What became of it.
+    /// Its outcome.
     fn outcome(&self) -> Outcome;
 }
 
@@ -155,7 +155,7 @@ mod tests {
         let mut ivs = Vec::new();
         for portion in portions_in_place(32, &mut job) {
             ivs.push(portion.iv);
-            // As whoever claimed it would, before the next is claimed.
+            // As its worker would, before the next portion is claimed.
             portion.data.fill(0);
         }
         assert_eq!(ivs, [iv, at(16), at(48)]);

@@ -31,7 +31,7 @@ pub(super) fn share<P: Portion>(
             pile.state().fail(cause);
         }
     };
-    // Where a helper can't have a session, the others do its part.
+    // If a helper can't open a session, the other threads do its part.
     let help = || {
         if let Ok(mut session) = engine.open(request) {
             session.expect_output(bytes);
@@ -51,7 +51,7 @@ pub(super) fn share<P: Portion>(
     }
 }
 
-/// What is left to do, and what became of the rest.
+/// The remaining portions, and the outcome of the others.
 struct Pile<P, I>(Mutex<State<P, I>>);
 
 struct State<P, I> {
@@ -61,7 +61,7 @@ struct State<P, I> {
     outcome: Outcome,
     /// Why the last session failed that did.
     cause: Option<EngineError>,
-    /// That a session computed wrong results when others had been handed on.
+    /// Whether a session computed wrong results after other results were passed on.
     doubt: Option<EngineError>,
 }
 
@@ -110,7 +110,7 @@ impl<P: Portion, I: Iterator<Item = P>> Pile<P, I> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<P, I>> {
-        // Whoever panicked took its portion along, and the panic goes on in the caller.
+        // The portion of a thread that panicked is lost; the panic continues in the caller.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

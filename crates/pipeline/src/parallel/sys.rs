@@ -1,4 +1,4 @@
-//! A thread that helps others with work that they lend it.
+//! Helper threads, which run borrowed work of a calling thread.
 //!
 //! A helper outlives the work that it helps with, so the borrow checker can't see that the work
 //! is still there. It is, because a [`Loan`] takes it back from every helper before it ends.
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
-/// What helpers are to run, each once.
+/// The work that each helper runs once.
 pub(super) type Work<'a> = dyn Fn() + Sync + 'a;
 
 /// A thread that sleeps until it is lent work.
@@ -25,7 +25,7 @@ struct Post(Mutex<State>);
 enum State {
     /// The helper has nothing to do.
     Idle,
-    /// There is work that the helper has not begun, and who lent it.
+    /// Work that the helper has not begun, and its caller.
     Lent(Borrowed, Thread),
     /// The helper is at work.
     Busy,

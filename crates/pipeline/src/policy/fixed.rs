@@ -1,4 +1,4 @@
-//! `cpu-only` and `module-only`: the engines of one kind, as if there were no others.
+//! `cpu-only` and `module-only`: only the engines of one kind get tasks.
 
 use std::time::Duration;
 

@@ -22,13 +22,12 @@ pub enum PolicyName {
     RoundRobin,
     /// Every worker takes the next task when it is free.
     Pull,
-    /// Engines are filled in the order of their CPU cost per job, which is learnt meanwhile.
+    /// Measures the engines during the run, and uses the fastest combination.
     Adaptive,
 }
 
 impl PolicyName {
-    /// All of them, in the order of the papers' tables, of whose rivals only `polling` is missing:
-    /// nobody wants its dispatcher, which spins, outside of a benchmark.
+    /// All of them.
     pub const ALL: &'static [PolicyName] = &[
         PolicyName::CpuOnly,
         PolicyName::ModuleOnly,
@@ -37,8 +36,7 @@ impl PolicyName {
         PolicyName::Adaptive,
     ];
 
-    /// What runs if nobody says otherwise: `adaptive` beside modules, and `pull` where all engines
-    /// compute on the cores.
+    /// The default: `adaptive` with modules, `pull` with CPU engines only.
     pub fn usual(mut kinds: impl Iterator<Item = Kind>) -> PolicyName {
         match kinds.any(|kind| kind == Kind::Module) {
             true => PolicyName::Adaptive,
@@ -57,7 +55,7 @@ impl PolicyName {
         }
     }
 
-    /// Whether workers with engines of a kind get anything to do at all.
+    /// Whether workers with engines of this kind get tasks.
     pub fn admits(self, kind: Kind) -> bool {
         match self {
             PolicyName::CpuOnly => kind == Kind::Cpu,

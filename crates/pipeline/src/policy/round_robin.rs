@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::{Claim, Decision, Effect, Event, Policy, Seat};
 use crate::Waiting;
 
-/// Tasks are dealt like cards, whoever is busy. What counts is how many each has been dealt:
-/// which of the waiting ones a worker takes is all the same.
+/// Every worker gets the same number of tasks, whether it is busy or not. Only the numbers are
+/// equal; a worker takes its tasks from the head of the queue.
 pub(super) struct RoundRobin {
     workers: Vec<Share>,
     in_service: usize,
-    /// Tasks claimed by workers that have left, and by none of those in service.
+    /// Tasks claimed by workers that have ended.
     settled: u64,
 }
 
@@ -26,7 +26,7 @@ impl RoundRobin {
         RoundRobin { in_service: workers.len(), workers, settled: 0 }
     }
 
-    /// How many tasks a worker has been dealt, of all that were fed.
+    /// A worker's share of the tasks fed so far.
     fn dealt(&self, worker: usize, waiting: &Waiting) -> u64 {
         let before = self.workers[..worker].iter().filter(|share| share.in_service).count();
         let fed = waiting.fed.saturating_sub(self.settled);
@@ -37,7 +37,7 @@ impl RoundRobin {
 
 impl Policy for RoundRobin {
     fn next(&self, worker: usize, waiting: &Waiting, _: Duration) -> Decision {
-        // What workers have given back or share with others was never dealt to anyone.
+        // Returned and shared tasks belong to no worker's share.
         let due = |worker| {
             let dealt = self.dealt(worker, waiting);
             dealt.saturating_sub(self.workers[worker].claimed)
@@ -53,7 +53,7 @@ impl Policy for RoundRobin {
     fn note(&mut self, worker: usize, event: &Event, _: &Waiting, _: Duration) -> Effect {
         match event {
             Event::Claimed { .. } => self.workers[worker].claimed += 1,
-            // Its share is dealt to the others, the task that it gave back too.
+            // The other workers get its share, and the task that it returned.
             Event::Left if self.workers[worker].in_service => {
                 self.workers[worker].in_service = false;
                 self.in_service -= 1;

@@ -1,30 +1,30 @@
-//! When workers that compute pause.
+//! Decides when CPU workers pause.
 //!
-//! A run's own threads are in the kernel's figure too, and make much of it. For how long they
-//! waited the kernel tells thread by thread once each has got its core, which may take a starved
-//! one very long. But a worker with a batch always wants a core: either it has one, or it waits.
-//! So the greater of the two is taken for the own waiting, and only what is left is certain to
-//! be others' (`Watcher::harm`). Where much of the workers' time is such time, they pause, work
-//! for a moment, and pause twice as long if it is still so.
+//! The kernel's figure includes the waits of the run's own threads. The kernel counts the wait of
+//! a thread only after the thread has got a core, which may take long. But a worker with a batch
+//! either runs or waits. So the own wait is the greater one of the counted wait and the time with
+//! a batch that was not CPU time; only the rest is certain to be the wait of other programs
+//! (`Watcher::harm`). If that is a large part of the workers' time, they pause, work for a moment,
+//! and pause twice as long if it is still so.
 
 use std::time::Duration;
 
 use super::{LONGEST, SHORTEST, SPAN, Waited, Watch};
 
-/// Decides when workers that compute pause.
+/// Decides when CPU workers pause.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    /// When this time span began, and what the kernel's figures were.
+    /// The start of this time span, with the kernel's figures.
     waited: Waited,
-    /// How many workers have a batch, and since when.
+    /// Number of workers with a batch, and the time of the last change.
     busy: u32,
     busy_since: Duration,
-    /// For how long workers had batches in this span, and for how long a core, together.
+    /// Time in this span with a batch, and on a core, summed over the workers.
     wanted: Duration,
     used: Duration,
-    /// Until when all of them pause.
+    /// The end of the pause of all workers.
     paused_until: Duration,
-    /// How long the last pause was, if there was harm again after it.
+    /// Length of the last pause, if other programs waited again after it.
     last_pause: Option<Duration>,
     /// Whether the span is a pause.
     is_pause: bool,
@@ -44,13 +44,13 @@ impl Watcher {
         }
     }
 
-    /// For how much of the time that workers worked others certainly waited for a core, from 0
+    /// The part of the workers' time in which other programs certainly waited for a core, from 0
     /// to 1.
     fn harm(&self, waited: Waited) -> f64 {
         let with_batches = self.wanted.saturating_sub(self.used);
         let own_waiting = with_batches.max((waited.own - self.waited.own).waited);
         let waiting = waited.anybody_since(&self.waited);
-        // Who got next to nothing did no harm.
+        // Workers that got almost no CPU time delayed no other program.
         if self.used <= self.wanted.mul_f64(STARVED) {
             return 0.0;
         }
@@ -95,7 +95,7 @@ impl Watch for Watcher {
         } else if !self.is_pause {
             self.last_pause = None;
         }
-        // What others do to each other in a pause says nothing about the workers.
+        // Waits during a pause were not caused by the workers.
         self.is_pause = is_harmful;
         self.waited = waited;
         (self.wanted, self.used) = (Duration::ZERO, Duration::ZERO);
@@ -106,10 +106,10 @@ impl Watch for Watcher {
     }
 }
 
-/// Of the time that workers work, somebody may wait for so much of it.
+/// The part of the workers' time in which other programs may wait.
 const TOLERABLE: f64 = 0.2;
 
-/// Of the time that workers have batches, they must work for more than this to harm anybody.
+/// Workers that run for less than this part of the time with batches delay no other program.
 const STARVED: f64 = 0.05;
 
 #[cfg(test)]

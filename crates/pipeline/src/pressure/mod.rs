@@ -1,21 +1,20 @@
-//! Giving way to programs that wait for a core.
+//! Pauses workers while threads of other programs wait for a core.
 //!
-//! `SCHED_IDLE` orders threads within one scheduling group. Between groups, such as the sessions
-//! that autogroups are made of and control groups with a share of the processor, a group of idle
-//! threads weighs as much as any other and takes half of a core from a busy one. And no class of
-//! ours binds a module's driver, whose kernel threads and interrupts take cores as well. The
-//! kernel's pressure-stall information (the kernel's `Documentation/accounting/psi.rst`) tells
-//! of both: its file `/proc/pressure/cpu` counts the time in which some thread of the machine
-//! was ready and had no core. (A control group's own file counts the waiting of its own threads,
-//! which is no harm done to others.)
+//! `SCHED_IDLE` orders threads only within one scheduling group. Between groups (sessions under
+//! autogroup, control groups with a CPU share) a group of idle threads has the same weight as any
+//! other, and takes half of a core from a busy group. A scheduling class also does not limit a
+//! module's driver, which uses cores in kernel threads and interrupts. The kernel's pressure-stall
+//! information (the kernel's `Documentation/accounting/psi.rst`) shows both: the file
+//! `/proc/pressure/cpu` counts the time in which some thread of the machine was ready and had no
+//! core. (The file of a control group counts only the waits of that group's threads.)
 //!
-//! This process's own threads are in that figure too. What is left without them says when
-//! workers that compute pause (`computing.rs`), and when those of modules do (`modules.rs`).
+//! The figure includes the threads of this process. The rest, without them, decides when CPU
+//! workers pause (`computing.rs`) and when workers of modules pause (`modules.rs`).
 //!
-//! Two who wait for one core at the same time count once there. For modules, whose workers and
-//! drivers take turns on a core for which others wait meanwhile, the sum is needed: the kernel
-//! tells it in `/proc/schedstat` (`Documentation/scheduler/sched-stats.rst`), where it is built
-//! to.
+//! Two threads that wait for one core at the same time count once in that file. For modules the
+//! sum over all threads is needed, because their workers and drivers take turns on a core. The
+//! kernel has the sum in `/proc/schedstat` (`Documentation/scheduler/sched-stats.rst`), if it was
+//! built with it.
 
 mod computing;
 mod modules;
@@ -32,18 +31,18 @@ use evener_core::Kind;
 
 use crate::clock::{process_cpu_time, thread_cpu_time};
 
-/// The pressure on the machine's cores, as the workers of a run watch it together.
+/// The pressure on the machine's cores, shared by the workers of a run.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     kernel: Kernel,
-    /// For the workers that compute on their core.
+    /// For CPU workers.
     computing: Mutex<computing::Watcher>,
-    /// For those of modules.
+    /// For workers of modules.
     modules: Mutex<modules::Watcher>,
 }
 
 impl Pressure {
-    /// Watches, where the kernel tells of pressure.
+    /// `None` where the kernel has no pressure-stall information.
     pub(crate) fn watch() -> Option<Pressure> {
         let kernel = Kernel::open()?;
         let waited = kernel.waited(true)?;
@@ -61,23 +60,23 @@ trait Watch: fmt::Debug + Send {
     /// A worker begins a batch.
     fn begin(&mut self, now: Duration);
 
-    /// A worker has done one, and was on its core for so long.
+    /// A worker has finished a batch, and used this much CPU time.
     fn end(&mut self, now: Duration, used: Duration);
 
-    /// Whether it is time for a look.
+    /// Whether the figures should be read now.
     fn is_due(&self, now: Duration) -> bool;
 
-    /// Whether it wants to know of all threads, not only whether one waits.
+    /// Whether it needs the sum over all threads.
     fn wants_threads(&self) -> bool;
 
-    /// Learns what the kernel says now, and decides whether to pause.
+    /// Takes the kernel's current figures, and decides whether to pause.
     fn look(&mut self, waited: Waited);
 
-    /// Until when all its workers pause.
+    /// The end of the current pause.
     fn paused_until(&self) -> Duration;
 }
 
-/// One worker's part in the watching, on its own thread.
+/// A worker's view of the pressure, on its own thread.
 #[derive(Debug)]
 pub(crate) struct Way<'run> {
     pressure: &'run Pressure,
@@ -87,7 +86,7 @@ pub(crate) struct Way<'run> {
 }
 
 impl<'run> Way<'run> {
-    /// That of a worker with an engine of this kind.
+    /// For a worker with an engine of this kind.
     pub(crate) fn new(pressure: &'run Pressure, kind: Kind) -> Way<'run> {
         let watcher: &Mutex<dyn Watch> = match kind {
             Kind::Cpu => &pressure.computing,
@@ -96,7 +95,7 @@ impl<'run> Way<'run> {
         Way { pressure, watcher, began: Duration::ZERO }
     }
 
-    /// Before a batch: pauses if others wait for the cores.
+    /// Before a batch: pauses if threads of other programs wait for the cores.
     pub(crate) fn give(&mut self) {
         loop {
             let now = self.pressure.kernel.now();
@@ -129,25 +128,25 @@ impl<'run> Way<'run> {
     }
 }
 
-/// For how long threads were ready and had no core, as the kernel has counted by some time.
+/// The time that threads were ready and had no core, as counted by the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Waited {
     /// The time, since the run began.
     at: Duration,
-    /// How many cores there are.
+    /// Number of cores.
     cores: u32,
-    /// In how much time some thread of the machine waited for a core: an average of the cores,
-    /// each weighted by the time in which it was not idle.
+    /// The time in which some thread of the machine waited for a core: an average over the cores,
+    /// weighted by the time in which each was not idle.
     average: Duration,
-    /// How long cores were idle, together.
+    /// Idle time, summed over the cores.
     idle: Duration,
-    /// Of all threads of the machine, if the kernel tells.
+    /// Of all threads of the machine, if the kernel counts it.
     threads: Option<Threads>,
-    /// Of those of this process.
+    /// Of the threads of this process.
     own: Threads,
 }
 
-/// How long threads were on a core, and ready without one, together.
+/// The time that threads ran, and were ready without a core, summed over the threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Threads {
     ran: Duration,
@@ -166,7 +165,7 @@ impl Sub for Threads {
 }
 
 impl Waited {
-    /// In how much time since `before` some thread waited for a core, summed over the cores.
+    /// The time since `before` in which some thread waited for a core, summed over the cores.
     fn anybody_since(&self, before: &Waited) -> Duration {
         let average = self.average.saturating_sub(before.average);
         let idle = self.idle.saturating_sub(before.idle).saturating_sub(IDLE_UNIT);
@@ -175,21 +174,21 @@ impl Waited {
         average.mul_f64(busy_cores.max(1.0))
     }
 
-    /// What others than this process did since `before`: how long they waited, each for itself,
-    /// or, where the kernel does not tell that, on how many cores at least somebody did.
+    /// The waits of other processes since `before`: summed over their threads, or, where the kernel
+    /// does not count that, the time in which at least one of them waited, summed over the cores.
     fn others_since(&self, before: &Waited) -> Threads {
         let idle = self.idle.saturating_sub(before.idle) + IDLE_UNIT;
         let ran = (self.cores * self.at.saturating_sub(before.at)).saturating_sub(idle);
         let known = self.threads.zip(before.threads).map(|(now, then)| now - then);
         let all = match known {
-            // The kernel counts how long a thread ran when another gets its core.
+            // The kernel counts the run time of a thread only when another thread gets its core.
             Some(known) => Threads { ran: known.ran.max(ran), ..known },
             None => Threads { ran, waited: self.anybody_since(before) },
         };
         all - (self.own - before.own)
     }
 
-    /// Before anything was counted.
+    /// All figures 0.
     #[cfg(test)]
     fn at_first(cores: u32) -> Waited {
         let none = Duration::ZERO;
@@ -241,13 +240,13 @@ impl Kernel {
     }
 }
 
-/// What a short file says now.
+/// The content of a short file.
 fn read<'text>(file: &File, text: &'text mut [u8]) -> Option<&'text str> {
     let length = file.read_at(text, 0).ok()?;
     std::str::from_utf8(&text[..length]).ok()
 }
 
-/// The sum of what the kernel says of each thread: `schedstat` has the nanoseconds on a core,
+/// The sum over all threads of this process: `schedstat` has the nanoseconds on a core,
 /// those without one, and a count.
 fn own_waiting() -> Duration {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();

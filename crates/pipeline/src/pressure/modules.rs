@@ -1,15 +1,15 @@
-//! When workers of modules pause.
+//! Decides when workers of modules pause.
 //!
-//! A module's worker is on a core for a moment at a time, and who waits for that moment is not
-//! harmed. But a driver may compute on the processor as well, in threads of the kernel and in
-//! interrupts, which no clock of ours shows. What is seen is how much others wait: more while
-//! modules work than while they pause. Others that are too many for the cores wait all the time,
-//! and then nothing is seen; but they wait at least for as long as the modules' workers are on
-//! cores themselves. And a driver waits too, for its own modules' workers; so nobody is harmed
-//! for longer than others wanted cores in the pause.
+//! A module's worker needs a core for a moment at a time, which delays other programs little. But
+//! a driver may compute on the CPU too, in kernel threads and interrupts, which the worker's CPU
+//! clock does not show. So the waits of other programs are compared: while modules work, and while
+//! they pause. If other programs have more threads than there are cores, they wait all the time
+//! and the difference shows nothing; then the workers' own CPU time is a lower bound. A driver's
+//! threads wait too, for the workers of its module; so the demand of other programs for cores in
+//! the pause is an upper bound.
 //!
-//! Where that is more than others are to bear, modules work and pause in turns, so that it is
-//! not on average.
+//! If the wait is above the limit, modules alternate between work and pause, so that the mean is
+//! below it.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use super::{LONGEST, SHORTEST, SPAN, Threads, Waited, Watch};
 /// Decides when workers of modules pause.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    /// When this time span began, and what the kernel's figures were.
+    /// The start of this time span, with the kernel's figures.
     waited: Waited,
-    /// For how long workers were on their cores in this span, together.
+    /// CPU time of the workers in this span, together.
     used: Duration,
-    /// Until when all of them pause.
+    /// The end of the pause of all workers.
     paused_until: Duration,
     /// Whether the span is a pause.
     is_pause: bool,
-    /// What others did in the last pause.
+    /// Other programs' figures of the last pause.
     without: Option<Pause>,
 }
 
-/// What others did while modules paused, in seconds of all cores in a second.
+/// Figures of other programs while modules paused, in seconds of all cores per second.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     ended: Duration,
@@ -49,7 +49,7 @@ impl Watcher {
         }
     }
 
-    /// How long to pause after a span of work in which others waited for so long.
+    /// Length of the pause after a span of work in which other programs waited for this long.
     fn pause(&self, now: Duration, others_waited: Duration) -> Option<Duration> {
         let span = now.saturating_sub(self.waited.at);
         let waited = part(others_waited, span);
@@ -106,10 +106,10 @@ fn part(time: Duration, of: Duration) -> f64 {
     time.as_secs_f64() / of.as_secs_f64().max(1e-9)
 }
 
-/// How much others may wait for modules: this part of one core's time.
+/// Limit of the waits of other programs, as a part of one core's time.
 const TOLERABLE: f64 = 0.05;
 
-/// After what time others may do more or less than in the last pause.
+/// The time after which the figures of the last pause are out of date.
 const FORGOTTEN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

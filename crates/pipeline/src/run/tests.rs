@@ -122,8 +122,7 @@ fn courtesy_loses_nothing() {
     for policy in [PolicyName::Pull, PolicyName::Adaptive] {
         let record = Record::default();
         let mut options = RunOptions { policy, ..pull(8) };
-        options.courtesy =
-            Courtesy { in_background: true, most_cpu: Some(20), ..Courtesy::default() };
+        options.courtesy = Courtesy { in_background: true, most_cpu: Some(20) };
         let seats = [copier("a", usize::MAX), copier("b", 5)];
         run(&seats, &options, &record, feed_all);
         assert_eq!(record.performed.into_inner().unwrap().len(), 100, "{policy}");

@@ -1,35 +1,35 @@
-//! The tasks that nobody has claimed yet, in the order they came, by size class.
+//! The unclaimed tasks, in their order, by size class.
 
 use std::collections::VecDeque;
 
 use crate::{Load, SizeClass};
 
-/// What waits, in numbers: all that a policy sees of the queue.
+/// The numbers of unclaimed tasks: the policy's view of the queue.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// How many tasks.
+    /// Number of tasks.
     pub tasks: usize,
-    /// How many jobs they are.
+    /// Number of their jobs.
     pub jobs: u64,
-    /// How many tasks were fed so far, whether they wait or not.
+    /// Number of tasks fed so far, claimed or not.
     pub fed: u64,
-    /// How many tasks several workers can do together.
+    /// Number of tasks that several workers can do together.
     pub divisible: usize,
-    /// Whether nothing more will be fed.
+    /// Whether the feed has ended.
     pub closed: bool,
     classes: [Counts; SizeClass::COUNT],
-    /// One bit for each class of which some wait.
+    /// One bit for each class with tasks.
     occupied: u64,
 }
 
-/// How much waits of one size class.
+/// The unclaimed tasks of one size class, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How many tasks.
+    /// Number of tasks.
     pub tasks: usize,
-    /// How many jobs they are.
+    /// Number of their jobs.
     pub jobs: u64,
-    /// How many bytes they have; 0 for unknown sizes.
+    /// Number of their bytes; 0 for unknown sizes.
     pub bytes: u64,
 }
 
@@ -48,12 +48,12 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// How much waits of a class.
+    /// The numbers of a class.
     pub fn of(&self, class: SizeClass) -> Counts {
         self.classes[class.number()]
     }
 
-    /// The classes of which some wait, by growing size; unknown sizes come first.
+    /// The classes with tasks, by growing size; unknown sizes come first.
     pub fn classes(&self) -> impl Iterator<Item = SizeClass> + use<> {
         let mut left = self.occupied;
         std::iter::from_fn(move || {
@@ -63,7 +63,7 @@ impl Waiting {
         })
     }
 
-    /// Counts a task that a feed adds; for drivers of policies other than the queue.
+    /// Counts a task that a feed adds; for simulations and tests of policies.
     pub fn add(&mut self, load: Load) {
         let class = load.class();
         let counts = &mut self.classes[class.number()];
@@ -92,14 +92,14 @@ impl Waiting {
     }
 }
 
-/// The tasks themselves. A list for each size class, so that a policy can claim from one of them;
-/// places tell their order across all.
+/// The tasks themselves: a list for each size class, so that a policy can claim from one of them.
+/// A place number gives the order across all lists.
 #[derive(Debug)]
 pub(crate) struct Backlog<T> {
     waiting: Waiting,
     /// A list for each class, as far as needed.
     lists: Vec<VecDeque<Entry<T>>>,
-    /// The place of the next task at the head, which comes before all others.
+    /// The place of the next task at the head, before all other tasks.
     head: i64,
     /// The place of the next task at the end.
     end: i64,

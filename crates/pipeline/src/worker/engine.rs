@@ -1,4 +1,4 @@
-//! A worker's engine, with the sessions that it has opened.
+//! A worker's engine with its open sessions.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,19 @@ use crate::policy::{Performed, Processed};
 use crate::pressure::{Pressure, Way};
 use crate::throttle::Throttle;
 
-/// A worker's engine with the sessions that it has opened, and its count of what it did.
+/// A worker's engine with its open sessions and its statistics.
 pub struct Worker<'e> {
     engine: &'e dyn Engine,
-    /// Whether somebody watches the engine.
+    /// Whether the engine is guarded.
     is_watched: bool,
     sessions: Vec<OpenSession>,
-    /// How many sessions there were before this claim.
+    /// Number of sessions before this claim.
     sessions_before: usize,
-    /// What the engine does for this claim, while that is measured.
+    /// The engine's work for this claim, if it is measured.
     processed: Option<Processed>,
-    /// What bounds the run's CPU time.
+    /// Limits the run's CPU time.
     throttle: Option<&'e Throttle>,
-    /// What has it pause while other programs wait for its core.
+    /// Pauses the worker while other programs wait for its core.
     way: Option<Way<'e>>,
     statistics: WorkerStatistics,
 }
@@ -34,8 +34,8 @@ struct OpenSession {
 }
 
 impl<'e> Worker<'e> {
-    /// A worker that has opened nothing yet. Sessions stay on the thread that opens them, so
-    /// make it there.
+    /// A worker without sessions. Make it on its own thread, because sessions stay on the thread
+    /// that opens them.
     pub fn new(engine: &'e dyn Engine, number: usize) -> Worker<'e> {
         let statistics = WorkerStatistics {
             engine: engine.description().name.clone(),
@@ -54,13 +54,13 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Has the worker wait before each batch while the run has used too much CPU time.
+    /// Lets the worker wait before each batch while the run has used too much CPU time.
     pub(super) fn throttled(self, throttle: Option<&'e Throttle>) -> Worker<'e> {
         Worker { throttle, ..self }
     }
 
-    /// Has the worker, on its own thread, pause before a batch while others wait for a core that
-    /// it or its engine takes.
+    /// Lets the worker, on its own thread, pause before a batch while other programs wait for a core
+    /// that it or its engine uses.
     pub(super) fn giving_way(self, pressure: Option<&'e Pressure>) -> Worker<'e> {
         let kind = self.engine.description().kind;
         Worker { way: pressure.map(|pressure| Way::new(pressure, kind)), ..self }
@@ -71,7 +71,7 @@ impl<'e> Worker<'e> {
         self.engine
     }
 
-    /// Whether somebody watches the engine, so that jobs can ask to be verified.
+    /// Whether the engine is guarded, so that jobs can ask to be verified.
     pub fn is_watched(&self) -> bool {
         self.is_watched
     }
@@ -126,7 +126,7 @@ impl<'e> Worker<'e> {
         measured.then(|| self.cpu_time())
     }
 
-    /// What was done since [`Worker::begin`] returned `cpu_before`, a time of `wall` ago.
+    /// The work since [`Worker::begin`] returned `cpu_before`, `wall` ago.
     pub(super) fn performed(&mut self, wall: Duration, cpu_before: Option<Duration>) -> Performed {
         let cpu = cpu_before.map(|before| self.cpu_time().saturating_sub(before));
         Performed {

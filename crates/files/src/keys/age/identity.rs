@@ -1,4 +1,4 @@
-//! What opens what was encrypted for a recipient.
+//! Identities, which decrypt data for a recipient.
 
 use std::fmt;
 use std::path::Path;
@@ -76,7 +76,7 @@ impl Identity {
         }
     }
 
-    /// What unwraps keys without a plugin; `None` if it is one of a plugin.
+    /// Its decryptor; `None` if it belongs to a plugin.
     pub(super) fn without_plugin(&self) -> Option<&dyn ::age::Identity> {
         Some(match &self.0 {
             Kind::X25519(identity) => identity,

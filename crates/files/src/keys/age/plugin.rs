@@ -25,7 +25,7 @@ pub trait Dialogue: Send + Sync {
     fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool>;
 }
 
-/// Nobody to speak with.
+/// No user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDialogue;
 
@@ -63,7 +63,7 @@ impl Callbacks for Spoken {
     }
 }
 
-/// What wraps keys for those of the recipients that are plugins': one for each plugin.
+/// Encryptors for the recipients that belong to plugins, one for each plugin.
 pub(super) fn recipients(
     recipients: &[Recipient],
     dialogue: &Arc<dyn Dialogue>,
@@ -76,7 +76,7 @@ pub(super) fn recipients(
         .map_err(|error| not_found(&error))
 }
 
-/// What unwraps keys with those of the identities that are plugins': one for each plugin.
+/// Decryptors with the identities that belong to plugins, one for each plugin.
 pub(super) fn identities(
     identities: &[Identity],
     dialogue: &Arc<dyn Dialogue>,

@@ -1,4 +1,4 @@
-//! Whom to encrypt for.
+//! Recipients, for whom data is encrypted.
 
 use std::fmt;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl Recipient {
         Ok(recipients)
     }
 
-    /// What wraps keys for it without a plugin; `None` if it is one of a plugin.
+    /// Its encryptor; `None` if it belongs to a plugin.
     pub(super) fn without_plugin(&self) -> Option<&dyn ::age::Recipient> {
         Some(match &self.kind {
             Kind::X25519(recipient) => recipient,

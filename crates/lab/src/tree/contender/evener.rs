@@ -48,7 +48,7 @@ pub(super) const LANES: Choice = Choice {
 };
 
 impl Evener {
-    /// Uses `program`, or by default the running program, to make a key.
+    /// Uses `program`, or by default the installed one, to make a key.
     pub(super) fn set_up(
         choice: Choice,
         program: Option<&Path>,
@@ -57,7 +57,7 @@ impl Evener {
         let Choice { name, arguments, usage } = choice;
         let program = match program {
             Some(program) => program.to_owned(),
-            None => env::current_exe().map_err(LabError::file("find", "the running program"))?,
+            None => installed()?,
         };
         let key = secrets.join(format!("{name}.key"));
         run(Command::new(&program).arg("keygen").arg("-o").arg(&key))?;
@@ -71,6 +71,13 @@ impl Evener {
         command.arg(source).arg(target);
         run(&mut command)
     }
+}
+
+/// The program `evener` beside the running one, or otherwise the one on the PATH.
+fn installed() -> Result<PathBuf, LabError> {
+    let here = env::current_exe().map_err(LabError::file("find", "the running program"))?;
+    let beside = here.with_file_name("evener");
+    Ok(if beside.is_file() { beside } else { PathBuf::from("evener") })
 }
 
 impl Contender for Evener {

@@ -3,7 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
-use crate::trouble::complain;
+use crate::messages::complain;
 
 /// Runs the program. A panic is reported in one line, without a backtrace, and gives the status of
 /// failed work.

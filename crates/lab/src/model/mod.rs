@@ -19,30 +19,30 @@ mod device;
 mod probe;
 mod session;
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, EngineProfile, Includes, Kind, Offer,
     Session, SessionRequest,
 };
 
-use crate::cores;
-use crate::registry::Found;
 use clock::Sleep;
 use device::Device;
 use session::ModelSession;
 
-/// The name in the registry.
+/// The name by which `--engine` selects a model.
 pub(crate) const NAME: &str = "model";
 
 /// Reads the profile and finds the engine in it that the parameters `FILE#NAME` name.
-pub(crate) fn probe(parameters: &str) -> Found {
+pub(crate) fn find(parameters: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let name = format!("{NAME}:{parameters}");
     let model = probe::read(parameters)
         .map_err(|reason| EngineError::Unavailable { engine: name.clone(), reason })?;
-    let inner = crate::find("openssl")?;
-    Ok(vec![Arc::new(ModelEngine::new(name, model, inner))])
+    let inner = evener_engines::find("openssl")?;
+    Ok(Arc::new(ModelEngine::new(name, model, inner)))
 }
 
 struct ModelEngine {
@@ -107,7 +107,7 @@ impl Engine for ModelEngine {
         let EngineProfile { depth, batch, .. } = self.shared.costs;
         // A modelled CPU engine keeps this machine's cores busy.
         let is_cpu = self.description.kind == Kind::Cpu;
-        let depth = if is_cpu { cores::available_cores() } else { depth };
+        let depth = if is_cpu { cores() } else { depth };
         let is_modelled = cipher == self.cipher && direction == self.direction;
         is_modelled.then_some(Offer { depth, batch, holders: None })
     }
@@ -121,6 +121,10 @@ impl Engine for ModelEngine {
         let inner = self.inner.open(request)?;
         Ok(Box::new(ModelSession::new(inner, Arc::clone(&self.shared))))
     }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 #[cfg(test)]
@@ -150,10 +154,10 @@ mod tests {
         let file = profile(ENGINES);
         for name in ["cpu", "module"] {
             let selector = format!("model:{}#{name}", file.path().display());
-            let engine = crate::find(&selector).unwrap();
+            let engine = find(selector.strip_prefix("model:").unwrap()).unwrap();
             assert_eq!(engine.description().name, selector);
             assert_eq!(engine.description().detail, format!("model of board's {name}"));
-            crate::conformance::run(&*engine).assert_passed();
+            evener_engines::conformance::run(&*engine).assert_passed();
         }
     }
 
@@ -161,7 +165,7 @@ mod tests {
     fn what_is_not_in_the_profile_is_not_there() {
         let file = profile(ENGINES);
         let path = file.path().display();
-        let reason = |parameters: String| match probe(&parameters) {
+        let reason = |parameters: String| match find(&parameters) {
             Ok(_) => panic!("found {parameters}"),
             Err(error) => error.to_string(),
         };

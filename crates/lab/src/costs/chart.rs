@@ -5,7 +5,6 @@
 
 use evener_core::{EngineProfile, Point, Profile};
 
-use super::table::lines;
 use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Scale, Sheet};
 
 /// The profile as an SVG document.
@@ -37,7 +36,7 @@ fn words(engine: &EngineProfile) -> String {
 fn chart(profile: &Profile, label: &str, of: fn(&Point, usize) -> f64) -> LineChart {
     let mut drawn = Vec::new();
     for (number, engine) in profile.engines.iter().enumerate() {
-        for (workers, points) in lines(engine) {
+        for (workers, points) in engine.by_workers() {
             let points = points.iter().map(|point| (point.bytes as f64, of(point, workers)));
             drawn.push(Line {
                 name: engine.name.clone(),
@@ -62,7 +61,8 @@ fn chart(profile: &Profile, label: &str, of: fn(&Point, usize) -> f64) -> LineCh
 
 /// The sizes measured, in order.
 fn sizes(profile: &Profile) -> Vec<f64> {
-    let points = profile.engines.iter().flat_map(lines).flat_map(|(_, points)| points);
+    let points =
+        profile.engines.iter().flat_map(EngineProfile::by_workers).flat_map(|(_, points)| points);
     let mut sizes: Vec<usize> =
         points.map(|point| point.bytes).filter(|bytes| *bytes > 0).collect();
     sizes.sort_unstable();

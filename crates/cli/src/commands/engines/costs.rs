@@ -1,8 +1,8 @@
-//! A profile for people.
+//! A profile as a table.
 
 use std::fmt::Write;
 
-use evener_core::{EngineProfile, Point, Profile};
+use evener::engines::{Point, Profile};
 
 /// For every engine and number of workers, the costs by size.
 pub(super) fn table(profile: &Profile) -> String {
@@ -16,7 +16,7 @@ pub(super) fn table(profile: &Profile) -> String {
         "engine", "workers", "bytes", "wall", "cpu"
     );
     for engine in &profile.engines {
-        for (workers, points) in lines(engine) {
+        for (workers, points) in engine.by_workers() {
             for Point { bytes, wall_us, cpu_us, .. } in points {
                 let name = &engine.name;
                 let _ = writeln!(
@@ -27,10 +27,4 @@ pub(super) fn table(profile: &Profile) -> String {
         }
     }
     table
-}
-
-/// The measurements of an engine, by number of workers.
-pub(super) fn lines(engine: &EngineProfile) -> impl Iterator<Item = (usize, &[Point])> {
-    let both = [(1, &engine.points[..]), (engine.depth, &engine.points_at_depth[..])];
-    both.into_iter().filter(|(_, points)| !points.is_empty())
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::fs::Dir;
 
-use crate::trouble::complain;
+use crate::messages::complain;
 
 /// Prints a message if an abandoned thread keeps the process from ending.
 pub(crate) fn tell() {

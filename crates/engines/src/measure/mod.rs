@@ -1,23 +1,36 @@
 //! Measures engines by cipher, direction and size, for a profile.
 //!
-//! The adaptive policy and the simulator start from a [`Profile`]. For every size it has the wall
+//! The adaptive policy starts from a [`Profile`]. For every size it has the wall
 //! time of a job on a worker and the CPU time: for a CPU engine the whole time, for a module the
 //! time of system calls and copies.
 
-mod chart;
-mod command;
-mod error;
 mod point;
-mod table;
 
-pub use command::Command;
-pub use error::MeasureError;
-
+use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, EngineProfile, Includes, Mode, Point, Profile,
 };
+
+use crate::{Probed, Watch};
+
+/// Finds an engine to measure: a module is tested with known answers, but no job is verified.
+///
+/// # Errors
+/// As [`find`](crate::find).
+pub fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    crate::find_with(name, &|_| None, Watch::of_a_benchmark())
+}
+
+/// Probes for all engines to measure.
+pub fn probe_all() -> Vec<Probed> {
+    let alone = |Probed { name, engine }: Probed| {
+        let engine = engine.and_then(|it| crate::watched(&it, Watch::of_a_benchmark()));
+        Probed { name, engine }
+    };
+    crate::probe_all().into_iter().map(alone).collect()
+}
 
 /// The measurements to take.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -102,7 +102,8 @@ impl Worker<'_> {
         let cipher = self.plan.cipher;
         // No two parts are equal, as XTS and triple DES require.
         let bytes: Vec<u8> = (1..).take(cipher.key_length()).collect();
-        self.engine.open(&SessionRequest { cipher, direction, key: Key::new(&bytes).ok().as_ref() })
+        let key = Key::new(&bytes).ok().filter(|_| !self.engine.holds_key());
+        self.engine.open(&SessionRequest { cipher, direction, key: key.as_ref() })
     }
 
     fn output(&self, input: &[u8], direction: Direction) -> Vec<u8> {

@@ -9,18 +9,18 @@ use std::process::ExitCode;
 use rustix::stdio::stderr;
 use signal_hook::low_level;
 
-use crate::trouble::Trouble;
+use crate::messages;
 
 /// Makes any call of C's `exit` end the program with the status of failed work: a module's code
 /// must not end it with a success. The program itself ends only by [`now`].
-pub(crate) fn refuse_foreign() {
+pub fn refuse_foreign() {
     sys::at_exit(ended_by_others);
 }
 
 /// Ends the program without running destructors of foreign libraries, which may hang.
-pub(crate) fn now(status: ExitCode) -> ! {
+pub fn now(status: ExitCode) -> ! {
     let flushed = io::stdout().flush();
-    let status = flushed.map_or_else(|cause| Trouble::Output(cause).tell(), |()| status);
+    let status = flushed.map_or_else(|cause| messages::output_failed(&cause), |()| status);
     // The standard library does not expose a status' number.
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == status);
     low_level::exit(number.unwrap_or(NOT_DONE).into())
@@ -28,7 +28,9 @@ pub(crate) fn now(status: ExitCode) -> ! {
 
 extern "C" fn ended_by_others() {
     // The thread may hold any lock, so Rust's standard error can't be used.
-    let _ = rustix::io::write(stderr(), ENDED_BY_OTHERS);
+    for part in [messages::name().as_bytes(), ENDED_BY_OTHERS] {
+        let _ = rustix::io::write(stderr(), part);
+    }
     low_level::exit(NOT_DONE.into())
 }
 
@@ -36,4 +38,4 @@ extern "C" fn ended_by_others() {
 const NOT_DONE: u8 = 1;
 
 const ENDED_BY_OTHERS: &[u8] =
-    b"evener: the code of an engine ended the program; not all of the work was done\n";
+    b": the code of an engine ended the program; not all of the work was done\n";

@@ -11,7 +11,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_getfd};
 use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
 
 /// Whether the program was started with its standard output closed (`>&-`).
-pub(crate) fn stdout_was_closed() -> bool {
+pub fn stdout_was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn refuse_closed_stdout() {
 /// Keeps the standard output for the program itself. What the code of modules prints goes to the
 /// standard error from here on, instead of into ciphertext, and a module that closes or replaces
 /// standard descriptors does not meet this one.
-pub(crate) fn keep_output() {
+pub fn keep_output() {
     if OUTPUT.get().is_some() {
         return;
     }
@@ -43,12 +43,12 @@ pub(crate) fn keep_output() {
 }
 
 /// The standard output, where it is now.
-pub(crate) fn output() -> BorrowedFd<'static> {
+pub fn output() -> BorrowedFd<'static> {
     OUTPUT.get().map_or_else(stdout, |output| output.as_fd())
 }
 
 /// A writer to the standard output, where it is now.
-pub(crate) fn output_file() -> io::Result<File> {
+pub fn output_file() -> io::Result<File> {
     Ok(File::from(output().try_clone_to_owned()?))
 }
 
@@ -79,7 +79,7 @@ static LOOK: extern "C" fn() = look;
 
 /// Whether the program was started with its standard input closed (`<&-`), which is no end of
 /// input.
-pub(crate) fn stdin_was_closed() -> bool {
+pub fn stdin_was_closed() -> bool {
     STDIN_WAS_CLOSED.load(Ordering::Relaxed)
 }
 

@@ -1,22 +1,22 @@
-//! Measuring as an option of the program's list of engines.
+//! `evener engines --measure`
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{find, probe_all};
 use clap::Args;
-use evener_core::{Cipher, Direction, Engine, Profile};
+use evener::engines::measure::{self, Plan, measure};
+use evener::engines::{Profile, cpu};
+use evener::{Cipher, Direction, Engine};
+use evener_program::values;
 
-use super::{MeasureError, Plan, chart, measure, table};
-use crate::Machine;
-use crate::speed::length;
-use crate::values;
+use super::costs;
+use crate::trouble::Trouble;
 
-/// `evener engines --measure`.
-#[derive(Args, Clone, Debug)]
-pub struct Command {
+/// The options of measuring.
+#[derive(Args)]
+pub(super) struct Measuring {
     /// Measure the cost of a job of each size on each engine, and print the profile as JSON
     #[arg(long, conflicts_with = "json")]
     measure: bool,
@@ -33,7 +33,7 @@ pub struct Command {
         value_parser = values::direction(), hide_possible_values = true, requires = "measure")]
     direction: Direction,
     /// Message lengths in bytes, up to 16 MiB [default: 8 bytes to 1 MiB]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = length,
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = values::message_length,
         requires = "measure")]
     bytes: Vec<usize>,
     /// Time for each engine and length in a round, in milliseconds
@@ -54,34 +54,27 @@ pub struct Command {
     /// directory)
     #[arg(long, requires = "measure")]
     keep: bool,
-    /// Draw the costs to this file, as SVG
-    #[arg(long, value_name = "FILE", requires = "measure")]
-    chart: Option<PathBuf>,
 }
 
-impl Command {
+impl Measuring {
     /// Whether `--measure` was given.
-    pub fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.measure
     }
 
     /// Measures, prints and writes.
-    ///
-    /// # Errors
-    /// Those of [`measure`], and when a named engine is not available, none offers the cipher, or
-    /// the result can't be printed or written.
-    pub fn run(&self) -> Result<(), MeasureError> {
+    pub(super) fn run(&self) -> Result<(), Trouble> {
         let engines = if self.engines.is_empty() {
-            probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
+            measure::probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
         } else {
-            self.engines.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?
+            self.engines.iter().map(|name| measure::find(name)).collect::<Result<Vec<_>, _>>()?
         };
         let engines: Vec<&dyn Engine> = engines.iter().map(|engine| &**engine).collect();
-        let machine = self.machine.clone().unwrap_or_else(|| Machine::look().cpu);
+        let machine = self.machine.clone().unwrap_or_else(cpu::processor);
         let profile = measure(&machine, &engines, &self.plan())?;
         if profile.engines.is_empty() {
             let (cipher, direction) = (self.cipher, self.direction);
-            return Err(MeasureError::NotOffered { cipher, direction });
+            return Err(Trouble::Usage(format!("none of the engines {direction}s {cipher}")));
         }
         if self.keep {
             self.keep(&profile)?;
@@ -90,10 +83,10 @@ impl Command {
     }
 
     /// Saves the profile for later runs.
-    fn keep(&self, profile: &Profile) -> Result<(), MeasureError> {
-        let path = evener::default_profile().ok_or(MeasureError::NoHome)?;
+    fn keep(&self, profile: &Profile) -> Result<(), Trouble> {
+        let path = evener::default_profile().ok_or_else(|| Trouble::usage(NO_HOME))?;
         let kept = evener::keep_profile(&path, profile);
-        kept.map_err(|source| MeasureError::Write { path, source })
+        kept.map_err(|cause| Trouble::File { action: "write", path, cause })
     }
 
     fn plan(&self) -> Plan {
@@ -109,22 +102,18 @@ impl Command {
         }
     }
 
-    fn tell(&self, profile: &Profile) -> Result<(), MeasureError> {
-        let write = |path: &Path, text: String| {
-            let wrong = |source| MeasureError::Write { path: path.to_owned(), source };
-            fs::write(path, text).map_err(wrong)
-        };
-        if let Some(path) = &self.chart {
-            write(path, chart::svg(profile))?;
-        }
+    fn tell(&self, profile: &Profile) -> Result<(), Trouble> {
         let text = match &self.output {
             Some(path) => {
-                write(path, profile.to_json())?;
-                table::table(profile)
+                let wrong = |cause| Trouble::File { action: "write", path: path.clone(), cause };
+                fs::write(path, profile.to_json()).map_err(wrong)?;
+                costs::table(profile)
             }
             None => profile.to_json(),
         };
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(MeasureError::Output)
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Trouble::Output)
     }
 }
+
+const NO_HOME: &str = "no home directory to save the profile in: set XDG_CACHE_HOME or HOME";

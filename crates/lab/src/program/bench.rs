@@ -1,9 +1,8 @@
-//! `evener bench`
+//! `evener-lab bench`
 
 use clap::{Args, Subcommand};
-use evener_lab::LabError;
 
-use crate::trouble::{Ending, Trouble};
+use crate::trouble::Trouble;
 
 /// Run benchmarks of Evener and rival programs
 ///
@@ -31,27 +30,16 @@ enum Benchmark {
 }
 
 impl Bench {
-    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
-        match self.benchmark {
-            Benchmark::Tree(command) => ending(command.run()),
-            Benchmark::Messages(command) => ending(command.run()),
-            Benchmark::Threads(command) => ending(command.run()),
-            Benchmark::Policies(command) => ending(command.run()),
-            Benchmark::Background(command) => ending(command.run()),
-            // It forks, which is sound because the program has only this thread so far:
-            // handling signals starts another only with `stop_gently`.
-            Benchmark::Processes(command) => {
-                command.run()?;
-                Ok(Ending::Done)
-            }
+    pub(crate) fn perform(&self) -> Result<(), Trouble> {
+        match &self.benchmark {
+            Benchmark::Tree(command) => command.run()?,
+            Benchmark::Messages(command) => command.run()?,
+            Benchmark::Threads(command) => command.run()?,
+            Benchmark::Policies(command) => command.run()?,
+            Benchmark::Background(command) => command.run()?,
+            // It forks, which is sound because the program has only this thread so far.
+            Benchmark::Processes(command) => command.run()?,
         }
-    }
-}
-
-fn ending(measured: Result<(), LabError>) -> Result<Ending, Trouble> {
-    match measured {
-        Ok(()) => Ok(Ending::Done),
-        Err(LabError::Interrupted) => Ok(Ending::Interrupted),
-        Err(error) => Err(error.into()),
+        Ok(())
     }
 }

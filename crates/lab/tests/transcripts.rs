@@ -1,0 +1,30 @@
+//! The command line as readable transcripts: every `tests/cmd/*.md` is run as it stands there.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn transcripts() {
+    let program = Path::new(env!("CARGO_BIN_EXE_evener-lab"));
+    let cases = trycmd::TestCases::new();
+    cases.register_bin("evener-lab", program);
+    for name in ["cat", "head", "sh"] {
+        cases.register_bin(name, find(name).expect("every system has these programs"));
+    }
+    // For the shell.
+    let directory = program.parent().expect("the program is in a directory").to_owned();
+    let path = env::join_paths(std::iter::once(directory).chain(directories())).unwrap();
+    cases.env("PATH", path.to_str().expect("the path is UTF-8"));
+    cases.env("LC_ALL", "C");
+    cases.env("COLUMNS", "100");
+    cases.case("tests/cmd/*.md");
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    directories().map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
+fn directories() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).collect::<Vec<_>>().into_iter()
+}

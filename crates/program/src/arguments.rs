@@ -1,0 +1,114 @@
+//! Reading the command line.
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, FromArgMatches};
+
+use crate::end;
+use crate::messages::complain;
+
+/// The words of the command line.
+pub struct Typed {
+    program: OsString,
+    /// The words after the program's name. `help COMMAND` is replaced by `COMMAND --help`, so that
+    /// a mistyped command gets a suggestion.
+    pub words: Vec<OsString>,
+}
+
+impl Typed {
+    /// The command line of this process.
+    pub fn here() -> Typed {
+        let mut words = env::args_os();
+        let program = words.next().unwrap_or_default();
+        let mut words: Vec<_> = words.collect();
+        if words.first().is_some_and(|word| word == "help") {
+            words.remove(0);
+            words.push("--help".into());
+        }
+        Typed { program, words }
+    }
+
+    /// Reads the words as `command` defines them.
+    ///
+    /// # Errors
+    /// For wrong usage, and when help or the version was asked for.
+    pub fn read<A: FromArgMatches>(&self, command: &mut Command) -> Result<A, clap::Error> {
+        let words = std::iter::once(&self.program).chain(&self.words);
+        let read = command.try_get_matches_from_mut(words).and_then(|matches| {
+            A::from_arg_matches(&matches).map_err(|error| error.format(command))
+        });
+        read.map_err(|mut error| {
+            // The nearest of a hundred ciphers says more than all of them.
+            if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
+                && values.len() > MANY_VALUES
+            {
+                error.remove(ContextKind::ValidValue);
+            }
+            error
+        })
+    }
+}
+
+/// Prints a usage error, or the help or version that was asked for, and ends the program.
+pub fn end_with(error: &clap::Error) -> ! {
+    if let Some(sentence) = in_one_sentence(error) {
+        complain(&sentence);
+        end::now(ExitCode::from(WRONG_USAGE))
+    }
+    match error.to_string().strip_prefix(PREFIX) {
+        Some(text) => {
+            complain(&text.trim_end());
+            end::now(ExitCode::from(WRONG_USAGE))
+        }
+        // Help or the version.
+        None => error.exit(),
+    }
+}
+
+/// Options that clash, and values that are empty or missing: a sentence says what to do about them,
+/// without usage lines.
+fn in_one_sentence(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(" and ")),
+        _ => None,
+    };
+    let option = text(ContextKind::InvalidArg)?;
+    match error.kind() {
+        ErrorKind::ArgumentConflict => Some(match text(ContextKind::PriorArg)? {
+            other if other == option => format!("{option} is given twice; give it once"),
+            other => format!("{option} and {other} exclude each other; leave one of them out"),
+        }),
+        ErrorKind::InvalidValue
+            if text(ContextKind::InvalidValue)?.is_empty()
+                && !matches!(error.get(ContextKind::ValidValue),
+                    Some(ContextValue::Strings(values)) if !values.is_empty()) =>
+        {
+            Some(format!("{option} has no value; give it one that is not empty, or leave it out"))
+        }
+        _ => None,
+    }
+}
+
+/// The error alone, without the hints after it.
+pub fn in_one_line(error: &clap::Error) -> String {
+    if let Some(sentence) = in_one_sentence(error) {
+        return sentence;
+    }
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+    let text = lines.collect::<Vec<_>>().join(" ");
+    text.strip_prefix(PREFIX).unwrap_or(&text).to_owned()
+}
+
+/// The exit status of wrong usage.
+pub const WRONG_USAGE: u8 = 2;
+
+/// How clap begins its errors.
+const PREFIX: &str = "error: ";
+
+/// More values of an option than an error lists.
+const MANY_VALUES: usize = 40;

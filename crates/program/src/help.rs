@@ -1,0 +1,118 @@
+//! Help with examples.
+
+use clap::Command;
+use clap::builder::Styles;
+
+/// A line for a shell, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// What the line does.
+    pub does: &'static str,
+    /// The line.
+    pub line: &'static str,
+}
+
+/// An example, for a table of them.
+pub const fn example(does: &'static str, line: &'static str) -> Example {
+    Example { does, line }
+}
+
+/// The examples of commands, by their paths, such as `evener gate reset`.
+pub type Table = [(&'static str, &'static [Example])];
+
+/// The examples of a command; none for an unknown path.
+pub fn find(table: &Table, path: &str) -> &'static [Example] {
+    let found = table.iter().find(|(command, _)| *command == path);
+    found.map_or(&[], |(_, examples)| examples)
+}
+
+/// Examples under their heading, as help shows them.
+pub fn listed(examples: &[Example]) -> String {
+    let lines = examples.iter().map(|Example { does, line }| format!("  {does}:\n    {line}\n"));
+    section("Examples", &lines.collect::<String>())
+}
+
+/// Text under a heading, as help shows it.
+pub fn section(heading: &str, text: &str) -> String {
+    let styles = Styles::styled();
+    let style = styles.get_header();
+    format!("{style}{heading}:{style:#}\n{text}")
+}
+
+/// The last lines of a program's help.
+pub fn further(program: &str) -> String {
+    format!(
+        "`{program} help COMMAND` or `{program} COMMAND --help` explains a command, `{program} man` \
+         prints the manual page."
+    )
+}
+
+/// A command and all commands below it, with their paths, such as `evener gate reset`.
+pub fn commands(command: &Command, path: &str) -> Vec<(String, Command)> {
+    let below = command
+        .get_subcommands()
+        .flat_map(|below| commands(below, &format!("{path} {}", below.get_name())));
+    std::iter::once((path.to_owned(), command.clone())).chain(below).collect()
+}
+
+/// The names of a program's manual pages besides its own, such as `gate-reset`.
+pub fn pages(program: &Command) -> Vec<String> {
+    let name = program.get_name();
+    let paths = commands(program, name).into_iter();
+    paths
+        .filter_map(|(path, _)| Some(path.strip_prefix(name)?.trim().replace(' ', "-")))
+        .skip(1)
+        .collect()
+}
+
+/// Checks of a program's help, for its tests. They panic where it is wrong.
+pub mod checks {
+    use clap::Command;
+
+    use super::{Example, Table, commands};
+
+    /// Checks that every command has examples, that the program reads them, and that they show the
+    /// command.
+    pub fn examples(program: &Command, tables: &[&Table]) {
+        let name = program.get_name();
+        let known = commands(program, name);
+        for (path, examples) in tables.iter().copied().flatten() {
+            assert!(known.iter().any(|(command, _)| command == path), "{path} is no command");
+            assert!(!examples.is_empty(), "{path}");
+            for Example { line, .. } in *examples {
+                let calls = calls(name, line);
+                for call in &calls {
+                    let parsed = program.clone().try_get_matches_from(call);
+                    assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
+                }
+            }
+            let own = examples.iter().any(|example| example.line.contains(path));
+            assert!(own, "no example of {path} shows it");
+        }
+        for (path, _) in known {
+            let found = tables.first().is_some_and(|table| !super::find(table, &path).is_empty());
+            assert!(found, "{path} has no examples");
+        }
+    }
+
+    /// Checks that no line is wider than a terminal.
+    pub fn width(program: &Command) {
+        for (path, command) in commands(program, program.get_name()) {
+            let help = command.term_width(80).render_long_help().to_string();
+            // Some of the words that can't be broken are long.
+            let too_wide = |line: &&str| line.chars().count() > 80;
+            assert_eq!(help.lines().find(too_wide), None, "{path}");
+        }
+    }
+
+    /// The calls of the program in a line for a shell, as words.
+    fn calls<'a>(program: &str, line: &'a str) -> Vec<Vec<&'a str>> {
+        line.split(['|', '(', ')'])
+            .map(|call| {
+                let words = call.split_whitespace().filter(|word| *word != "\\");
+                words.take_while(|word| !word.starts_with(['<', '>'])).collect::<Vec<_>>()
+            })
+            .filter(|words| words.first() == Some(&program))
+            .collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! Messages on standard error.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use evener::shown_text;
+use signal_hook::consts::SIGPIPE;
+
+use crate::sys::stdout_was_closed;
+
+/// Prints a message with the program's name as prefix. Control characters are escaped, because the
+/// message may contain text of a device. Does nothing if standard error is closed.
+pub fn complain(text: &dyn Display) {
+    let _ = writeln!(io::stderr().lock(), "{}: {}", name(), shown_text(&text.to_string()));
+}
+
+/// The system's error message without the number.
+pub fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// The message for an error of standard output.
+pub fn words_of_output(error: &io::Error) -> String {
+    let words = if stdout_was_closed() { "it is closed".to_owned() } else { words(error) };
+    format!("can't write to standard output: {words}")
+}
+
+/// Reports an error of standard output and returns the exit status. If the reader of standard
+/// output has gone, the program ends without a message, like other programs.
+pub fn output_failed(error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        end_by_broken_pipe();
+    }
+    complain(&words_of_output(error));
+    ExitCode::FAILURE
+}
+
+/// Ends the program like the signal for writing to a pipe without a reader.
+pub fn end_by_broken_pipe() {
+    // Returns only if the signal can't be raised; then the caller ends the program.
+    let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
+}
+
+/// Sets the program's name, once.
+pub(crate) fn set_name(name: &'static str) {
+    let _ = NAME.set(name);
+}
+
+/// The program's name.
+pub(crate) fn name() -> &'static str {
+    NAME.get().copied().unwrap_or("evener")
+}
+
+static NAME: OnceLock<&'static str> = OnceLock::new();
