@@ -76,7 +76,7 @@ fn the_shell_completes_names() {
         let line = format!(
             "source <(\"$0\" completions bash)
             COMP_WORDS=({words} {begun}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-            _evener__lab evener-lab {begun} \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
+            _evener_lab evener-lab {begun} \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
             printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let program = env!("CARGO_BIN_EXE_evener-lab");

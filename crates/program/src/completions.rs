@@ -10,9 +10,19 @@ pub use clap_complete::Shell;
 /// # Errors
 /// When standard output can't be written to.
 pub fn print(shell: Shell, program: &mut Command) -> io::Result<()> {
+    io::stdout().lock().write_all(script(shell, program).as_bytes())
+}
+
+fn script(shell: Shell, program: &mut Command) -> String {
     let name = program.get_name().to_owned();
+    // The generator for bash gives functions of a program with `-` in its name two different names.
+    let plain = match shell {
+        Shell::Bash => name.replace('-', "_"),
+        _ => name.clone(),
+    };
     // The generator panics where it can't write.
     let mut script = Vec::new();
-    clap_complete::generate(shell, program, name, &mut script);
-    io::stdout().lock().write_all(&script)
+    clap_complete::generate(shell, program, &plain, &mut script);
+    let script = String::from_utf8_lossy(&script);
+    script.replace(&format!("default {plain}\n"), &format!("default {name}\n"))
 }
