@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
+pub use crate::costs::Processed;
 use crate::costs::Costs;
 use crate::{Load, SizeClass, Waiting};
 
@@ -110,21 +111,6 @@ pub struct Performed {
     pub engine: Option<Processed>,
     /// Whether a session was opened, which takes time that other claims don't.
     pub opened: bool,
-}
-
-/// What an engine did for one claim, without the opening of sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Processed {
-    /// How many batches it got.
-    pub batches: u64,
-    /// How many jobs they had.
-    pub jobs: u64,
-    /// How many bytes those had.
-    pub bytes: u64,
-    /// Wall time in them.
-    pub wall: Duration,
-    /// CPU time in them.
-    pub cpu: Duration,
 }
 
 /// What a policy knows of a worker before the run begins.
