@@ -6,6 +6,7 @@
 //! segment. What needs the whole tree (hard links, the times of directories) is done at the end.
 
 mod changing;
+mod clashes;
 mod commit;
 mod compare;
 mod delete;
@@ -16,6 +17,7 @@ mod finish;
 mod large;
 mod ledger;
 mod links;
+mod listing;
 mod names;
 mod plan;
 mod record;
