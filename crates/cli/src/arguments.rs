@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -76,7 +77,13 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
             end::now(ExitCode::from(WRONG_USAGE))
         }
         // Help or the version.
-        None => error.exit(),
+        None => {
+            let printed = error.print().and_then(|()| io::stdout().flush());
+            end::now(match printed {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(cause) => Trouble::Output(cause).tell(),
+            })
+        }
     }
 }
 

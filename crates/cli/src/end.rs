@@ -19,8 +19,11 @@ pub(crate) fn refuse_foreign() {
 
 /// Ends the program without running destructors of foreign libraries, which may hang.
 pub(crate) fn now(status: ExitCode) -> ! {
-    let flushed = io::stdout().flush();
-    let status = flushed.map_or_else(|cause| Trouble::Output(cause).tell(), |()| status);
+    let status = match io::stdout().flush() {
+        // Any other status was told of already, and so was what could not be written.
+        Err(cause) if status == ExitCode::SUCCESS => Trouble::Output(cause).tell(),
+        _ => status,
+    };
     // The standard library does not expose a status' number.
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == status);
     low_level::exit(number.unwrap_or(NOT_DONE).into())

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener_pipeline::Worker;
@@ -370,7 +369,8 @@ const NONE_OF_SOURCE: &str = "nothing was deleted, since none of the outputs her
 const ONE_NAME_KEPT: &str = "this file system also finds it under the name of a directory of the \
      source, or may do so: it was kept with all in it; give it the name that it has in the source";
 
-const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done";
+const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done, and deletions come \
+     last; where there is no space left, make room by hand";
 
 const LINK_KEPT: &str =
     "the source of this link has gone; it was kept, since nothing shows that Evener made it";

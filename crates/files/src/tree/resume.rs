@@ -14,6 +14,7 @@ use super::work::TreeWork;
 use crate::FileError;
 use crate::format::{Ending, Layout, Recipe};
 use crate::identity::{FileState, Identity};
+use crate::naming::refuse_special;
 use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
@@ -60,6 +61,7 @@ impl TreeWork<'_> {
                 return Err(FileError::System { action: "look at its output", errno }.into());
             }
         };
+        refuse_special(target.as_fd(), &item.target)?;
         if self.options.update {
             let room = (input, scratch, is_all);
             return self.look_for_change(directory, item, source, &there, room, worker);

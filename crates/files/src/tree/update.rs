@@ -15,7 +15,6 @@ use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::Identity;
 use crate::metadata::permissions;
-use crate::naming::refuse_special;
 use crate::prepare::opens_header;
 use crate::segment::SegmentError;
 use crate::source::Source;
@@ -36,7 +35,6 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
         let Some(target) = TargetDirectory::of(directory) else { return Ok(Existing::Undone) };
-        refuse_special(target.as_fd(), &item.target)?;
         let is_current = self.is_output_of(there, source) && is_older(source.status(), there);
         if self.operation == Operation::Encrypt {
             match self.check_existing(&target, item, source, there, input, scratch, worker) {
