@@ -533,11 +533,9 @@ fn extended_attributes_that_are_asked_for_later_are_carried_over() {
     run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
     let content = fs::read(sealed.join("file.enc")).unwrap();
     let asking = |dry_run| Options { xattrs: true, dry_run, ..updating() };
-    for (dry_run, expected) in
-        [(true, [0, 1, 0, 0]), (false, [0, 1, 0, 0]), (false, [0, 0, 1, 0])]
+    for (dry_run, expected) in [(true, [0, 1, 0, 0]), (false, [0, 1, 0, 0]), (false, [0, 0, 1, 0])]
     {
-        let report =
-            run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &asking(dry_run));
+        let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &asking(dry_run));
         assert_eq!(counts(&report), expected, "{:?}", report.failures);
     }
     let mut value = [0; 5];

@@ -112,9 +112,8 @@ impl TreeWork<'_> {
     /// is there.
     fn find_shared_directories(&self, pair: &Pair<'_>) -> Result<(), FileError> {
         let is_directory = |kind| kind == Some(FileType::Directory);
-        let is_other = |name: &&OsStr| {
-            is_directory(pair.there.kind(name)) && pair.wanted.kind(name).is_none()
-        };
+        let is_other =
+            |name: &&OsStr| is_directory(pair.there.kind(name)) && pair.wanted.kind(name).is_none();
         let mut others = None;
         for name in pair.wanted.names() {
             if !is_directory(pair.wanted.kind(name)) || pair.there.kind(name).is_some() {
@@ -124,9 +123,8 @@ impl TreeWork<'_> {
                 continue;
             }
             // Each takes one that has no counterpart of its own name.
-            let others = others.get_or_insert_with(|| {
-                pair.there.names().into_iter().filter(is_other).count()
-            });
+            let others = others
+                .get_or_insert_with(|| pair.there.names().into_iter().filter(is_other).count());
             match others.checked_sub(1) {
                 Some(left) => *others = left,
                 None => {
@@ -168,11 +166,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    fn kind_of_source(
-        &self,
-        pair: &Pair<'_>,
-        name: &OsStr,
-    ) -> Result<Option<FileType>, FileError> {
+    fn kind_of_source(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<FileType>, FileError> {
         match pair.wanted.kind(name) {
             Some(FileType::Symlink) if self.options.follow_symlinks => {
                 let there = statat(&pair.source, name, AtFlags::empty());

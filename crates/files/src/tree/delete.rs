@@ -131,12 +131,7 @@ impl TreeWork<'_> {
         Ok(orphans)
     }
 
-    fn open_pair(
-        &self,
-        root: &Directory,
-        target: &Made,
-        place: &Place,
-    ) -> Result<Pair, FileError> {
+    fn open_pair(&self, root: &Directory, target: &Made, place: &Place) -> Result<Pair, FileError> {
         let system = FileError::system("open the output directory");
         let opened = open_path(target.as_fd(), &place.target, false).map_err(system)?;
         let source = self.open_source(root, &place.source)?;
@@ -319,8 +314,10 @@ impl TreeWork<'_> {
             return Err(FileError::Refused(CHANGED_KEPT.to_owned()));
         }
         unlinkat(&pair.target, &orphan.name, AtFlags::empty()).map_err(&system)?;
-        let now = FileState::of(&fstat(&file).map_err(&system)?);
-        moved.insert(orphan.state, now);
+        // Without a name left, some file systems tell nothing of it any more.
+        if let Ok(now) = fstat(&file) {
+            moved.insert(orphan.state, FileState::of(&now));
+        }
         Ok(())
     }
 
