@@ -80,7 +80,7 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
         None => {
             let printed = error.print().and_then(|()| io::stdout().flush());
             end::now(match printed {
-                Ok(()) => ExitCode::SUCCESS,
+                Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG_USAGE)),
                 Err(cause) => Trouble::Output(cause).tell(),
             })
         }
