@@ -21,11 +21,23 @@ pub(crate) fn is_wanted(outputs: &[PathBuf]) -> bool {
     if outputs.len() > SHOWN {
         complain(&format_args!("and {} more (--dry-run names all)", outputs.len() - SHOWN));
     }
-    let number = count(outputs.len() as u64, "output");
+    let number = numbers(outputs);
     let _ = write!(io::stderr().lock(), "evener: delete {number}? [y/N] ");
     let mut answer = String::new();
     // Where nothing can be read, nobody has agreed.
     io::stdin().read_line(&mut answer).is_ok() && is_yes(&answer)
+}
+
+/// `3 outputs and 1 directory`: a directory's path ends in a slash.
+fn numbers(outputs: &[PathBuf]) -> String {
+    let is_directory = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let directories = outputs.iter().filter(is_directory).count();
+    let files = count((outputs.len() - directories) as u64, "output");
+    match directories {
+        0 => files,
+        1 => format!("{files} and 1 directory"),
+        many => format!("{files} and {many} directories"),
+    }
 }
 
 fn is_yes(answer: &str) -> bool {
@@ -38,6 +50,14 @@ const SHOWN: usize = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outputs_and_directories_are_counted_apart() {
+        let paths = |names: &[&str]| numbers(&names.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(paths(&["a"]), "1 output");
+        assert_eq!(paths(&["a", "d/b", "d/"]), "2 outputs and 1 directory");
+        assert_eq!(paths(&["d/", "d/e/"]), "0 outputs and 2 directories");
+    }
 
     #[test]
     fn only_yes_is_yes() {

@@ -118,6 +118,20 @@ impl Route {
         self.shared.is_some() || self.has_tree()
     }
 
+    /// A directory of the only source's own name in its target, and the source, where the source
+    /// itself holds nothing of that name: what several sources have made there, one of which it was.
+    pub(crate) fn held_before(&self) -> Option<(PathBuf, &Path)> {
+        let Ends { source: Place::Path(source), target: Some(Place::Path(target)), .. } =
+            self.first()
+        else {
+            return None;
+        };
+        let name = source.file_name().filter(|_| self.shared.is_none())?;
+        let held = target.join(name);
+        let is_own = fs::symlink_metadata(source.join(name)).is_ok();
+        (held.is_dir() && !is_own).then_some((held, &**source))
+    }
+
     /// Whether one of the sources is a tree.
     pub(crate) fn has_tree(&self) -> bool {
         self.ends.iter().any(|ends| ends.source_is_tree)

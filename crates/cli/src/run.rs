@@ -84,7 +84,7 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
     plan.route.make_directory()?;
     if let Some(key) = &plan.fresh_key {
         let key = key.write().inspect_err(|_| plan.route.remove_empty_directory())?;
-        if let (Some(notice), false) = (key.notice(), telling.quiet) {
+        for notice in key.notices().filter(|_| !telling.quiet) {
             complain(&format_args!("{}: {notice}", shown(key.path())));
         }
         if key.made_directory() {
@@ -233,7 +233,7 @@ fn no_key_fits(report: &Report) -> bool {
         && report.failures.iter().all(is_other)
 }
 
-/// An error where a tree has files and none was done, as after a mistake in `--suffix` or
+/// An error where nothing of a tree was done though it has files, or should have some, as after a mistake in `--suffix` or
 /// `--include`: to whom it matters, that is no success.
 fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     let Place::Path(source) = &ends.source else { return None };
@@ -242,27 +242,31 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     if is_told || done > 0 || !ends.source_is_tree {
         return None;
     }
-    // Paths that were asked for are there, but may hold no files.
-    if plan.selection.names_paths() {
+    if report.symlinks > 0 {
         return None;
     }
+    let has_files = has_files(source, plan.follows_links);
     let reason = match plan.operation {
-        Operation::Encrypt if plan.selection.takes_everything() || report.symlinks > 0 => {
-            return None;
-        }
+        Operation::Encrypt if plan.selection.takes_everything() || !has_files => return None,
         Operation::Encrypt => NOTHING_TAKEN.to_owned(),
-        Operation::Decrypt => format!("nothing was decrypted{NOTHING_FITS}"),
-        Operation::Verify => format!("nothing was verified{NOTHING_FITS}"),
+        operation => {
+            let why = if has_files { NOTHING_FITS } else { NO_FILES };
+            match operation {
+                Operation::Verify => format!("nothing was verified{why}"),
+                _ => format!("nothing was decrypted{why}"),
+            }
+        }
     };
-    let error = FileError::Refused(reason);
-    has_files(source, plan.follows_links).then(|| Failure { path: source.clone(), error })
+    Some(Failure { path: source.clone(), error: FileError::Refused(reason) })
 }
+
+const NO_FILES: &str = ": it holds no files";
 
 const NOTHING_TAKEN: &str =
     "nothing was encrypted: it has files, but none that was to be taken (--include, --exclude)";
 
 const NOTHING_FITS: &str = ": it has files, but none whose name ends in the suffix (--suffix) and \
-     that was to be taken (--include, --exclude)";
+     that was to be taken (--include, --exclude, --only)";
 
 /// Whether a tree has files besides its wrapped keys. With `follow` what symbolic links lead to
 /// counts.

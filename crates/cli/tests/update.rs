@@ -137,3 +137,129 @@ fn an_updated_tree_keeps_its_one_key() {
     bench.expect(0, &["decrypt", "-q", "-i", "identity", "sealed", "back"]);
     bench.assert_same_tree("tree", "back");
 }
+
+/// A file system in an image, mounted at `mount`; unmounted again in the end.
+struct Image {
+    mount: std::path::PathBuf,
+}
+
+impl Image {
+    /// `None`, told aloud, where this machine can't make or mount it.
+    fn new(bench: &Bench, make: &[&str], mount: &[&str]) -> Option<Image> {
+        let image = bench.path("image");
+        fs::File::create(&image).unwrap().set_len(20 << 20).unwrap();
+        let at = bench.path("mount");
+        fs::create_dir(&at).unwrap();
+        let runs = |words: &[&str], further: &[&std::path::Path]| {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).args(further).current_dir(bench.path("."));
+            command.output().is_ok_and(|output| output.status.success())
+        };
+        if runs(make, &[&image]) && runs(mount, &[&image, &at]) {
+            return Some(Image { mount: at });
+        }
+        evener_skipped::skipped!("{} or {} does not work here", make[0], mount[0]);
+        None
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.mount).status();
+    }
+}
+
+/// A file system that finds a name however its letters are written, and lists it otherwise.
+#[test]
+fn where_names_ignore_case_nothing_that_is_wanted_is_deleted() {
+    let bench = Bench::new();
+    let mount = ["lowntfs-3g", "-o", "ignore_case"];
+    let Some(_image) = Image::new(&bench, &["mkfs.ntfs", "-QF"], &mount) else { return };
+    fs::create_dir(bench.path("tree/Deep2")).unwrap();
+    fs::write(bench.path("tree/README"), "precious").unwrap();
+    fs::write(bench.path("tree/Deep2/Other"), "precious").unwrap();
+    fs::write(bench.path("tree/gone"), "gone").unwrap();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/d"]);
+    fs::remove_file(bench.path("tree/gone")).unwrap();
+    let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "tree", "mount/d"];
+    let ended = bench.expect(0, &update);
+    assert!(ended.messages.contains("; 1 deleted"), "{}", ended.messages);
+    assert_eq!(bench.names("mount/d").len(), 4);
+    bench.expect(0, &["verify", "-q", "-k", "my.key", "mount/d"]);
+    assert!(bench.path("mount/d/README.enc").exists());
+    assert!(bench.path("mount/d/Deep2/Other.enc").exists());
+}
+
+/// A file system that gives one file a number for each way to write its name.
+#[test]
+fn two_sources_never_share_an_output() {
+    let bench = Bench::new();
+    let mount = ["mount.exfat-fuse"];
+    let Some(_image) = Image::new(&bench, &["mkfs.exfat"], &mount) else { return };
+    for name in ["File", "file"] {
+        fs::create_dir_all(bench.path("two")).unwrap();
+        fs::write(bench.path("two").join(name), name.repeat(name.len())).unwrap();
+    }
+    for option in ["--update", "--overwrite", "--update"] {
+        let ended = bench.expect(1, &["encrypt", "-k", "my.key", option, "two", "mount/d"]);
+        assert!(ended.messages.contains("the two names are one"), "{option}: {}", ended.messages);
+    }
+    // A directory that was renamed in case only, with a foreign file in its counterpart.
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/t"]);
+    fs::rename(bench.path("tree/deep"), bench.path("tree/DEEP")).unwrap();
+    let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "tree", "mount/t"];
+    let ended = bench.expect(0, &update);
+    assert!(!ended.messages.contains("deleted"), "{}", ended.messages);
+    assert!(bench.path("mount/t/deep/two.enc").exists());
+}
+
+#[test]
+fn one_source_of_several_does_not_take_the_place_of_all() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("letters")).unwrap();
+    fs::write(bench.path("letters/2"), "2").unwrap();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "letters", "backup/"]);
+    let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y"];
+    for target in ["backup/", "backup"] {
+        let ended = bench.expect(2, &[&update[..], &["tree", target]].concat());
+        assert!(ended.messages.contains("backup/tree is there, as if tree"), "{}", ended.messages);
+        assert_eq!(bench.names("backup"), ["letters", "tree"]);
+    }
+    bench.expect(0, &[&update[..], &["tree", "backup/tree"]].concat());
+    bench.expect(0, &[&update[..], &["tree", "letters", "backup/"]].concat());
+}
+
+#[test]
+fn a_tree_without_files_to_decrypt_is_no_success() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("empty/sub")).unwrap();
+    for arguments in [&["verify", "empty"][..], &["decrypt", "empty", "back"]] {
+        let ended = bench.expect(1, &[arguments, &["-k", "my.key"]].concat());
+        assert!(ended.messages.contains(": it holds no files"), "{}", ended.messages);
+    }
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    for choice in [["--exclude", "one"], ["--include", "two"]] {
+        let decrypt = ["decrypt", "-k", "my.key", "--only", "one", "sealed", "part"];
+        let ended = bench.expect(1, &[&decrypt[..], &choice].concat());
+        assert!(ended.messages.contains("nothing was decrypted"), "{}", ended.messages);
+    }
+}
+
+#[test]
+fn help_that_can_not_be_printed_is_no_success() {
+    let bench = Bench::new();
+    for arguments in ["help", "help encrypt", "--version", "list tree"] {
+        let ended = bench.shell(&format!("$evener {arguments} >/dev/full"));
+        let told = "evener: can't write to standard output: No space left on device\n";
+        assert_eq!((ended.status, &*ended.messages), (Some(1), told), "{arguments}");
+    }
+}
+
+#[test]
+fn a_key_of_which_no_note_can_be_kept_is_told_of() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let ended = common::Ended::of(command.env_remove("XDG_STATE_HOME").env("HOME", "/proc"));
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert!(ended.messages.contains("no note of this key could be kept"), "{}", ended.messages);
+}

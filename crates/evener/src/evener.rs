@@ -316,7 +316,7 @@ impl Evener {
         source: &Path,
         is_over: impl Fn() -> bool,
     ) -> Option<Total> {
-        measure(operation, source, &self.options, is_over)
+        measure(operation, source, &self.settings.options, is_over)
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.

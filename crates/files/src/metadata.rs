@@ -88,6 +88,42 @@ impl Metadata {
         Ok(true)
     }
 
+    /// Whether an output has the owner that it is to have.
+    pub(crate) fn has_owner(&self, source: &Stat, output: &Stat) -> bool {
+        !self.owner || (output.st_uid, output.st_gid) == (source.st_uid, source.st_gid)
+    }
+
+    /// Whether an output has the extended attributes that it is to have.
+    pub(crate) fn has_xattrs(
+        &self,
+        source: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+    ) -> Result<bool, FileError> {
+        if !self.xattrs {
+            return Ok(true);
+        }
+        let system = FileError::system("compare its extended attributes");
+        let list = match whole(|buffer| flistxattr(source, buffer)) {
+            Err(Errno::NOTSUP) => return Ok(true),
+            list => list.map_err(&system)?,
+        };
+        let takes = |name: &&[u8]| !name.is_empty() && (self.owner || *name != CAPABILITIES);
+        for name in list.split(|&byte| byte == 0).filter(takes) {
+            let name = OsStr::from_bytes(name);
+            let there = match whole(|buffer| fgetxattr(output, name, buffer)) {
+                Err(Errno::NODATA | Errno::NOTSUP) => return Ok(false),
+                there => there.map_err(&system)?,
+            };
+            match whole(|buffer| fgetxattr(source, name, buffer)) {
+                Err(Errno::NODATA) => {}
+                value if value.as_ref() == Ok(&there) => {}
+                Ok(_) => return Ok(false),
+                Err(errno) => return Err(system(errno)),
+            }
+        }
+        Ok(true)
+    }
+
     fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<(), FileError> {
         if !self.owner {
             return Ok(());

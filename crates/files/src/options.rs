@@ -78,8 +78,9 @@ pub struct Options {
     /// go with [`Options::remove_source`].
     pub update: bool,
     /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
-    /// once all else is done without a failure, and if this agrees. Only files that one of the
-    /// keys opens are removed, and directories that are empty then. Beside a single file nothing
+    /// once all else is done without a failure, if outputs of this source were there before, and if
+    /// this agrees. Only files that one of the keys opens are removed, links in whose place a file
+    /// has come, and directories that are empty then. Beside a single file nothing
     /// is removed.
     pub delete: Option<Agree>,
     /// Leave out files that change each time they are read. Otherwise, when encrypting, what was

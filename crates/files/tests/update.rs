@@ -403,3 +403,143 @@ fn what_can_not_be_meant_is_refused() {
         assert!(!sealed.exists());
     }
 }
+
+#[test]
+fn outputs_that_are_links_of_each_other_are_deleted_in_one_run() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    for name in ["keep", "x"] {
+        fs::write(plain.join(name), name).unwrap();
+    }
+    for name in ["y", "z"] {
+        fs::hard_link(plain.join("x"), plain.join(name)).unwrap();
+    }
+    let_time_pass(home.path());
+    run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
+    for name in ["x", "y", "z"] {
+        fs::remove_file(plain.join(name)).unwrap();
+    }
+    let_time_pass(home.path());
+    let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &deleting(true).0);
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_eq!(counts(&report), [0, 0, 1, 3]);
+}
+
+/// As where `photos/*` is to be encrypted and the disk with the photos is not mounted.
+#[test]
+fn where_none_of_the_outputs_is_of_the_source_nothing_is_deleted() {
+    let home = home();
+    let [plain, other, sealed] = ["plain", "other", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("photos")).unwrap();
+    fs::write(plain.join("photos/one"), "1").unwrap();
+    fs::write(plain.join("notes"), "n").unwrap();
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("new"), "new").unwrap();
+    run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
+    fs::remove_file(plain.join("photos/one")).unwrap();
+    let selection = evener_files::Selection::new(&["photos/*"], &[]).unwrap();
+    let choosing = Options { selection, ..deleting(true).0 };
+    for (source, options) in [(&plain, choosing), (&other, deleting(true).0)] {
+        for dry_run in [true, false] {
+            let options = Options { dry_run, ..options.clone() };
+            let report = run(Operation::Encrypt, &cobblestone(), source, &sealed, &options);
+            let failure = report.failures.first().expect("a failure").to_string();
+            assert!(failure.contains("none of the outputs here is of this source"), "{failure}");
+            assert_eq!(report.files_deleted, 0);
+            assert!(sealed.join("photos/one.enc").exists() && sealed.join("notes.enc").exists());
+        }
+    }
+}
+
+#[test]
+fn what_has_become_of_another_kind_does_not_stay_beside_its_old_output() {
+    let make = |kind: &str, path: &Path| match kind {
+        "link" => symlink("y", path).unwrap(),
+        "directory" => {
+            fs::create_dir(path).unwrap();
+            fs::write(path.join("f"), "in it").unwrap();
+        }
+        _ => fs::write(path, kind).unwrap(),
+    };
+    for (before, after) in
+        [("link", "file"), ("file", "link"), ("directory", "file"), ("file", "directory")]
+    {
+        let what = format!("{before} to {after}");
+        let home = home();
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        fs::write(plain.join("y"), "y").unwrap();
+        make(before, &plain.join("x"));
+        run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
+        match before {
+            "directory" => fs::remove_dir_all(plain.join("x")).unwrap(),
+            _ => fs::remove_file(plain.join("x")).unwrap(),
+        }
+        make(after, &plain.join("x"));
+        let_time_pass(home.path());
+        let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &updating());
+        let [failure] = &*report.failures else { panic!("{what}: {:?}", report.failures) };
+        let failure = failure.to_string();
+        assert!(failure.contains("`x` and `x.enc` among the outputs"), "{what}: {failure}");
+        let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &deleting(true).0);
+        assert!(report.is_success(), "{what}: {:?}", report.failures);
+        assert_eq!(report.files_deleted, 1, "{what}");
+        let report = run(Operation::Decrypt, &cobblestone(), &sealed, &back, &options());
+        assert!(report.is_success(), "{what}: {:?}", report.failures);
+        assert_same_tree(&plain, &back);
+    }
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_further_name_is_told_of() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("x"), "x").unwrap();
+    fs::hard_link(plain.join("x"), plain.join("y")).unwrap();
+    for name in ["x.enc", "y.enc"] {
+        fs::create_dir_all(sealed.join(name)).unwrap();
+        for dry_run in [true, false] {
+            for overwrite in [true, false] {
+                let options = Options { dry_run, overwrite, ..updating() };
+                let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options);
+                let told = report.failures.iter().map(|failure| failure.error.to_string());
+                let told: Vec<_> = told.filter(|it| it.contains("is a directory")).collect();
+                assert_eq!(told.len(), 1, "{name} {dry_run}: {:?}", report.failures);
+            }
+        }
+        let _ = fs::remove_file(sealed.join("x.enc"));
+        let _ = fs::remove_file(sealed.join("y.enc"));
+        let _ = fs::remove_dir(sealed.join(name));
+    }
+}
+
+#[test]
+fn extended_attributes_that_are_asked_for_later_are_carried_over() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("file"), "content").unwrap();
+    let set = |path: &Path, value: &[u8]| {
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(path, "user.evener", value, flags)
+    };
+    if set(&plain.join("file"), b"value").is_err() {
+        evener_skipped::skipped!("the filesystem keeps no extended attributes");
+        return;
+    }
+    let_time_pass(home.path());
+    run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
+    let content = fs::read(sealed.join("file.enc")).unwrap();
+    let asking = |dry_run| Options { xattrs: true, dry_run, ..updating() };
+    for (dry_run, expected) in [(true, [0, 1, 0, 0]), (false, [0, 1, 0, 0]), (false, [0, 0, 1, 0])]
+    {
+        let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &asking(dry_run));
+        assert_eq!(counts(&report), expected, "{:?}", report.failures);
+    }
+    let mut value = [0; 5];
+    rustix::fs::getxattr(sealed.join("file.enc"), "user.evener", &mut value).unwrap();
+    assert_eq!(&value, b"value");
+    assert_eq!(fs::read(sealed.join("file.enc")).unwrap(), content);
+}

@@ -2,13 +2,14 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
 
 use crate::end;
-use crate::messages::complain;
+use crate::messages::{complain, output_failed};
 
 /// The words of the command line.
 pub struct Typed {
@@ -64,7 +65,13 @@ pub fn end_with(error: &clap::Error) -> ! {
             end::now(ExitCode::from(WRONG_USAGE))
         }
         // Help or the version.
-        None => error.exit(),
+        None => {
+            let printed = error.print().and_then(|()| io::stdout().flush());
+            end::now(match printed {
+                Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG_USAGE)),
+                Err(cause) => output_failed(&cause),
+            })
+        }
     }
 }
 

@@ -23,7 +23,8 @@ use crate::trouble::{Ending, Trouble};
 /// One tree goes to DST itself: `evener encrypt -k my.key photos backup` makes
 /// backup/2024/beach.jpg.enc of photos/2024/beach.jpg. Several sources go to a directory, each
 /// under its own name: `evener encrypt -k my.key photos letters notes.txt backup/` makes
-/// backup/photos, backup/letters and backup/notes.txt.enc. Two of one name are refused.
+/// backup/photos, backup/letters and backup/notes.txt.enc. Two of one name are refused. One of several
+/// trees is later brought up to date with its own directory as DST: backup/photos.
 ///
 /// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
 /// DST/evener-key.age for a tree and for several sources (evener-key-2.age and so on for what is

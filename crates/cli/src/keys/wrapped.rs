@@ -47,7 +47,7 @@ pub(crate) struct WrittenKey {
     fingerprint: Fingerprint,
     is_first: bool,
     made_directory: bool,
-    notice: Option<&'static str>,
+    notices: [Option<&'static str>; 2],
 }
 
 impl KeyPlace {
@@ -387,12 +387,12 @@ impl FreshKey {
                 Ok(naming) => {
                     let (is_first, notice) = (number == 1, naming.notice());
                     let fingerprint = Fingerprint::of(&self.contents);
-                    // Without a pin a later run makes another key, and says why.
-                    let _ = self.place.canonical().and_then(|place| {
+                    let pinned = self.place.canonical().and_then(|place| {
                         let audience = self.audience.clone();
                         Pins::of_user().add(fingerprint, &Pin { audience, place })
                     });
-                    return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notice });
+                    let notices = [notice, pinned.err().map(|_| NO_PIN)];
+                    return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices });
                 }
                 Err(KeyError::Exists { .. }) => number += 1,
                 Err(error) => return Err(error.into()),
@@ -445,6 +445,10 @@ impl FreshKey {
     }
 }
 
+const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
+     $HOME/.local/state, so a later run does not use it again for --identity; set one of them to a \
+     directory of your own that can be written to";
+
 impl WrittenKey {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
@@ -452,8 +456,8 @@ impl WrittenKey {
     }
 
     /// What the user should know of how it was made.
-    pub(crate) fn notice(&self) -> Option<&'static str> {
-        self.notice
+    pub(crate) fn notices(&self) -> impl Iterator<Item = &'static str> {
+        self.notices.into_iter().flatten()
     }
 
     /// Whether its directory was made for it.

@@ -11,7 +11,7 @@ use super::values;
 use crate::deletion;
 use crate::ends::Ends;
 use crate::route::Route;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, shown};
 
 /// Options that select files.
 #[derive(Args, Clone, Debug)]
@@ -64,8 +64,9 @@ pub(crate) struct Writing {
     pub(crate) update: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
     /// that are then empty, after a question. Only files that the key opens are deleted, and nothing
-    /// at all if a file failed or a directory could not be read. What --exclude skips stays;
-    /// --dry-run lists what would be deleted
+    /// at all if a file failed, a directory could not be read, or DST held no output of SRC before.
+    /// What --exclude skips stays; --dry-run lists what would be deleted. Deletions come last: where
+    /// DST is full, make room there by hand
     #[arg(long, requires = "update", help_heading = "Outputs")]
     delete: bool,
     /// Delete without the question of --delete
@@ -151,6 +152,14 @@ impl Writing {
             return Err(Trouble::usage(
                 "--delete looks for what has gone from a tree: SRC is none",
             ));
+        }
+        if let Some((held, source)) = route.held_before().filter(|_| self.delete) {
+            return Err(Trouble::Usage(format!(
+                "{} is there, as if {} had been encrypted beside other sources, and --delete would \
+                 delete it with the others; name it as DST to bring it up to date",
+                shown(&held),
+                shown(source)
+            )));
         }
         let has_pipe = route.ends.iter().any(Ends::has_pipe);
         match need_files.into_iter().find(|(given, _)| *given && has_pipe) {

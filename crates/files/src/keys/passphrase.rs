@@ -79,7 +79,11 @@ impl Passphrase {
         // The name of a descriptor, and not the descriptor itself: it stays its owner's.
         let line =
             File::open(format!("/dev/fd/{descriptor}")).and_then(read_line).map_err(|cause| {
-                KeyError::Passphrase { origin: origin.clone(), reason: cause.to_string() }
+                let reason = match cause.kind() {
+                    io::ErrorKind::NotFound => "it is not open".to_owned(),
+                    _ => cause.to_string(),
+                };
+                KeyError::Passphrase { origin: origin.clone(), reason }
             })?;
         Passphrase::new(&line, &origin)
     }

@@ -1,23 +1,27 @@
 //! Deletes outputs whose source is gone.
+//!
+//! A file system may list a name otherwise than it was given (`a` for `A`). What a name of the
+//! source leads to is wanted, whatever name lists it.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener_pipeline::Worker;
-use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 use super::directory::{Directory, Made, open_path};
 use super::endpoints::target_name;
+use super::listing::{Listing, Wanted};
 use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
 use crate::error::IntoSystemError;
-use crate::identity::FileState;
+use crate::identity::{FileState, Identity};
 use crate::options::Agree;
 use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
@@ -33,16 +37,26 @@ struct Orphans {
 
 /// An output whose source has gone.
 struct Orphan {
-    directory: PathBuf,
+    place: Place,
     name: OsString,
     /// The name that its source had.
     stem: OsString,
+    /// What had that name: a file, or a link whose name an output of a file needs now.
+    kind: FileType,
     state: FileState,
+}
+
+/// A directory of the target tree, as paths below the roots.
+#[derive(Clone, Default)]
+struct Place {
+    target: PathBuf,
+    /// That of its counterpart, which may be listed under another name.
+    source: PathBuf,
 }
 
 /// A directory of the target tree at work, with its counterpart if there is one.
 struct Pair {
-    path: PathBuf,
+    place: Place,
     target: OwnedFd,
     source: Option<OwnedFd>,
 }
@@ -65,9 +79,13 @@ impl TreeWork<'_> {
                 return;
             }
         };
-        // So is the directory of a disk that is not mounted.
-        if !orphans.files.is_empty() && is_empty(root.source.as_fd()) {
-            self.record.failed_of(path.to_owned(), FileError::Refused(SOURCE_EMPTY.to_owned()));
+        if !orphans.files.is_empty() && !self.record.found_outputs() {
+            // So is the directory of a disk that is not mounted.
+            let reason = match is_empty(root.source.as_fd()) {
+                true => SOURCE_EMPTY,
+                false => NONE_OF_SOURCE,
+            };
+            self.record.failed_of(path.to_owned(), FileError::Refused(reason.to_owned()));
             return;
         }
         let files = orphans.files.iter().map(|orphan| path.join(orphan.path()));
@@ -98,13 +116,14 @@ impl TreeWork<'_> {
         path: &Path,
     ) -> Result<Orphans, (PathBuf, FileError)> {
         let mut orphans = Orphans::default();
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(below) = waiting.pop() {
+        let mut waiting = vec![Place::default()];
+        while let Some(place) = waiting.pop() {
+            let below = place.target.clone();
             if self.is_stopped() {
                 return Err((below, FileError::Interrupted));
             }
             let failed = |error| (below.clone(), error);
-            let pair = self.open_pair(root, target, &below).map_err(failed)?;
+            let pair = self.open_pair(root, target, &place).map_err(failed)?;
             if pair.source.is_none() {
                 orphans.directories.push(below.clone());
             }
@@ -113,11 +132,11 @@ impl TreeWork<'_> {
         Ok(orphans)
     }
 
-    fn open_pair(&self, root: &Directory, target: &Made, below: &Path) -> Result<Pair, FileError> {
+    fn open_pair(&self, root: &Directory, target: &Made, place: &Place) -> Result<Pair, FileError> {
         let system = FileError::system("open the output directory");
-        let opened = open_path(target.as_fd(), below, false).map_err(system)?;
-        let source = self.open_source(root, below)?;
-        Ok(Pair { path: below.to_owned(), target: opened, source })
+        let opened = open_path(target.as_fd(), &place.target, false).map_err(system)?;
+        let source = self.open_source(root, &place.source)?;
+        Ok(Pair { place: place.clone(), target: opened, source })
     }
 
     /// A directory of the source; `None` when it has gone, or is no directory any more.
@@ -139,36 +158,69 @@ impl TreeWork<'_> {
         pair: &Pair,
         root: &Path,
         orphans: &mut Orphans,
-        waiting: &mut Vec<PathBuf>,
+        waiting: &mut Vec<Place>,
     ) -> Result<(), FileError> {
         let system = FileError::system("read the output directory");
-        for entry in Dir::read_from(&pair.target).map_err(&system)? {
-            let entry = entry.map_err(&system)?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if matches!(name.as_bytes(), b"." | b"..") {
-                continue;
+        let listing = Listing::of(&pair.target).map_err(&system)?;
+        let wanted = match &pair.source {
+            Some(source) => {
+                let names = Listing::of(source).map_err(FileError::system("read the directory"))?;
+                Wanted::find(&names, &self.options.suffix, &pair.target, &listing)?
             }
-            let below = pair.path.join(name);
+            None => Wanted::default(),
+        };
+        for name in listing.names() {
+            let place = Place {
+                target: pair.place.target.join(name),
+                source: pair.place.source.join(name),
+            };
             let there = statat(&pair.target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
+            let shown = root.join(&place.target);
             match FileType::from_raw_mode(there.st_mode) {
-                FileType::Directory if self.options.selection.takes_directory(&below) => {
-                    waiting.push(below);
+                FileType::Directory if self.options.selection.takes_directory(&place.source) => {
+                    if !self.has_gone(pair.source.as_ref(), name, FileType::Directory)? {
+                        waiting.push(place);
+                    } else if let Some(other) = wanted.name_of(Identity::of(&there)) {
+                        waiting.push(Place { source: pair.place.source.join(other), ..place });
+                    } else if wanted.has_unknown_directories() {
+                        self.record.notice_of(shown, ONE_NAME_KEPT);
+                    } else {
+                        waiting.push(place);
+                    }
                 }
                 FileType::Symlink
-                    if self.options.selection.takes_file(&below)
+                    if self.options.selection.takes_file(&place.source)
                         && self.has_gone(pair.source.as_ref(), name, FileType::Symlink)? =>
                 {
-                    self.record.notice_of(root.join(below), LINK_KEPT);
+                    // A file that has taken its place would be decrypted to the link's name.
+                    if self.has_gone(pair.source.as_ref(), name, FileType::RegularFile)? {
+                        self.record.notice_of(shown, LINK_KEPT);
+                        continue;
+                    }
+                    orphans.files.push(Orphan {
+                        place: pair.place.clone(),
+                        name: name.to_owned(),
+                        stem: name.to_owned(),
+                        kind: FileType::Symlink,
+                        state: FileState::of(&there),
+                    });
                 }
                 FileType::RegularFile if !self.options.protected.contains(&there) => {
                     let Some(stem) = self.orphaned(pair, name)? else { continue };
-                    if !self.is_ours(pair, name)? {
-                        self.record.notice_of(root.join(below), FOREIGN_KEPT);
+                    if wanted.contains(&pair.target, name)? {
                         continue;
                     }
-                    let (directory, name) = (pair.path.clone(), name.to_owned());
-                    let state = FileState::of(&there);
-                    orphans.files.push(Orphan { directory, name, stem, state });
+                    if !self.is_ours(pair, name)? {
+                        self.record.notice_of(shown, FOREIGN_KEPT);
+                        continue;
+                    }
+                    orphans.files.push(Orphan {
+                        place: pair.place.clone(),
+                        name: name.to_owned(),
+                        stem,
+                        kind: FileType::RegularFile,
+                        state: FileState::of(&there),
+                    });
                 }
                 _ => {}
             }
@@ -178,10 +230,10 @@ impl TreeWork<'_> {
 
     /// The name that a file's source had, if that was taken and has gone.
     fn orphaned(&self, pair: &Pair, name: &OsStr) -> Result<Option<OsString>, FileError> {
-        let is_key = pair.path.as_os_str().is_empty() && is_wrapped_key(name);
+        let is_key = pair.place.target.as_os_str().is_empty() && is_wrapped_key(name);
         let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
         let Some(stem) = stem.filter(|_| !is_key) else { return Ok(None) };
-        let was_taken = self.options.selection.takes_file(&pair.path.join(&stem));
+        let was_taken = self.options.selection.takes_file(&pair.place.source.join(&stem));
         let has_gone =
             was_taken && self.has_gone(pair.source.as_ref(), &stem, FileType::RegularFile)?;
         Ok(has_gone.then_some(stem))
@@ -227,12 +279,13 @@ impl TreeWork<'_> {
     }
 
     fn delete(&self, root: &Directory, target: &Made, path: &Path, orphans: &Orphans) {
+        let mut moved = HashMap::new();
         for orphan in &orphans.files {
             if self.is_stopped() {
                 self.record.failed_of(path.join(orphan.path()), FileError::Interrupted);
                 return;
             }
-            match self.delete_file(root, target, orphan) {
+            match self.delete_file(root, target, orphan, &mut moved) {
                 Ok(()) => self.record.deleted(&path.join(orphan.path())),
                 Err(error) => self.record.failed_of(path.join(orphan.path()), error),
             }
@@ -245,21 +298,31 @@ impl TreeWork<'_> {
     }
 
     /// Removes an output, if it is what it was when it was found, and its source has not come back.
+    /// `moved` has the state of each file that has lost another of its names here since.
     fn delete_file(
         &self,
         root: &Directory,
         target: &Made,
         orphan: &Orphan,
+        moved: &mut HashMap<FileState, FileState>,
     ) -> Result<(), FileError> {
         let system = FileError::system("delete it");
-        let pair = self.open_pair(root, target, &orphan.directory)?;
-        let there = statat(&pair.target, &orphan.name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_the_same = FileState::of(&there.map_err(&system)?) == orphan.state;
+        let pair = self.open_pair(root, target, &orphan.place)?;
+        // While it is open its number can't become another file's.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&pair.target, &orphan.name, flags, Mode::empty()).map_err(&system)?;
+        let expected = moved.get(&orphan.state).unwrap_or(&orphan.state);
+        let is_the_same = FileState::of(&fstat(&file).map_err(&system)?) == *expected;
         let source = pair.source.as_ref();
-        if !is_the_same || !self.has_gone(source, &orphan.stem, FileType::RegularFile)? {
+        if !is_the_same || !self.has_gone(source, &orphan.stem, orphan.kind)? {
             return Err(FileError::Refused(CHANGED_KEPT.to_owned()));
         }
-        unlinkat(&pair.target, &orphan.name, AtFlags::empty()).map_err(system)
+        unlinkat(&pair.target, &orphan.name, AtFlags::empty()).map_err(&system)?;
+        // Without a name left, some file systems tell nothing of it any more.
+        if let Ok(now) = fstat(&file) {
+            moved.insert(orphan.state, FileState::of(&now));
+        }
+        Ok(())
     }
 
     /// Removes a directory if it is empty and its source has not come back.
@@ -286,7 +349,7 @@ impl TreeWork<'_> {
 
 impl Orphan {
     fn path(&self) -> PathBuf {
-        self.directory.join(&self.name)
+        self.place.target.join(&self.name)
     }
 }
 
@@ -300,7 +363,15 @@ fn is_empty(directory: impl AsFd) -> bool {
 const SOURCE_EMPTY: &str = "nothing was deleted, since the source is empty, as the directory of a \
      disk that is not mounted is; if all of it is to go, remove this tree yourself";
 
-const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done";
+const NONE_OF_SOURCE: &str = "nothing was deleted, since none of the outputs here is of this \
+     source as it is now: this may be another source, or one that is not mounted; if all of it is \
+     to go, remove this tree yourself";
+
+const ONE_NAME_KEPT: &str = "this file system also finds it under the name of a directory of the \
+     source, or may do so: it was kept with all in it; give it the name that it has in the source";
+
+const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done, and deletions come \
+     last; where there is no space left, make room by hand";
 
 const LINK_KEPT: &str =
     "the source of this link has gone; it was kept, since nothing shows that Evener made it";

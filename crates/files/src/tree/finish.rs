@@ -68,6 +68,10 @@ impl Directories {
         self.visited.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
     }
 
+    fn with_visited(&self, look: impl FnOnce(&[Visited])) {
+        look(&self.visited.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Notes a directory of the target tree; returns whether it is the first time.
     pub(super) fn is_new_target(&self, directory: Identity) -> bool {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner).insert(directory)
@@ -173,6 +177,9 @@ impl TreeWork<'_> {
             }
             if let (Some(agree), Some(target)) = (&self.options.delete, target) {
                 self.delete_orphans(root, target, agree);
+            }
+            if self.minds_names() {
+                self.directories.with_visited(|visited| self.find_clashes(root, visited));
             }
             // After a stop the next run comes back to these directories, but can't tell which of
             // those that belong to this user the source's owner is to have.

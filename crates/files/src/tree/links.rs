@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::shown;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fstat, linkat, openat, statat, syncfs, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, linkat, openat, statat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -16,6 +16,7 @@ use super::directory::{Directory, Item, open_path};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::{FileState, Identity};
+use crate::naming::noun_of;
 use crate::output::{rename_over, temporary_name};
 use crate::source::Source;
 
@@ -179,11 +180,14 @@ impl TreeWork<'_> {
         let exists = |name: &Name| {
             let target = root.target.as_ref()?;
             let (directory, file) = open_parent(target.as_fd(), &name.target).ok()?;
-            statat(&directory, file, AtFlags::SYMLINK_NOFOLLOW).ok()
+            let there = statat(&directory, file, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(refuse_directory(&there, file))
         };
         let mut links = 0;
         for Further { name, .. } in further {
-            if exists(name).is_some() && !self.may_replace() {
+            if let Some(Err(error)) = exists(name) {
+                self.record.failed(&name.source, error);
+            } else if exists(name).is_some() && !self.may_replace() {
                 let target = shown(&name.target).to_string();
                 self.record.failed(&name.source, FileError::Taken(target));
             } else {
@@ -226,6 +230,9 @@ impl TreeWork<'_> {
                 true
             }
             Err(Errno::EXIST) => {
+                if let Ok(there) = statat(&into, new, AtFlags::SYMLINK_NOFOLLOW) {
+                    refuse_directory(&there, new)?;
+                }
                 return Err(FileError::Taken(shown(&name.target).to_string()));
             }
             Err(errno) => return Err(system(errno)),
@@ -260,6 +267,7 @@ impl TreeWork<'_> {
         let system = FileError::system("link its output");
         let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = status(into, new).map_err(&system)?;
+        refuse_directory(&there, new)?;
         self.outputs.refuse_protected(into.as_fd(), new)?;
         if self.options.update && !self.options.overwrite {
             self.refuse_foreign(into.as_fd(), new, &there)?;
@@ -332,6 +340,16 @@ fn open_parent<'p>(below: BorrowedFd<'_>, path: &'p Path) -> Result<(OwnedFd, &'
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let parent = open_path(below, path.parent().unwrap_or(Path::new("")), false)?;
     Ok((parent, name))
+}
+
+/// Refuses a name that a directory has: nothing takes its place.
+fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {
+    match FileType::from_raw_mode(there.st_mode) {
+        kind @ FileType::Directory => {
+            Err(FileError::Special { name: shown(name).to_string(), kind: noun_of(kind) })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn leads_to(directory: &OwnedFd, name: &OsStr, file: Identity) -> Result<bool, FileError> {

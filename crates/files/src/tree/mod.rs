@@ -6,6 +6,7 @@
 //! links and the times of directories, which need the whole tree, are done at the end.
 
 mod changing;
+mod clashes;
 mod commit;
 mod compare;
 mod delete;
@@ -16,6 +17,7 @@ mod finish;
 mod large;
 mod ledger;
 mod links;
+mod listing;
 mod measure;
 mod names;
 mod plan;

@@ -103,6 +103,18 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Whether outputs of the source were there before.
+    pub(super) fn found_outputs(&self) -> bool {
+        let found = [&self.files_updated, &self.files_unchanged, &self.files_skipped];
+        found.iter().any(|number| number.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Whether this failed (given by its path below the root).
+    pub(super) fn has_failed(&self, path: &Path) -> bool {
+        let path = self.full(path);
+        self.lists().failures.iter().any(|failure| failure.path == path)
+    }
+
     /// Whether everything so far was done.
     pub(super) fn is_success(&self) -> bool {
         !self.interrupted.load(Ordering::Relaxed) && self.lists().failures.is_empty()

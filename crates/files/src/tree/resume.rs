@@ -15,6 +15,7 @@ use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::format::{Ending, Layout, Recipe};
 use crate::identity::{FileState, Identity};
+use crate::naming::refuse_special;
 use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
@@ -65,6 +66,7 @@ impl TreeWork<'_> {
                 .into());
             }
         };
+        refuse_special(target.as_fd(), &item.target)?;
         if self.options.update {
             let room = (input, scratch, is_all);
             return self.look_for_change(directory, item, source, &there, room, worker);
@@ -161,11 +163,13 @@ impl TreeWork<'_> {
         Ok(())
     }
 
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
     pub(super) fn is_output_of(&self, there: &Stat, source: &Source) -> bool {
         let status = source.status();
-        // Filesystems with coarser times keep whole seconds.
-        let same_time = there.st_mtime == status.st_mtime
-            && (there.st_mtime_nsec == status.st_mtime_nsec || there.st_mtime_nsec == 0);
+        let same_time = is_same_time(
+            (status.st_mtime as i64, status.st_mtime_nsec as i64),
+            (there.st_mtime as i64, there.st_mtime_nsec as i64),
+        );
         let length = there.st_size as u64;
         let fits = |recipe: &Recipe| match self.operation {
             Operation::Encrypt => Layout::for_plaintext(&recipe.geometry(), source.length())
@@ -184,5 +188,40 @@ impl TreeWork<'_> {
         FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
             && same_time
             && self.keys.recipes().any(fits)
+    }
+}
+
+/// Whether an output's time, in seconds and nanoseconds, is its source's, as one of the kinds of
+/// file systems keeps it: each cuts off what is finer than its own times.
+fn is_same_time(source: (i64, i64), output: (i64, i64)) -> bool {
+    let (seconds, nanoseconds) = source;
+    KEPT_NANOSECONDS.iter().any(|unit| output == (seconds, nanoseconds - nanoseconds % unit))
+        || output == (seconds - seconds.rem_euclid(2), 0)
+}
+
+/// What times are multiples of within a second: on most file systems, on NTFS, on those that keep
+/// microseconds, on exFAT, and on those that keep whole seconds. FAT keeps every other second.
+const KEPT_NANOSECONDS: [i64; 5] = [1, 100, 1_000, 10_000_000, 1_000_000_000];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_the_same_if_only_what_is_not_kept_was_cut_off() {
+        let source = (1_600_000_001, 123_456_789);
+        for kept in [123_456_789, 123_456_700, 123_456_000, 120_000_000, 0] {
+            assert!(is_same_time(source, (source.0, kept)), "{kept}");
+        }
+        assert!(is_same_time(source, (source.0 - 1, 0)));
+        for other in [123_456_790, 123_456_800, 123_456_780, 123_000_000, 130_000_000, 100_000_000]
+        {
+            assert!(!is_same_time(source, (source.0, other)), "{other}");
+        }
+        let others = [(source.0 + 1, 0), (source.0 - 1, 123_456_700), (source.0 - 2, 0)];
+        assert!(others.iter().all(|other| !is_same_time(source, *other)));
+        // What is finer than the source's own time shows another.
+        assert!(!is_same_time((source.0, 0), (source.0, 1)));
+        assert!(is_same_time((-1, 5), (-2, 0)) && is_same_time((-1, 5), (-1, 0)));
     }
 }

@@ -15,14 +15,13 @@ use crate::FileError;
 use crate::Operation;
 use crate::identity::Identity;
 use crate::metadata::permissions;
-use crate::naming::refuse_special;
 use crate::prepare::opens_header;
 use crate::segment::SegmentError;
 use crate::source::Source;
 
 impl TreeWork<'_> {
     /// With `--update`: whether the output `there` is that of its source as it is now. One that
-    /// is, but for its mode, gets the source's mode.
+    /// is, but for its mode and what else is kept, gets that from the source.
     ///
     /// # Errors
     /// When the output may not be replaced, as [`Options::update`](crate::Options::update) says.
@@ -36,7 +35,6 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
         let Some(target) = TargetDirectory::of(directory) else { return Ok(Existing::Undone) };
-        refuse_special(target.as_fd(), &item.target)?;
         let is_current = self.is_output_of(there, source) && is_older(source.status(), there);
         if self.operation == Operation::Encrypt {
             match self.check_existing(&target, item, source, there, input, scratch, worker) {
@@ -66,8 +64,8 @@ impl TreeWork<'_> {
         Ok(Existing::Complete)
     }
 
-    /// Gives an output the mode of its source, if it has another one. Returns whether it has the
-    /// mode only now.
+    /// Gives an output the mode of its source, and the owner and extended attributes if those are
+    /// kept, where it has others. Returns whether it has them only now.
     fn carry_mode(
         &self,
         target: &TargetDirectory,
@@ -76,14 +74,24 @@ impl TreeWork<'_> {
         there: &Stat,
     ) -> Result<bool, FileError> {
         let wanted = self.metadata.wanted_mode(source.status());
-        if permissions(there) == wanted || self.options.dry_run {
-            return Ok(permissions(there) != wanted);
+        let has_owner = self.metadata.has_owner(source.status(), there);
+        let is_current = permissions(there) == wanted && has_owner;
+        if is_current && !self.options.xattrs || !is_current && self.options.dry_run {
+            return Ok(!is_current);
         }
         let system = FileError::system("set its output's mode");
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let output = openat(target, &item.target, flags, Mode::empty()).map_err(&system)?;
         if Identity::of_open(&output)? != Identity::of(there) {
             return Err(FileError::OutputGone(shown(&item.target).to_string()));
+        }
+        let has_xattrs = self.metadata.has_xattrs(source.as_fd(), output.as_fd())?;
+        if is_current && has_xattrs || self.options.dry_run {
+            return Ok(!has_xattrs);
+        }
+        if !has_owner || !has_xattrs {
+            self.metadata.apply(source.as_fd(), source.status(), output.as_fd(), None)?;
+            return Ok(true);
         }
         fchmod(&output, wanted).map_err(&system)?;
         // Some filesystems keep no modes, and say nothing.

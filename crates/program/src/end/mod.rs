@@ -19,8 +19,11 @@ pub fn refuse_foreign() {
 
 /// Ends the program without running destructors of foreign libraries, which may hang.
 pub fn now(status: ExitCode) -> ! {
-    let flushed = io::stdout().flush();
-    let status = flushed.map_or_else(|cause| messages::output_failed(&cause), |()| status);
+    let status = match io::stdout().flush() {
+        // Any other status was reported already, and so was what could not be written.
+        Err(cause) if status == ExitCode::SUCCESS => messages::output_failed(&cause),
+        _ => status,
+    };
     // The standard library does not expose a status' number.
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == status);
     low_level::exit(number.unwrap_or(NOT_DONE).into())

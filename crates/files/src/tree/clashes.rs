@@ -1,0 +1,194 @@
+//! What of the target does not go together, looked for where outputs of earlier runs were there.
+//!
+//! Two sources have one output where a file system takes their names for one. And where a file
+//! has become a link or a directory, or the other way round, an output of the old kind would be
+//! decrypted to the same name as the new one.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use evener_core::shown;
+use rustix::fs::{AtFlags, FileType, statat};
+
+use super::Operation;
+use super::directory::{Directory, open_path};
+use super::endpoints::target_name;
+use super::finish::Visited;
+use super::listing::{Listing, beginning, look_up};
+use super::work::TreeWork;
+use crate::FileError;
+use crate::prepare::opens_header;
+use crate::source::Source;
+
+/// A directory on both sides, with what each lists.
+struct Pair<'a> {
+    path: &'a Path,
+    source: OwnedFd,
+    target: OwnedFd,
+    wanted: Listing,
+    there: Listing,
+}
+
+impl TreeWork<'_> {
+    /// Records as failures what does not go together in the target tree.
+    pub(super) fn find_clashes(&self, root: &Directory, visited: &[Visited]) {
+        let Some(target) = &root.target else { return };
+        for directory in visited.iter().filter(|directory| directory.target.is_some()) {
+            if self.is_stopped() {
+                return;
+            }
+            let path = &*directory.path;
+            let system = FileError::system("compare its directory with that of the outputs");
+            let open = || {
+                let follow = self.options.follow_symlinks;
+                let source = open_path(root.source.as_fd(), path, follow)?;
+                let target = open_path(target.as_fd(), path, false)?;
+                let (wanted, there) = (Listing::of(&source)?, Listing::of(&target)?);
+                Ok(Pair { path, source, target, wanted, there })
+            };
+            let looked = open().map_err(system).and_then(|pair| self.look_at(&pair));
+            if let Err(error) = looked {
+                self.record.failed(path, error);
+            }
+        }
+    }
+
+    fn look_at(&self, pair: &Pair<'_>) -> Result<(), FileError> {
+        if self.writes() {
+            self.find_shared_files(pair)?;
+            self.find_shared_directories(pair)?;
+        }
+        // What is to be deleted is still there in a dry run.
+        let is_to_go = self.options.delete.is_some() && self.options.dry_run;
+        if self.operation == Operation::Encrypt && !is_to_go {
+            self.find_two_kinds(pair)?;
+        }
+        Ok(())
+    }
+
+    /// Finds files of the source that have one output. Numbers of files do not show it: some file
+    /// systems give a file one for each way to write its name.
+    fn find_shared_files(&self, pair: &Pair<'_>) -> Result<(), FileError> {
+        let is_listed = |name: &OsStr| pair.there.kind(name).is_some();
+        let mut outputs = Vec::new();
+        for name in pair.wanted.names() {
+            let target = target_name(self.operation, name, &self.options.suffix);
+            let Some(target) = target.filter(|_| self.takes(pair, name)) else { continue };
+            if self.kind_of_source(pair, name)? == Some(FileType::RegularFile) {
+                outputs.push((name, target));
+            }
+        }
+        if outputs.iter().all(|(_, target)| is_listed(target)) {
+            return Ok(());
+        }
+        let mut first = HashSet::new();
+        // The one that is listed keeps it.
+        outputs.sort_by_key(|(_, target)| !is_listed(target));
+        for (name, target) in outputs {
+            let Some((_, FileType::RegularFile)) = look_up(&pair.target, &target)? else {
+                continue;
+            };
+            let output = Source::open(pair.target.as_fd(), &target, false)?;
+            // Further names are linked at the end, and looked at there.
+            if output.status().st_nlink > 1 {
+                continue;
+            }
+            let status = output.status();
+            let file = (
+                (status.st_size, status.st_mtime, status.st_mtime_nsec),
+                (status.st_ctime, status.st_ctime_nsec),
+                beginning(&pair.target, &target)?,
+            );
+            if !first.insert(file) && !is_listed(&target) {
+                self.fail_once(pair, name, FileError::SameName(shown(&target).to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds directories of the source that have one output directory, where no other than theirs
+    /// is there.
+    fn find_shared_directories(&self, pair: &Pair<'_>) -> Result<(), FileError> {
+        let is_directory = |kind| kind == Some(FileType::Directory);
+        let is_other =
+            |name: &&OsStr| is_directory(pair.there.kind(name)) && pair.wanted.kind(name).is_none();
+        let mut others = None;
+        for name in pair.wanted.names() {
+            if !is_directory(pair.wanted.kind(name)) || pair.there.kind(name).is_some() {
+                continue;
+            }
+            if !matches!(look_up(&pair.target, name)?, Some((_, FileType::Directory))) {
+                continue;
+            }
+            // Each takes one that has no counterpart of its own name.
+            let others = others
+                .get_or_insert_with(|| pair.there.names().into_iter().filter(is_other).count());
+            match others.checked_sub(1) {
+                Some(left) => *others = left,
+                None => {
+                    self.fail_once(pair, name, FileError::SameName(shown(name).to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds outputs of two kinds that would be decrypted to one name.
+    fn find_two_kinds(&self, pair: &Pair<'_>) -> Result<(), FileError> {
+        for name in pair.wanted.names() {
+            let sealed = target_name(self.operation, name, &self.options.suffix);
+            let (Some(sealed), Some(plain)) = (sealed, pair.there.kind(name)) else { continue };
+            if pair.there.kind(&sealed) != Some(FileType::RegularFile) || !self.takes(pair, name) {
+                continue;
+            }
+            let is_clash = match self.kind_of_source(pair, name)? {
+                Some(FileType::RegularFile) => {
+                    matches!(plain, FileType::Directory | FileType::Symlink)
+                }
+                Some(FileType::Directory | FileType::Symlink) => {
+                    let sealed = Source::open(pair.target.as_fd(), &sealed, false)?;
+                    opens_header(self.keys, &sealed)?
+                }
+                _ => false,
+            };
+            if is_clash {
+                let (plain, sealed) = (shown(name), shown(&sealed));
+                let reason = format!(
+                    "`{plain}` and `{sealed}` among the outputs would both be decrypted to `{plain}`, \
+                     and one of them is of an older state of the source; --update with --delete \
+                     removes it, or remove it yourself"
+                );
+                self.record.failed(&pair.path.join(name), FileError::Refused(reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn kind_of_source(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<FileType>, FileError> {
+        match pair.wanted.kind(name) {
+            Some(FileType::Symlink) if self.options.follow_symlinks => {
+                let there = statat(&pair.source, name, AtFlags::empty());
+                Ok(there.ok().map(|there| FileType::from_raw_mode(there.st_mode)))
+            }
+            kind => Ok(kind),
+        }
+    }
+
+    fn takes(&self, pair: &Pair<'_>, name: &OsStr) -> bool {
+        let stem = match self.operation {
+            Operation::Encrypt => None,
+            operation => target_name(operation, name, &self.options.suffix),
+        };
+        let path = pair.path.join(stem.as_deref().unwrap_or(name));
+        self.options.selection.takes_file(&path)
+    }
+
+    fn fail_once(&self, pair: &Pair<'_>, name: &OsStr, error: FileError) {
+        let path = pair.path.join(name);
+        if !self.record.has_failed(&path) {
+            self.record.failed(&path, error);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What a directory lists, and which of it the names of a source lead to.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::io::Errno;
+
+use super::Operation;
+use super::endpoints::target_name;
+use crate::FileError;
+use crate::identity::Identity;
+use crate::source::Source;
+
+/// The entries of a directory.
+pub(super) struct Listing {
+    entries: HashMap<OsString, FileType>,
+}
+
+impl Listing {
+    pub(super) fn of(directory: impl AsFd) -> Result<Listing, Errno> {
+        let mut entries = HashMap::new();
+        for entry in Dir::read_from(&directory)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if matches!(name.as_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(there) => FileType::from_raw_mode(there.st_mode),
+                    Err(Errno::NOENT) => continue,
+                    Err(errno) => return Err(errno),
+                },
+                kind => kind,
+            };
+            entries.insert(name.to_owned(), kind);
+        }
+        Ok(Listing { entries })
+    }
+
+    /// All names, sorted.
+    pub(super) fn names(&self) -> Vec<&OsStr> {
+        let mut names: Vec<_> = self.entries.keys().map(OsString::as_os_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(super) fn kind(&self, name: &OsStr) -> Option<FileType> {
+        self.entries.get(name).copied()
+    }
+}
+
+/// What names of the source lead to in a directory of the target that lists it under other names.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// The beginnings of sealed files. Each has a random salt, which no other file has; a file
+    /// system that gives one file two numbers does not change it.
+    beginnings: Vec<Vec<u8>>,
+    /// Directories that are listed, and their names in the source.
+    directories: Vec<(Identity, OsString)>,
+    /// Whether there are others, which are not known by their numbers.
+    unknown_directories: bool,
+}
+
+impl Wanted {
+    /// Looks up every name that `source` gives to outputs and that is not listed as it is.
+    pub(super) fn find(
+        source: &Listing,
+        suffix: &OsStr,
+        target: &OwnedFd,
+        listing: &Listing,
+    ) -> Result<Wanted, FileError> {
+        let mut wanted = Wanted::default();
+        let mut listed = None;
+        for (name, _) in source.entries.iter() {
+            let sealed = target_name(Operation::Encrypt, name, suffix).unwrap_or_default();
+            if listing.kind(&sealed).is_none()
+                && look_up(target, &sealed)?.is_some_and(|(_, kind)| kind == FileType::RegularFile)
+            {
+                wanted.beginnings.push(beginning(target, &sealed)?);
+            }
+            if listing.kind(name).is_some() {
+                continue;
+            }
+            let Some((identity, FileType::Directory)) = look_up(target, name)? else { continue };
+            let listed = match &mut listed {
+                Some(listed) => listed,
+                empty => empty.insert(listed_directories(target, listing)?),
+            };
+            match listed.contains(&identity) {
+                true => wanted.directories.push((identity, name.clone())),
+                false => wanted.unknown_directories = true,
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Whether a file that is listed is one of them.
+    pub(super) fn contains(&self, target: &OwnedFd, name: &OsStr) -> Result<bool, FileError> {
+        if self.beginnings.is_empty() {
+            return Ok(false);
+        }
+        let beginning = beginning(target, name)?;
+        Ok(self.beginnings.contains(&beginning))
+    }
+
+    /// The name that a listed directory has in the source.
+    pub(super) fn name_of(&self, directory: Identity) -> Option<&OsStr> {
+        let found = self.directories.iter().find(|(identity, _)| *identity == directory);
+        found.map(|(_, name)| name.as_os_str())
+    }
+
+    pub(super) fn has_unknown_directories(&self) -> bool {
+        self.unknown_directories
+    }
+}
+
+/// What a name leads to, through no symbolic link.
+pub(super) fn look_up(
+    directory: &OwnedFd,
+    name: &OsStr,
+) -> Result<Option<(Identity, FileType)>, FileError> {
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => Ok(Some((Identity::of(&there), FileType::from_raw_mode(there.st_mode)))),
+        // Names that can't be there at all are not there.
+        Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
+        Err(errno) => Err(FileError::System { action: "look at its output", errno }),
+    }
+}
+
+/// The first bytes of a file, its salt among them if it is sealed.
+pub(super) fn beginning(directory: &OwnedFd, name: &OsStr) -> Result<Vec<u8>, FileError> {
+    let file = Source::open(directory.as_fd(), name, false)?;
+    let mut beginning = vec![0; file.length().min(LONGEST_BEGINNING) as usize];
+    file.read_exact_at(&mut beginning, 0)?;
+    Ok(beginning)
+}
+
+fn listed_directories(target: &OwnedFd, listing: &Listing) -> Result<Vec<Identity>, FileError> {
+    let mut identities = Vec::new();
+    for (name, kind) in &listing.entries {
+        if *kind == FileType::Directory
+            && let Some((identity, _)) = look_up(target, name)?
+        {
+            identities.push(identity);
+        }
+    }
+    Ok(identities)
+}
+
+/// More than the header of any format, and a first chunk's beginning.
+const LONGEST_BEGINNING: u64 = 256;
