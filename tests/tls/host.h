@@ -32,6 +32,7 @@ struct count counted(const char *file);
 /* The tests, each in its own file. */
 void test_vectors(const char *file);
 void test_calls(void);
+void test_ivs(void);
 void test_random(int rounds);
 void test_connections(const char *certificate, const char *key, const char *counters);
 void test_fork(const char *counters);
