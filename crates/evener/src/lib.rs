@@ -48,7 +48,7 @@ pub use crate::records::{RecordCipher, RecordError};
 pub use evener_core::{
     Account, Cipher, Description, Direction, EncCipher, Engine, EngineError, Iv, Job, Key, Kind,
     Mode, Offer, Outcome, Padding, RecordLayout, Records, Rejection, Session, SessionRequest,
-    Shown, UnknownCipher, Verification, shown, shown_text,
+    Shown, UnknownCipher, Verification, shown, shown_json, shown_text,
 };
 pub use evener_pipeline::Pool;
 
