@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use evener_files::keys::age::{self, Identity, Recipient};
-use evener_files::keys::{KeyError, NoUnlock, Passphrase, Unlock};
+use evener_files::keys::{Exposed, KeyError, NoUnlock, Passphrase, Unlock};
 
 use crate::memory_file::MemoryFile;
 
@@ -18,7 +18,7 @@ pub fn age_file(data: &[u8]) {
         assert!(age::unwrap(data, &path, &NoUnlock).is_err());
     }
     let _ = Identity::read_file(&path, &Opener { phrase: is_cheap(data) });
-    if let Ok(recipients) = Recipient::read_file(&path) {
+    if let Ok(recipients) = Recipient::read_file(&path, &Opener { phrase: false }) {
         for recipient in recipients {
             let again = recipient.to_string().parse::<Recipient>().expect("what it wrote");
             assert!(again == recipient);
@@ -51,6 +51,10 @@ impl Unlock for Opener {
     fn passphrase(&self, _path: &Path) -> Result<Option<Passphrase>, KeyError> {
         let phrase = || Passphrase::new(b"open sesame", "the fuzzer");
         self.phrase.then(phrase).transpose()
+    }
+
+    fn takes_recipients(&self, _file: &Exposed<'_>) -> bool {
+        true
     }
 }
 

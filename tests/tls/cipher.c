@@ -182,6 +182,7 @@ void test_calls(void)
     EVP_CIPHER_CTX_free(context);
     EVP_CIPHER_CTX_free(copy);
     EVP_CIPHER_free(cipher);
+    test_ivs();
     printf("calls\n");
 }
 

@@ -51,6 +51,7 @@ void disconnect(struct connection connection);
 void test_vectors(const char *file);
 void test_published(const char *file, const char *counters);
 void test_calls(void);
+void test_ivs(void);
 void test_random(int rounds);
 void test_connections(const char *certificate, const char *key, const char *counters);
 void test_bulk(size_t mebibytes, const char *certificate, const char *key, const char *counters);

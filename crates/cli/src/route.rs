@@ -132,6 +132,11 @@ impl Route {
         (held.is_dir() && !is_own).then_some((held, &**source))
     }
 
+    /// Whether sources go into one directory under their own names.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Whether one of the sources is a tree.
     pub(crate) fn has_tree(&self) -> bool {
         self.ends.iter().any(|ends| ends.source_is_tree)

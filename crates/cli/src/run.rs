@@ -11,7 +11,7 @@ use std::time::Instant;
 use evener::format::FormatError;
 use evener::{
     Control, Failure, FileError, Operation, Rejection, Report, WRAPPED_KEY_PREFIX,
-    WRAPPED_KEY_SUFFIX,
+    WRAPPED_KEY_SUFFIX, shown_json,
 };
 use evener_program::streams;
 
@@ -57,7 +57,7 @@ fn say_farewell(operation: Operation, telling: &Telling, signals: &Signals) {
     let line = format!("evener: {}\n", summary::line(operation, &report));
     // Where there is no document, the line says it too.
     let document = telling.json.then(|| serde_json::to_string_pretty(&report).unwrap_or_default());
-    let document = document.map(|document| document + "\n").unwrap_or_default();
+    let document = document.map(|document| shown_json(&document) + "\n").unwrap_or_default();
     signals.tell_before_work(document.into_bytes(), line.into_bytes());
 }
 
@@ -324,9 +324,9 @@ fn reader_left(plan: &Plan, report: &Report) -> bool {
 /// Prints a JSON document.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Trouble> {
     let print = || -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(document)?;
-        text.push(b'\n');
-        streams::output_file()?.write_all(&text)
+        let mut text = shown_json(&serde_json::to_string_pretty(document)?);
+        text.push('\n');
+        streams::output_file()?.write_all(text.as_bytes())
     };
     print().map_err(Trouble::Output)
 }

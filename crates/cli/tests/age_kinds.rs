@@ -67,7 +67,8 @@ elif sys.argv[1] == "--age-plugin=identity-v1":
         assert kind == "ok" and pin == b"1234", (kind, pin)
     for kind, words, body in received:
         if kind == "recipient-stanza" and words[1] == "evtest":
-            assert ask("file-key", words[0], body=hidden(body))[0] == "ok"
+            key = hidden(body)[:7] if "EVTEST_SHORT" in os.environ else hidden(body)
+            assert ask("file-key", words[0], body=key)[0] == "ok"
 send("done")
 "#;
 
@@ -138,6 +139,7 @@ fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
         ("", "there is no program `age-plugin-evtest` in PATH"),
         ("EVTEST_FAILS=1 PATH=$PWD/bin:$PATH", "the device is not there"),
         ("EVTEST_DIES=1 PATH=$PWD/bin:$PATH", "the age plugin failed: it ended before"),
+        ("EVTEST_SHORT=1 PATH=$PWD/bin:$PATH", "or broke the protocol"),
     ] {
         let ended = run(&bench, 2, &format!("{environment} {verify}"));
         assert!(ended.messages.contains(told), "{}", ended.messages);

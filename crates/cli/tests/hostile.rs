@@ -201,3 +201,11 @@ fn no_output_replaces_a_key() {
         assert_eq!(fs::read_to_string(bench.path("identity")).unwrap(), common::IDENTITY);
     }
 }
+
+#[test]
+fn nobody_else_can_write_what_a_checked_program_reads() {
+    let bench = Bench::new();
+    let look = "umask 0; $evener tls check --module my.key sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
+    let ended = bench.shell(look);
+    assert_eq!(String::from_utf8_lossy(&ended.output), "700\n", "{}", ended.messages);
+}

@@ -214,3 +214,25 @@ fn a_secret_on_a_read_only_mount_is_taken_with_a_warning() {
     assert!(words.contains("warning: the secret in secrets/identity"), "{words}");
     assert!(!words.contains(&IDENTITY[20..]), "{words}");
 }
+
+#[test]
+fn recipients_are_their_owners_and_proper_ones() {
+    let bench = Bench::new();
+    fs::write(bench.path("team"), RECIPIENT).unwrap();
+    fs::set_permissions(bench.path("team"), fs::Permissions::from_mode(0o666)).unwrap();
+    let words = refused(&bench, "$evener encrypt -R team tree sealed");
+    assert!(words.contains("refusing the recipients in \"team\""), "{words}");
+    let words = refused(&bench, "$evener keygen -R team");
+    assert!(words.contains("run `chmod go-w` on it"), "{words}");
+    // Of low order: one of age, and one of SSH.
+    for weak in [
+        "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    ] {
+        let words = refused(&bench, &format!("$evener encrypt -r '{weak}' tree sealed"));
+        assert!(words.contains("cannot encrypt for the recipient"), "{words}");
+    }
+    assert!(!bench.path("sealed").exists());
+    let words = done(&bench, "$evener encrypt --insecure-key-file -R team tree sealed").messages;
+    assert!(words.contains("warning: others may change the recipients in team"), "{words}");
+}

@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use common::{Bench, RECIPIENT};
 
@@ -141,4 +141,37 @@ fn one_source_that_fails_does_not_stop_the_others() {
     assert_eq!(document["failures"][0]["path"], "sealed/broken.enc");
     assert_eq!(document["failures"][1]["path"], "sealed/readme");
     assert_eq!(bench.names("back"), ["one", "two"]);
+}
+
+#[test]
+fn a_link_in_the_shared_directory_leads_nothing_elsewhere() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("more")).unwrap();
+    fs::write(bench.path("more/three"), "3").unwrap();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "more", "elsewhere"]);
+    fs::set_permissions(bench.path("elsewhere"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(bench.path("store")).unwrap();
+    symlink("../elsewhere", bench.path("store/tree")).unwrap();
+    for options in [&[][..], &["-n"], &["--overwrite"], &["--update", "--delete", "--yes"]] {
+        let arguments = [&["encrypt", "-k", "my.key"], options, &["tree", "more", "store/"]];
+        let ended = bench.expect(1, &arguments.concat());
+        assert!(ended.messages.contains("store/tree"), "{}", ended.messages);
+        assert!(ended.messages.contains("is a symbolic link"), "{}", ended.messages);
+        assert_eq!(bench.names("elsewhere"), ["three.enc"]);
+        let _ = fs::remove_dir_all(bench.path("store/more"));
+    }
+    // So is what was restored into one before.
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    fs::create_dir(bench.path("back")).unwrap();
+    symlink("../elsewhere", bench.path("back/sealed")).unwrap();
+    let decrypt = ["decrypt", "-k", "my.key", "--overwrite", "sealed", "elsewhere", "back/"];
+    let ended = bench.expect(1, &decrypt);
+    assert!(ended.messages.contains("is a symbolic link"), "{}", ended.messages);
+    assert_eq!(bench.names("elsewhere"), ["three.enc"]);
+    assert_eq!(bench.names("back/elsewhere"), ["three"]);
+    // The directory that the user has named may be a link.
+    symlink("store", bench.path("named")).unwrap();
+    fs::remove_file(bench.path("store/tree")).unwrap();
+    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "more", "named/"]);
+    assert_eq!(bench.names("store"), ["more", "tree"]);
 }

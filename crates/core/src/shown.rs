@@ -29,6 +29,24 @@ pub fn shown_text(text: &str) -> String {
     shown
 }
 
+/// Shows a JSON document with the same characters escaped in JSON's own way (RFC 8259, section 7),
+/// so that its texts stay what they are. Outside of texts there are none.
+pub fn shown_json(document: &str) -> String {
+    let mut shown = String::with_capacity(document.len());
+    for character in document.chars() {
+        match character {
+            '\n' => shown.push('\n'),
+            harmless if is_harmless(harmless) => shown.push(harmless),
+            other => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    shown.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    shown
+}
+
 /// A name that prints safely; [`shown`] makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'n>(&'n [u8]);
@@ -98,6 +116,15 @@ mod tests {
         ] {
             assert_eq!(shown(OsStr::from_bytes(name)).to_string(), expected);
         }
+    }
+
+    #[test]
+    fn a_json_document_shows_the_same_texts() {
+        let text = "ü \u{7f}\u{9b}31m \u{202e}\u{e0001} \u{1b}";
+        let document = serde_json::to_string_pretty(&[text]).unwrap();
+        let shown = shown_json(&document);
+        assert_eq!(shown, "[\n  \"ü \\u007f\\u009b31m \\u202e\\udb40\\udc01 \\u001b\"\n]");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [text]);
     }
 
     #[test]

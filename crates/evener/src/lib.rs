@@ -56,7 +56,7 @@ pub use crate::profile::{check_profile, default_profile, keep_profile};
 
 pub use evener_core::{
     Cipher, Direction, Engine, EngineError, InvalidIv, InvalidKey, Key, Kind, Mode, Rejection,
-    Shown, UnknownCipher, shown, shown_text,
+    Shown, UnknownCipher, shown, shown_json, shown_text,
 };
 pub use evener_pipeline::Pool;
 

@@ -6,8 +6,9 @@
 //! Only a measurement writes the file: the figures of a usual run depend on the other load of the
 //! machine.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use evener_core::{Cipher, Direction, Engine, EngineProfile, Profile};
@@ -123,7 +124,7 @@ fn check(path: &Path) -> io::Result<()> {
 fn write(path: &Path, document: &Document) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');

@@ -189,6 +189,18 @@ pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     }
 }
 
+/// Refuses a symbolic link to what is not there: a file would be made where the link leads, which
+/// need not be where its user has meant.
+pub(crate) fn refuse_dangling(path: &Path) -> Result<(), FileError> {
+    match (lstat(path), stat(path)) {
+        (Ok(itself), Err(Errno::NOENT)) if is_of_kind(&itself, FileType::Symlink) => {
+            let reason = "is a symbolic link to what is not there; name the file itself";
+            Err(FileError::Refused(reason.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a link that is neither the user's own, nor the system's, nor that of its directory's
 /// owner, where everybody can make links: the rule of Linux's `protected_symlinks`.
 fn refuse_stranger(link: &Path) -> Result<(), FileError> {

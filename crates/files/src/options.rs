@@ -101,6 +101,9 @@ pub struct Options {
     /// Whether the caller has just made the target directory, which then gets the source's mode.
     /// Other directories that are there before keep their mode, owner and times.
     pub target_is_new: bool,
+    /// Whether a tree's target may be a symbolic link to a directory, as one that a user has named
+    /// may. Its last name is otherwise treated as the names below it are: no link is followed.
+    pub follow_target: bool,
     /// Keep owner and group (needs privilege).
     pub owner: bool,
     /// Keep extended attributes.
@@ -167,6 +170,7 @@ impl Options {
             follow_symlinks: false,
             protected: Protected::default(),
             target_is_new: false,
+            follow_target: true,
             owner: false,
             xattrs: false,
             sparse: false,

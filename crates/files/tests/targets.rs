@@ -105,6 +105,13 @@ fn what_a_link_points_to_is_replaced_and_the_link_stays() {
     assert!(refused.to_string().contains("Too many levels of symbolic links"), "{refused}");
     symlink("no/where", bench.at("dangling")).unwrap();
     assert!(bench.decrypt(&bench.at("dangling"), &overwriting()).is_err());
+    // What is not there is not made elsewhere.
+    symlink("elsewhere", bench.at("planted")).unwrap();
+    for options in [options(), overwriting()] {
+        let refused = bench.decrypt(&bench.at("planted"), &options).unwrap_err();
+        assert!(refused.to_string().contains("a symbolic link to what is not there"), "{refused}");
+        assert!(!bench.at("elsewhere").exists());
+    }
 }
 
 #[test]

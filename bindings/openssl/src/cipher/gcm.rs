@@ -87,6 +87,9 @@ impl Context {
         iv: Option<&[u8]>,
         params: Params<'_>,
     ) -> Result<(), Reason> {
+        if direction != self.direction {
+            self.give_up();
+        }
         self.direction = direction;
         if let Some(iv) = iv {
             if iv.is_empty() || iv.len() > LONGEST_IV {
@@ -111,11 +114,15 @@ impl Context {
             Some(gcm) => gcm.set_key(key).ok_or(Reason::KeyLength)?,
             None => self.gcm = Some(Gcm::new(self.kernel, key).ok_or(Reason::KeyLength)?),
         }
-        // A message that had begun is given up, and the key that it had with it.
-        if self.iv_state == IvState::InUse {
-            self.iv_state = IvState::Set;
-        }
+        self.give_up();
         Ok(())
+    }
+
+    /// Gives up a message that has begun. Its IV is used, whatever comes next.
+    fn give_up(&mut self) {
+        if self.iv_state == IvState::InUse {
+            self.iv_state = IvState::Used;
+        }
     }
 
     /// Adds additional data.
@@ -323,7 +330,7 @@ impl Context {
         }
         self.start()?;
         let iv = &mut self.iv[..self.iv_length];
-        let count = if to.is_empty() { 0 } else { to.len().min(iv.len()) };
+        let count = to.len().min(iv.len());
         to[..count].copy_from_slice(&iv[iv.len() - count..]);
         if let Some(counter) = iv.last_chunk_mut::<EXPLICIT_IV>() {
             *counter = u64::from_be_bytes(*counter).wrapping_add(1).to_be_bytes();
@@ -361,7 +368,7 @@ impl Context {
                     Some(())
                 }
                 Name::TlsIvGenerated => {
-                    let place = value.place().ok_or(Reason::Parameter)?;
+                    let place = value.place_of_iv(self.iv_length).ok_or(Reason::Parameter)?;
                     self.generate_iv(place)?;
                     Some(())
                 }

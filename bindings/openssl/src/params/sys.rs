@@ -99,6 +99,18 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The place for an IV of this length, or for its end. One of no length has room for all of it.
+    pub(crate) fn place_of_iv(&mut self, length: usize) -> Option<&mut [u8]> {
+        // SAFETY: as in `place`; whoever passes no length for this parameter has room for an IV
+        // (EVP's control EVP_CTRL_GCM_IV_GEN with 0 or a negative number).
+        unsafe {
+            let &Param { data_type, data, data_size, .. } = &*self.param;
+            let is_there = data_type == OCTETS && !data.is_null() && data_size <= MOST;
+            let length = if data_size == 0 { length } else { data_size };
+            is_there.then(|| slice::from_raw_parts_mut(data.cast(), length))
+        }
+    }
+
     /// Answers with a number; `None` when the place is none for it.
     pub(crate) fn answer_number(&mut self, number: u64) -> Option<()> {
         // SAFETY: the data have the size that was checked; they need not be aligned.

@@ -4,8 +4,9 @@ mod costs;
 mod grid;
 mod measuring;
 
-use std::fs;
+use std::fs::DirBuilder;
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 
 use clap::Args;
 use evener::engines::cpu::{self, Crossover};
@@ -83,7 +84,7 @@ fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
     let keeps = kernel.is_empty();
     if keeps && let Some(directory) = cpu::cache_directory() {
         // Checked before measuring, so that an error costs no time.
-        fs::create_dir_all(directory).map_err(not_kept)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(not_kept)?;
     }
     let crossovers = cpu::calibrate(kernel)?;
     let kept = keeps.then(|| cpu::keep(&crossovers)).transpose().map_err(not_kept)?;

@@ -177,6 +177,17 @@ impl Unlock for Keyholder<'_> {
         self.warnings.borrow_mut().push(warning);
         true
     }
+
+    fn takes_recipients(&self, file: &Exposed<'_>) -> bool {
+        if !self.takes_insecure && !file.is_read_only {
+            return false;
+        }
+        let path = shown(file.path);
+        let warning =
+            format!("others may change the recipients in {path}, and so read what is encrypted");
+        self.warnings.borrow_mut().push(warning);
+        true
+    }
 }
 
 fn terminal(reason: &str) -> KeyError {

@@ -22,7 +22,7 @@ pub(crate) fn wrapping(
     let mut recipients =
         options.recipients.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
     for path in &options.recipient_files {
-        recipients.extend(Recipient::read_file(path)?);
+        recipients.extend(Recipient::read_file(path, keyholder)?);
     }
     match (recipients.is_empty(), keyholder.has_passphrase()) {
         (true, false) => Ok(None),

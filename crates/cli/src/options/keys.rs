@@ -71,7 +71,8 @@ pub(crate) struct KeyOrigins {
     /// run by `sh -c`
     #[arg(long, value_name = "COMMAND", help_heading = "Keys")]
     pub(crate) key_command: Option<OsString>,
-    /// Take a key, identity or passphrase file that its group or others may use, with a warning.
+    /// Take a key, identity or passphrase file that its group or others may use, or a file of
+    /// recipients that they may change, with a warning.
     /// One on a file system that is mounted read-only is always taken so
     #[arg(long, help_heading = "Keys")]
     pub(crate) insecure_key_file: bool,

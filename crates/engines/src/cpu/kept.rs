@@ -1,7 +1,8 @@
 //! The calibration file in the user's cache directory.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use evener_core::Engine;
@@ -64,7 +65,7 @@ pub(super) fn load(path: &Path, here: impl FnOnce() -> MeasuredOn) -> Option<Cro
 /// Writes crossovers into a file, which is replaced as a whole.
 pub(super) fn save(path: &Path, here: MeasuredOn, crossovers: &Crossovers) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let document = Document { version: VERSION, measured_on: here, crossovers: crossovers.clone() };
     let mut text = serde_json::to_vec_pretty(&document)?;
     text.push(b'\n');
@@ -103,6 +104,8 @@ const LONGEST: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn here() -> MeasuredOn {
@@ -116,6 +119,8 @@ mod tests {
         assert_eq!(load(&path, here), None);
         let crossovers = Crossovers::built_in("aes-ni");
         save(&path, here(), &crossovers).unwrap();
+        let mode = fs::metadata(path.parent().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
         save(&path, here(), &crossovers).unwrap();
         assert_eq!(load(&path, here), Some(crossovers));
         assert_eq!(load(&path, || MeasuredOn { build: "another".to_owned(), ..here() }), None);

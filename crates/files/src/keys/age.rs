@@ -3,7 +3,9 @@
 //!
 //! Recipients are age's own (`age1…`), SSH keys, and those of plugins (`age-plugin-NAME` in `PATH`).
 
+mod header;
 mod identity;
+mod low_order;
 mod plugin;
 mod recipient;
 
@@ -11,12 +13,12 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use ::age::armor::ArmoredReader;
 use ::age::secrecy::SecretString;
-use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, scrypt};
+use ::age::{DecryptError, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
 
-use super::{KeyError, Passphrase, Unlock};
+use super::{KeyError, Passphrase, Unlock, key_file};
+use header::read_header;
 
 pub use identity::Identity;
 pub use plugin::{Dialogue, NoDialogue};
@@ -29,7 +31,7 @@ pub fn is_encrypted(bytes: &[u8]) -> bool {
 
 /// Whether these are the bytes of an age file that is encrypted with a passphrase.
 pub(super) fn has_passphrase(bytes: &[u8]) -> bool {
-    Decryptor::new(ArmoredReader::new(bytes)).is_ok_and(|decryptor| decryptor.is_scrypt())
+    read_header(bytes).is_ok_and(|decryptor| decryptor.is_scrypt())
 }
 
 /// Whether the first line of this text that says something is an age identity.
@@ -42,7 +44,8 @@ pub(super) fn is_identity(text: &[u8]) -> bool {
 /// binary age file.
 ///
 /// # Errors
-/// [`KeyError::NoRecipients`] when there is nobody to encrypt for, and [`KeyError::Plugin`].
+/// [`KeyError::NoRecipients`] when there is nobody to encrypt for, [`KeyError::TooManyRecipients`], and
+/// [`KeyError::Plugin`].
 pub fn wrap(text: &[u8], recipients: &[Recipient]) -> Result<Vec<u8>, KeyError> {
     wrap_with(text, recipients, Arc::new(NoDialogue))
 }
@@ -85,7 +88,7 @@ pub fn unwrap(
 ) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let path_buf = || path.to_owned();
     let refused = |error| decryption_error(error, path);
-    let decryptor = Decryptor::new(ArmoredReader::new(bytes)).map_err(refused)?;
+    let decryptor = read_header(bytes).map_err(refused)?;
     let reader = if decryptor.is_scrypt() {
         let passphrase = unlock
             .passphrase(path)?
@@ -107,10 +110,12 @@ pub fn unwrap(
                     return Err(refused(DecryptError::NoMatchingKeys));
                 }
                 // It is used up.
-                let decryptor = Decryptor::new(ArmoredReader::new(bytes)).map_err(refused)?;
+                let decryptor = read_header(bytes).map_err(refused)?;
                 let plugins = plugins.iter().map(|plugin| plugin as &dyn ::age::Identity);
                 decryptor.decrypt(plugins).map_err(|error| match error {
-                    DecryptError::Io(_) => DecryptError::Plugin(Vec::new()),
+                    DecryptError::Io(_) | DecryptError::DecryptionFailed => {
+                        DecryptError::Plugin(Vec::new())
+                    }
                     error => error,
                 })
             }
@@ -146,7 +151,12 @@ fn encrypt<'a>(
     let encryptor = Encryptor::with_recipients(recipients).map_err(encryption_error)?;
     let mut writer = encryptor.wrap_output(Vec::new()).map_err(failed)?;
     writer.write_all(text).map_err(failed)?;
-    writer.finish().map_err(failed)
+    let wrapped = writer.finish().map_err(failed)?;
+    match wrapped.len() {
+        // What is longer is not read again.
+        length if length > key_file::LONGEST => Err(KeyError::TooManyRecipients { length }),
+        _ => Ok(wrapped),
+    }
 }
 
 /// Says it in our words: age's own take several lines.

@@ -161,6 +161,39 @@ pub enum KeyError {
     /// There is no recipient.
     #[error("no recipient given; give at least one")]
     NoRecipients,
+    /// The wrapped key would be too long to be read.
+    #[error(
+        "too many recipients: the wrapped key would have {length} bytes, and no more than 1 MiB is \
+         read again; give fewer"
+    )]
+    TooManyRecipients {
+        /// Of the wrapped key, in bytes.
+        length: usize,
+    },
+    /// A file of recipients to which others may add some.
+    #[error(
+        "refusing the recipients in {path:?}: its group or others may change them (mode \
+         {mode:04o}); run `chmod go-w` on it"
+    )]
+    WritableByOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A file of recipients that somebody else may have made.
+    #[error(
+        "refusing the recipients in {path:?}: it belongs to user {owner}, who may change them, and \
+         this program runs as user {user}; make a copy of your own"
+    )]
+    RecipientsOfOthers {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// The user of this process.
+        user: u32,
+    },
     /// A file that holds no age identities, or one of a kind that Evener does not know.
     #[error("cannot read identities from {path:?}: {reason}")]
     Identity {

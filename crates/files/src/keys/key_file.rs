@@ -1,13 +1,14 @@
 //! Files with secrets: checks before reading, and atomic creation.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, Mode, OFlags, StatVfsMountFlags, fstatvfs, openat, unlinkat};
+use rustix::io::{Errno, retry_on_intr};
 use zeroize::Zeroizing;
 
 use super::{KeyError, Unlock};
@@ -68,21 +69,57 @@ pub(super) fn read_given(path: &Path, action: &'static str) -> Result<Contents, 
 }
 
 /// Reads a file, a pipe or a device that holds no secret, of at most [`LONGEST`] bytes; `-` is
-/// standard input.
-pub(super) fn read_public(path: &Path, action: &'static str) -> Result<Vec<u8>, KeyError> {
+/// standard input. A regular file that others may change is refused, unless `unlock` takes it.
+pub(super) fn read_recipients(path: &Path, unlock: &dyn Unlock) -> Result<Vec<u8>, KeyError> {
+    let action = "read the recipients file";
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
     let file = if is_standard_input(path) {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
         File::open(path)
     };
+    let file = file.map_err(failed)?;
+    check_recipients(&file, path, &file.metadata().map_err(failed)?, unlock)?;
     let mut bytes = Vec::new();
-    file.map_err(failed)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > LONGEST {
         let length = bytes.len() as u64;
         return Err(KeyError::TooLong { path: path.to_owned(), length });
     }
     Ok(bytes)
+}
+
+/// Refuses a file of recipients that others may change: whom they add could read everything.
+fn check_recipients(
+    file: &File,
+    path: &Path,
+    metadata: &Metadata,
+    unlock: &dyn Unlock,
+) -> Result<(), KeyError> {
+    let mode = metadata.mode() & 0o7777;
+    let is_writable = mode & 0o022 != 0;
+    let is_of_others = is_of_others(metadata);
+    // What a pipe gives is whoever's who opened it for this process.
+    if !metadata.is_file() || !is_writable && !is_of_others {
+        return Ok(());
+    }
+    let is_read_only = is_on_read_only_mount(file);
+    if unlock.takes_recipients(&Exposed { path, mode, is_read_only }) {
+        return Ok(());
+    }
+    let (path, owner) = (path.to_owned(), metadata.uid());
+    Err(match is_writable {
+        true => KeyError::WritableByOthers { path, mode },
+        false => {
+            let user = rustix::process::geteuid().as_raw();
+            KeyError::RecipientsOfOthers { path, owner, user }
+        }
+    })
+}
+
+/// Whether a file belongs neither to this process's user nor to root.
+fn is_of_others(metadata: &Metadata) -> bool {
+    ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid())
 }
 
 /// The name in errors of a file that a user has named.
@@ -210,7 +247,7 @@ fn check(
         return Err(KeyError::OpenToOthers { path: path.to_owned(), mode });
     }
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
-    if ![0, user].contains(&owner) {
+    if is_of_others(metadata) {
         return Err(KeyError::OfOthers { path: path.to_owned(), owner, user });
     }
     Ok(())
@@ -231,25 +268,56 @@ fn is_on_read_only_mount(file: &File) -> bool {
 /// [`KeyError::Io`] when the operating system refuses.
 pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
     let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
-    let directory = directory_of(path);
-    // O_EXCL and mode 0600 from the start.
-    let mut file =
-        tempfile::Builder::new().prefix(".evener-key-").tempfile_in(&directory).map_err(failed)?;
+    let refused = |errno: Errno| failed(errno.into());
+    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    // From here on the path may lead elsewhere.
+    let directory = File::open(directory_of(path)).map_err(failed)?;
+    let (file, temporary) = Temporary::create(&directory).map_err(refused)?;
+    let mut file = File::from(file);
     file.write_all(contents).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    let opened = File::open(&directory).map_err(failed)?;
-    let (from, to) = (file.path().file_name(), path.file_name());
-    let (Some(from), Some(to)) = (from, to) else {
-        return Err(failed(io::ErrorKind::InvalidInput.into()));
-    };
-    let naming = rename_to_free(opened.as_fd(), from, to).map_err(|errno| match errno {
-        Errno::EXIST => KeyError::Exists { path: path.to_owned() },
-        errno => failed(errno.into()),
-    })?;
-    // It has gone under its temporary name, which may be another's next.
-    let _ = file.into_temp_path().keep();
+    file.sync_all().map_err(failed)?;
+    let naming =
+        rename_to_free(directory.as_fd(), &temporary.name, name).map_err(|errno| match errno {
+            Errno::EXIST => KeyError::Exists { path: path.to_owned() },
+            errno => refused(errno),
+        })?;
+    temporary.is_gone();
     sync_directory(&directory).map_err(failed)?;
     Ok(naming)
+}
+
+/// The temporary name of a key file, which is removed with this.
+struct Temporary<'d> {
+    directory: &'d File,
+    name: OsString,
+}
+
+impl Temporary<'_> {
+    /// Makes a file of mode 0600 that nobody else has made.
+    fn create(directory: &File) -> Result<(OwnedFd, Temporary<'_>), Errno> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        loop {
+            let random = getrandom::u64().map_err(|_| Errno::IO)?;
+            let name = OsString::from(format!(".evener-key-{random:016x}"));
+            let mode = Mode::RUSR | Mode::WUSR;
+            match retry_on_intr(|| openat(directory, &*name, flags, mode)) {
+                Err(Errno::EXIST) => {}
+                made => return made.map(|file| (file, Temporary { directory, name })),
+            }
+        }
+    }
+
+    /// The name was given up: it may be another's next.
+    fn is_gone(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // Where this fails, the file is left behind, as private as the key.
+        let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
+    }
 }
 
 /// The longest file that is taken for a key file, in bytes.
@@ -279,8 +347,8 @@ fn directory_of(path: &Path) -> PathBuf {
 
 /// Makes a new name in the directory last. Some file systems keep no directories on stable
 /// storage and say so with EINVAL.
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    match fs::File::open(directory)?.sync_all() {
+fn sync_directory(directory: &File) -> io::Result<()> {
+    match directory.sync_all() {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
@@ -288,6 +356,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::super::NoUnlock;
@@ -369,6 +438,19 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
         contents.check_private(&path, &NoUnlock).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_key_that_got_no_name_is_removed_wherever_its_directory_is() {
+        let directory = directory();
+        let [before, after] = ["before", "after"].map(|name| directory.path().join(name));
+        fs::create_dir(&before).unwrap();
+        let opened = File::open(&before).unwrap();
+        let (_, temporary) = Temporary::create(&opened).unwrap();
+        fs::rename(&before, &after).unwrap();
+        assert_eq!(fs::read_dir(&after).unwrap().count(), 1);
+        drop(temporary);
+        assert_eq!(fs::read_dir(&after).unwrap().count(), 0);
     }
 
     #[test]

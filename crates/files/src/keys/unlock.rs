@@ -35,6 +35,13 @@ pub trait Unlock {
         let _ = file;
         false
     }
+
+    /// Whether to take recipients from a file that its group or others may change, or that belongs
+    /// to another user, which is otherwise refused.
+    fn takes_recipients(&self, file: &Exposed<'_>) -> bool {
+        let _ = file;
+        false
+    }
 }
 
 /// Opens nothing: for keys that are not encrypted.

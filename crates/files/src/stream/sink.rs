@@ -11,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
 use crate::error::IntoSystemError;
-use crate::naming::{behind_links, cant_open_directory};
+use crate::naming::{behind_links, cant_open_directory, refuse_dangling};
 use crate::output::{Output, Outputs};
 use crate::{Failure, FileError, Options};
 
@@ -190,6 +190,7 @@ fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileErr
 
 fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
     // What a link points to is replaced, not the link.
+    refuse_dangling(path)?;
     let path = &behind_links(path)?;
     if path.is_dir() {
         return Err(FileError::Refused("is a directory; name a file in it".to_owned()));

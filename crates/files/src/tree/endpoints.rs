@@ -18,7 +18,9 @@ use crate::{Operation, SystemError};
 use crate::access::may_make;
 use crate::error::IntoSystemError;
 use crate::metadata::Metadata;
-use crate::naming::{behind_links, cant_open_directory};
+use crate::naming::{
+    behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
+};
 use crate::{Failure, FileError, Options};
 
 /// The user's two paths, resolved.
@@ -122,7 +124,10 @@ fn find_target(
     target: &Path,
     options: &Options,
 ) -> Result<Option<Made>, FileError> {
-    let target = &behind_links(target)?;
+    let target = &match options.follow_target {
+        true => behind_links(target)?,
+        false => without_link(target)?,
+    };
     refuse_inside(source, status, target)?;
     refuse_around(source, opened, target)?;
     match options.dry_run {
@@ -153,6 +158,7 @@ fn file<'p>(
         Some(target) => {
             // What a link points to is replaced, not the link.
             let behind = behind_links(target).map_err(|error| (target, error))?;
+            refuse_dangling(target).map_err(|error| (target, error))?;
             let (directory, name) = split(&behind).map_err(|error| (target, error))?;
             let opened = open_directory(directory).map_err(|error| (target, error))?;
             (Some(opened), name.to_owned())
@@ -171,6 +177,17 @@ fn file<'p>(
     };
     let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
     Ok(Endpoints::File { directory: Arc::new(directory), item })
+}
+
+/// A path whose last name is no symbolic link. Later steps do not follow one that takes its place.
+fn without_link(path: &Path) -> Result<PathBuf, FileError> {
+    let (parent, name) = split(path)?;
+    let parent = behind_links(parent)?;
+    let directory = open_directory(&parent)?;
+    match kind_of_name(directory.as_fd(), name) {
+        None | Some(FileType::Directory) => Ok(parent.join(name)),
+        Some(_) => Err(no_output_directory(directory.as_fd(), name, Errno::NOTDIR)),
+    }
 }
 
 /// Refuses a single file that is not to be taken as a source.

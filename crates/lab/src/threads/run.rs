@@ -1,5 +1,7 @@
 //! Runs the contenders in turns.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,7 +30,9 @@ pub fn run(
         options.contenders.is_empty() || options.contenders.contains(contender)
     };
     let contenders: Vec<Contender> = CONTENDERS.into_iter().filter(chosen).collect();
-    let directory = tempfile::tempdir()
+    let directory = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
         .map_err(LabError::file("create a directory in", std::env::temp_dir()))?;
     let mut report = ThreadsReport {
         machine: Machine::look(),

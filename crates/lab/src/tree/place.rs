@@ -1,8 +1,9 @@
 //! The directories in which trees are built.
 
 use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{fstatfs, fstatvfs, syncfs};
@@ -26,6 +27,7 @@ impl Place {
     pub(crate) fn below(parent: &Path) -> Result<Place, LabError> {
         let root = tempfile::Builder::new()
             .prefix("evener-bench-")
+            .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)
             .map_err(LabError::file("create a directory in", parent))?;
         let handle = File::open(root.path()).map_err(LabError::file("open", root.path()))?;

@@ -1,7 +1,9 @@
 //! `evener tls check`
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,11 +31,11 @@ pub(crate) struct Check {
 impl Check {
     pub(super) fn perform(self) -> Result<Ending, Trouble> {
         let module = module(self.module.as_deref())?;
-        let directory = tempfile::tempdir().map_err(|cause| Trouble::File {
-            action: "write",
-            path: "/tmp".into(),
-            cause,
-        })?;
+        // Whoever could write there could have the program load what they like.
+        let directory = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .map_err(|cause| Trouble::File { action: "write", path: "/tmp".into(), cause })?;
         let counters = directory.path().join("counters");
         let configuration = directory.path().join("openssl.cnf");
         let base = system_configuration();

@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use evener::shown_text;
 use serde::Serialize;
 
 use super::counters::{Count, read};
 use crate::run::print_json;
-use crate::trouble::{Ending, Trouble, complain};
+use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Show how many records Evener did, process by process
 ///
@@ -97,7 +96,7 @@ fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{process:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8}",
-            shown_text(&count.program).to_string(),
+            shown(Path::new(&count.program)).to_string(),
             count.encrypted_records,
             count.encrypted_bytes,
             count.decrypted_records,
@@ -106,4 +105,19 @@ fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_has_one_line_whatever_its_name() {
+        let count = Count { program: "x\n  1  root".to_owned(), ..Count::default() };
+        let mut out = Vec::new();
+        print(&[count], &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains(r#""x\u{a}  1  root""#), "{text}");
+    }
 }

@@ -7,7 +7,8 @@ use std::str::FromStr;
 use ::age::ssh::ParseRecipientKeyError;
 use ::age::{plugin, ssh, tag, tagpq, x25519};
 
-use super::super::{KeyError, key_file};
+use super::super::{KeyError, Unlock, key_file};
+use super::low_order::{is_low_order, point_of_age, point_of_ssh};
 use super::{NOT_TEXT, SECRET_KEY_START, has_prefix, lines};
 
 /// Somebody to encrypt for: `age1…` of X25519, of a tagged kind (`age1tag1…`, and `age1tagpq1…`,
@@ -31,12 +32,13 @@ enum Kind {
 
 impl Recipient {
     /// Reads a file of recipients, one a line, as `age -R` does: empty lines and lines that
-    /// begin with `#` are skipped. `-` is standard input.
+    /// begin with `#` are skipped. `-` is standard input. A file that others than its owner may
+    /// change, or that belongs to another user, is refused unless `unlock` takes it.
     ///
     /// # Errors
-    /// When the file can't be read, a line is no recipient, or there is none.
-    pub fn read_file(path: &Path) -> Result<Vec<Recipient>, KeyError> {
-        let contents = key_file::read_public(path, "read the recipients file")?;
+    /// When the file can't be read or is refused, a line is no recipient, or there is none.
+    pub fn read_file(path: &Path, unlock: &dyn Unlock) -> Result<Vec<Recipient>, KeyError> {
+        let contents = key_file::read_recipients(path, unlock)?;
         let path = key_file::name_of(path);
         let wrong = |line, reason| KeyError::Recipient {
             origin: format!("line {line} of {path:?}"),
@@ -121,11 +123,14 @@ impl fmt::Debug for Recipient {
 /// Reads one recipient. An error says what is wrong with it and does not quote it.
 pub(super) fn parse(text: &str) -> Result<Recipient, &'static str> {
     if let Ok(recipient) = text.parse::<x25519::Recipient>() {
-        return Ok(recipient.into());
+        let is_weak = point_of_age(text).is_none_or(is_low_order);
+        return if is_weak { Err(LOW_ORDER) } else { Ok(recipient.into()) };
     }
     if text.starts_with("ssh-") || text.starts_with("ecdsa-") || text.starts_with("sk-") {
         let words = |error| ssh_words(error, text);
-        return text.parse::<ssh::Recipient>().map(Recipient::from).map_err(words);
+        let recipient = text.parse::<ssh::Recipient>().map(Recipient::from).map_err(words)?;
+        let is_weak = text.starts_with(SSH_ED25519) && point_of_ssh(text).is_none_or(is_low_order);
+        return if is_weak { Err(LOW_ORDER) } else { Ok(recipient) };
     }
     if let Ok(recipient) = text.parse::<tag::Recipient>() {
         return Ok(Recipient { text: recipient.to_string(), kind: Kind::Tag(recipient) });
@@ -150,7 +155,7 @@ pub(super) fn parse(text: &str) -> Result<Recipient, &'static str> {
 }
 
 fn ssh_words(error: ParseRecipientKeyError, text: &str) -> &'static str {
-    let is_known = text.starts_with("ssh-ed25519 ") || text.starts_with("ssh-rsa ");
+    let is_known = text.starts_with(SSH_ED25519) || text.starts_with("ssh-rsa ");
     match error {
         ParseRecipientKeyError::RsaModulusTooSmall => {
             "an RSA key of less than 2048 bits is too weak; have a longer one made"
@@ -165,3 +170,8 @@ fn ssh_words(error: ParseRecipientKeyError, text: &str) -> &'static str {
         _ => "the SSH key is mistyped or cut short; give a line of a `.pub` file",
     }
 }
+
+const SSH_ED25519: &str = "ssh-ed25519 ";
+
+const LOW_ORDER: &str =
+    "it is a point of low order, for which anybody could open the key; have a proper one made";

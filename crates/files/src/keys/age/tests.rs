@@ -5,9 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
 
-use super::super::{NoUnlock, key_file};
+use super::super::{Exposed, NoUnlock, key_file};
 use super::*;
 
 const TEXT: &[u8] = b"evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw\n";
@@ -122,13 +124,13 @@ fn recipients_are_read_from_text_and_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("recipients");
     fs::write(&path, format!("# the team\n{ann}\r\n\n{bob}")).unwrap();
-    assert_eq!(Recipient::read_file(&path).unwrap(), [ann.clone(), bob]);
+    assert_eq!(Recipient::read_file(&path, &NoUnlock).unwrap(), [ann.clone(), bob]);
 
     fs::write(&path, format!("{ann}\nage1mistyped\n")).unwrap();
-    let message = Recipient::read_file(&path).unwrap_err().to_string();
+    let message = Recipient::read_file(&path, &NoUnlock).unwrap_err().to_string();
     assert!(message.contains("line 2") && message.contains("mistyped, or of a kind"), "{message}");
     fs::write(&path, "# nobody\n").unwrap();
-    let message = Recipient::read_file(&path).unwrap_err().to_string();
+    let message = Recipient::read_file(&path, &NoUnlock).unwrap_err().to_string();
     assert!(message.contains("holds no recipients"), "{message}");
 }
 
@@ -255,4 +257,73 @@ proptest! {
         let _ = identity::parse(&text);
         let _ = is_identity(text.as_bytes());
     }
+}
+
+#[test]
+fn a_thousand_recipients_take_no_minutes() {
+    let identity = Identity::generate();
+    let wrapped = wrap(TEXT, &vec![recipient(&identity); 5000]).unwrap();
+    assert_eq!(*open(&wrapped, &vec![identity.clone()]).unwrap(), TEXT);
+    // Without an end, and with a line that is no part of a header.
+    let header = wrapped.windows(4).position(|start| start == b"\n---").unwrap();
+    for end in [&b"\n"[..], b"\n?\n--- ", b"\n---", b"\n--- x\n--- y\n"] {
+        let broken = [&wrapped[..header], end].concat();
+        let error = open(&broken, &vec![identity.clone()]).unwrap_err();
+        assert!(matches!(error, KeyError::DamagedAge { .. }), "{error}");
+    }
+    let error = wrap(TEXT, &vec![recipient(&identity); 12_000]).unwrap_err();
+    assert!(matches!(error, KeyError::TooManyRecipients { .. }), "{error}");
+}
+
+#[test]
+fn recipients_for_whom_anybody_could_read_are_refused() {
+    let mut one = [0; 32];
+    one[0] = 1;
+    // The points of low order that RFC 7748 speaks of, of the curve and its twist.
+    let order_8 = [
+        0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4,
+        0x6a, 0xda, 0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49,
+        0xb8, 0x00,
+    ];
+    let mut minus_one = [0xff; 32];
+    (minus_one[0], minus_one[31]) = (0xec, 0x7f);
+    for point in [[0; 32], one, order_8, minus_one] {
+        let text = bech32::encode::<bech32::Bech32>(bech32::Hrp::parse("age").unwrap(), &point);
+        let error = text.unwrap().parse::<Recipient>().unwrap_err().to_string();
+        assert!(error.starts_with("cannot encrypt for the recipient given: it is a"), "{error}");
+    }
+    for point in [[0; 32], one, minus_one] {
+        let blob = [b"\0\0\0\x0bssh-ed25519\0\0\0\x20", &point[..]].concat();
+        let text = format!("ssh-ed25519 {} anybody", BASE64_STANDARD.encode(blob));
+        let error = text.parse::<Recipient>().unwrap_err().to_string();
+        assert!(error.contains("low order"), "{error}");
+    }
+}
+
+#[test]
+fn recipients_that_others_may_change_are_refused() {
+    struct Lenient;
+    impl Unlock for Lenient {
+        fn takes_recipients(&self, _file: &Exposed<'_>) -> bool {
+            true
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let ann = recipient(&Identity::generate());
+    let path = private_file(directory.path(), "recipients", ann.to_string().as_bytes());
+    for (mode, is_fine) in [(0o644, true), (0o600, true), (0o664, false), (0o646, false)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let read = Recipient::read_file(&path, &NoUnlock);
+        assert_eq!(read.is_ok(), is_fine, "{mode:o}");
+        assert!(is_fine || read.unwrap_err().to_string().contains("chmod go-w"));
+        assert_eq!(Recipient::read_file(&path, &Lenient).unwrap(), [ann.clone()]);
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    if std::os::unix::fs::chown(&path, Some(4321), None).is_err() {
+        evener_skipped::lacking!("only root can give a file to another user");
+        return;
+    }
+    let error = Recipient::read_file(&path, &NoUnlock).unwrap_err();
+    assert!(error.to_string().contains("belongs to user 4321"), "{error}");
+    assert_eq!(Recipient::read_file(&path, &Lenient).unwrap(), [ann]);
 }

@@ -1,0 +1,71 @@
+//! Reading the header of an age file in time that grows with its length only.
+
+use std::io::{self, BufRead, Read};
+
+use ::age::armor::ArmoredReader;
+use ::age::{DecryptError, Decryptor};
+
+/// Reads the header of an age file, binary or in ASCII armour.
+pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptError> {
+    let mut binary = Vec::with_capacity(bytes.len());
+    ArmoredReader::new(bytes).read_to_end(&mut binary)?;
+    Decryptor::new_buffered(AgeFile { bytes: binary, position: 0 })
+}
+
+/// An age file that gives its header at once.
+///
+/// The age crate asks for one line after the other, and after each it parses all lines so far from
+/// the first. With thousands of recipients that would take minutes.
+pub(super) struct AgeFile {
+    bytes: Vec<u8>,
+    position: usize,
+}
+
+impl AgeFile {
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
+    }
+}
+
+impl Read for AgeFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.rest().read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for AgeFile {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.rest())
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.position += count;
+    }
+
+    /// At the beginning gives all lines of the header, and later all that is left.
+    fn read_until(&mut self, _line_end: u8, lines: &mut Vec<u8>) -> io::Result<usize> {
+        let rest = self.rest();
+        let count = match self.position {
+            0 => header_length(rest),
+            _ => rest.len(),
+        };
+        lines.extend_from_slice(&rest[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+/// The length of a header: to the end of the first line that begins with `---`. Where there is no
+/// such line all may belong to it.
+fn header_length(file: &[u8]) -> usize {
+    let last = file.windows(LAST_LINE.len()).position(|start| start == LAST_LINE);
+    let end = last.and_then(|last| {
+        let after = last + LAST_LINE.len();
+        Some(after + file[after..].iter().position(|&byte| byte == b'\n')? + 1)
+    });
+    end.unwrap_or(file.len())
+}
+
+const LAST_LINE: &[u8] = b"\n---";
