@@ -21,9 +21,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use facade::{
-    Cipher, Direction, Engine, Iv, Job, Key, ParallelCipher, Pool, SessionRequest, engines,
-};
+use facade::engines::{self, Iv, Job, Session, SessionRequest};
+use facade::hazmat::ParallelCipher;
+use facade::{Cipher, Direction, Engine, Key, Pool};
 
 type Failure = Box<dyn Error>;
 
@@ -151,7 +151,7 @@ fn work_on_demand(work: &str, length: usize) -> Result<(), Failure> {
     }
 }
 
-fn open(engine: &dyn Engine, cipher: Cipher) -> Result<Box<dyn facade::Session>, Failure> {
+fn open(engine: &dyn Engine, cipher: Cipher) -> Result<Box<dyn Session>, Failure> {
     let request = SessionRequest { cipher, direction: Direction::Encrypt, key: Some(&key()?) };
     Ok(engine.open(&request)?)
 }

@@ -59,7 +59,7 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
         if let Some(command) = command.and_then(|word| word.to_str()) {
             command.clone_into(&mut report.operation);
         }
-        let sentence = in_one_sentence(&error).unwrap_or_else(|| in_one_line(&error));
+        let sentence = in_one_line(&error);
         report.failures.push(Trouble::Usage(sentence).as_failure());
         print_json(&report)?;
     }

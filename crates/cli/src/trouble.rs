@@ -99,6 +99,4 @@ pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
     evener::shown(path)
 }
 
-}
-
 pub(crate) const INTERRUPTED: u8 = 130;

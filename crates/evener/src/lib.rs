@@ -55,16 +55,16 @@ pub use crate::nonce::{Nonce, NonceError, NonceSequence};
 pub use crate::profile::{check_profile, default_profile, keep_profile};
 
 pub use evener_core::{
-    Cipher, Direction, Engine, EngineError, InvalidIv, InvalidKey, Key, Kind, Mode, Rejection,
-    Shown, UnknownCipher, shown, shown_json, shown_text,
+    Cipher, Direction, EncCipher, Engine, EngineError, InvalidIv, InvalidKey, Key, Kind, Mode,
+    Rejection, Shown, UnknownCipher, shown, shown_json, shown_text,
 };
 pub use evener_pipeline::Pool;
 
 pub use evener_files::{
     Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
     Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, Options, Progress,
-    Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget, SystemError,
-    Total, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
+    Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget,
+    SystemError, Total, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX, WorkerEffort, list, takes_a_stream,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};
@@ -97,8 +97,8 @@ pub mod gate {
 pub mod engines {
     pub use evener_core::{
         Account, Description, Engine, EngineError, EngineProfile, InPlaceJob, Iv, Job, Kind, Offer,
-        Outcome, Padding, Point, Profile, RecordLayout, Records, Rejection, Session, SessionRequest,
-        Verification, padding,
+        Outcome, Padding, Point, Profile, RecordLayout, Records, Rejection, Session,
+        SessionRequest, Verification, padding,
     };
     pub use evener_engines::{
         PinPrompt, Probed, Watch, cpu, find, find_with, measure, names, probe_all, self_test,

@@ -168,8 +168,10 @@ pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: E
 /// [`FileError::Refused`] when a stranger has put a link on the way into a common directory, such
 /// as /tmp, whether or not the kernel is set to refuse that.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
-    let failed =
-        |errno: Errno| FileError::System { action: "follow its symbolic links", errno: errno.system() };
+    let failed = |errno: Errno| FileError::System {
+        action: "follow its symbolic links",
+        errno: errno.system(),
+    };
     let mut at = without_slash(path);
     let mut links = 0;
     while let Ok(text) = std::fs::read_link(&at) {

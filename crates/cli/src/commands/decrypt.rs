@@ -6,14 +6,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use evener::{MalformedPath, Operation};
+use evener_program::streams::output;
 
+use crate::ends::Place;
 use crate::keys::{Intent, Keyholder};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling, Writing};
-use crate::plan::{Place, Plan, warnings};
+use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
 use crate::signals::Signals;
-use crate::sys::output;
 use crate::trouble::{Ending, Trouble};
 
 /// Decrypt a file, a tree or a pipe

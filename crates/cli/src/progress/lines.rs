@@ -10,14 +10,14 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use evener::{Failure, FileOutcome, Report};
+use evener_program::streams::output;
 use serde::Serialize;
 
 use super::gauge::Reading;
 use super::lock;
+use crate::ends::Place;
 use crate::options::Telling;
-use crate::plan::Place;
 use crate::route::Route;
-use crate::sys::output;
 use crate::trouble::Trouble;
 
 /// Where the lines go.

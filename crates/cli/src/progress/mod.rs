@@ -15,10 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::{Control, Failure, Operation, Report, Total};
+use evener_program::streams::output;
 
+use crate::ends::Place;
 use crate::options::Telling;
-use crate::plan::{Place, Plan};
-use crate::sys::output;
+use crate::plan::Plan;
 use crate::trouble::Trouble;
 pub(crate) use bar::clear_bar;
 use gauge::Gauge;
@@ -66,7 +67,7 @@ impl Progress {
             return plan;
         }
         let progress = self.clone();
-        let evener = plan.evener.options(|options| {
+        let evener = plan.evener.with_options(|options| {
             options.listener = Some(Arc::new(move |path, outcome| {
                 if let Some(files) = &progress.files {
                     files.tell(path, outcome);

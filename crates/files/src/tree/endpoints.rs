@@ -14,7 +14,6 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, Item, Made};
 use super::names::Claims;
-use crate::{Operation, SystemError};
 use crate::access::may_make;
 use crate::error::IntoSystemError;
 use crate::metadata::Metadata;
@@ -22,6 +21,7 @@ use crate::naming::{
     behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
 };
 use crate::{Failure, FileError, Options};
+use crate::{Operation, SystemError};
 
 /// The user's two paths, resolved.
 pub(super) enum Endpoints {

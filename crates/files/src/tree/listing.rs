@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::Operation;
 use super::endpoints::target_name;
 use crate::FileError;
+use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::source::Source;
 
@@ -127,7 +128,9 @@ pub(super) fn look_up(
         Ok(there) => Ok(Some((Identity::of(&there), FileType::from_raw_mode(there.st_mode)))),
         // Names that can't be there at all are not there.
         Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
-        Err(errno) => Err(FileError::System { action: "look at its output", errno }),
+        Err(errno) => {
+            Err(FileError::System { action: "look at its output", errno: errno.system() })
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
-pub use crate::costs::Processed;
 use crate::costs::Costs;
+pub use crate::costs::Processed;
 use crate::{Load, SizeClass, Waiting};
 
 pub use name::{PolicyName, UnknownPolicy};
