@@ -28,7 +28,7 @@ fn malformed(subject: &Subject<'_>) -> Verdict {
     if cipher.iv_length() > 0 {
         add(&|message| message.iv = iv_of(cipher.iv_length() - 1));
     }
-    if let Some(short) = Key::new(&bytes(1, cipher.key_length() - 1)).ok() {
+    if let Ok(short) = Key::new(&bytes(1, cipher.key_length() - 1)) {
         add(&|message| message.key = Some(short.clone()));
     }
     add(&|message| message.missing_output = 1);

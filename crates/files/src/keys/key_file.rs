@@ -281,7 +281,7 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
             Errno::EXIST => KeyError::Exists { path: path.to_owned() },
             errno => refused(errno),
         })?;
-    temporary.is_gone();
+    temporary.forget();
     sync_directory(&directory).map_err(failed)?;
     Ok(naming)
 }
@@ -308,7 +308,7 @@ impl Temporary<'_> {
     }
 
     /// The name was given up: it may be another's next.
-    fn is_gone(self) {
+    fn forget(self) {
         std::mem::forget(self);
     }
 }

@@ -316,7 +316,7 @@ fn recipients_that_others_may_change_are_refused() {
         let read = Recipient::read_file(&path, &NoUnlock);
         assert_eq!(read.is_ok(), is_fine, "{mode:o}");
         assert!(is_fine || read.unwrap_err().to_string().contains("chmod go-w"));
-        assert_eq!(Recipient::read_file(&path, &Lenient).unwrap(), [ann.clone()]);
+        assert_eq!(Recipient::read_file(&path, &Lenient).unwrap(), std::slice::from_ref(&ann));
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     if std::os::unix::fs::chown(&path, Some(4321), None).is_err() {
