@@ -37,8 +37,9 @@ documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
 		$(patsubst %,--package=evener-%,core lanes gate engines pipeline files)
 
+# Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore.
 unit-tests: needs
-	cargo test --locked --workspace
+	env --default-signal=HUP,QUIT cargo test --locked --workspace
 
 dependencies: needs
 	scripts/python-environment

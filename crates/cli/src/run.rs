@@ -242,12 +242,14 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     if is_told || done > 0 || !ends.source_is_tree {
         return None;
     }
-    if report.symlinks > 0 {
-        return None;
-    }
     let has_files = has_files(source, plan.follows_links);
     let reason = match plan.operation {
-        Operation::Encrypt if plan.selection.takes_everything() || !has_files => return None,
+        Operation::Encrypt if plan.selection.takes_everything() => return None,
+        // Links were done.
+        _ if report.symlinks > 0 && (plan.operation == Operation::Encrypt || !has_files) => {
+            return None;
+        }
+        Operation::Encrypt if !has_files => return None,
         Operation::Encrypt => NOTHING_TAKEN.to_owned(),
         operation => {
             let why = if has_files { NOTHING_FITS } else { NO_FILES };

@@ -58,7 +58,9 @@ fn no_source_shows_a_name_in_another_way() {
 }
 
 /// What is made text there are no names, but words of devices, programs and the kernel.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 11] = [
+    // JSON, which has a name's bytes beside it.
+    "cli/src/progress/lines.rs",
     "cli/src/commands/tls/config.rs",
     "cli/src/commands/tls/counters.rs",
     "engines/src/pkcs11/probe.rs",

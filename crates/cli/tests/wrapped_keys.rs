@@ -220,7 +220,7 @@ fn a_pipe_without_a_wrapped_key_takes_one_by_its_name() {
     let bench = Bench::new();
     for (arguments, told) in [
         (["encrypt", "-i", "identity", "-", "-"], "or --key KEYFILE"),
-        (["decrypt", "-i", "identity", "-", "-"], "name its key file with --key"),
+        (["decrypt", "-i", "identity", "-", "-"], "name its key file (`--key` takes one)"),
     ] {
         let refused = bench.expect(2, &arguments);
         assert!(refused.messages.contains(told), "{}", refused.messages);

@@ -222,7 +222,7 @@ fn a_name_that_is_too_long_with_the_suffix_is_named() {
         assert_eq!(failed, expected.map(|name| plain.join(name)));
         for failure in &report.failures {
             assert!(matches!(failure.error, FileError::NameTooLong { .. }), "{failure:?}");
-            assert!(failure.error.to_string().contains("--suffix"));
+            assert!(failure.error.to_string().contains("suffix"));
         }
         assert_eq!(fs::read_dir(&sealed).unwrap().count(), 7);
     }

@@ -167,10 +167,11 @@ mod tests {
         let line = |columns| line(&reading(), columns);
         assert_eq!(
             line(80),
-            " 30% [=====>             ]  1.2 GiB/4.0 GiB  300.0 MiB/s  0:09 left  3/40 files"
+            " 30% [====>              ]  1.2 GiB/4.0 GiB  300.0 MiB/s  0:09 left  3/40 files"
         );
-        assert_eq!(line(40), " 30%  300.0 MiB/s  0:09 left  3/40 files");
-        assert_eq!(line(39), " 30% [===>    ]  300.0 MiB/s  0:09 left");
+        assert_eq!(line(41), " 30%  300.0 MiB/s  0:09 left  3/40 files");
+        assert_eq!(line(40), " 30% [=>      ]  300.0 MiB/s  0:09 left");
+        assert_eq!(line(39), " 30%  300.0 MiB/s  0:09 left");
         assert_eq!(line(20), " 30%  0:09 left");
         assert_eq!(line(3), "");
         assert_eq!(line(0), line(80));
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn a_dry_run_shows_files() {
         let reading = Reading { is_dry_run: true, left: None, ..reading() };
-        assert_eq!(line(&reading, 40), "  7% [>         ]  in 0:12  3/40 files");
+        assert_eq!(line(&reading, 40), "  7% [>          ]  in 0:12  3/40 files");
     }
 
     #[test]

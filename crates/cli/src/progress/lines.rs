@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
 
-use evener::{Failure, FileOutcome, Report};
+use evener::{Failure, FileOutcome, Report, shown_json};
 use evener_program::streams::output;
 use serde::Serialize;
 
@@ -123,9 +123,10 @@ impl Lines {
 
     /// Writes a line in one piece. The operation goes on where nobody reads it.
     fn write(&self, line: &impl Serialize) {
-        let Ok(mut text) = serde_json::to_vec(line) else { return };
-        text.push(b'\n');
-        let _ = lock(&self.file).write_all(&text);
+        let Ok(text) = serde_json::to_string(line) else { return };
+        let mut text = shown_json(&text);
+        text.push('\n');
+        let _ = lock(&self.file).write_all(text.as_bytes());
     }
 }
 

@@ -9,7 +9,8 @@ use crate::NonceError;
 /// ```
 /// # use evener::{Aead, AeadError, Cipher};
 /// let aead = Aead::new(Cipher::Aes128Gcm, &Aead::generate_key(Cipher::Aes128Gcm)?)?;
-/// let forged = aead.open_in_place(&[0; 12], b"", &mut [0; 20]);
+/// let mut sealed = [0; 20];
+/// let forged = aead.open_in_place(&[0; 12], b"", &mut sealed);
 /// assert!(matches!(forged, Err(AeadError::Forged { message: 0, count: 1 })));
 /// # Ok::<(), AeadError>(())
 /// ```
