@@ -281,7 +281,7 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
             Errno::EXIST => KeyError::Exists { path: path.to_owned() },
             errno => refused(errno),
         })?;
-    temporary.forget();
+    temporary.keep();
     sync_directory(&directory).map_err(failed)?;
     Ok(naming)
 }
@@ -290,6 +290,8 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
 struct Temporary<'d> {
     directory: &'d File,
     name: OsString,
+    /// Whether its file has its final name, and this one may be another's.
+    has_final_name: bool,
 }
 
 impl Temporary<'_> {
@@ -302,19 +304,25 @@ impl Temporary<'_> {
             let mode = Mode::RUSR | Mode::WUSR;
             match retry_on_intr(|| openat(directory, &*name, flags, mode)) {
                 Err(Errno::EXIST) => {}
-                made => return made.map(|file| (file, Temporary { directory, name })),
+                made => {
+                    let temporary = Temporary { directory, name, has_final_name: false };
+                    return made.map(|file| (file, temporary));
+                }
             }
         }
     }
 
-    /// The name was given up: it may be another's next.
-    fn forget(self) {
-        std::mem::forget(self);
+    /// Keeps what is there: the file has got its final name.
+    fn keep(mut self) {
+        self.has_final_name = true;
     }
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
+        if self.has_final_name {
+            return;
+        }
         // Where this fails, the file is left behind, as private as the key.
         let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
     }
