@@ -269,14 +269,15 @@ feed = open("fifo", "wb")
 feed.write(bytes(1000000))
 feed.flush()
 shown = b""
-while shown.count(b"files [") < 3:
+drawn = lambda: [line.strip(b"\r") for line in shown.split(b"\r\x1b[J")[1:]]
+while len(drawn()) < 4:
     shown += os.read(terminal, 1000)
-assert max(len(line) for line in shown.split(b"\r\x1b[2K")) > 50, shown
+assert max(len(line) for line in drawn()) > 12, shown
 resize(terminal, 12)
 lines = []
 while len(lines) < 12:
     shown += os.read(terminal, 1000)
-    lines = shown.split(b"\r\x1b[2K")
+    lines = drawn()
     lines = lines[next((at for at, line in enumerate(lines) if 0 < len(line) < 12), len(lines)):]
 assert all(len(line) < 12 for line in lines), lines
 feed.close()
@@ -286,8 +287,8 @@ while True:
     except OSError:
         break
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, shown
-assert set(re.findall(rb"\x1b\[[0-9;?]*[A-Za-z]", shown)) == {b"\x1b[2K"}, shown
-assert b"\r\x1b[2Kevener: encrypted 1 file" in shown, shown
+assert set(re.findall(rb"\x1b\[[0-9;?]*[A-Za-z]", shown)) == {b"\x1b[J"}, shown
+assert b"\r\x1b[Jevener: encrypted 1 file" in shown, shown
 "#;
     let mut command = Command::new("python3");
     command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
