@@ -92,7 +92,8 @@ pub mod gate {
 
 /// The engines of this machine, and the contract for engines of one's own.
 ///
-/// An [`Engine`] says what it offers and opens [`Session`]s; a session processes [`Job`]s.
+/// An [`Engine`] says what it offers and opens [`Session`](engines::Session)s; a session processes
+/// [`Job`](engines::Job)s.
 /// `examples/own_engine.rs` is a whole one.
 pub mod engines {
     pub use evener_core::{

@@ -1,7 +1,7 @@
 //! Evener's formats, key files and trees on disk.
 //!
 //! [`process`] encrypts, decrypts or verifies a file or a tree with all workers at once, and
-//! [`format`] holds the layouts of the files that it makes.
+//! [`mod@format`] holds the layouts of the files that it makes.
 
 #![forbid(unsafe_code)]
 
