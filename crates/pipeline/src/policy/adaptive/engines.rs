@@ -81,7 +81,8 @@ impl Engines {
         self.list[number].in_service -= 1;
     }
 
-    pub(super) fn busy_since(&self, now: Duration) -> f64 {
+    /// The CPU time that the cores have had since the run began, in microseconds.
+    pub(super) fn time_of_cores(&self, now: Duration) -> f64 {
         self.cores * micros(now)
     }
 

@@ -216,7 +216,7 @@ impl Adaptive {
         });
         let ((opening, each), first) =
             due.min_by(|(one, _), (other, _)| (one.0 + one.1).total_cmp(&(other.0 + other.1)))?;
-        let budget = PART * (self.engines.busy_since(now) + self.work(waiting)) - self.tried;
+        let budget = PART * (self.engines.time_of_cores(now) + self.work(waiting)) - self.tried;
         let batch = self.engines.get(self.workers[worker].engine).batch as f64;
         let jobs = batch.min(most.jobs / 2.0).min((budget - opening) / each).floor();
         (first == worker && jobs >= 1.0).then(|| Claim {
@@ -245,8 +245,8 @@ impl Adaptive {
         Some((opening, known.unwrap_or(2.0 * self.engines.cheapest(group))))
     }
 
-    /// Counts what a worker has performed, and learns when that ends a window. True when other
-    /// engines work from now on.
+    /// Counts what a worker has performed, and learns when that ends a window. Returns whether the
+    /// chosen engines changed.
     fn watch(&mut self, engine: usize, at: Working, waiting: &Waiting, now: Duration) -> bool {
         let Some(window) = &mut self.window else {
             self.window = self.may_begin(waiting).then(|| Window::new(now));
@@ -272,7 +272,7 @@ impl Adaptive {
         self.choose(sample.class, waiting, now)
     }
 
-    /// Chooses who works on a class. True when that are other engines than before.
+    /// Chooses the engines for a class. Returns whether they changed.
     fn choose(&mut self, class: SizeClass, waiting: &Waiting, now: Duration) -> bool {
         let group = self.group(class, waiting);
         let is_new = group.tasks > 0 && self.sets.choose(&group, &self.engines, now);
@@ -282,7 +282,7 @@ impl Adaptive {
         is_new
     }
 
-    /// Whether those who should work do, and nobody else.
+    /// Whether a window can begin: only workers of the chosen engines work, and none will lack tasks.
     fn may_begin(&self, waiting: &Waiting) -> bool {
         let is_foreign = |worker: &Worker| match worker.state {
             State::Working(at) => {

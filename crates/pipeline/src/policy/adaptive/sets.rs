@@ -47,7 +47,7 @@ impl Sets {
         Sets { records: Vec::new(), chosen: [None; SizeClass::COUNT] }
     }
 
-    /// Who works on a group.
+    /// The engines that work on a group.
     pub(super) fn working(&self, group: &Group, engines: &Engines) -> Members {
         let chosen = self.chosen[group.class.number()];
         chosen.unwrap_or_else(|| engines.fill(Members::MAX, group).1)
@@ -63,8 +63,8 @@ impl Sets {
         }
     }
 
-    /// Chooses who works on a group from now on: the set that did most jobs, or could do most.
-    /// True when that are other engines than before.
+    /// Chooses the engines for a group from now on: the set with the highest bound. Returns whether
+    /// they changed.
     pub(super) fn choose(&mut self, group: &Group, engines: &Engines, now: Duration) -> bool {
         let bounds = candidates(engines).map(|set| {
             let (most, working) = engines.fill(set, group);
@@ -79,7 +79,7 @@ impl Sets {
         is_new
     }
 
-    /// An engine has no workers any more.
+    /// An engine has lost a worker: what is known of its sets no longer holds.
     pub(super) fn remove(&mut self, engine: usize) {
         self.chosen = [None; SizeClass::COUNT];
         self.records.retain(|known| !has(known.engines, engine));
