@@ -1,19 +1,15 @@
-//! Files with secrets: checks before reading, and atomic creation.
+//! Files with secrets: reading them, and the checks before that.
 
-use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatVfsMountFlags, fstatvfs, openat, unlinkat};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
 use zeroize::Zeroizing;
 
 use super::{KeyError, Unlock};
-use crate::Naming;
-use crate::naming::rename_to_free;
 
 /// A small file's bytes, and whether other users may access it.
 pub(super) struct Contents {
@@ -257,77 +253,6 @@ fn is_on_read_only_mount(file: &File) -> bool {
     fstatvfs(file).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted.
-///
-/// The file appears under its name complete and on stable storage, or not at all: it is
-/// written under a temporary name in the same directory, `.evener-key-…`, which is removed
-/// again on every error. Only a crash leaves that one behind, which is as private.
-///
-/// # Errors
-/// [`KeyError::Exists`] when there is a file of this name, which stays as it is;
-/// [`KeyError::Io`] when the operating system refuses.
-pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
-    let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
-    let refused = |errno: Errno| failed(errno.into());
-    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-    // From here on the path may lead elsewhere.
-    let directory = File::open(directory_of(path)).map_err(failed)?;
-    let (file, temporary) = Temporary::create(&directory).map_err(refused)?;
-    let mut file = File::from(file);
-    file.write_all(contents).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    let naming =
-        rename_to_free(directory.as_fd(), &temporary.name, name).map_err(|errno| match errno {
-            Errno::EXIST => KeyError::Exists { path: path.to_owned() },
-            errno => refused(errno),
-        })?;
-    temporary.keep();
-    sync_directory(&directory).map_err(failed)?;
-    Ok(naming)
-}
-
-/// The temporary name of a key file, which is removed with this.
-struct Temporary<'d> {
-    directory: &'d File,
-    name: OsString,
-    /// Whether its file has its final name, and this one may be another's.
-    has_final_name: bool,
-}
-
-impl Temporary<'_> {
-    /// Makes a file of mode 0600 that nobody else has made.
-    fn create(directory: &File) -> Result<(OwnedFd, Temporary<'_>), Errno> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        loop {
-            let random = getrandom::u64().map_err(|_| Errno::IO)?;
-            let name = OsString::from(format!(".evener-key-{random:016x}"));
-            let mode = Mode::RUSR | Mode::WUSR;
-            match retry_on_intr(|| openat(directory, &*name, flags, mode)) {
-                Err(Errno::EXIST) => {}
-                made => {
-                    let temporary = Temporary { directory, name, has_final_name: false };
-                    return made.map(|file| (file, temporary));
-                }
-            }
-        }
-    }
-
-    /// Keeps what is there: the file has got its final name.
-    fn keep(mut self) {
-        self.has_final_name = true;
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if self.has_final_name {
-            return;
-        }
-        // Where this fails, the file is left behind, as private as the key.
-        let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
-    }
-}
-
 /// The longest file that is taken for a key file, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
@@ -346,28 +271,14 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-fn directory_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
-
-/// Makes a new name in the directory last. Some file systems keep no directories on stable
-/// storage and say so with EINVAL.
-fn sync_directory(directory: &File) -> io::Result<()> {
-    match directory.sync_all() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        synced => synced,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
-    use super::super::NoUnlock;
+    use super::super::{NoUnlock, create};
     use super::*;
 
     /// Takes what others may use only where nobody could make it private, and notes what it saw.
@@ -434,52 +345,6 @@ mod tests {
 
     fn directory() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
-    }
-
-    #[test]
-    fn a_new_file_is_its_owners_alone_and_the_only_one() {
-        let directory = directory();
-        let path = directory.path().join("key");
-        create(&path, b"secret").unwrap();
-        let contents = read(&path, "read").unwrap();
-        assert_eq!(*contents.bytes, b"secret");
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
-        contents.check_private(&path, &NoUnlock).unwrap();
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_key_that_got_no_name_is_removed_wherever_its_directory_is() {
-        let directory = directory();
-        let [before, after] = ["before", "after"].map(|name| directory.path().join(name));
-        fs::create_dir(&before).unwrap();
-        let opened = File::open(&before).unwrap();
-        let (_, temporary) = Temporary::create(&opened).unwrap();
-        fs::rename(&before, &after).unwrap();
-        assert_eq!(fs::read_dir(&after).unwrap().count(), 1);
-        drop(temporary);
-        assert_eq!(fs::read_dir(&after).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn no_file_is_overwritten() {
-        let directory = directory();
-        let path = directory.path().join("key");
-        fs::write(&path, "precious").unwrap();
-        assert!(matches!(create(&path, b"new"), Err(KeyError::Exists { .. })));
-        assert_eq!(fs::read(&path).unwrap(), b"precious");
-
-        let dangling = directory.path().join("link");
-        std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
-        assert!(matches!(create(&dangling, b"new"), Err(KeyError::Exists { .. })));
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-    }
-
-    #[test]
-    fn an_absent_directory_is_an_error() {
-        let path = directory().path().join("absent/key");
-        let message = create(&path, b"key").unwrap_err().to_string();
-        assert!(message.starts_with("cannot make the key file"), "{message}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod error;
 mod key_file;
 mod key_format;
 mod key_line;
+mod new_file;
 mod passphrase;
 mod pipe_head;
 mod process;
@@ -34,8 +35,9 @@ use crate::KeyRing;
 use crate::format::{FormatError, Recipe};
 
 pub use error::{KeyError, MalformedKey};
-pub use key_file::{Exposed, check_private, check_secret_file, create};
+pub use key_file::{Exposed, check_private, check_secret_file};
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
+pub use new_file::create;
 pub use passphrase::Passphrase;
 pub use pipe_head::PipeHead;
 pub use process::{Protection, protect_process};

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
 
-use super::super::{Exposed, NoUnlock, key_file};
+use super::super::{Exposed, NoUnlock, create};
 use super::*;
 
 const TEXT: &[u8] = b"evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw\n";
@@ -39,7 +39,7 @@ fn passphrase(text: &str) -> Passphrase {
 /// A file of mode 0600.
 fn private_file(directory: &Path, name: &str, contents: &[u8]) -> PathBuf {
     let path = directory.join(name);
-    key_file::create(&path, contents).unwrap();
+    create(&path, contents).unwrap();
     path
 }
 
