@@ -287,7 +287,7 @@ fn what_is_no_regular_file_is_said_to_be_none() {
         assert_eq!(ended.status, Some(2));
         assert!(ended.messages.contains(told), "{options:?}: {}", ended.messages);
     }
-    for source in ["pipe", "/dev/null"] {
+    for source in ["pipe", "/dev/null", "-"] {
         for json in [&[][..], &["--json"]] {
             let ended = bench.expect(2, &[&["list"], json, &[source]].concat());
             let told = format!("evener: {source}: is a pipe or a device, and list shows files");

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use evener::{Failure, FileError, Listing, Options, list};
@@ -66,7 +66,8 @@ impl List {
 
     fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {
         // What is not there is refused later, with the reason.
-        if fs::metadata(&self.source).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let is_other = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+        if self.source == Path::new("-") || fs::metadata(&self.source).is_ok_and(is_other) {
             let reason =
                 "is a pipe or a device, and list shows files and trees; write it to a file";
             let error = FileError::Refused(reason.to_owned());
