@@ -136,13 +136,19 @@ fn a_device_is_written_only_where_nobody_uses_it() {
     // program.
     let until = Instant::now() + Duration::from_secs(20);
     let free = loop {
-        let ended = bench.run(&["encrypt", "-q", "-k", "my.key", "tree/one", &device]);
+        let ended = bench.run(&["encrypt", "-k", "my.key", "tree/one", &device]);
         if !ended.messages.contains("is in use") || Instant::now() > until {
             break ended;
         }
     };
+    let told = free.messages.split("`head -c ").nth(1).expect("it tells what to read back");
+    let length = told.split('`').next().unwrap();
+    let line =
+        format!("head -c {length} {device} | $evener decrypt -q -k my.key - - | cmp - tree/one");
+    let back = bench.shell(&line);
     assert!(Command::new("losetup").arg("-d").arg(&device).status().unwrap().success());
     assert!(ended.messages.contains("is the source itself"), "{ended:?}");
     assert!(used.messages.contains("is in use"), "{used:?}");
+    assert_eq!(back.status, Some(0), "{back:?}");
     assert_eq!((ended.status, used.status, free.status), (Some(2), Some(2), Some(0)), "{free:?}");
 }

@@ -138,6 +138,13 @@ pub fn process_stream(
     if let Some(reason) = outputs.notice() {
         report.notices.push(Notice { path: name.clone(), reason: reason.to_owned() });
     }
+    if let (Operation::Encrypt, 1, Some(end)) = (operation, report.files, sink.end_on_device()) {
+        let reason = format!(
+            "what was on the device follows the {end} bytes of the output; to decrypt it, read \
+             these alone, as with `head -c {end}`"
+        );
+        report.notices.push(Notice { path: name.clone(), reason });
+    }
     report.interrupted = options.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)

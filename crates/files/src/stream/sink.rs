@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, fstat, openat, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::base64::{Base64, Encoder};
@@ -133,6 +133,18 @@ impl Sink {
         sync(output.as_fd()).map_err(FileError::system("sync the output"))?;
         output.publish(outputs)?;
         sync(output.directory()).map_err(FileError::system("sync the output's directory"))
+    }
+
+    /// Where the output ends on a block device that is longer: how many bytes of it to read back.
+    pub(super) fn end_on_device(&self) -> Option<u64> {
+        let End::Descriptor(descriptor) = &self.end else { return None };
+        let there = fstat(descriptor).ok()?;
+        if FileType::from_raw_mode(there.st_mode) != FileType::BlockDevice {
+            return None;
+        }
+        let end = tell(descriptor).ok()?;
+        let length = seek(descriptor, SeekFrom::End(0)).ok()?;
+        (end < length).then_some(end)
     }
 }
 
