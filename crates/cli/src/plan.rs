@@ -52,7 +52,7 @@ impl Plan {
         let mut selection = Selection::default();
         let evener = evener.with_options(|options| {
             options.control = control.clone();
-            // In a shared directory names are whoever's who can write there.
+            // In a shared directory other users can exchange names.
             options.follow_target = !route.is_shared();
             applied = apply(options);
             follows_links = options.follow_symlinks;

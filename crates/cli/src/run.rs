@@ -234,7 +234,7 @@ fn no_key_fits(report: &Report) -> bool {
 }
 
 /// An error where nothing of a tree was done though it has files, or should have some, as after a mistake in `--suffix` or
-/// `--include`: to whom it matters, that is no success.
+/// `--include`: a script must not take that for success.
 fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
@@ -314,7 +314,7 @@ fn name_pipes(plan: &Plan, report: &mut Report) {
     }
 }
 
-/// Whether whoever read the output has gone.
+/// Whether the reader of the output has closed it.
 fn reader_left(plan: &Plan, report: &Report) -> bool {
     let broken = |failure: &Failure| {
         matches!(failure.error, FileError::System { errno, .. }

@@ -49,7 +49,7 @@ pub(crate) struct Working<'a> {
     ending: Arc<Ending>,
 }
 
-/// Who tells how the work ended: it itself, or whoever ends the program before it does.
+/// Whether the end of the work was reported, by the work itself or by what ends the program early.
 #[derive(Default)]
 struct Ending {
     is_told: Mutex<bool>,

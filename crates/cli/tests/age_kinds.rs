@@ -101,7 +101,7 @@ fn a_plugin_wraps_and_unwraps_keys() {
     run(&bench, 0, &format!("{path} $evener encrypt {both} tree sealed"));
     let verified = run(&bench, 0, &format!("{path} $evener verify -i plugins sealed"));
     assert!(verified.messages.contains("evener: please touch the device\n"), "{verified:?}");
-    // Who can open it without a plugin is not asked to touch anything.
+    // With an identity that needs no plugin, nothing has to be touched.
     let verified = run(&bench, 0, &format!("{path} $evener verify -i plugins -i identity sealed"));
     assert!(!verified.messages.contains("touch"), "{verified:?}");
     run(&bench, 0, "$evener verify -i identity sealed");

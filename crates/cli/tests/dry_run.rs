@@ -11,7 +11,7 @@ use common::{Bench, Ended, RECIPIENT, has};
 /// Somebody without any rights beyond those of a file's mode.
 const STRANGER: &str = "61234";
 
-/// Runs the program as a stranger to whom all belongs but what a test has taken away.
+/// Runs the program as another user, who owns everything but what a test has taken away.
 fn as_stranger(bench: &Bench, arguments: &[&str]) -> Ended {
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={STRANGER}"), "--regid=61234", "--clear-groups"]);

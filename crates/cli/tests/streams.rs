@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{Bench, has};
 use rustix::fs::{Mode, OFlags};
 
-/// Whoever uses the machine's loop devices: one test at a time.
+/// Held by a test that uses the machine's loop devices: one at a time.
 static DEVICES: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -127,7 +127,7 @@ fn a_device_is_written_only_where_nobody_uses_it() {
     };
     let device = String::from_utf8(attached.stdout).unwrap().trim().to_owned();
     let ended = bench.run(&["encrypt", "-k", "my.key", &device, &device]);
-    // Whoever has it open for itself alone, as a mounted file system has.
+    // Opened exclusively, as by a mounted file system.
     let alone = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     let held = rustix::fs::open(device.as_str(), alone, Mode::empty()).unwrap();
     let used = bench.run(&["encrypt", "-k", "my.key", "tree/one", &device]);

@@ -72,8 +72,8 @@ fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
 #[test]
 fn a_planted_key_is_never_encrypted_with() {
     let bench = Bench::new();
-    // Who can write to the place makes keys, and wraps them for the owner, whose recipient is no
-    // secret; or leaves them in plain text, for their owner alone.
+    // Somebody who can write to the place makes keys and wraps them for the owner, whose recipient
+    // is no secret; or leaves them in plain text, for their owner alone.
     fs::create_dir(bench.path("sealed")).unwrap();
     let made = bench.expect(0, &["keygen"]).output;
     bench.secret("planted.key", std::str::from_utf8(&made).unwrap());
@@ -97,7 +97,7 @@ fn a_planted_key_is_never_encrypted_with() {
     bench.expect(2, &[&["verify"], &planted[..], &["sealed"]].concat());
     bench.expect(0, &["verify", "-k", "sealed/evener-key-2.age", "-i", "identity", "sealed"]);
 
-    // The same for who goes on with it, where the key's own file was replaced meanwhile.
+    // The same when the run is continued and the key's own file was replaced meanwhile.
     fs::rename(bench.path("sealed/evener-key.age"), bench.path("sealed/evener-key-2.age")).unwrap();
     fs::write(bench.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
@@ -129,7 +129,7 @@ fn a_key_of_another_place_or_for_others_is_left_alone() {
     let bench = Bench::new();
     let shared = ["encrypt", "-r", RECIPIENT, "-r", STRANGER];
     bench.expect(0, &[&shared[..], &["tree", "shared"]].concat());
-    // Who can open the key of one place copies it to another, to read what is added there.
+    // A reader of one place's key copies it to another place, to read what is added there.
     fs::create_dir(bench.path("private")).unwrap();
     let replay =
         || fs::copy(bench.path("shared/evener-key.age"), bench.path("private/evener-key.age"));

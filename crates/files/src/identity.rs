@@ -16,8 +16,8 @@ pub(crate) struct Identity {
     inode: u64,
 }
 
-/// Which file, in which state. Whoever writes to a file can set its time back afterwards, but
-/// not its time of change: that one only the kernel sets.
+/// Which file, in which state. A program that writes to a file can set its time back afterwards,
+/// but not its time of change: only the kernel sets that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileState {
     identity: Identity,

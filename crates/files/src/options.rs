@@ -116,7 +116,7 @@ pub struct Options {
     /// Add up the sizes of all files while walking, so that progress can tell the remaining
     /// time. Costs a system call a file.
     pub measure_total: bool,
-    /// Who hears of each file.
+    /// A function that is called for each file.
     pub listener: Option<Listener>,
     /// Let nothing reach a descriptor but text: bytes that would command a terminal are an error. For
     /// a standard output that is one.

@@ -183,7 +183,7 @@ fn set_id_bits_need_the_owner() {
         ["setuid.enc", "setgid.enc", "both.enc", "sub"].map(|name| mode(&sealed.join(name)))
     };
     assert_eq!(sealed_modes(&sealed), [0o755, 0o755, 0o711, 0o1775]);
-    // Whoever keeps the sealed tree sets them himself.
+    // The owner of the sealed tree sets them.
     set_mode(&sealed.join("setuid.enc"), 0o4755);
     set_mode(&sealed.join("sub"), 0o6777);
     set_mode(&sealed, 0o2777);
@@ -469,8 +469,8 @@ fn protected_files_are_no_sources_under_any_name() {
     }
 }
 
-/// Somebody who may write to both trees swaps directories for links to other places as fast as
-/// he can. Nothing outside is read, written or changed.
+/// Another process, which may write to both trees, swaps directories for links to other places as
+/// fast as it can. Nothing outside is read, written or changed.
 #[test]
 fn swapped_directories_lead_nowhere() {
     let home = home();

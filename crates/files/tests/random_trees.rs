@@ -123,7 +123,7 @@ fn make(root: &Path, things: &[(String, Thing)]) {
             }
         }
     }
-    // Whoever is not root must be able to read and remove it all.
+    // A user other than root must be able to read and remove it all.
     for (path, mode) in modes {
         let needed = if path.is_dir() { 0o700 } else { 0o400 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode | needed)).unwrap();

@@ -27,7 +27,7 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: a mapping is memory that no thread owns; it is reached through atomics only, and
-// unmapped by whoever drops the one `Mapping` that stands for it.
+// unmapped when the one `Mapping` that stands for it is dropped.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; `&Mapping` gives out only `&AtomicU64`, which is `Sync`.
 unsafe impl Sync for Mapping {}

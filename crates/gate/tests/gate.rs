@@ -64,7 +64,7 @@ fn waiters_are_told_of_their_wait_and_called_away() {
             assert!(wait.ahead >= 1 && wait.time >= Duration::from_secs(1), "{wait:?}");
             assert_eq!(wait.engine, "module");
         }
-        // Who has another recall, or none, still waits; their places are gone.
+        // A waiter with another recall, or with none, still waits; the others' places are gone.
         assert_eq!(gate.snapshot().unwrap().waiters.len(), 1);
         drop(permit);
         assert!(first.join().unwrap());

@@ -1,4 +1,4 @@
-//! The tasks that nobody has claimed yet, and those who wait for them.
+//! The unclaimed tasks, and the workers that wait for them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,7 +150,7 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Wakes and starts whom the scheduler has called.
+    /// Wakes and starts the workers that the scheduler has called.
     fn answer<'d>(
         &'d self,
         mut scheduler: MutexGuard<'d, Scheduler<T>>,

@@ -1,4 +1,4 @@
-//! Who did how much.
+//! Counts of what each engine did.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ use crate::trouble::{Ending, Trouble};
 /// pipe alone, and from a file that the pipe was written to). A key that lies there is used again if
 /// the passphrase opens it, or if --identity opens it and you made it on this machine, for this very
 /// place and for the recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a
-/// note of each key that you make). Any other key there could be put there by whoever can write there,
+/// note of each key that you make). Any other key there may be from somebody else who can write there,
 /// and is left alone; so is that of a tree that was moved.
 ///
 /// With --update a tree keeps its one key, so what opens it has to be given: --identity,

@@ -1,10 +1,10 @@
-//! Which wrapped keys this user has made on this machine, where, and for whom.
+//! The wrapped keys that this user has made on this machine: where, and for which recipients.
 //!
 //! A key that is wrapped for recipients could be anybody's: recipients are not secret. And one of
 //! the user's own could have been copied from another place, whose readers would then read what
 //! is added here. So each run that makes one pins it: it leaves a file in the user's own state
 //! directory whose name is the wrapped key's fingerprint, and which says where the key belongs and
-//! for whom it was made. Where the pin can't be made or is lost, nothing worse happens than that a
+//! for which recipients it was made. Where the pin can't be made or is lost, nothing worse happens than that a
 //! later run makes a fresh key.
 
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ pub(super) struct Pins(Option<PathBuf>);
 /// What is known of a wrapped key that this user made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pin {
-    /// For whom it was made: one word.
+    /// The recipients, or the passphrase, as one word.
     pub(super) audience: String,
     /// The place that it was made for.
     pub(super) place: PathBuf,

@@ -7,14 +7,14 @@ use super::Keyholder;
 use crate::options::Recipients;
 use crate::trouble::Trouble;
 
-/// Who is to open a fresh key.
+/// What opens a fresh key.
 pub(crate) enum Wrapping {
     Recipients(Vec<Recipient>),
-    /// Who knows the passphrase that the options speak of.
+    /// The passphrase that the options name.
     Passphrase,
 }
 
-/// What the options say of who is to open a fresh key; `None` when they say nothing.
+/// What opens a fresh key, by the options; `None` when they say nothing.
 pub(crate) fn wrapping(
     options: &Recipients,
     keyholder: &Keyholder<'_>,
@@ -35,8 +35,7 @@ pub(crate) fn wrapping(
 }
 
 impl Wrapping {
-    /// Tells those who are to open the key from any others, in one word: the same recipients in
-    /// any order are the same word.
+    /// One word for what opens the key: the same recipients in any order give the same word.
     pub(crate) fn audience(&self) -> String {
         let Wrapping::Recipients(recipients) = self else { return "passphrase".to_owned() };
         let mut names: Vec<_> = recipients.iter().map(Recipient::to_string).collect();

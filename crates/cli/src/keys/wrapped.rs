@@ -119,7 +119,7 @@ pub(super) fn reuse_or_make(
         return Ok((material, Wrapped::Reused(hold(&path)?, found.others), Some(said)));
     }
     match (wrapping, found.refusal, found.left_alone) {
-        // Whoever gives a wrong identity or passphrase does not want one tree under two.
+        // A wrong identity or passphrase must not lead to a tree under two keys.
         (_, Some(refusal), _) => Err(refusal.into()),
         (None, None, None) => Err(Trouble::Usage(format!(
             "{} has no wrapped key that --identity could open; give --recipient for a fresh one",
@@ -185,7 +185,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Looks for a key that is this user's. Whoever can write to the place can put keys of their own
+/// Looks for a key that is this user's. Somebody who can write to the place can put keys of their own
 /// there, wrapped for the same recipients, and would read what is encrypted with them; and so
 /// would the recipients of another key of this user's that they copy there. So a key has to be
 /// one that this user made for this place and this audience, as its pin says, or open with the
@@ -274,8 +274,8 @@ fn hold(path: &Path) -> Result<File, Trouble> {
 }
 
 /// The keys that open a file or a tree: those beside the file, else those of the tree that it
-/// is or that the file lies in. Keys further up are not looked for: whoever may write there need
-/// not be who made SRC.
+/// is or that the file lies in. Keys further up are not looked for: somebody else than SRC's
+/// author may be able to write there.
 pub(super) fn find(
     source: &Path,
     wanted: Option<KeyFormat>,

@@ -78,7 +78,7 @@ pub(crate) struct KeyOrigins {
     pub(crate) insecure_key_file: bool,
 }
 
-/// The key file that the environment names, for who gives nothing else to make a key of.
+/// The key file that the environment names, used when no option names a key.
 fn of_environment() -> Result<Option<PathBuf>, Trouble> {
     let Some(value) = env::var_os(KEY_FILE_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
@@ -193,7 +193,7 @@ impl OpeningKeys {
     }
 }
 
-/// Who may open a fresh key.
+/// Recipients and passphrases that open a fresh key.
 #[derive(Args, Debug)]
 pub(crate) struct Recipients {
     /// Make a fresh key and wrap it for this recipient of age (`age1…`, also a plugin's, or an

@@ -14,7 +14,7 @@ use super::{KeyError, Unlock};
 /// A small file's bytes, and whether other users may access it.
 pub(super) struct Contents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
-    /// `None` of what came through a pipe, which is whoever's who opened it for this process.
+    /// `None` for a pipe: its access is decided by the process that opened it.
     status: Option<Status>,
 }
 
@@ -85,7 +85,8 @@ pub(super) fn read_recipients(path: &Path, unlock: &dyn Unlock) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// Refuses a file of recipients that others may change: whom they add could read everything.
+/// Refuses a file of recipients that others may change: they could add a recipient of their own,
+/// who would read everything.
 fn check_recipients(
     file: &File,
     path: &Path,
@@ -95,7 +96,7 @@ fn check_recipients(
     let mode = metadata.mode() & 0o7777;
     let is_writable = mode & 0o022 != 0;
     let is_of_others = is_of_others(metadata);
-    // What a pipe gives is whoever's who opened it for this process.
+    // Access to a pipe is decided by the process that opened it.
     if !metadata.is_file() || !is_writable && !is_of_others {
         return Ok(());
     }
@@ -215,7 +216,7 @@ pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
 }
 
 /// As [`check_private`] for an open file, unless `unlock` takes a file that its group or others
-/// may use. What is no regular file is whoever's who opened it for this process.
+/// may use. Only regular files are checked: access to a pipe is decided by the process that opened it.
 ///
 /// # Errors
 /// [`KeyError::OpenToOthers`], [`KeyError::OfOthers`], and [`KeyError::Io`] where the file's status
@@ -313,7 +314,7 @@ mod tests {
         for (length, fits) in [(0, true), (70_000, true), (LONGEST, true), (LONGEST + 1, false)] {
             let (reader, mut writer) = io::pipe().unwrap();
             let filler = std::thread::spawn(move || {
-                // Whoever has read enough closes its end.
+                // The reader closes its end once it has read enough.
                 let _ = writer.write_all(&vec![b'x'; length]);
             });
             let path = PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));

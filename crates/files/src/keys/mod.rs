@@ -103,8 +103,8 @@ impl KeyFile {
         self.contents.bytes.is_empty()
     }
 
-    /// Whether the file is encrypted with a passphrase. If it opens, then who made it knew that
-    /// passphrase; a file that is encrypted for recipients could be anybody's.
+    /// Whether the file is encrypted with a passphrase. If it opens, its author knew that
+    /// passphrase; anybody can encrypt a file for recipients.
     pub fn has_passphrase(&self) -> bool {
         age::has_passphrase(&self.contents.bytes)
     }

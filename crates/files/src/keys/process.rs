@@ -33,7 +33,7 @@ pub struct Protection {
 pub fn protect_process() -> io::Result<Protection> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    // Who may not raise it has the limit that there is.
+    // Without the right to raise the limit, it stays as it is.
     let _ = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
     let is_locked = getrlimit(Resource::Memlock).current.is_none()
         && mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)

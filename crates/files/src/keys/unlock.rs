@@ -24,7 +24,7 @@ pub trait Unlock {
         Ok(None)
     }
 
-    /// Whom plugins of age speak with.
+    /// Answers the questions of age's plugins.
     fn dialogue(&self) -> Arc<dyn Dialogue> {
         Arc::new(NoDialogue)
     }

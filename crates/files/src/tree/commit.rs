@@ -60,7 +60,7 @@ impl TreeWork<'_> {
         if waiting.len() < BATCH {
             return Ok(());
         }
-        // Whoever has another file to commit meanwhile waits for this as well.
+        // A thread with another file to commit waits for this one sync, too.
         let syncing = self.committer.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = std::mem::take(&mut *waiting);
         drop(waiting);
@@ -80,7 +80,7 @@ impl TreeWork<'_> {
     /// Brings the target's directories to the device, at the end of a durable operation.
     pub(super) fn sync_target(&self, endpoints: &Endpoints) {
         let (Endpoints::Tree { root: directory } | Endpoints::File { directory, .. }) = endpoints;
-        // Whoever stops an operation does not wait for that: no source went without it.
+        // After a stop there is no need to sync: no source was removed without it.
         if self.is_stopped() {
             return;
         }

@@ -124,7 +124,7 @@ impl TreeWork<'_> {
                 invited = true;
             }
             let task = if chained {
-                // Only in order: whoever goes on must begin with this segment.
+                // Segments only in order: the next worker must begin with this one.
                 self.perform_segment(large.clone(), index, bench, worker, queue).map_err(|failed| {
                     large.ledger().give_back(index);
                     Returned { task: Task::Large(large.clone()), cause: failed.cause }

@@ -117,8 +117,8 @@ impl TreeWork<'_> {
     }
 }
 
-/// Whether nothing of a source was changed after its output was: whoever writes to a file can set
-/// its time back, but not the time at which its status changed. In one tick of the clock
+/// Whether nothing of a source was changed after its output was: a program that writes to a file can
+/// set its time back, but not the time at which its status changed. In one tick of the clock
 /// anything may have come first.
 fn is_older(source: &Stat, output: &Stat) -> bool {
     (source.st_ctime, source.st_ctime_nsec) < (output.st_ctime, output.st_ctime_nsec)

@@ -152,7 +152,7 @@ impl Work for TreeWork<'_> {
     }
 
     fn abandon(&self, task: Task, cause: Option<&EngineError>) {
-        // Whoever stops an operation does not ask for the engines that it waited for.
+        // After a stop, an engine's failure is no news.
         let cause = cause.filter(|_| !self.is_stopped());
         let error = || cause.map_or(FileError::Interrupted, |cause| cause.clone().into());
         match task {

@@ -275,7 +275,7 @@ fn a_crowd_changes_the_settings(directory: &Path) {
     }
 }
 
-/// A gate loses its name only to who retires it: otherwise two would hold one permit, the holder
+/// Only retiring a gate takes its name away: otherwise two processes would hold one permit, the holder
 /// of the old gate and that of the new one.
 fn resets_at_once_leave_one_gate(directory: &Path) {
     let [rounds] = shared_words(1) else { unreachable!() };
@@ -336,8 +336,8 @@ fn admissions_follow_arrivals(directory: &Path) {
     assert!(order.iter().copied().eq(1..=ADMISSIONS as u64), "each in its turn");
 }
 
-/// 200 processes take turns while some are killed, stopped and continued at random. Whoever is
-/// admitted must find the device free, which the kernel, and not the gate, says.
+/// 200 processes take turns while some are killed, stopped and continued at random. An
+/// admitted process must find the device free; the kernel says whether it is, not the gate.
 fn a_storm_of_kills_wedges_nothing(directory: &Path) {
     let seed = std::process::id();
     println!("  seed {seed}");

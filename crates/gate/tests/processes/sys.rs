@@ -76,7 +76,7 @@ pub(crate) fn wait_for_bell(words: &[AtomicU64], at: usize, seen: u32) {
     }
 }
 
-/// Wakes who sleeps.
+/// Wakes the threads that sleep on this word.
 pub(crate) fn ring(words: &[AtomicU64], at: usize) {
     words[at].fetch_add(1, SeqCst);
     futex::wake(low_half(&words[at]), futex::Flags::empty(), 1).expect("a futex");

@@ -127,8 +127,8 @@ impl Rounds<'_> {
 /// Takes as much memory as an output of `bytes` takes, and gives it back.
 ///
 /// A virtual machine's free memory may have gone back to its host (free page reporting, after some
-/// seconds): whoever took it next would pay for having it fetched, which takes up to six times as
-/// long as encryption.
+/// seconds): the next program to take it would pay for having it fetched, which takes up to six
+/// times as long as encryption.
 fn touch_memory(bytes: u64) {
     let mut memory = Vec::new();
     let length = usize::try_from(bytes + MARGIN).unwrap_or(usize::MAX);

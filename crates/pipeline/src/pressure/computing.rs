@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn who_takes_others_cores_pauses_ever_longer() {
         let mut machine = Machine::new();
-        // Both have half of each core, and whoever has not waits.
+        // Each has half of each core, and waits the rest of the time.
         let pauses: Vec<_> = (0..7).map(|_| machine.span(0.5, 1.0) / 20).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 32].map(|times| MS * times));
     }

@@ -327,7 +327,7 @@ mod tests {
         let own = Threads { ran: second, waited: second / 4 };
         let others = Waited { own, ..now }.others_since(&before);
         assert_eq!(others, Threads { ran: second - 2 * IDLE_UNIT, waited: second * 3 / 4 });
-        // Of two who wait for one core both count, where that is told.
+        // Of two threads that wait for one core both count, where the kernel tells that.
         let told = |at, ran, waited| Waited { threads: Some(Threads { ran, waited }), ..at };
         let now = told(Waited { own, ..now }, 7 * second, 2 * second);
         let others = now.others_since(&told(before, 5 * second, second / 4));

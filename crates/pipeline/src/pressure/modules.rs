@@ -126,7 +126,7 @@ mod tests {
     /// What happens on the core, in parts of the time.
     #[derive(Clone, Copy)]
     struct Life {
-        /// Somebody who is not of this process waits while the module works.
+        /// Threads of other processes that wait while the module works.
         others_wait: f64,
         /// And while it pauses.
         others_wait_in_pauses: f64,

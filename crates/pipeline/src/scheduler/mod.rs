@@ -44,7 +44,7 @@ pub enum Turn {
     Leave,
 }
 
-/// Whom to wake, once the scheduler has been left.
+/// A worker to wake or start, after the scheduler's lock is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// The worker waits; it is to ask again.
@@ -176,7 +176,7 @@ impl<T> Scheduler<T> {
         self.backlog.waiting()
     }
 
-    /// Whom to wake or start since this was last asked.
+    /// The workers to wake or start since the last call of this.
     pub fn calls(&mut self) -> std::vec::Drain<'_, Call> {
         self.calls.drain(..)
     }
@@ -349,8 +349,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Asks those who wait or have not started whether they would claim now, and calls as many
-    /// as there are tasks.
+    /// Asks the workers that wait or have not started whether they would claim now, and calls as
+    /// many as there are tasks.
     fn consider(&mut self, now: Duration) {
         if self.is_over() {
             return;

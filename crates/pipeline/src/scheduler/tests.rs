@@ -6,7 +6,7 @@ use crate::policy::{PolicyName, Seat, Setting};
 
 const NOW: Duration = Duration::ZERO;
 
-/// A scheduler of tasks 0 to 9 for a CPU worker and a module's, and who was started.
+/// A scheduler of tasks 0 to 9 for a CPU worker and a module's, and the calls that start them.
 fn scheduler(policy: PolicyName) -> (Scheduler<u32>, Vec<Call>) {
     let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1 };
     let seats = [seat(Kind::Cpu), seat(Kind::Module)];

@@ -31,7 +31,7 @@ pub(crate) struct Check {
 impl Check {
     pub(super) fn perform(self) -> Result<Ending, Trouble> {
         let module = module(self.module.as_deref())?;
-        // Whoever could write there could have the program load what they like.
+        // Another user who could write there could have the program load any library.
         let directory = tempfile::Builder::new()
             .permissions(Permissions::from_mode(0o700))
             .tempdir()

@@ -156,7 +156,7 @@ impl Adaptive {
 
     /// How many jobs of a group a worker takes: as many as its engine likes in a batch, or what
     /// takes it long enough beside its time at the queue; near the end less, so that there is
-    /// something left for whoever is free first.
+    /// something left for the worker that is free first.
     fn share(&self, engine: usize, group: &Group) -> f64 {
         let part = group.jobs / self.workers.len() as f64;
         let jobs = match (self.engines.get(engine).batch, self.engines.wall(engine, group)) {
@@ -170,7 +170,7 @@ impl Adaptive {
     /// Whether the other workers would have drained the queue before this one is done with a
     /// claim that takes it `wall` microseconds.
     fn would_be_late(&self, worker: usize, wall: f64, waiting: &Waiting, now: Duration) -> bool {
-        // What is done together is done by the end, whoever joins.
+        // Several workers can share a divisible task, so nobody finishes it late.
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
         }
@@ -179,7 +179,7 @@ impl Adaptive {
         let others = self.workers.iter().enumerate().filter(|(number, _)| *number != worker);
         let others: Vec<_> = others
             .filter_map(|(_, other)| {
-                // Whoever is idle has declined too: two that count on each other would leave the
+                // An idle worker has declined too: two that count on each other would leave the
                 // tasks to nobody.
                 let free = match other.state {
                     State::Left | State::Idle => return None,
@@ -259,7 +259,7 @@ impl Adaptive {
         let Some(mut window) = self.window.take().filter(|_| waiting.tasks > 0) else {
             return false;
         };
-        // Those who are at something have done a part of it, as far as one can tell.
+        // A busy worker has done a part of its batch already: as much as its expected time says.
         for other in &self.workers {
             if let State::Working(at) = other.state {
                 let time = (at.since, at.until.max(now));
