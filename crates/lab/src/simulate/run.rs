@@ -26,6 +26,9 @@ pub struct Scene<'a> {
     pub slowness: fn(usize, Duration) -> (f64, f64),
     /// Factor on the profile's hidden CPU time of a job.
     pub hidden: fn(usize, Duration) -> f64,
+    /// How much longer a module's worker takes for its first claim, which opens a session: half of
+    /// it on a core, half in the device.
+    pub opening: Duration,
 }
 
 /// The result of a run.
@@ -45,7 +48,7 @@ impl<'a> Scene<'a> {
     /// Engines that keep their speed.
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
         let (slowness, hidden) = (|_, _| (1.0, 1.0), |_, _| 1.0);
-        Scene { cores, engines, jobs, slowness, hidden }
+        Scene { cores, engines, jobs, slowness, hidden, opening: Duration::ZERO }
     }
 
     /// Simulates a run under a policy that starts from `costs`.
@@ -107,6 +110,7 @@ struct Worker {
     /// The rest of its claim, batch by batch.
     stages: VecDeque<Stage>,
     claim: Option<Claim>,
+    has_session: bool,
 }
 
 /// The stages of a batch, in microseconds, one after the other.
@@ -127,6 +131,7 @@ struct Claim {
     batches: u64,
     jobs: u64,
     bytes: u64,
+    opens: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,7 +152,7 @@ enum Phase {
 impl Worker {
     fn new(engine: usize, thread: usize, driver: usize) -> Worker {
         let (phase, stages) = (Phase::Absent, VecDeque::new());
-        Worker { engine, thread, driver, phase, stages, claim: None }
+        Worker { engine, thread, driver, phase, stages, claim: None, has_session: false }
     }
 }
 
@@ -281,10 +286,17 @@ impl Simulation<'_> {
         let performed = worker.claim.take().map(|claim| {
             let wall = micros(now - claim.at);
             let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
-            let Claim { batches, jobs, bytes, .. } = claim;
+            let Claim { batches, jobs, bytes, opens, .. } = claim;
             self.jobs[worker.engine] += jobs;
-            let engine = Some(Processed { batches, jobs, bytes, wall, cpu });
-            Performed { wall, cpu, engine, opened: false }
+            let opening = if opens { self.scene.opening } else { Duration::ZERO };
+            let engine = Some(Processed {
+                batches,
+                jobs,
+                bytes,
+                wall: wall.saturating_sub(opening),
+                cpu: cpu.saturating_sub(opening / 2),
+            });
+            Performed { wall, cpu, engine, opened: opens }
         });
         let mut tasks = VecDeque::new();
         let turn = self.scheduler.turn(number, performed.as_ref(), &mut tasks, micros(now));
@@ -307,12 +319,20 @@ impl Simulation<'_> {
                 let slowness = (self.scene.slowness)(worker.engine, micros(now));
                 let hidden = (self.scene.hidden)(worker.engine, micros(now));
                 worker.stages = stages(profile, &tasks, slowness, hidden);
+                let opens = profile.kind == Kind::Module && !worker.has_session;
+                worker.has_session = true;
+                if let Some(first) = worker.stages.front_mut().filter(|_| opens) {
+                    let half = self.scene.opening.as_secs_f64() * 1e6 / 2.0;
+                    first.cpu += half;
+                    first.device += half;
+                }
                 worker.claim = Some(Claim {
                     at: now,
                     cpu_before: self.processor.used(worker.thread),
                     batches: worker.stages.len() as u64,
                     jobs: tasks.len() as u64,
                     bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
+                    opens,
                 });
                 worker.phase = Phase::OnCore;
                 let cpu = worker.stages.front().map_or(0.0, |stage| stage.cpu);

@@ -325,26 +325,27 @@ fn a_module_that_is_late_beside_the_processor_is_found() {
     for (cost_on_cpu, hidden) in [(85.0, 20.0), (120.0, 20.0), (400.0, 55.0)] {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, hidden)];
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
-        assert_little_regret(&scene, &format!("{cost_on_cpu} us"));
+        assert_little_regret(&scene, 0.03, &format!("{cost_on_cpu} us"));
     }
 }
 
-/// Fails where `adaptive` takes more than 3 % and 20 ms longer than the best fixed choice, as it
-/// turns out in hindsight.
-fn assert_little_regret(scene: &Scene<'_>, what: &str) {
+/// Fails where `adaptive` takes more than a part (3 %) and 20 ms longer than the best fixed choice,
+/// as it turns out in hindsight.
+fn assert_little_regret(scene: &Scene<'_>, part: f64, what: &str) {
     let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
     let best = fixed.map(|policy| scene.run(policy, Costs::default()).wall).into_iter().min();
     let best = best.unwrap_or_default();
     for (knowing, costs) in [("a profile", measured(scene)), ("nothing", Costs::default())] {
         let outcome = scene.run(PolicyName::Adaptive, costs);
-        let most = best.mul_f64(1.03) + Duration::from_millis(20);
+        let most = best.mul_f64(1.0 + part) + Duration::from_millis(20);
         println!("{what}, knowing {knowing}: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);
         assert!(outcome.wall <= most, "{what}, knowing {knowing}: {:?} of {best:?}", outcome.wall);
     }
 }
 
-/// What slows engines down at a time, for a while.
-type Noise = (&'static str, fn(usize, Duration) -> (f64, f64));
+/// What slows engines down at a time, for a while: its name, and the part of the time that may be
+/// lost by it.
+type Noise = (&'static str, f64, fn(usize, Duration) -> (f64, f64));
 
 /// Whether a time is in the second half of its period.
 fn is_noisy(now: Duration, period_ms: u128) -> bool {
@@ -353,37 +354,45 @@ fn is_noisy(now: Duration, period_ms: u128) -> bool {
 
 #[test]
 fn regret_is_bounded_where_noise_comes_and_goes() {
-    const NOISES: [Noise; 5] = [
-        ("none", |_, _| (1.0, 1.0)),
+    const NOISES: [Noise; 6] = [
+        ("none", 0.03, |_, _| (1.0, 1.0)),
         // Another program takes half of the core from the processor's work.
-        ("on the processor, 200 ms", |engine, now| match engine == 0 && is_noisy(now, 200) {
+        ("on the processor, 200 ms", 0.03, |engine, now| match engine == 0 && is_noisy(now, 200) {
             true => (2.0, 2.0),
             false => (1.0, 1.0),
         }),
-        ("on the processor, 1.4 s", |engine, now| match engine == 0 && is_noisy(now, 1400) {
+        ("on the processor, 1.4 s", 0.03, |engine, now| match engine == 0 && is_noisy(now, 1400) {
             true => (3.0, 3.0),
             false => (1.0, 1.0),
         }),
         // The device is shared with somebody.
-        ("in the module, 600 ms", |engine, now| match engine == 1 && is_noisy(now, 600) {
+        ("in the module, 600 ms", 0.09, |engine, now| match engine == 1 && is_noisy(now, 600) {
             true => (4.0, 1.0),
             false => (1.0, 1.0),
         }),
-        ("everywhere, 300 ms", |_, now| match is_noisy(now, 300) {
+        // A virtual machine stands still now and then.
+        ("in the module, 15 ms of 400", 0.06, |engine, now| {
+            match engine == 1 && (now.as_millis() + 200) % 400 < 15 {
+                true => (10.0, 10.0),
+                false => (1.0, 1.0),
+            }
+        }),
+        ("everywhere, 300 ms", 0.04, |_, now| match is_noisy(now, 300) {
             true => (2.0, 2.0),
             false => (1.0, 1.0),
         }),
     ];
-    for (cost_on_cpu, hidden) in [(50.0, 10.0), (85.0, 50.0), (400.0, 20.0)] {
+    for (cost_on_cpu, hidden) in [(50.0, 10.0), (85.0, 50.0), (400.0, 20.0), (1200.0, 60.0)] {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, hidden)];
-        for (noise, slowness) in NOISES {
+        for (noise, part, slowness) in NOISES {
             for jobs in [500, 4000, 20_000] {
                 let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
                 scene.slowness = slowness;
-                assert_little_regret(
-                    &scene,
-                    &format!("{cost_on_cpu} us, {jobs} jobs, noise {noise}"),
-                );
+                for opening in [0, 8] {
+                    scene.opening = Duration::from_millis(opening);
+                    let what = format!("{cost_on_cpu} us, {jobs} jobs, opening {opening} ms");
+                    assert_little_regret(&scene, part, &format!("{what}, noise {noise}"));
+                }
             }
         }
     }

@@ -8,9 +8,9 @@ pub(super) struct Other {
 }
 
 /// Whether others would do so many jobs before `deadline`, in microseconds from now.
-pub(super) fn would_drain(others: &[Other], jobs: f64, deadline: f64) -> bool {
-    let by_then = |it: &Other| ((deadline - it.free) / it.each.max(1e-3)).floor().max(0.0);
-    !others.is_empty() && others.iter().map(by_then).sum::<f64>() >= jobs
+pub(super) fn would_drain(others: impl Iterator<Item = Other>, jobs: f64, deadline: f64) -> bool {
+    let by_then = |it: Other| ((deadline - it.free) / it.each.max(1e-3)).floor().max(0.0);
+    others.map(by_then).sum::<f64>() >= jobs
 }
 
 /// A claim that takes less is never late, in microseconds: it takes as long to wake a thread.
@@ -23,8 +23,7 @@ mod tests {
     #[test]
     fn jobs_are_done_whole() {
         let drained = |others: &[(f64, f64)], jobs, deadline| {
-            let others: Vec<_> = others.iter().map(|&(free, each)| Other { free, each }).collect();
-            would_drain(&others, jobs, deadline)
+            would_drain(others.iter().map(|&(free, each)| Other { free, each }), jobs, deadline)
         };
         assert!(drained(&[(100.0, 10.0)], 3.0, 130.0));
         assert!(!drained(&[(100.0, 10.0)], 3.0, 129.0));

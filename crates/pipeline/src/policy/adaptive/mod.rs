@@ -24,7 +24,7 @@ use crate::{Load, SizeClass, Waiting};
 
 use ending::{NOT_LATE, Other, would_drain};
 use engines::{Engines, micros};
-use sets::{LOOK_AGAIN, Sets};
+use sets::Sets;
 use window::Window;
 
 /// Engines, a bit each by its number.
@@ -174,27 +174,23 @@ impl Adaptive {
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
         }
-        let groups: Vec<_> = self.groups(waiting).collect();
-        let jobs: f64 = groups.iter().map(|group| group.jobs).sum();
+        let jobs: f64 = self.groups(waiting).map(|group| group.jobs).sum();
         let others = self.workers.iter().enumerate().filter(|(number, _)| *number != worker);
-        let others: Vec<_> = others
-            .filter_map(|(_, other)| {
-                // An idle worker has declined too: two that count on each other would leave the
-                // tasks to nobody.
-                let free = match other.state {
-                    State::Left | State::Idle => return None,
-                    State::Working(at) => micros(at.until.saturating_sub(now)),
-                    State::Called => 0.0,
-                };
-                let takes_all = groups.iter().all(|group| self.takes(other.engine, group));
-                let walls = groups
-                    .iter()
-                    .map(|group| Some(group.jobs * self.engines.wall(other.engine, group)?));
-                let sum: f64 = walls.sum::<Option<f64>>().filter(|_| takes_all)?;
-                Some(Other { free, each: sum / jobs })
-            })
-            .collect();
-        would_drain(&others, jobs, wall)
+        let others = others.filter_map(|(_, other)| {
+            // An idle worker has declined too: two that count on each other would leave the
+            // tasks to nobody.
+            let free = match other.state {
+                State::Left | State::Idle => return None,
+                State::Working(at) => micros(at.until.saturating_sub(now)),
+                State::Called => 0.0,
+            };
+            let all = self.groups(waiting).map(|group| {
+                let wall = self.engines.wall(other.engine, &group);
+                wall.filter(|_| self.takes(other.engine, &group)).map(|wall| group.jobs * wall)
+            });
+            Some(Other { free, each: all.sum::<Option<f64>>()? / jobs })
+        });
+        would_drain(others, jobs, wall)
     }
 
     /// A batch for a worker whose engine would get nothing otherwise, if too little or nothing
@@ -232,7 +228,7 @@ impl Adaptive {
         let engine = worker.engine;
         if self.takes(engine, group)
             || self.engines.is_firm(engine, group)
-                && self.engines.was_measured(engine, now, LOOK_AGAIN)
+                && self.engines.was_measured(engine, now, TRY_AGAIN)
         {
             return None;
         }
@@ -287,7 +283,7 @@ impl Adaptive {
         let is_foreign = |worker: &Worker| match worker.state {
             State::Working(at) => {
                 let group = Group::of(at.load, self.engines.mean_bytes(at.load));
-                at.is_trial || !self.takes(worker.engine, &group)
+                at.is_trial || !worker.has_worked || !self.takes(worker.engine, &group)
             }
             _ => false,
         };
@@ -335,7 +331,8 @@ impl Policy for Adaptive {
             Event::Claimed { load } => {
                 let group = Group::of(load, self.engines.mean_bytes(load));
                 let is_trial = !self.takes(engine, &group);
-                if is_trial {
+                // A worker's first claim opens its session, which says nothing of its rate.
+                if is_trial || !self.workers[worker].has_worked {
                     self.window = None;
                 }
                 let until = now + self.engines.duration(engine, load);
@@ -418,3 +415,6 @@ const DECLINED: Duration = Duration::from_micros(500);
 
 /// How much of the CPU time of a run may go into trials.
 const PART: f64 = 0.015;
+
+/// After what time an engine that gets nothing is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(500);

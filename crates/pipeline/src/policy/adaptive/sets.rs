@@ -4,12 +4,13 @@
 //! threads and interrupts, whose CPU time the other workers lack, and a worker that runs beside a
 //! module's makes that late. So sets of engines are compared by how much they got done.
 //!
-//! Each window (`window.rs`) is a sample of the rate of the set at work. Of a set that was not seen
-//! for a while, the knapsack gives a bound from above: what it would do if there were no hidden
+//! Each window (`window.rs`) is a sample of the rate of the set at work. Of a set without samples,
+//! the knapsack gives a bound from above: what it would do if there were no hidden
 //! cost. The set with the highest bound works: either it does as well as that, or it is soon known
 //! not to. That is the rule of upper confidence bounds (Auer, Cesa-Bianchi and Fischer, Finite-time
 //! Analysis of the Multiarmed Bandit Problem, 2002): a sampled set's bound is its mean rate, and a
-//! bit more while samples are few.
+//! bit more while samples are few. Samples age: a slower set is tried again at intervals, and when
+//! the rate of the set at work changes much, all others are.
 //!
 //! There are as many sets as subsets of the engines, but only those near the best are compared:
 //! all, all but one, one module alone, and all that compute on the cores.
@@ -17,7 +18,7 @@
 use std::time::Duration;
 
 use super::engines::Engines;
-use super::window::Sample;
+use super::window::{LENGTH, Sample};
 use super::{Group, MOST, Members, has};
 use crate::SizeClass;
 
@@ -56,6 +57,11 @@ impl Sets {
     /// Takes a sample in.
     pub(super) fn learn(&mut self, sample: &Sample, now: Duration) {
         let &Sample { class, engines, .. } = sample;
+        let known = self.records.iter().find(|it| it.class == class && it.engines == engines);
+        // What has changed this set's rate may have changed that of the others.
+        if known.is_some_and(|known| known.has_changed(sample)) {
+            self.records.retain(|it| it.class != class || it.engines == engines);
+        }
         let known = self.records.iter_mut().find(|it| it.class == class && it.engines == engines);
         match known {
             Some(known) => known.learn(sample, now),
@@ -66,11 +72,14 @@ impl Sets {
     /// Chooses the engines for a group from now on: the set with the highest bound. Returns whether
     /// they changed.
     pub(super) fn choose(&mut self, group: &Group, engines: &Engines, now: Duration) -> bool {
-        let bounds = candidates(engines).map(|set| {
-            let (most, working) = engines.fill(set, group);
-            let known = self.records.iter().find(|it| it.is_of(group) && it.engines == working);
-            let bound = known.map_or(most, |known| known.bound(most, now));
-            (bound, working)
+        let known =
+            |working| self.records.iter().find(|it| it.is_of(group) && it.engines == working);
+        let sets = candidates(engines).map(|set| engines.fill(set, group));
+        let sets: Vec<_> = sets.map(|(most, working)| (most, working, known(working))).collect();
+        let rates = sets.iter().filter_map(|(.., known)| Some(known.as_ref()?.rate));
+        let best_rate = rates.fold(0.0, f64::max);
+        let bounds = sets.iter().map(|&(most, working, known)| {
+            (known.map_or(most, |known| known.bound(most, best_rate, now)), working)
         });
         let best = bounds.max_by(|(one, _), (other, _)| one.total_cmp(other));
         let Some((_, working)) = best.filter(|(bound, _)| *bound > 0.0) else { return false };
@@ -113,12 +122,15 @@ impl Record {
         self.seen = now;
     }
 
-    /// How many jobs it may do in a microsecond; `most` if no cost is hidden.
-    fn bound(&self, most: f64, now: Duration) -> f64 {
-        match self.is_fresh(now) {
-            true => self.rate * (1.0 + DOUBT / self.samples.sqrt()),
-            // It may do again what it did.
-            false => most.max(self.rate),
+    /// How many jobs it may do in a microsecond; `most` if no cost is hidden. What was slower than
+    /// the best is tried again once a window of it loses little beside the time since.
+    fn bound(&self, most: f64, best_rate: f64, now: Duration) -> f64 {
+        let bound = self.rate * (1.0 + DOUBT / self.samples.sqrt());
+        let loss = LENGTH.as_secs_f64() * (1.0 - bound / best_rate);
+        let since = now.saturating_sub(self.seen).as_secs_f64();
+        match loss > 0.0 && loss <= PART * since {
+            true => most.max(self.rate),
+            false => bound,
         }
     }
 
@@ -131,6 +143,12 @@ impl Record {
         (self.bytes - bytes).abs() <= NEAR * bytes.max(16.0)
     }
 
+    /// Whether the rate has changed, for the same jobs.
+    fn has_changed(&self, sample: &Sample) -> bool {
+        let ratio = sample.rate / self.rate;
+        self.is_about(sample.bytes) && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
+    }
+
     fn is_fresh(&self, now: Duration) -> bool {
         now.saturating_sub(self.seen) < LOOK_AGAIN
     }
@@ -140,7 +158,14 @@ impl Record {
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// How much faster than a sample a set may be; less by the root of their number.
+/// How much faster than a sample a set may be; less by the root of their number.
 const DOUBT: f64 = 0.12;
+
+/// How much of the time may be lost by trying again a set that was slower.
+const PART: f64 = 0.004;
+
+/// How many times faster or slower than before a set is when something has changed.
+const CHANGE: f64 = 2.0;
 
 /// How much of a job's length another may differ by, for the same to be true of it.
 const NEAR: f64 = 0.15;

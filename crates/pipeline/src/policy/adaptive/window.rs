@@ -103,7 +103,7 @@ fn share_of(begun: Duration, ended: Duration, from: Duration, to: Duration) -> f
 }
 
 /// How long a window is at least: long beside the scheduler's time slices.
-const LENGTH: Duration = Duration::from_millis(12);
+pub(super) const LENGTH: Duration = Duration::from_millis(12);
 
 #[cfg(test)]
 mod tests {
