@@ -1,8 +1,11 @@
 //! Messages about the result of an operation.
 
+mod table;
+
 use std::io::{self, Write};
 
 use evener::{Operation, Report};
+use rustix::termios::tcgetwinsize;
 
 use crate::hints;
 use crate::options::Telling;
@@ -40,7 +43,11 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         }
     }
     if telling.verbose && !telling.quiet {
-        let _ = table(report, &mut io::stderr().lock());
+        let columns = tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col));
+        let mut out = io::stderr().lock();
+        for line in table::lines(report, columns.filter(|&columns| columns > 0)) {
+            let _ = writeln!(out, "{line}");
+        }
     }
 }
 
@@ -107,32 +114,6 @@ fn verification(report: &Report) -> Vec<String> {
         Some(format!("engine {engine}: {verified} of {jobs} were verified, {unverified} were not"))
     };
     report.engines.iter().filter_map(line).collect()
-}
-
-fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:20} {:>6} {:>9} {:>9} {:>11} {:>8} {:>8}",
-        "engine", "worker", "files", "jobs", "bytes", "busy s", "CPU s"
-    )?;
-    let mut row = |engine: &str, worker: &str, effort: &evener::Effort| {
-        writeln!(
-            out,
-            "{engine:20} {worker:>6} {:>9} {:>9} {:>11} {:>8.3} {:>8.3}",
-            effort.files,
-            effort.jobs,
-            size(effort.bytes as f64),
-            effort.busy_seconds,
-            effort.cpu_seconds
-        )
-    };
-    for worker in &report.workers {
-        row(&worker.engine, &worker.worker.to_string(), &worker.effort)?;
-    }
-    for (engine, effort) in &report.engines {
-        row(engine, "all", effort)?;
-    }
-    Ok(())
 }
 
 /// `1 file`, `2 files`.
