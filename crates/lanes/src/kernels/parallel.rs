@@ -39,7 +39,7 @@ pub(super) trait Mode {
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. `length` bytes may be read from the text's input
-    /// and written to its output, which is the same or does not overlap.
+    /// and written to its output, which does not overlap unless it is the same or begins before.
     unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text);
 
     /// Processes one job whose lengths were checked.
@@ -315,7 +315,7 @@ trait Step<V> {
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `length` bytes may be read from the input and written
-/// to the output, which is the same or does not overlap.
+/// to the output, which does not overlap unless it is the same or begins before.
 #[inline(always)]
 unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
     let &Text { input, output, length, .. } = text;
@@ -323,7 +323,7 @@ unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
     let stream = text.stream && output.addr().is_multiple_of(LINE);
     let mut done = 0;
     // SAFETY: each access ends at `length` or before, and what is read is read before its place
-    // is written to.
+    // is written to: no byte of the result lies behind its text's.
     unsafe {
         while length - done >= GROUPS * vector {
             let mut data = [V::load(input.add(done)); GROUPS];

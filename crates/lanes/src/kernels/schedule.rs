@@ -4,8 +4,6 @@
 //! block, ShiftRows does nothing. So there are no table look-ups, and as many keys as a vector
 //! has lanes are expanded at once.
 
-use zeroize::Zeroize;
-
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
 /// Number of round keys of AES-256, the most of all key lengths.
@@ -105,7 +103,9 @@ impl RoundKeys<MAX_BLOCKS> {
 
 impl<const LANES: usize> Drop for RoundKeys<LANES> {
     fn drop(&mut self) {
-        self.0.as_flattened_mut().as_flattened_mut().zeroize();
+        // SAFETY: they are this value's own. In one write, since it is a thousand bytes or more that
+        // `zeroize` would write one by one.
+        unsafe { std::ptr::write_volatile(&mut self.0, [[[0; BLOCK]; LANES]; MAX_ROUND_KEYS]) }
     }
 }
 
