@@ -6,7 +6,7 @@
 //! ciphertext is made from that by the way.
 
 use super::parallel::Text;
-use super::schedule::{MAX_ROUND_KEYS, SharedKeys};
+use super::schedule::{MAX_ROUND_KEYS, OneKey};
 use super::vector::{BLOCK, Vector};
 
 /// Encrypts a text.
@@ -16,16 +16,16 @@ use super::vector::{BLOCK, Vector};
 /// read from the text's input and written to its output, which does not overlap unless it is the
 /// same or begins before; they are whole blocks, one at least.
 #[inline(always)]
-pub(super) unsafe fn encrypt<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+pub(super) unsafe fn encrypt<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
     const { assert!(V::BLOCKS == 1) }
     let &Text { input, output, length, .. } = text;
     // SAFETY: each access is to a block of the text, and each block of the input is read before
     // the one before it is written to the output.
     unsafe {
-        let (first, last): (V, V) = (keys.load(0, 0), keys.load(ROUNDS, 0));
+        let (first, last): (V, V) = (keys.round(0), keys.round(ROUNDS));
         let mut between = [first; MAX_ROUND_KEYS];
         for round in 1..ROUNDS {
-            between[round] = keys.load(round, 0);
+            between[round] = keys.round(round);
         }
         let mut state = V::load(input).xor(first).xor(V::splat(&text.iv));
         let mut done = 0;

@@ -32,7 +32,7 @@ use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
 pub(crate) use keyed::Keyed;
 pub(crate) use mode_key::ModeKey;
-use schedule::SharedKeys;
+use schedule::{SharedKeys, SingleKeys};
 
 /// A kernel that this CPU can run. Only [`available`] makes values, so a value is proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -441,7 +441,7 @@ macro_rules! entries {
                     (Mode::Ecb, Direction::Encrypt) => confidential_code::<EcbEncrypt, ROUNDS>(),
                     (Mode::Ecb, Direction::Decrypt) => confidential_code::<EcbDecrypt, ROUNDS>(),
                     (Mode::Cbc, Direction::Encrypt) => {
-                        mode_key::Code { expand, transform: encrypt_chain::<ROUNDS> }
+                        mode_key::Code { expand: expand_one, transform: encrypt_chain::<ROUNDS> }
                     }
                     (Mode::Cbc, Direction::Decrypt) => confidential_code::<CbcDecrypt, ROUNDS>(),
                     (Mode::Ctr, _) => confidential_code::<Ctr, ROUNDS>(),
@@ -450,7 +450,7 @@ macro_rules! entries {
             }
 
             fn confidential_code<M: parallel::Mode, const ROUNDS: usize>() -> mode_key::Code {
-                let expand = if M::INVERSE { expand_inverse::<ROUNDS> } else { expand };
+                let expand = if M::INVERSE { expand_one_inverse::<ROUNDS> } else { expand_one };
                 mode_key::Code { expand, transform: transform::<M, ROUNDS> }
             }
 
@@ -509,10 +509,29 @@ macro_rules! entries {
             }
 
             /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand_one(keys: &mut SingleKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { keys.expand::<Single>(key) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand_one_inverse<const ROUNDS: usize>(keys: &mut SingleKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    keys.expand::<Single>(key);
+                    keys.invert::<Single>(ROUNDS);
+                }
+            }
+
+            /// # Safety
             /// The CPU has the features. The text is there, and whole blocks except for CTR.
             #[target_feature(enable = $features)]
             unsafe fn transform<M: parallel::Mode, const ROUNDS: usize>(
-                keys: &SharedKeys,
+                keys: &SingleKeys,
                 text: &parallel::Text,
             ) {
                 // SAFETY: the caller's promise.
@@ -522,7 +541,7 @@ macro_rules! entries {
             /// # Safety
             /// The CPU has the features. The text is there, and whole blocks, one at least.
             #[target_feature(enable = $features)]
-            unsafe fn encrypt_chain<const ROUNDS: usize>(keys: &SharedKeys, text: &parallel::Text) {
+            unsafe fn encrypt_chain<const ROUNDS: usize>(keys: &SingleKeys, text: &parallel::Text) {
                 // SAFETY: the caller's promise.
                 unsafe { cbc_serial::encrypt::<Single, ROUNDS>(keys, text) }
             }

@@ -3,7 +3,7 @@
 use evener_core::{Direction, Mode};
 
 use super::parallel;
-use super::schedule::SharedKeys;
+use super::schedule::SingleKeys;
 use super::vector::Block;
 use crate::kernels::Kernel;
 use crate::stream::Text;
@@ -13,16 +13,16 @@ use crate::stream::Text;
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// Sets the key, which has the length that the functions are for.
-    pub(super) expand: unsafe fn(&mut SharedKeys, &[u8]),
+    pub(super) expand: unsafe fn(&mut SingleKeys, &[u8]),
     /// Encrypts or decrypts a text, which is there, and for all but CTR whole blocks, one at least.
-    pub(super) transform: unsafe fn(&SharedKeys, &parallel::Text),
+    pub(super) transform: unsafe fn(&SingleKeys, &parallel::Text),
 }
 
 /// A key, as a kernel needs it. Wiped when it drops.
 #[derive(Clone)]
 pub(crate) struct ModeKey {
     code: Code,
-    keys: SharedKeys,
+    keys: SingleKeys,
 }
 
 impl ModeKey {
@@ -34,7 +34,7 @@ impl ModeKey {
         key: &[u8],
     ) -> Option<ModeKey> {
         let code = kernel.confidential(mode, direction, key.len())?;
-        let mut new = ModeKey { code, keys: SharedKeys::new() };
+        let mut new = ModeKey { code, keys: SingleKeys::new() };
         // SAFETY: the code is a kernel's that this CPU can run, for keys of this length.
         unsafe { (code.expand)(&mut new.keys, key) }
         Some(new)
