@@ -115,7 +115,7 @@ static void decrypt_records(EVP_CIPHER *ours, EVP_CIPHER *theirs, unsigned versi
             ERR_clear_error();
             status[side] = EVP_DecryptUpdate(open[side], opened[side], &counts[side], opened[side],
                                              (int)length);
-            error[side] = ERR_peek_error();
+            error[side] = ERR_peek_last_error();
         }
         EXPECT(status[0] == status[1] && counts[0] == counts[1] && error[0] == error[1]);
         EXPECT(is_good < 0 || version == 0x0304 || is_right);
@@ -175,6 +175,14 @@ static void encrypt_records(EVP_CIPHER *ours, EVP_CIPHER *theirs, unsigned versi
     EVP_CIPHER_CTX_free(seal[1]);
 }
 
+/* What is wrong, behind what OpenSSL says besides. */
+static unsigned long last_error(void)
+{
+    unsigned long error = ERR_peek_last_error();
+    ERR_clear_error();
+    return error;
+}
+
 /* What is no record. */
 static void refused(EVP_CIPHER *ours, EVP_CIPHER *theirs)
 {
@@ -189,26 +197,26 @@ static void refused(EVP_CIPHER *ours, EVP_CIPHER *theirs)
         ERR_clear_error();
         /* Elsewhere than in its place, a part of a block, too short for a MAC. */
         EXPECT(!EVP_DecryptUpdate(context, bytes[0], &count, bytes[1], 64));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         EXPECT(!EVP_DecryptUpdate(context, bytes[0], &count, bytes[0], 63));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         EXPECT(!EVP_DecryptUpdate(context, bytes[0], &count, bytes[0], 32));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         EXPECT(!EVP_DecryptFinal_ex(context, bytes[0], &count));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         EXPECT(EVP_CIPHER_CTX_set_padding(context, 0));
         EXPECT(!EVP_DecryptUpdate(context, bytes[0], &count, bytes[0], 64));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         EVP_CIPHER_CTX_free(context);
         context = context_for(cipher, 1, key, iv, TLS1_2_VERSION, 20);
         EXPECT(!EVP_EncryptUpdate(context, bytes[0], &count, bytes[1], 64));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         /* The MAC is to be had as a pointer only. */
         OSSL_PARAM params[] = { OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_TLS_MAC,
                                                                   bytes[0], 20),
                                 OSSL_PARAM_construct_end() };
         EXPECT(!EVP_CIPHER_CTX_get_params(context, params));
-        errors[side][calls++] = ERR_get_error();
+        errors[side][calls++] = last_error();
         EVP_CIPHER_CTX_free(context);
     }
     EXPECT(memcmp(errors[0], errors[1], sizeof errors[0]) == 0);

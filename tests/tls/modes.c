@@ -25,13 +25,13 @@ static unsigned long last_error;
 static void note_ours(int status)
 {
     last_status = status;
-    last_error = ERR_peek_error();
+    last_error = ERR_peek_last_error();
     ERR_clear_error();
 }
 
 static int compare_theirs(int status, const char *what, int line)
 {
-    unsigned long error = ERR_peek_error();
+    unsigned long error = ERR_peek_last_error();
     if (status != last_status || error != last_error) {
         fprintf(stderr, "%s:%d: %s: %d %s, with OpenSSL's own %d %s\n", __FILE__, line, what,
                 last_status, last_error ? ERR_reason_error_string(last_error) : "-", status,
@@ -73,7 +73,9 @@ static void test_descriptions(const char *mode, int bits)
     for (int list = 0; list < 3; list++)
         for (const OSSL_PARAM *param = params[list][1]; param->key; param++) {
             const OSSL_PARAM *own = OSSL_PARAM_locate_const(params[list][0], param->key);
-            EXPECT(own != NULL && own->data_type == param->data_type);
+            /* OpenSSL 3.6 describes the MAC as what it takes no place for. */
+            int is_mac = strcmp(param->key, OSSL_CIPHER_PARAM_TLS_MAC) == 0;
+            EXPECT(own != NULL && (own->data_type == param->data_type || is_mac));
         }
     EVP_CIPHER_free(ours);
     EVP_CIPHER_free(theirs);
@@ -102,6 +104,8 @@ static void compare_states(struct pair *pair)
     EXPECT(padding[0] == padding[1] && key_length[0] == key_length[1]);
     EXPECT(iv_length[0] == iv_length[1] && memcmp(iv[0], iv[1], 16) == 0);
     EXPECT(memcmp(updated[0], updated[1], 16) == 0);
+    /* OpenSSL's own leaves what it tried first in the queue. */
+    ERR_clear_error();
 }
 
 /* Where a piece lies: its result goes elsewhere, begins before it, or in CTR replaces it. */
