@@ -16,8 +16,9 @@
 void expect(int is_so, const char *what, const char *file, int line);
 #define EXPECT(condition) expect((condition) != 0, #condition, __FILE__, __LINE__)
 
-/* A cipher with this many bits of key, by properties. */
+/* AES in GCM or in another mode, with this many bits of key, by properties. */
 EVP_CIPHER *fetch(int bits, const char *properties);
+EVP_CIPHER *fetch_mode(const char *mode, int bits, const char *properties);
 
 /* Numbers that are the same in every run. */
 uint64_t random_number(void);
@@ -53,7 +54,11 @@ void test_published(const char *file, const char *counters);
 void test_calls(void);
 void test_ivs(void);
 void test_random(int rounds);
+void test_modes(int rounds);
+void test_cbc_records(int rounds);
 void test_connections(const char *certificate, const char *key, const char *counters);
+void test_cbc_connections(int is_plain, const char *certificate, const char *key,
+                          const char *counters);
 void test_bulk(size_t mebibytes, const char *certificate, const char *key, const char *counters);
 void test_attacks(const char *certificate, const char *key, const char *counters);
 void test_loading(const char *configuration);

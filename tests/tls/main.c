@@ -23,8 +23,13 @@ void expect(int is_so, const char *what, const char *file, int line)
 
 EVP_CIPHER *fetch(int bits, const char *properties)
 {
+    return fetch_mode("GCM", bits, properties);
+}
+
+EVP_CIPHER *fetch_mode(const char *mode, int bits, const char *properties)
+{
     char name[32];
-    snprintf(name, sizeof name, "AES-%d-GCM", bits);
+    snprintf(name, sizeof name, "AES-%d-%s", bits, mode);
     EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, name, properties);
     EXPECT(cipher != NULL);
     return cipher;
@@ -120,8 +125,14 @@ int main(int argc, char **argv)
         test_absence();
     else if (strcmp(test, "random") == 0 && argc == 3)
         test_random(atoi(argv[2]));
+    else if (strcmp(test, "modes") == 0 && argc == 3)
+        test_modes(atoi(argv[2]));
+    else if (strcmp(test, "cbc-records") == 0 && argc == 3)
+        test_cbc_records(atoi(argv[2]));
     else if (strcmp(test, "connections") == 0 && argc == 5)
         test_connections(argv[2], argv[3], argv[4]);
+    else if (strcmp(test, "cbc-connections") == 0 && argc == 6)
+        test_cbc_connections(atoi(argv[2]), argv[3], argv[4], argv[5]);
     else if (strcmp(test, "bulk") == 0 && argc == 6)
         test_bulk((size_t)atol(argv[2]), argv[3], argv[4], argv[5]);
     else if (strcmp(test, "attacks") == 0 && argc == 5)
@@ -137,10 +148,12 @@ int main(int argc, char **argv)
     else {
         fprintf(stderr,
                 "usage: host version | vectors FILE | published FILE COUNTERS | calls | absence |\n"
-                "       random ROUNDS | connections CERTIFICATE KEY COUNTERS |\n"
+                "       random ROUNDS | modes ROUNDS | cbc-records ROUNDS |\n"
+                "       connections CERTIFICATE KEY COUNTERS |\n"
+                "       cbc-connections 0|1 CERTIFICATE KEY COUNTERS |\n"
                 "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
                 "       loading CONFIGURATION | fork COUNTERS | confined COUNTERS DIRECTORY |\n"
-                "       measure records|transfer BITS BYTES PROPERTIES CERTIFICATE KEY\n");
+                "       measure WHAT BITS BYTES PROPERTIES CERTIFICATE KEY\n");
         return 2;
     }
     return 0;

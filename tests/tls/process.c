@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <openssl/conf.h>
 #include <openssl/provider.h>
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,46 @@ void test_loading(const char *configuration)
     printf("loaded 100 times\n");
 }
 
+/* Children go on with a message of their parent's in CTR, in the middle of a block, and have random
+ * bytes of their own, which OpenSSL makes with Evener's CTR and ECB. */
+static void fork_with_counters(void)
+{
+    enum { CHILDREN = 3, TEXT = 50 };
+    unsigned char key[32] = { 1 }, iv[16] = { 2 }, text[TEXT], random[16];
+    unsigned char texts[CHILDREN + 1][TEXT], randoms[CHILDREN + 1][16];
+    int count, pipes[2], status;
+    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, "AES-256-CTR", NULL);
+    EXPECT(strcmp(OSSL_PROVIDER_get0_name(EVP_CIPHER_get0_provider(cipher)), "evener") == 0);
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    memset(text, 3, sizeof text);
+    EXPECT(EVP_EncryptInit_ex(context, cipher, NULL, key, iv));
+    EXPECT(EVP_EncryptUpdate(context, texts[0], &count, text, 5));
+    EXPECT(RAND_bytes(random, sizeof random) == 1 && pipe(pipes) == 0);
+    for (int child = 0; child <= CHILDREN; child++) {
+        pid_t process = child < CHILDREN ? fork() : 0;
+        EXPECT(process >= 0);
+        if (process == 0) {
+            EXPECT(EVP_EncryptUpdate(context, text, &count, text, sizeof text));
+            EXPECT(RAND_bytes(random, sizeof random) == 1);
+            EXPECT(write(pipes[1], text, sizeof text) == sizeof text);
+            EXPECT(write(pipes[1], random, sizeof random) == sizeof random);
+            if (child < CHILDREN)
+                _exit(0);
+        } else
+            EXPECT(waitpid(process, &status, 0) == process && status == 0);
+        EXPECT(read(pipes[0], texts[child], TEXT) == TEXT);
+        EXPECT(read(pipes[0], randoms[child], 16) == 16);
+        for (int other = 0; other < child; other++) {
+            EXPECT(memcmp(texts[child], texts[other], TEXT) == 0);
+            EXPECT(memcmp(randoms[child], randoms[other], 16) != 0);
+        }
+    }
+    close(pipes[0]);
+    close(pipes[1]);
+    EVP_CIPHER_CTX_free(context);
+    EVP_CIPHER_free(cipher);
+}
+
 /* Children as a server has them: each has a context of its parent's, in the middle of a message,
  * and counts by itself. */
 void test_fork(const char *counters)
@@ -136,6 +177,7 @@ void test_fork(const char *counters)
     struct count own = counted(counters);
     EXPECT(own.sealed_records == 8 && own.sealed_bytes == 728);
     EVP_CIPHER_CTX_free(context);
+    fork_with_counters();
     printf("4 children\n");
 }
 

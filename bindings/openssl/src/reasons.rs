@@ -25,10 +25,25 @@ pub(crate) enum Reason {
     Record,
     Random,
     Parameter,
+
+    // Those of OpenSSL's own ciphers that ECB, CBC and CTR have too, with its numbers: programs ask
+    // for them by these (`openssl/proverr.h`).
+    BadDecrypt = OPENSSLS | 100,
+    OperationFailed = OPENSSLS | 102,
+    NoParameter = OPENSSLS | 103,
+    NoAnswer = OPENSSLS | 104,
+    InvalidKeyLength = OPENSSLS | 105,
+    TooSmall = OPENSSLS | 106,
+    WrongFinalBlockLength = OPENSSLS | 107,
+    InvalidIvLength = OPENSSLS | 109,
+    NoKeySet = OPENSSLS | 114,
 }
 
+/// What marks a number as one of OpenSSL's own providers: their library, as its errors have it.
+const OPENSSLS: u32 = 57 << 23;
+
 impl Reason {
-    /// All but [`Reason::Forged`].
+    /// Those that OpenSSL has no words for, but [`Reason::Forged`].
     const RAISED: [Reason; 13] = [
         Reason::KeyLength,
         Reason::IvLength,
@@ -63,6 +78,7 @@ impl Reason {
             Reason::Record => c"a TLS record is replaced by its result and has an IV and a tag",
             Reason::Random => c"the system gives no random bytes",
             Reason::Parameter => c"the parameter's value has another type or size",
+            _ => c"",
         }
     }
 }

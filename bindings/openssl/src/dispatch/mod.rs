@@ -3,8 +3,14 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 
+mod confidential;
 #[allow(unsafe_code)]
 mod sys;
+
+use confidential::{
+    AES_128_CBC, AES_128_CTR, AES_128_ECB, AES_192_CBC, AES_192_CTR, AES_192_ECB, AES_256_CBC,
+    AES_256_CTR, AES_256_ECB,
+};
 
 use crate::sys::{
     Algorithm, CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPLICATE, CIPHER_ENCRYPT_INIT,
@@ -14,10 +20,19 @@ use crate::sys::{
 };
 
 /// The ciphers, under all names that OpenSSL's own have.
-pub(crate) static CIPHERS: [Algorithm; 4] = [
+pub(crate) static CIPHERS: [Algorithm; 13] = [
     algorithm(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", &AES_128_GCM),
     algorithm(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", &AES_192_GCM),
     algorithm(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46", &AES_256_GCM),
+    algorithm(c"AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2", &AES_128_CBC),
+    algorithm(c"AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22", &AES_192_CBC),
+    algorithm(c"AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42", &AES_256_CBC),
+    algorithm(c"AES-128-CTR", &AES_128_CTR),
+    algorithm(c"AES-192-CTR", &AES_192_CTR),
+    algorithm(c"AES-256-CTR", &AES_256_CTR),
+    algorithm(c"AES-128-ECB:2.16.840.1.101.3.4.1.1", &AES_128_ECB),
+    algorithm(c"AES-192-ECB:2.16.840.1.101.3.4.1.21", &AES_192_ECB),
+    algorithm(c"AES-256-ECB:2.16.840.1.101.3.4.1.41", &AES_256_ECB),
     Algorithm::END,
 ];
 
@@ -34,7 +49,7 @@ static AES_128_GCM: [Dispatch; 15] = functions::<16>();
 static AES_192_GCM: [Dispatch; 15] = functions::<24>();
 static AES_256_GCM: [Dispatch; 15] = functions::<32>();
 
-/// The functions for keys of so many bytes.
+/// The functions of GCM for keys of so many bytes.
 const fn functions<const KEY: usize>() -> [Dispatch; 15] {
     const fn entry(number: c_int, function: *const c_void) -> Dispatch {
         Dispatch { number, function }
@@ -73,7 +88,7 @@ static GETTABLE: [Param; 11] = [
     Param::END,
 ];
 
-/// What can be asked of a context.
+/// What can be asked of a context of GCM.
 static GETTABLE_OF_CONTEXT: [Param; 10] = [
     Param::described(c"keylen", UNSIGNED),
     Param::described(c"ivlen", UNSIGNED),
@@ -87,7 +102,7 @@ static GETTABLE_OF_CONTEXT: [Param; 10] = [
     Param::END,
 ];
 
-/// What can be set.
+/// What can be set there.
 static SETTABLE: [Param; 6] = [
     Param::described(c"ivlen", UNSIGNED),
     Param::described(c"tag", OCTETS),

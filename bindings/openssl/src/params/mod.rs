@@ -24,7 +24,13 @@ pub(crate) enum Name {
     TlsIvGenerated,
     TlsIvInvocation,
     IvGenerated,
-    /// One that says what a cipher has, and GCM has not.
+    Padding,
+    Number,
+    UseBits,
+    TlsVersion,
+    TlsMac,
+    TlsMacLength,
+    /// One that says what a cipher has, and none here has.
     Absent,
     Unknown,
 }
@@ -49,6 +55,12 @@ impl Name {
             b"tlsivgen" => Name::TlsIvGenerated,
             b"tlsivinv" => Name::TlsIvInvocation,
             b"iv-generated" => Name::IvGenerated,
+            b"padding" => Name::Padding,
+            b"num" => Name::Number,
+            b"use-bits" => Name::UseBits,
+            b"tls-version" => Name::TlsVersion,
+            b"tls-mac" => Name::TlsMac,
+            b"tls-mac-size" => Name::TlsMacLength,
             _ => Name::Unknown,
         }
     }

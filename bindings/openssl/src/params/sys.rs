@@ -154,6 +154,24 @@ impl<'a> Value<'a> {
         Some(())
     }
 
+    /// Answers with a pointer to bytes, or NULL, and a length; `None` when another answer is wanted.
+    /// The pointer is good as long as the bytes stay where they are.
+    pub(crate) fn answer_pointer(&mut self, octets: Option<&[u8]>, length: usize) -> Option<()> {
+        // SAFETY: the type says that there is room for a pointer, where the data are not NULL.
+        unsafe {
+            let Param { data_type, data, return_size, .. } = &mut *self.param;
+            *return_size = length;
+            if *data_type != OCTETS_POINTER {
+                return None;
+            }
+            if !data.is_null() {
+                let start: *const u8 = octets.map_or(ptr::null(), <[u8]>::as_ptr);
+                data.cast::<*const c_void>().write_unaligned(start.cast());
+            }
+        }
+        Some(())
+    }
+
     /// Answers with a text.
     pub(crate) fn answer_text(&mut self, text: &'static CStr) -> Option<()> {
         // SAFETY: the type says that there is room for a pointer.

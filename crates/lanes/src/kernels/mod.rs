@@ -8,6 +8,7 @@
 mod cbc_encrypt;
 mod cbc_lanes;
 mod cbc_rows;
+mod cbc_serial;
 #[cfg(target_arch = "x86_64")]
 mod first_rounds;
 #[cfg(target_arch = "x86_64")]
@@ -20,6 +21,7 @@ mod gcm_stream;
 mod ghash;
 mod jobs;
 mod keyed;
+mod mode_key;
 mod parallel;
 mod records;
 mod rows;
@@ -29,7 +31,8 @@ mod vector;
 use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
 pub(crate) use keyed::Keyed;
-use schedule::SharedKeys;
+pub(crate) use mode_key::ModeKey;
+use schedule::{SharedKeys, SingleKeys};
 
 /// A kernel that this CPU can run. Only [`available`] makes values, so a value is proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +161,25 @@ impl Kernel {
             Set::VaesAvx512 => vaes_avx512_gcm::stream(key_length),
             Set::VaesAvx2 => vaes_avx2_gcm::stream(key_length),
             Set::AesNi => None,
+        }
+    }
+
+    /// Its code for ECB, CBC and CTR of messages that come in pieces, with keys of so many bytes.
+    fn confidential(
+        self,
+        mode: Mode,
+        direction: Direction,
+        key_length: usize,
+    ) -> Option<mode_key::Code> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx512 => vaes_avx512::confidential(mode, direction, key_length),
+            #[cfg(target_arch = "x86_64")]
+            Set::VaesAvx2 => vaes_avx2::confidential(mode, direction, key_length),
+            #[cfg(target_arch = "x86_64")]
+            Set::AesNi => aes_ni::confidential(mode, direction, key_length),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => neon::confidential(mode, direction, key_length),
         }
     }
 
@@ -291,6 +313,12 @@ type InPlace = unsafe fn(&SharedKeys, &Iv, &mut [u8]);
 /// instructions, and with records of the cipher and the direction that it is for.
 type InRecords = unsafe fn(&SharedKeys, &mut Records<'_>, bool) -> bool;
 
+/// Registers of one block, where blocks are done one after another.
+#[cfg(target_arch = "x86_64")]
+type Single = vector::AesNi;
+#[cfg(target_arch = "aarch64")]
+type Single = vector::Neon;
+
 /// Defines a module with the entries of one instruction set.
 macro_rules! entries {
     ($module:ident, $vector:ty, $features:literal) => {
@@ -390,6 +418,42 @@ macro_rules! entries {
                 }
             }
 
+            /// What does a mode of messages that come in pieces.
+            pub(super) fn confidential(
+                mode: Mode,
+                direction: Direction,
+                key_length: usize,
+            ) -> Option<mode_key::Code> {
+                match key_length {
+                    16 => confidential_for::<10>(mode, direction),
+                    24 => confidential_for::<12>(mode, direction),
+                    32 => confidential_for::<14>(mode, direction),
+                    _ => None,
+                }
+            }
+
+            fn confidential_for<const ROUNDS: usize>(
+                mode: Mode,
+                direction: Direction,
+            ) -> Option<mode_key::Code> {
+                use parallel::{CbcDecrypt, Ctr, EcbDecrypt, EcbEncrypt};
+                Some(match (mode, direction) {
+                    (Mode::Ecb, Direction::Encrypt) => confidential_code::<EcbEncrypt, ROUNDS>(),
+                    (Mode::Ecb, Direction::Decrypt) => confidential_code::<EcbDecrypt, ROUNDS>(),
+                    (Mode::Cbc, Direction::Encrypt) => {
+                        mode_key::Code { expand: expand_one, transform: encrypt_chain::<ROUNDS> }
+                    }
+                    (Mode::Cbc, Direction::Decrypt) => confidential_code::<CbcDecrypt, ROUNDS>(),
+                    (Mode::Ctr, _) => confidential_code::<Ctr, ROUNDS>(),
+                    _ => return None,
+                })
+            }
+
+            fn confidential_code<M: parallel::Mode, const ROUNDS: usize>() -> mode_key::Code {
+                let expand = if M::INVERSE { expand_one_inverse::<ROUNDS> } else { expand_one };
+                mode_key::Code { expand, transform: transform::<M, ROUNDS> }
+            }
+
             fn parallel_code<M: parallel::Mode, const ROUNDS: usize>() -> Code {
                 let expand = if M::INVERSE { expand_inverse::<ROUNDS> } else { expand };
                 Code { expand, process: in_parallel::<M, ROUNDS> }
@@ -442,6 +506,44 @@ macro_rules! entries {
             ) {
                 // SAFETY: the caller's promise.
                 unsafe { parallel::transform_in_place::<$vector, M, ROUNDS>(keys, iv, data) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand_one(keys: &mut SingleKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { keys.expand::<Single>(key) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The key has 16, 24 or 32 bytes.
+            #[target_feature(enable = $features)]
+            unsafe fn expand_one_inverse<const ROUNDS: usize>(keys: &mut SingleKeys, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    keys.expand::<Single>(key);
+                    keys.invert::<Single>(ROUNDS);
+                }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The text is there, and whole blocks except for CTR.
+            #[target_feature(enable = $features)]
+            unsafe fn transform<M: parallel::Mode, const ROUNDS: usize>(
+                keys: &SingleKeys,
+                text: &parallel::Text,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { M::transform::<$vector, ROUNDS>(keys, text) }
+            }
+
+            /// # Safety
+            /// The CPU has the features. The text is there, and whole blocks, one at least.
+            #[target_feature(enable = $features)]
+            unsafe fn encrypt_chain<const ROUNDS: usize>(keys: &SingleKeys, text: &parallel::Text) {
+                // SAFETY: the caller's promise.
+                unsafe { cbc_serial::encrypt::<Single, ROUNDS>(keys, text) }
             }
 
             /// # Safety

@@ -9,7 +9,7 @@ use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome, Padding, Rejection, 
 use zeroize::Zeroize;
 
 use super::jobs::{admit, is_large};
-use super::schedule::SharedKeys;
+use super::schedule::{OneKey, SharedKeys};
 use super::vector::{BLOCK, Block, Vector};
 
 /// Number of registers that the loop over a long message processes at once.
@@ -39,8 +39,8 @@ pub(super) trait Mode {
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. `length` bytes may be read from the text's input
-    /// and written to its output, which is the same or does not overlap.
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text);
+    /// and written to its output, which does not overlap unless it is the same or begins before.
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text);
 
     /// Processes one job whose lengths were checked.
     ///
@@ -150,9 +150,9 @@ impl Mode for EcbEncrypt {
     const INVERSE: bool = false;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
         // SAFETY: the caller's promise.
-        unsafe { transform::<V, _>(&mut Encrypting::<ROUNDS>(keys), text) }
+        unsafe { transform::<V, _>(&mut Encrypting::<_, ROUNDS>(keys), text) }
     }
 
     #[inline(always)]
@@ -185,9 +185,9 @@ impl Mode for EcbDecrypt {
     const INVERSE: bool = true;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
         // SAFETY: the caller's promise.
-        unsafe { transform::<V, _>(&mut Decrypting::<ROUNDS>(keys), text) }
+        unsafe { transform::<V, _>(&mut Decrypting::<_, ROUNDS>(keys), text) }
     }
 
     #[inline(always)]
@@ -209,11 +209,11 @@ impl Mode for CbcDecrypt {
     const INVERSE: bool = true;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
         // SAFETY: the caller's promise.
         unsafe {
             let previous = V::splat(&text.iv);
-            transform::<V, _>(&mut Unchaining::<V, ROUNDS> { keys, previous }, text);
+            transform::<V, _>(&mut Unchaining::<V, _, ROUNDS> { keys, previous }, text);
         }
     }
 
@@ -236,7 +236,7 @@ impl Mode for Ctr {
     const INVERSE: bool = false;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &SharedKeys, text: &Text) {
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
         let counter = u128::from_be_bytes(text.iv);
         let (mut high, mut low) = ((counter >> 64) as u64, counter as u64);
         let mut done = 0;
@@ -254,7 +254,7 @@ impl Mode for Ctr {
             }
             // SAFETY: the caller's promise, and `done + run` is at most the length.
             unsafe {
-                let mut step = Counting::<V, ROUNDS> { keys, next: V::counters(high, low) };
+                let mut step = Counting::<V, _, ROUNDS> { keys, next: V::counters(high, low) };
                 let (input, output) = (text.input.add(done), text.output.add(done));
                 transform::<V, _>(&mut step, &Text { input, output, length: run, ..*text });
             }
@@ -315,7 +315,7 @@ trait Step<V> {
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `length` bytes may be read from the input and written
-/// to the output, which is the same or does not overlap.
+/// to the output, which does not overlap unless it is the same or begins before.
 #[inline(always)]
 unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
     let &Text { input, output, length, .. } = text;
@@ -323,7 +323,7 @@ unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
     let stream = text.stream && output.addr().is_multiple_of(LINE);
     let mut done = 0;
     // SAFETY: each access ends at `length` or before, and what is read is read before its place
-    // is written to.
+    // is written to: no byte of the result lies behind its text's.
     unsafe {
         while length - done >= GROUPS * vector {
             let mut data = [V::load(input.add(done)); GROUPS];
@@ -352,9 +352,9 @@ unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
 }
 
 /// FIPS 197's cipher.
-struct Encrypting<'k, const ROUNDS: usize>(&'k SharedKeys);
+struct Encrypting<'k, K, const ROUNDS: usize>(&'k K);
 
-impl<V: Vector, const ROUNDS: usize> Step<V> for Encrypting<'_, ROUNDS> {
+impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Encrypting<'_, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         // SAFETY: the caller's promise.
@@ -363,9 +363,9 @@ impl<V: Vector, const ROUNDS: usize> Step<V> for Encrypting<'_, ROUNDS> {
 }
 
 /// FIPS 197's equivalent inverse cipher.
-struct Decrypting<'k, const ROUNDS: usize>(&'k SharedKeys);
+struct Decrypting<'k, K, const ROUNDS: usize>(&'k K);
 
-impl<V: Vector, const ROUNDS: usize> Step<V> for Decrypting<'_, ROUNDS> {
+impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Decrypting<'_, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         // SAFETY: the caller's promise.
@@ -374,13 +374,13 @@ impl<V: Vector, const ROUNDS: usize> Step<V> for Decrypting<'_, ROUNDS> {
 }
 
 /// CBC's step: adds the previous block to the result of the inverse cipher.
-struct Unchaining<'k, V, const ROUNDS: usize> {
-    keys: &'k SharedKeys,
+struct Unchaining<'k, V, K, const ROUNDS: usize> {
+    keys: &'k K,
     /// The last register of ciphertext; in its last lane, at first, the IV.
     previous: V,
 }
 
-impl<V: Vector, const ROUNDS: usize> Step<V> for Unchaining<'_, V, ROUNDS> {
+impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Unchaining<'_, V, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         let mut before = *data;
@@ -397,12 +397,12 @@ impl<V: Vector, const ROUNDS: usize> Step<V> for Unchaining<'_, V, ROUNDS> {
 }
 
 /// CTR's step: adds the cipher of a counter.
-struct Counting<'k, V, const ROUNDS: usize> {
-    keys: &'k SharedKeys,
+struct Counting<'k, V, K, const ROUNDS: usize> {
+    keys: &'k K,
     next: V,
 }
 
-impl<V: Vector, const ROUNDS: usize> Step<V> for Counting<'_, V, ROUNDS> {
+impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Counting<'_, V, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         let mut pad = *data;
@@ -422,22 +422,22 @@ impl<V: Vector, const ROUNDS: usize> Step<V> for Counting<'_, V, ROUNDS> {
 /// The CPU has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: &SharedKeys,
+    keys: &impl OneKey,
     data: &mut [V; N],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let key: V = keys.load(0, 0);
+        let key: V = keys.round(0);
         for block in data.iter_mut() {
             *block = block.xor(key);
         }
         for round in 1..ROUNDS {
-            let key: V = keys.load(round, 0);
+            let key: V = keys.round(round);
             for block in data.iter_mut() {
                 *block = block.encrypt_round(key);
             }
         }
-        let key: V = keys.load(ROUNDS, 0);
+        let key: V = keys.round(ROUNDS);
         for block in data.iter_mut() {
             *block = block.encrypt_last(key);
         }
@@ -448,22 +448,22 @@ pub(super) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
 /// The CPU has the instructions of `V`.
 #[inline(always)]
 unsafe fn decrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: &SharedKeys,
+    keys: &impl OneKey,
     data: &mut [V; N],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let key: V = keys.load(0, 0);
+        let key: V = keys.round(0);
         for block in data.iter_mut() {
             *block = block.xor(key);
         }
         for round in 1..ROUNDS {
-            let key: V = keys.load(round, 0);
+            let key: V = keys.round(round);
             for block in data.iter_mut() {
                 *block = block.decrypt_round(key);
             }
         }
-        let key: V = keys.load(ROUNDS, 0);
+        let key: V = keys.round(ROUNDS);
         for block in data.iter_mut() {
             *block = block.decrypt_last(key);
         }

@@ -4,8 +4,6 @@
 //! block, ShiftRows does nothing. So there are no table look-ups, and as many keys as a vector
 //! has lanes are expanded at once.
 
-use zeroize::Zeroize;
-
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 
 /// Number of round keys of AES-256, the most of all key lengths.
@@ -88,24 +86,112 @@ impl RoundKeys<MAX_BLOCKS> {
     #[inline(always)]
     pub(super) unsafe fn invert<V: Vector>(&mut self, rounds: usize) {
         self.0[..=rounds].reverse();
-        // SAFETY: a round's keys are `MAX_BLOCKS` blocks, no fewer than a vector's.
-        unsafe {
-            let zero = V::splat(&[0; BLOCK]);
-            for keys in &mut self.0[1..rounds] {
-                for lanes in keys.chunks_exact_mut(V::BLOCKS) {
-                    let key = V::load(lanes.as_ptr().cast());
-                    // SubBytes and its inverse cancel out; InvMixColumns remains.
-                    let mixed = key.encrypt_last(zero).decrypt_round(zero);
-                    mixed.store(lanes.as_mut_ptr().cast());
-                }
+        for keys in &mut self.0[1..rounds] {
+            for lanes in keys.chunks_exact_mut(V::BLOCKS) {
+                // SAFETY: the lanes are as many blocks as a vector has.
+                unsafe { mix_inversely::<V>(lanes.as_mut_ptr().cast()) }
             }
         }
     }
 }
 
+/// Replaces a vector of round keys by its InvMixColumns.
+///
+/// # Safety
+/// The CPU has the instructions of `V`, and a vector may be read and written there.
+#[inline(always)]
+unsafe fn mix_inversely<V: Vector>(keys: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = V::splat(&[0; BLOCK]);
+        // SubBytes and its inverse cancel out; InvMixColumns remains.
+        V::load(keys).encrypt_last(zero).decrypt_round(zero).store(keys);
+    }
+}
+
+/// Round keys of one key, which every lane has.
+pub(super) trait OneKey {
+    /// The key of a round, in every lane.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    unsafe fn round<V: Vector>(&self, round: usize) -> V;
+}
+
+impl OneKey for SharedKeys {
+    #[inline(always)]
+    unsafe fn round<V: Vector>(&self, round: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { self.load(round, 0) }
+    }
+}
+
+/// Round keys of one key in a quarter of the room, zeroised on drop: for keys that come and go, or
+/// of which there are many.
+#[derive(Clone)]
+#[repr(C, align(16))]
+pub(super) struct SingleKeys([Block; MAX_ROUND_KEYS]);
+
+impl OneKey for SingleKeys {
+    #[inline(always)]
+    unsafe fn round<V: Vector>(&self, round: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { V::splat(&self.0[round]) }
+    }
+}
+
+impl SingleKeys {
+    /// Empty round keys.
+    pub(super) fn new() -> SingleKeys {
+        SingleKeys([[0; BLOCK]; MAX_ROUND_KEYS])
+    }
+
+    /// Expands a key.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`, which has registers of one block. The key has 16, 24 or
+    /// 32 bytes.
+    #[inline(always)]
+    pub(super) unsafe fn expand<V: Vector>(&mut self, key: &[u8]) {
+        const { assert!(V::BLOCKS == 1) }
+        let (from, to) = ([key.as_ptr()], self.0.as_mut_ptr().cast());
+        // SAFETY: the caller's promise; there is room for the round keys of the longest key.
+        unsafe {
+            match key.len() {
+                16 => expand::<V, 4>(&from, to, BLOCK),
+                24 => expand::<V, 6>(&from, to, BLOCK),
+                _ => expand::<V, 8>(&from, to, BLOCK),
+            }
+        }
+    }
+
+    /// Does what [`RoundKeys::invert`] does.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`, which has registers of one block.
+    #[inline(always)]
+    pub(super) unsafe fn invert<V: Vector>(&mut self, rounds: usize) {
+        const { assert!(V::BLOCKS == 1) }
+        self.0[..=rounds].reverse();
+        for key in &mut self.0[1..rounds] {
+            // SAFETY: the caller's promise.
+            unsafe { mix_inversely::<V>(key.as_mut_ptr()) }
+        }
+    }
+}
+
+impl Drop for SingleKeys {
+    fn drop(&mut self) {
+        // SAFETY: they are this value's own.
+        unsafe { std::ptr::write_volatile(&mut self.0, [[0; BLOCK]; MAX_ROUND_KEYS]) }
+    }
+}
+
 impl<const LANES: usize> Drop for RoundKeys<LANES> {
     fn drop(&mut self) {
-        self.0.as_flattened_mut().as_flattened_mut().zeroize();
+        // SAFETY: they are this value's own. In one write, since it is a thousand bytes or more that
+        // `zeroize` would write one by one.
+        unsafe { std::ptr::write_volatile(&mut self.0, [[[0; BLOCK]; LANES]; MAX_ROUND_KEYS]) }
     }
 }
 

@@ -123,14 +123,15 @@ impl Gcm {
         Some(())
     }
 
-    /// Encrypts or decrypts the next part of the message. `None` without doing so when there is
-    /// no message or no room for the result, or when the message would be longer than the
-    /// standard allows (2³⁶ - 32 bytes).
+    /// Encrypts or decrypts the next part of the message, in place or apart. `None` without doing
+    /// so when there is no message or no room for the result, or when the message would be longer
+    /// than the standard allows (2³⁶ - 32 bytes).
     pub fn transform(&mut self, direction: Direction, mut text: Text<'_>) -> Option<()> {
         let Gcm { keyed, message } = self;
         let length = text.length()?;
         let total = message.text_length.checked_add(length as u64)?;
-        if message.phase == Phase::None || total > LONGEST_TEXT {
+        let is_down = matches!(text, Text::Down(..));
+        if message.phase == Phase::None || total > LONGEST_TEXT || is_down {
             return None;
         }
         if length == 0 {

@@ -12,6 +12,9 @@ pub enum Text<'a> {
     InPlace(&'a mut [u8]),
     /// The result goes to another place, which has room for so many bytes or more.
     Apart(&'a [u8], &'a mut [u8]),
+    /// The bytes begin so far behind the beginning of these, and their result goes there. Only
+    /// [`Confidential`](super::Confidential) takes them so.
+    Down(&'a mut [u8], usize),
 }
 
 impl Text<'_> {
@@ -21,6 +24,25 @@ impl Text<'_> {
         match self {
             Text::InPlace(text) => Some(text.len()),
             Text::Apart(input, output) => (output.len() >= input.len()).then_some(input.len()),
+            Text::Down(all, by) => all.len().checked_sub(*by),
+        }
+    }
+
+    /// The bytes, as long as they are not replaced.
+    pub(super) fn input(&self) -> &[u8] {
+        match self {
+            Text::InPlace(text) => text,
+            Text::Apart(input, _) => input,
+            Text::Down(all, by) => &all[*by..],
+        }
+    }
+
+    /// The result, which may have room behind it.
+    pub(super) fn output(&self) -> &[u8] {
+        match self {
+            Text::InPlace(text) => text,
+            Text::Apart(_, output) => output,
+            Text::Down(all, _) => all,
         }
     }
 
@@ -38,15 +60,21 @@ impl Text<'_> {
                     output[at] = input[at] ^ pad;
                     (input[at], output[at])
                 }
+                Text::Down(all, by) => {
+                    let before = all[at + *by];
+                    all[at] = before ^ pad;
+                    (before, all[at])
+                }
             };
             each(place, before, after);
         }
     }
 
-    /// The piece of `length` bytes from `start` on, which are there.
+    /// Where `length` bytes from `start` on are, which are there, and where their result goes:
+    /// apart from them, or in no place behind theirs.
     #[inline(always)]
-    pub(super) fn piece(&mut self, start: usize, length: usize) -> Piece<'_> {
-        let (input, output) = match self {
+    pub(crate) fn places(&mut self, start: usize, length: usize) -> (*const u8, *mut u8) {
+        match self {
             Text::InPlace(text) => {
                 let output = text[start..][..length].as_mut_ptr();
                 (output.cast_const(), output)
@@ -54,7 +82,17 @@ impl Text<'_> {
             Text::Apart(input, output) => {
                 (input[start..][..length].as_ptr(), output[start..][..length].as_mut_ptr())
             }
-        };
+            Text::Down(all, by) => {
+                let output = all[start..][..*by + length].as_mut_ptr();
+                (output.wrapping_add(*by).cast_const(), output)
+            }
+        }
+    }
+
+    /// The piece of `length` bytes from `start` on, which are there. They are in place or apart.
+    #[inline(always)]
+    pub(super) fn piece(&mut self, start: usize, length: usize) -> Piece<'_> {
+        let (input, output) = self.places(start, length);
         Piece {
             input,
             output,

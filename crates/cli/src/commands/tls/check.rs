@@ -67,7 +67,7 @@ impl Check {
         let (records, bytes) = (sum(Count::records), sum(Count::bytes));
         if records == 0 {
             complain(&format_args!(
-                "{}: Evener did no record of it. Perhaps there was no TLS with AES-GCM, or the \
+                "{}: Evener did no record of it. Perhaps there was no TLS with AES, or the \
                  program has another library for it than the system's OpenSSL 3 (see `ldd`)",
                 shown(program)
             ));

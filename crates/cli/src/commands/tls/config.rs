@@ -204,7 +204,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Trouble> {
 const PREFERRED: &str = "?evener.cipher=yes";
 
 const HEAD: &str = "\
-# Has OpenSSL 3.0 or later do AES-GCM with Evener, in programs that find this file's name in the
+# Has OpenSSL 3.0 or later do AES with Evener, in programs that find this file's name in the
 # environment variable OPENSSL_CONF. Written by `evener tls config`.
 
 ";

@@ -11,7 +11,7 @@ use crate::trouble::{Ending, Trouble};
 
 /// Have programs that use OpenSSL do TLS with Evener
 ///
-/// The provider evener.so does AES-GCM for programs with OpenSSL 3.0 or later, as they are: a
+/// The provider evener.so does AES for programs with OpenSSL 3.0 or later, as they are: a
 /// configuration of OpenSSL names it. docs/tls.md says where it gains.
 #[derive(Args)]
 pub(crate) struct Tls {

@@ -1,0 +1,304 @@
+//! The functions for ECB, CBC and CTR, with the same contract as those for GCM.
+
+use std::ffi::{c_int, c_void};
+use std::{ptr, slice};
+
+use evener_core::{Direction, Mode};
+
+use super::{GETTABLE_OF_CONTEXT, SETTABLE, mode};
+use crate::cipher::Memory;
+use crate::cipher::confidential::{BLOCK, Context};
+use crate::entry::Provider;
+use crate::params::{Name, Params};
+use crate::reasons::Reason;
+use crate::sys::Param;
+
+pub(super) unsafe extern "C" fn new<const MODE: u8, const KEY: usize>(
+    provider: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
+    let provider = unsafe { &*provider.cast::<Provider>() };
+    match provider.confidential(mode(MODE), KEY) {
+        Some(context) => Box::into_raw(Box::new(context)).cast(),
+        None => ptr::null_mut(),
+    }
+}
+
+pub(super) unsafe extern "C" fn free(context: *mut c_void) {
+    if !context.is_null() {
+        // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
+        drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+    }
+}
+
+pub(super) unsafe extern "C" fn duplicate(context: *mut c_void) -> *mut c_void {
+    // SAFETY: the contract.
+    let context = unsafe { &*context.cast::<Context>() };
+    Box::into_raw(Box::new(context.clone())).cast()
+}
+
+pub(super) unsafe extern "C" fn encrypt_init(
+    context: *mut c_void,
+    key: *const u8,
+    key_length: usize,
+    iv: *const u8,
+    iv_length: usize,
+    params: *const Param,
+) -> c_int {
+    let (key, iv) = ((key, key_length), (iv, iv_length));
+    // SAFETY: the contract.
+    unsafe { init(context, Direction::Encrypt, key, iv, params) }
+}
+
+pub(super) unsafe extern "C" fn decrypt_init(
+    context: *mut c_void,
+    key: *const u8,
+    key_length: usize,
+    iv: *const u8,
+    iv_length: usize,
+    params: *const Param,
+) -> c_int {
+    let (key, iv) = ((key, key_length), (iv, iv_length));
+    // SAFETY: the contract.
+    unsafe { init(context, Direction::Decrypt, key, iv, params) }
+}
+
+/// # Safety
+/// The contract.
+unsafe fn init(
+    context: *mut c_void,
+    direction: Direction,
+    key: (*const u8, usize),
+    iv: (*const u8, usize),
+    params: *const Param,
+) -> c_int {
+    // SAFETY: the contract.
+    let (context, key, iv, params) =
+        unsafe { (at(context), bytes(key.0, key.1), bytes(iv.0, iv.1), Params::new(params)) };
+    let result = context.init(direction, key, iv, params);
+    status(context, result)
+}
+
+pub(super) unsafe extern "C" fn update(
+    context: *mut c_void,
+    out: *mut u8,
+    out_length: *mut usize,
+    room: usize,
+    input: *const u8,
+    length: usize,
+) -> c_int {
+    // SAFETY: the contract.
+    let context = unsafe { at(context) };
+    // SAFETY: the contract.
+    let result = unsafe {
+        if length > MOST {
+            Err(Reason::OperationFailed)
+        } else if context.is_for_records() {
+            record(context, out, room, input, length)
+        } else {
+            let written = context.result_length(length);
+            memory((out, written), room, (input, length)).and_then(|memory| context.update(memory))
+        }
+    };
+    // SAFETY: the contract.
+    unsafe { answer(context, out_length, result) }
+}
+
+/// One call for what comes, which is no part of the message before.
+pub(super) unsafe extern "C" fn cipher(
+    context: *mut c_void,
+    out: *mut u8,
+    out_length: *mut usize,
+    room: usize,
+    input: *const u8,
+    length: usize,
+) -> c_int {
+    // SAFETY: the contract.
+    let (context, memory) = unsafe { (at(context), memory((out, length), room, (input, length))) };
+    let result = memory.and_then(|memory| context.whole(memory));
+    // SAFETY: the contract.
+    unsafe { answer(context, out_length, result) }
+}
+
+pub(super) unsafe extern "C" fn finish(
+    context: *mut c_void,
+    out: *mut u8,
+    out_length: *mut usize,
+    room: usize,
+) -> c_int {
+    // SAFETY: the contract.
+    let context = unsafe { at(context) };
+    let result = context.finish().and_then(|left| {
+        if left.len() > room {
+            return Err(Reason::TooSmall);
+        }
+        if !left.is_empty() {
+            // SAFETY: the contract; the context's bytes are not the caller's.
+            unsafe { ptr::copy_nonoverlapping(left.as_ptr(), out, left.len()) }
+        }
+        Ok(left.len())
+    });
+    // SAFETY: the contract.
+    unsafe { answer(context, out_length, result) }
+}
+
+/// A record, in its place. (The length that comes back is not looked at: it is secret.)
+///
+/// # Safety
+/// The contract.
+unsafe fn record(
+    context: &mut Context,
+    out: *mut u8,
+    room: usize,
+    input: *const u8,
+    length: usize,
+) -> Result<usize, Reason> {
+    let is_in_place = ptr::eq(out.cast_const(), input) && !input.is_null();
+    let result_length = context.result_length(length);
+    if !is_in_place || room < result_length {
+        return Err(Reason::OperationFailed);
+    }
+    // SAFETY: the contract.
+    let record = unsafe { slice::from_raw_parts_mut(out, result_length) };
+    context.transform_record(record, length)
+}
+
+/// # Safety
+/// The contract.
+unsafe fn memory<'a>(
+    (out, written): (*mut u8, usize),
+    room: usize,
+    (input, length): (*const u8, usize),
+) -> Result<Memory<'a>, Reason> {
+    if length > MOST || length > 0 && input.is_null() || written > 0 && out.is_null() {
+        return Err(Reason::OperationFailed);
+    }
+    if written > room {
+        return Err(Reason::TooSmall);
+    }
+    let (start, output) = (input.addr(), out.addr());
+    if length == 0 || written == 0 || start + length <= output || output + written <= start {
+        // SAFETY: the contract; they don't overlap.
+        return unsafe {
+            let input = bytes_of(input, length);
+            let output: &mut [u8] =
+                if written == 0 { &mut [] } else { slice::from_raw_parts_mut(out, written) };
+            Ok(Memory::Apart(input, output))
+        };
+    }
+    let first = start.min(output);
+    let all = (start + length).max(output + written) - first;
+    // SAFETY: the contract: all are the caller's bytes, since the two overlap.
+    let all = unsafe { slice::from_raw_parts_mut(out.sub(output - first), all) };
+    Ok(Memory::Common { all, input: start - first, output: output - first, length })
+}
+
+pub(super) unsafe extern "C" fn get_params<const MODE: u8, const KEY: usize>(
+    params: *mut Param,
+) -> c_int {
+    // SAFETY: the contract.
+    let params = unsafe { Params::new(params) };
+    let (block, iv) = match mode(MODE) {
+        Mode::Ecb => (BLOCK, 0),
+        Mode::Cbc => (BLOCK, BLOCK),
+        _ => (1, BLOCK),
+    };
+    let mut is_answered = true;
+    for mut value in params {
+        let answer = match value.name {
+            Name::Mode => value.answer_number(MODE.into()),
+            Name::Aead | Name::CustomIv | Name::Absent => value.answer_number(0),
+            Name::KeyLength => value.answer_number(KEY as u64),
+            Name::BlockSize => value.answer_number(block as u64),
+            Name::IvLength => value.answer_number(iv as u64),
+            _ => Some(()),
+        };
+        is_answered &= answer.is_some();
+    }
+    is_answered.into()
+}
+
+pub(super) unsafe extern "C" fn get_context_params(
+    context: *mut c_void,
+    params: *mut Param,
+) -> c_int {
+    // SAFETY: the contract.
+    let (context, params) = unsafe { (at(context), Params::new(params)) };
+    let result = context.answer(params);
+    status(context, result)
+}
+
+pub(super) unsafe extern "C" fn set_context_params(
+    context: *mut c_void,
+    params: *const Param,
+) -> c_int {
+    // SAFETY: the contract.
+    let (context, params) = unsafe { (at(context), Params::new(params)) };
+    let result = context.set_params(params);
+    status(context, result)
+}
+
+pub(super) unsafe extern "C" fn gettable_context_params(
+    _context: *mut c_void,
+    _provider: *mut c_void,
+) -> *const Param {
+    GETTABLE_OF_CONTEXT.as_ptr()
+}
+
+pub(super) unsafe extern "C" fn settable_context_params(
+    _context: *mut c_void,
+    _provider: *mut c_void,
+) -> *const Param {
+    SETTABLE.as_ptr()
+}
+
+/// # Safety
+/// The contract.
+unsafe fn at<'a>(context: *mut c_void) -> &'a mut Context {
+    // SAFETY: the contract: it comes from a box, and one thread at a time uses it.
+    unsafe { &mut *context.cast() }
+}
+
+/// # Safety
+/// The contract.
+unsafe fn bytes<'a>(start: *const u8, length: usize) -> Option<&'a [u8]> {
+    // SAFETY: the contract.
+    (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start, length) })
+}
+
+/// # Safety
+/// The contract.
+unsafe fn bytes_of<'a>(start: *const u8, length: usize) -> &'a [u8] {
+    // SAFETY: the contract.
+    if length == 0 { &[] } else { unsafe { slice::from_raw_parts(start, length) } }
+}
+
+/// Says how many bytes there are now, and 1 or 0 as OpenSSL has it.
+///
+/// # Safety
+/// The contract.
+unsafe fn answer(
+    context: &Context,
+    out_length: *mut usize,
+    result: Result<usize, Reason>,
+) -> c_int {
+    if !out_length.is_null() {
+        // SAFETY: the contract.
+        unsafe { *out_length = result.unwrap_or(0) }
+    }
+    status(context, result)
+}
+
+/// 1 or 0, as OpenSSL has it, and what is wrong in its queue.
+fn status<T>(context: &Context, result: Result<T, Reason>) -> c_int {
+    match result {
+        Ok(_) => 1,
+        Err(reason) => {
+            context.core().raise(reason);
+            0
+        }
+    }
+}
+
+/// No slice is longer.
+const MOST: usize = isize::MAX as usize;

@@ -1,0 +1,65 @@
+//! A key for ECB, CBC or CTR of messages that come in pieces, with the kernel that uses it.
+
+use evener_core::{Direction, Mode};
+
+use super::parallel;
+use super::schedule::SingleKeys;
+use super::vector::Block;
+use crate::kernels::Kernel;
+use crate::stream::Text;
+
+/// The functions of one kernel for one mode, direction and length of keys. They may be called only
+/// on a CPU with the kernel's instructions.
+#[derive(Clone, Copy)]
+pub(super) struct Code {
+    /// Sets the key, which has the length that the functions are for.
+    pub(super) expand: unsafe fn(&mut SingleKeys, &[u8]),
+    /// Encrypts or decrypts a text, which is there, and for all but CTR whole blocks, one at least.
+    pub(super) transform: unsafe fn(&SingleKeys, &parallel::Text),
+}
+
+/// A key, as a kernel needs it. Wiped when it drops.
+#[derive(Clone)]
+pub(crate) struct ModeKey {
+    code: Code,
+    keys: SingleKeys,
+}
+
+impl ModeKey {
+    /// Sets a key; `None` where the kernel can't do the mode, or it is no key of AES.
+    pub(crate) fn new(
+        kernel: Kernel,
+        mode: Mode,
+        direction: Direction,
+        key: &[u8],
+    ) -> Option<ModeKey> {
+        let code = kernel.confidential(mode, direction, key.len())?;
+        let mut new = ModeKey { code, keys: SingleKeys::new() };
+        // SAFETY: the code is a kernel's that this CPU can run, for keys of this length.
+        unsafe { (code.expand)(&mut new.keys, key) }
+        Some(new)
+    }
+
+    /// Replaces the key; `None` as in [`ModeKey::new`].
+    pub(crate) fn set(
+        &mut self,
+        kernel: Kernel,
+        mode: Mode,
+        direction: Direction,
+        key: &[u8],
+    ) -> Option<()> {
+        self.code = kernel.confidential(mode, direction, key.len())?;
+        // SAFETY: as in `new`.
+        unsafe { (self.code.expand)(&mut self.keys, key) }
+        Some(())
+    }
+
+    /// Encrypts or decrypts `length` bytes of a text from `start` on, which are there: whole
+    /// blocks, one at least.
+    pub(crate) fn transform(&self, iv: Block, text: &mut Text<'_>, start: usize, length: usize) {
+        let (input, output) = text.places(start, length);
+        let text = parallel::Text { iv, input, output, length, stream: false };
+        // SAFETY: as in `new`; a value has a key. The places are borrowed, and have that length.
+        unsafe { (self.code.transform)(&self.keys, &text) }
+    }
+}

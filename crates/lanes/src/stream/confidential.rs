@@ -1,0 +1,136 @@
+//! The modes of NIST SP 800-38A, which keep a message secret and don't say whether it is genuine.
+
+use evener_core::{Direction, Mode};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::Text;
+use super::gcm::{BLOCK, Block};
+use crate::kernels::{Kernel, ModeKey};
+
+/// AES in ECB, CBC or CTR with one key, for messages that come in pieces; where a message is, its
+/// [`Chain`] says. The key and what is made of it are wiped on drop.
+#[derive(Clone)]
+pub struct Confidential {
+    kernel: Kernel,
+    mode: Mode,
+    direction: Direction,
+    expanded: ModeKey,
+    key: RawKey,
+}
+
+/// A key as it was given, for the other direction.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+struct RawKey {
+    bytes: [u8; LONGEST_KEY],
+    length: usize,
+}
+
+/// Where a message is: what its next block needs of those before.
+#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+pub struct Chain {
+    /// The IV, and then CBC's last block of ciphertext, or CTR's next counter.
+    pub block: Block,
+    /// How many bytes of CTR's last block there have been, up to 15, if it isn't done.
+    pub used: usize,
+    /// The cipher of that block's counter.
+    pad: Block,
+}
+
+impl Confidential {
+    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, or the kernel can't
+    /// do the mode.
+    pub fn new(
+        kernel: Kernel,
+        mode: Mode,
+        direction: Direction,
+        key: &[u8],
+    ) -> Option<Confidential> {
+        let expanded = ModeKey::new(kernel, mode, direction, key)?;
+        Some(Confidential { kernel, mode, direction, expanded, key: RawKey::of(key)? })
+    }
+
+    /// Replaces the key by another, and the direction; `None` without doing so where the key has
+    /// another length than that.
+    pub fn set_key(&mut self, direction: Direction, key: &[u8]) -> Option<()> {
+        if key.len() != self.key.length {
+            return None;
+        }
+        self.expanded.set(self.kernel, self.mode, direction, key)?;
+        (self.direction, self.key) = (direction, RawKey::of(key)?);
+        Some(())
+    }
+
+    /// Goes on in this direction.
+    pub fn set_direction(&mut self, direction: Direction) -> Option<()> {
+        if direction != self.direction && self.mode != Mode::Ctr {
+            let key = self.key.bytes.get(..self.key.length)?;
+            self.expanded.set(self.kernel, self.mode, direction, key)?;
+        }
+        self.direction = direction;
+        Some(())
+    }
+
+    /// Encrypts or decrypts the next part of a message, which is whole blocks except for CTR;
+    /// `None` without doing so where it is not, or where there is no room for the result.
+    pub fn transform(&self, chain: &mut Chain, mut text: Text<'_>) -> Option<()> {
+        let length = text.length()?;
+        if self.mode == Mode::Ctr {
+            self.count(chain, &mut text, length);
+            return Some(());
+        }
+        if !length.is_multiple_of(BLOCK) {
+            return None;
+        }
+        let Some(last) = length.checked_sub(BLOCK) else { return Some(()) };
+        let before = chain.block;
+        if self.mode == Mode::Cbc && self.direction == Direction::Decrypt {
+            chain.block = *text.input()[last..].first_chunk()?;
+        }
+        self.expanded.transform(before, &mut text, 0, length);
+        if self.mode == Mode::Cbc && self.direction == Direction::Encrypt {
+            chain.block = *text.output()[last..].first_chunk()?;
+        }
+        Some(())
+    }
+
+    /// CTR: first what is left of the last block, then whole blocks, then a part of one.
+    fn count(&self, chain: &mut Chain, text: &mut Text<'_>, length: usize) {
+        let mut done = 0;
+        if chain.used > 0 {
+            done = length.min(BLOCK - chain.used);
+            text.add(0, &chain.pad[chain.used..][..done], |_, _, _| {});
+            chain.used = (chain.used + done) % BLOCK;
+        }
+        let whole = (length - done) / BLOCK * BLOCK;
+        if whole > 0 {
+            self.expanded.transform(chain.block, text, done, whole);
+            chain.advance((whole / BLOCK) as u128);
+            done += whole;
+        }
+        if done < length {
+            chain.pad = Block::default();
+            let counter = chain.block;
+            self.expanded.transform(counter, &mut Text::InPlace(&mut chain.pad), 0, BLOCK);
+            chain.advance(1);
+            chain.used = length - done;
+            text.add(done, &chain.pad[..chain.used], |_, _, _| {});
+        }
+    }
+}
+
+impl RawKey {
+    fn of(key: &[u8]) -> Option<RawKey> {
+        let mut raw = RawKey { bytes: [0; LONGEST_KEY], length: key.len() };
+        raw.bytes.get_mut(..key.len())?.copy_from_slice(key);
+        Some(raw)
+    }
+}
+
+impl Chain {
+    fn advance(&mut self, blocks: u128) {
+        self.block = u128::from_be_bytes(self.block).wrapping_add(blocks).to_be_bytes();
+    }
+}
+
+/// Length of AES's longest key in bytes.
+const LONGEST_KEY: usize = 32;
