@@ -11,8 +11,8 @@ mod sys;
 pub(crate) use sys::Core;
 
 use crate::cipher::Context;
-use crate::config::{Counting, warn};
-use crate::counters;
+use crate::config::{Counting, Routing, warn};
+use crate::{counters, module};
 
 /// A provider that is loaded.
 pub(crate) struct Provider {
@@ -33,7 +33,13 @@ impl Provider {
                 .into_iter()
                 .all(|direction| kernel.does(Cipher::Aes128Gcm, direction))
         };
-        Provider { core: Arc::new(core), kernel: available().into_iter().find(does_gcm) }
+        let mut kernel = available().into_iter().find(does_gcm);
+        if let Some(routing) = Routing::parse(|name| core.setting(name), &mut |text| warn(&text)) {
+            // A record is one provider's, whatever its length: what the module leaves is done here.
+            let kernel = *kernel.get_or_insert_with(Kernel::portable);
+            module::configure(routing, kernel);
+        }
+        Provider { core: Arc::new(core), kernel }
     }
 
     /// A context for keys of so many bytes.
