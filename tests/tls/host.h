@@ -35,6 +35,7 @@ size_t from_hex(unsigned char *to, const char *digits);
 /* Records and bytes that a process has done with Evener, from its line of the file. */
 struct count {
     uint64_t sealed_records, sealed_bytes, opened_records, opened_bytes, forged;
+    uint64_t module_records, module_bytes;
 };
 struct count counted(const char *file);
 struct count counted_by(const char *file, int process);
@@ -47,6 +48,8 @@ SSL_CTX *make_end(int is_server, int version, const char *suite, const char *pro
                   const char *certificate, const char *key);
 struct connection connect_ends(SSL_CTX *server, SSL_CTX *client, SSL_SESSION *session);
 void disconnect(struct connection connection);
+/* Sends so many bytes and compares what arrives. */
+void transfer(SSL *from, SSL *to, size_t length);
 
 /* The tests, each in its own file. */
 void test_vectors(const char *file);
@@ -64,6 +67,7 @@ void test_attacks(const char *certificate, const char *key, const char *counters
 void test_loading(const char *configuration);
 void test_fork(const char *counters);
 void test_confined(const char *counters, const char *root);
+void test_module(const char *device, const char *certificate, const char *key, const char *counters);
 void measure(const char *what, int bits, size_t bytes, const char *properties,
              const char *certificate, const char *key);
 

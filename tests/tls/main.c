@@ -80,8 +80,8 @@ unsigned char *guarded(int place, size_t count)
 
 struct count counted_by(const char *file, int process)
 {
-    uint64_t lines[256][8];
-    struct count count = { 0, 0, 0, 0, 0 };
+    uint64_t lines[256][16];
+    struct count count = { 0, 0, 0, 0, 0, 0, 0 };
     int descriptor = open(file, O_RDONLY);
     if (descriptor < 0)
         return count;
@@ -143,6 +143,8 @@ int main(int argc, char **argv)
         test_fork(argv[2]);
     else if (strcmp(test, "confined") == 0 && argc == 4)
         test_confined(argv[2], argv[3]);
+    else if (strcmp(test, "module") == 0 && argc == 6)
+        test_module(argv[2], argv[3], argv[4], argv[5]);
     else if (strcmp(test, "measure") == 0 && argc == 8)
         measure(argv[2], atoi(argv[3]), (size_t)atol(argv[4]), argv[5], argv[6], argv[7]);
     else {
@@ -152,6 +154,7 @@ int main(int argc, char **argv)
                 "       connections CERTIFICATE KEY COUNTERS |\n"
                 "       cbc-connections 0|1 CERTIFICATE KEY COUNTERS |\n"
                 "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
+                "       module good|bad|absent CERTIFICATE KEY COUNTERS |\n"
                 "       loading CONFIGURATION | fork COUNTERS | confined COUNTERS DIRECTORY |\n"
                 "       measure WHAT BITS BYTES PROPERTIES CERTIFICATE KEY\n");
         return 2;

@@ -33,8 +33,66 @@ impl Counting {
     }
 }
 
+/// Which module does records, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Routing {
+    /// Its name, as the program `evener` takes it.
+    pub(crate) engine: String,
+    /// From so many bytes on a text is the module's; `None` to measure it.
+    pub(crate) crossover: Option<usize>,
+    /// One of so many results is computed again.
+    pub(crate) verify_every: u64,
+    /// How many processes may use it at once; `None` for as many as it says itself.
+    pub(crate) permits: Option<usize>,
+}
+
+impl Routing {
+    /// The values of the lines that the section has. A line that can't be understood is told of,
+    /// and counts as absent.
+    pub(crate) fn parse<'v>(
+        value: impl Fn(&'static CStr) -> Option<&'v CStr>,
+        tell: &mut dyn FnMut(String),
+    ) -> Option<Routing> {
+        let engine = value(ENGINE)?.to_bytes();
+        let name = str::from_utf8(engine).ok().filter(|name| is_module(name));
+        let Some(name) = name else {
+            let engine = engine.escape_ascii();
+            tell(format!("`engine = {engine}` is neither cryptodev nor af_alg; none is used"));
+            return None;
+        };
+        let mut number = |line: &'static CStr| {
+            let text = value(line)?.to_bytes();
+            let number = str::from_utf8(text).ok().and_then(|text| text.parse::<usize>().ok());
+            let number = number.filter(|&number| number > 0);
+            if number.is_none() {
+                let (line, text) = (line.to_bytes().escape_ascii(), text.escape_ascii());
+                tell(format!("`{line} = {text}` is no number from 1; the line is left out"));
+            }
+            number
+        };
+        Some(Routing {
+            engine: name.to_owned(),
+            crossover: number(CROSSOVER),
+            verify_every: number(VERIFY).map_or(VERIFIED, |every| every as u64),
+            permits: number(PERMITS),
+        })
+    }
+}
+
+fn is_module(name: &str) -> bool {
+    let kind = name.split_once(':').map_or(name, |(kind, _)| kind);
+    matches!(kind, "cryptodev" | "af_alg")
+}
+
 /// The names of the section's lines.
 pub(crate) const COUNTERS: &CStr = c"counters";
+const ENGINE: &CStr = c"engine";
+const CROSSOVER: &CStr = c"crossover";
+const VERIFY: &CStr = c"verify";
+const PERMITS: &CStr = c"permits";
+
+/// One of so many results is computed again where nothing else is said.
+const VERIFIED: u64 = 100;
 
 /// Says something on standard error: that is where a program's log begins.
 pub(crate) fn warn(text: &dyn std::fmt::Display) {
@@ -54,6 +112,33 @@ mod tests {
         for wrong in [c"", c"maybe", c"run/x", c"\xFF\n"] {
             let text = Counting::parse(Some(wrong)).unwrap_err();
             assert!(text.contains("neither on, off nor") && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_of_a_module_are_read_or_told_of() {
+        let parse = |lines: &[(&'static CStr, &'static CStr)]| {
+            let value =
+                |line: &CStr| lines.iter().find(|(name, _)| *name == line).map(|(_, value)| *value);
+            let mut told = Vec::new();
+            let routing = Routing::parse(value, &mut |text| told.push(text));
+            (routing, told)
+        };
+        assert_eq!(parse(&[(c"crossover", c"1")]), (None, vec![]));
+        let (routing, told) = parse(&[(c"engine", c"cryptodev:ctr-aes-caam"), (c"verify", c"7")]);
+        let routing = routing.unwrap();
+        assert_eq!((&*routing.engine, routing.verify_every), ("cryptodev:ctr-aes-caam", 7));
+        assert_eq!((routing.crossover, routing.permits, told.len()), (None, None, 0));
+        for wrong in [c"", c"openssl", c"cryptodevs", c"\xFF", c"model:am3358"] {
+            let (routing, told) = parse(&[(c"engine", wrong)]);
+            assert!(routing.is_none() && told[0].contains("neither cryptodev"), "{told:?}");
+        }
+        for wrong in [c"", c"0", c"-1", c"1k", c"99999999999999999999", c"\xFF\n"] {
+            let lines = [(c"engine", c"af_alg"), (c"crossover", wrong), (c"permits", wrong)];
+            let (routing, told) = parse(&lines);
+            let routing = routing.unwrap();
+            assert_eq!((routing.crossover, routing.permits, told.len()), (None, None, 2));
+            assert!(told.iter().all(|text| !text.contains('\n')), "{told:?}");
         }
     }
 }

@@ -65,6 +65,7 @@ impl Dispatch {
 
 /// `OSSL_ALGORITHM`: its names, what distinguishes it from others of that name, its functions. A
 /// list of them ends with one without names.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Algorithm {
     pub(crate) names: *const c_char,

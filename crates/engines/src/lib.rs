@@ -1,8 +1,9 @@
 //! Evener's engines, one folder each, and the registry that lists them.
 //!
 //! Callers need only [`find`] and [`probe_all`], which return [`evener_core::Engine`]s. Every
-//! module is wrapped in a [`guard()`]; only tests can get it without one (feature `raw`). Every
-//! folder has the same files, as far as the engine needs them:
+//! module is wrapped in a [`guard()`]; only tests can get it without one (feature `raw`). A library
+//! that must not contain OpenSSL is built without the feature `openssl` and calls [`find_module`].
+//! Every folder has the same files, as far as the engine needs them:
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,14 +13,16 @@
 //! | `sys.rs` | foreign calls, and all `unsafe` |
 
 mod guard;
+mod modules;
 #[cfg(any(test, feature = "raw"))]
 pub mod raw;
 mod registry;
 pub mod self_test;
 
-#[cfg(any(test, feature = "conformance"))]
+#[cfg(any(all(test, feature = "openssl"), feature = "conformance"))]
 pub mod conformance;
 mod cores;
+#[cfg(feature = "openssl")]
 pub mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
@@ -28,6 +31,7 @@ pub mod fuzzing;
 pub mod lanes;
 pub mod measure;
 mod misfit;
+#[cfg(feature = "openssl")]
 mod openssl;
 mod parts;
 mod pkcs11;
@@ -42,5 +46,6 @@ mod cryptodev;
 mod kernel;
 
 pub use guard::{Watch, guard, watched};
+pub use modules::find_module;
 pub use probing::PinPrompt;
 pub use registry::{Probed, find, find_with, names, probe_all};

@@ -149,7 +149,7 @@ pub(crate) const COUNTER_BLOCK: usize = 16;
 /// The longest block of a cipher that pads, in bytes.
 const LONGEST_BLOCK: usize = 16;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "openssl"))]
 mod tests {
     use evener_core::{Key, SessionRequest};
 

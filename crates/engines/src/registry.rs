@@ -5,15 +5,19 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 
 use crate::guard::{Watch, watched};
+use crate::lanes;
 use crate::pkcs11;
 use crate::probing::{Found, PinPrompt};
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev};
-use crate::{cpu, lanes, openssl};
+#[cfg(feature = "openssl")]
+use crate::{cpu, openssl};
 
 /// Every engine, in the order of listings.
 const ENTRIES: &[Entry] = &[
+    #[cfg(feature = "openssl")]
     Entry { name: cpu::NAME, probe: cpu::probe },
+    #[cfg(feature = "openssl")]
     Entry { name: "openssl", probe: openssl::probe },
     Entry { name: "lanes", probe: lanes::probe },
     Entry { name: pkcs11::NAME, probe: pkcs11::probe },
@@ -118,7 +122,7 @@ pub(crate) fn probe_all_raw() -> Vec<Probed> {
     ENTRIES.iter().flat_map(probe).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "openssl"))]
 mod tests {
     use super::*;
 

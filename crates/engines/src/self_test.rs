@@ -220,6 +220,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "openssl")]
     fn openssl_passes() {
         let tests = run(&*crate::find("openssl").unwrap());
         assert!(tests.len() >= 38);

@@ -1,8 +1,9 @@
 //! AES on the calling core, many messages side by side in SIMD registers: the kernels of the
 //! engine `lanes`, and an arena for their buffers. [`stream`] does one message at a time, in pieces.
 //!
-//! They are in a separate crate because they need no library: this crate and its tests build for
-//! another architecture in seconds and run under emulation.
+//! They are in a separate crate because they need no library, but for the crate `aes` of the portable
+//! kernel: this crate and its tests build for another architecture in seconds and run under
+//! emulation.
 
 mod arena;
 mod kernels;

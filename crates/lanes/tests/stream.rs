@@ -206,6 +206,68 @@ impl Case {
     }
 }
 
+/// Another engine does some of the whole blocks, in CTR.
+#[test]
+fn parts_of_another_engine_fit_in() {
+    let mut random = Random(36);
+    let mut parts = 0;
+    for kernel in kernels() {
+        for round in 0..300 {
+            let key = random.bytes([16, 24, 32][round % 3]);
+            let iv = random.bytes([12, 12, 17][round % 3]);
+            let (aad_length, length) = (random.below(40), random.below(5000));
+            let (aad, plain) = (random.bytes(aad_length), random.bytes(length));
+            let reference = Reference::new(&key);
+            let sealed = reference.seal(&iv, &aad, &plain);
+            let (cipher, tag) = sealed.split_at(length);
+            for (direction, from, to) in
+                [(Direction::Encrypt, &plain[..], cipher), (Direction::Decrypt, cipher, &plain[..])]
+            {
+                let mut gcm = Gcm::new(kernel, &key).unwrap();
+                assert_eq!(gcm.counter(16), None);
+                gcm.start(&iv).unwrap();
+                gcm.add_data(&aad).unwrap();
+                let mut result = from.to_vec();
+                let mut other_goes_first = random.below(2) == 0;
+                in_pieces(&mut random, length, |start, end| {
+                    let mut middle = start;
+                    let whole = (end - start) / 16 * 16;
+                    let counter = gcm.counter(whole).filter(|_| other_goes_first);
+                    other_goes_first = !other_goes_first;
+                    if let Some(counter) = counter {
+                        middle += whole;
+                        let pad = reference.cipher.encrypt(counter);
+                        assert_eq!(gcm.pad(counter), pad);
+                        reference.ctr(counter, &mut result[start..middle]);
+                        gcm.add_ciphertext(&cipher[start..middle]).unwrap();
+                        parts += 1;
+                    }
+                    gcm.transform(direction, Text::InPlace(&mut result[middle..end])).unwrap();
+                });
+                assert!(result == to, "{direction}, {length} bytes");
+                assert_eq!(gcm.verify(tag), Some(true), "{direction}, {length} bytes");
+            }
+        }
+        assert!(parts > 300);
+    }
+}
+
+/// Another engine counts with all bits of the counter, and does whole blocks.
+#[test]
+fn another_engine_gets_no_part_that_it_would_do_wrongly() {
+    for kernel in kernels() {
+        let key = [3; 16];
+        let first = 5 << 64 | u128::from(u32::MAX - 4);
+        let mut gcm = Gcm::new(kernel, &key).unwrap();
+        gcm.start(&iv_for(&Reference::new(&key), first)).unwrap();
+        // Of the 4 blocks before the counter wraps none has begun.
+        assert_eq!(gcm.counter(64), Some((first + 1).to_be_bytes()));
+        assert!(gcm.counter(80).is_none() && gcm.counter(17).is_none());
+        gcm.transform(Direction::Encrypt, Text::InPlace(&mut [0; 7])).unwrap();
+        assert!(gcm.counter(16).is_none() && gcm.add_ciphertext(&[0; 16]).is_none());
+    }
+}
+
 /// Cuts `length` bytes: all in one, or at random places.
 fn in_pieces(random: &mut Random, length: usize, mut each: impl FnMut(usize, usize)) {
     let longest = [length, 1 + length / 2, 40, 700, 5000][random.below(5)].max(1);
@@ -228,11 +290,12 @@ fn seal(gcm: &mut Gcm, iv: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
 }
 
 fn kernels() -> Vec<Kernel> {
-    let kernels: Vec<_> =
+    let mut kernels: Vec<_> =
         available().into_iter().filter(|&kernel| Gcm::new(kernel, &[0; 16]).is_some()).collect();
     if kernels.is_empty() {
-        evener_skipped::skipped!("no kernel does GCM on this CPU");
+        evener_skipped::skipped!("no kernel of SIMD does GCM on this CPU");
     }
+    kernels.push(Kernel::portable());
     kernels
 }
 
@@ -265,6 +328,16 @@ impl Reference {
         let tag = self.hash(aad, &text) ^ pad;
         text.extend(tag.to_be_bytes());
         text
+    }
+
+    /// CTR of NIST SP 800-38A.
+    fn ctr(&self, counter: [u8; 16], text: &mut [u8]) {
+        let mut counter = u128::from_be_bytes(counter);
+        for block in text.chunks_mut(16) {
+            let pad = self.cipher.encrypt(counter.to_be_bytes());
+            block.iter_mut().zip(pad).for_each(|(byte, pad)| *byte ^= pad);
+            counter = counter.wrapping_add(1);
+        }
     }
 
     fn hash(&self, aad: &[u8], text: &[u8]) -> u128 {

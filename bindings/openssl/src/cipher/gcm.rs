@@ -9,6 +9,7 @@ use evener_lanes::stream::{Gcm, TAG_LENGTH, Text};
 
 use crate::counters;
 use crate::entry::Core;
+use crate::module::Connection;
 use crate::params::{Name, Params, Value};
 use crate::reasons::Reason;
 use crate::sys::random;
@@ -38,6 +39,8 @@ pub(crate) struct Context {
     tls_pad: usize,
     /// Bytes of the message's text so far.
     text_length: u64,
+    /// Where a module is configured.
+    connection: Option<Box<Connection>>,
 }
 
 /// What has become of the IV.
@@ -71,6 +74,7 @@ impl Context {
             tls_aad: None,
             tls_pad: 0,
             text_length: 0,
+            connection: Connection::new(),
         }
     }
 
@@ -114,6 +118,9 @@ impl Context {
             Some(gcm) => gcm.set_key(key).ok_or(Reason::KeyLength)?,
             None => self.gcm = Some(Gcm::new(self.kernel, key).ok_or(Reason::KeyLength)?),
         }
+        if let Some(connection) = &mut self.connection {
+            connection.set_key(key);
+        }
         self.give_up();
         Ok(())
     }
@@ -132,10 +139,20 @@ impl Context {
 
     /// Encrypts or decrypts the next part of the message, of so many bytes.
     pub(crate) fn transform(&mut self, text: Text<'_>, length: usize) -> Result<(), Reason> {
-        let direction = self.direction;
-        self.begin()?.transform(direction, text).ok_or(Reason::Order)?;
+        self.begin()?;
+        self.transform_text(text)?;
         self.text_length += length as u64;
         Ok(())
+    }
+
+    /// By the module or by the processor.
+    fn transform_text(&mut self, text: Text<'_>) -> Result<(), Reason> {
+        let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
+        match &mut self.connection {
+            None => gcm.transform(self.direction, text),
+            Some(connection) => connection.transform(gcm, self.direction, text),
+        }
+        .ok_or(Reason::Order)
     }
 
     /// Ends the message: makes the tag, or compares it with the one that was set.
@@ -161,12 +178,14 @@ impl Context {
     }
 
     /// Counts a message that is done.
-    fn account(&self, is_genuine: bool, bytes: u64) -> Result<(), Reason> {
+    fn account(&mut self, is_genuine: bool, bytes: u64) -> Result<(), Reason> {
+        let by_module = self.connection.as_mut().map_or(0, |connection| connection.end_message());
         if !is_genuine {
             counters::forged();
             return Err(Reason::Forged);
         }
         counters::done(self.direction, bytes);
+        counters::by_module(by_module);
         Ok(())
     }
 
@@ -199,6 +218,10 @@ impl Context {
         gcm.start(&self.iv[..self.iv_length]).ok_or(Reason::IvLength)?;
         self.iv_state = IvState::InUse;
         self.text_length = 0;
+        if let Some(connection) = &mut self.connection {
+            // What was done of a message that was given up.
+            connection.end_message();
+        }
         Ok(())
     }
 
@@ -228,7 +251,8 @@ impl Context {
         }
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         gcm.add_data(aad).ok_or(Reason::Order)?;
-        gcm.transform(direction, Text::InPlace(text)).ok_or(Reason::Order)?;
+        self.transform_text(Text::InPlace(text))?;
+        let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         let is_genuine = match direction {
             Direction::Encrypt => {
                 tag.copy_from_slice(&gcm.tag().ok_or(Reason::Order)?);

@@ -1,7 +1,7 @@
 //! How much the processes of a user have done, in a file that they share; `evener tls status`
 //! reads it. Nothing is counted where the configuration doesn't say so.
 //!
-//! The file has lines of 64 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
+//! The file has lines of 128 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
 //! that have ended, and those that found no line; then a line for each process. A process that
 //! ends leaves its line, and the next one that needs a line adds it to the second. The file is
 //! opened when the provider is loaded, and belongs to who the process is then: a server's workers
@@ -26,6 +26,10 @@ struct Line {
     opened: Sum,
     /// Records whose tag was wrong.
     forged: AtomicU64,
+    /// Of all records those that a module did, in whole or in part, and the bytes that it did.
+    by_module: Sum,
+    /// For what is to be counted later.
+    _unused: [AtomicU64; 6],
     /// The program's name.
     name: [AtomicU64; 2],
 }
@@ -56,6 +60,17 @@ pub(crate) fn done(direction: Direction, bytes: u64) {
         };
         sum.records.fetch_add(1, Ordering::Relaxed);
         sum.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts what a module did of a record, if it did any of it.
+#[inline]
+pub(crate) fn by_module(bytes: u64) {
+    if bytes > 0
+        && let Some(line) = sys::line()
+    {
+        line.by_module.records.fetch_add(1, Ordering::Relaxed);
+        line.by_module.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -109,19 +124,21 @@ impl Line {
             (&self.opened.records, &other.opened.records),
             (&self.opened.bytes, &other.opened.bytes),
             (&self.forged, &other.forged),
+            (&self.by_module.records, &other.by_module.records),
+            (&self.by_module.bytes, &other.by_module.bytes),
         ] {
             to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 }
 
-/// What the file begins with: `EVNRTLS1`.
-const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS1");
+/// What the file begins with: `EVNRTLS2`.
+const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
 
 /// The number of lines.
 const LINES: usize = 256;
 
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<Line>() == 128);
 
 #[cfg(test)]
 mod tests {
@@ -135,6 +152,8 @@ mod tests {
             sealed: sum(),
             opened: sum(),
             forged: none(),
+            by_module: sum(),
+            _unused: std::array::from_fn(|_| none()),
             name: [none(), none()],
         };
         (0..5).map(|_| line()).collect()

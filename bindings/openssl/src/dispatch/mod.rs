@@ -19,11 +19,11 @@ use crate::sys::{
     CIPHER_SETTABLE_CONTEXT_PARAMS, CIPHER_UPDATE, Dispatch, INTEGER, OCTETS, Param, UNSIGNED,
 };
 
-/// The ciphers, under all names that OpenSSL's own have.
+/// All ciphers.
 pub(crate) static CIPHERS: [Algorithm; 13] = [
-    algorithm(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", &AES_128_GCM),
-    algorithm(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", &AES_192_GCM),
-    algorithm(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46", &AES_256_GCM),
+    GCM[0],
+    GCM[1],
+    GCM[2],
     algorithm(c"AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2", &AES_128_CBC),
     algorithm(c"AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22", &AES_192_CBC),
     algorithm(c"AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42", &AES_256_CBC),
@@ -34,6 +34,16 @@ pub(crate) static CIPHERS: [Algorithm; 13] = [
     algorithm(c"AES-192-ECB:2.16.840.1.101.3.4.1.21", &AES_192_ECB),
     algorithm(c"AES-256-ECB:2.16.840.1.101.3.4.1.41", &AES_256_ECB),
     Algorithm::END,
+];
+
+/// The ciphers of which a module can do a part.
+pub(crate) static CIPHERS_WITH_MODULE: [Algorithm; 4] = [GCM[0], GCM[1], GCM[2], Algorithm::END];
+
+/// AES in GCM, under all names that OpenSSL's own ciphers have.
+const GCM: [Algorithm; 3] = [
+    algorithm(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", &AES_128_GCM),
+    algorithm(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", &AES_192_GCM),
+    algorithm(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46", &AES_256_GCM),
 ];
 
 const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algorithm {

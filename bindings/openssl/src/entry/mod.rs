@@ -11,14 +11,14 @@ mod sys;
 pub(crate) use sys::Core;
 
 use crate::cipher::{Context, confidential};
-use crate::config::{Counting, warn};
-use crate::counters;
+use crate::config::{Counting, Routing, warn};
+use crate::{counters, module};
 
 /// A provider that is loaded.
 pub(crate) struct Provider {
     core: Arc<Core>,
-    /// What does GCM, and so all, on this CPU; without it there are no ciphers, and OpenSSL's own
-    /// serve.
+    /// What does all ciphers on this CPU; the portable one, which is there with a module, only GCM.
+    /// Without any there are no ciphers, and OpenSSL's own serve.
     kernel: Option<Kernel>,
 }
 
@@ -34,7 +34,13 @@ impl Provider {
                 .into_iter()
                 .all(|direction| kernel.does(Cipher::Aes128Gcm, direction))
         };
-        Provider { core: Arc::new(core), kernel: available().into_iter().find(does_gcm) }
+        let mut kernel = available().into_iter().find(does_gcm);
+        if let Some(routing) = Routing::parse(|name| core.setting(name), &mut |text| warn(&text)) {
+            // A record is one provider's, whatever its length: what the module leaves is done here.
+            let kernel = *kernel.get_or_insert_with(Kernel::portable);
+            module::configure(routing, kernel);
+        }
+        Provider { core: Arc::new(core), kernel }
     }
 
     /// A context of GCM for keys of so many bytes.

@@ -3,8 +3,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
+use evener_lanes::Kernel;
+
 use super::Provider;
-use crate::dispatch::CIPHERS;
+use crate::dispatch::{CIPHERS, CIPHERS_WITH_MODULE};
 use crate::params::Params;
 use crate::reasons::{REASONS, Reason};
 use crate::sys::{
@@ -139,8 +141,14 @@ unsafe extern "C" fn query(
         if !no_cache.is_null() {
             *no_cache = 0;
         }
-        let can_do_it = (*provider.cast::<Provider>()).kernel.is_some();
-        if operation == OPERATION_CIPHER && can_do_it { CIPHERS.as_ptr() } else { ptr::null() }
+        if operation != OPERATION_CIPHER {
+            return ptr::null();
+        }
+        match (*provider.cast::<Provider>()).kernel {
+            Some(kernel) if kernel == Kernel::portable() => CIPHERS_WITH_MODULE.as_ptr(),
+            Some(_) => CIPHERS.as_ptr(),
+            None => ptr::null(),
+        }
     }
 }
 

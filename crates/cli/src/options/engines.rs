@@ -141,7 +141,7 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     up_to(MOST_JOBS, text)
 }
 
-fn permits(text: &str) -> Result<NonZeroUsize, String> {
+pub(crate) fn permits(text: &str) -> Result<NonZeroUsize, String> {
     up_to(GateOptions::MAX_PERMITS, text)
 }
 

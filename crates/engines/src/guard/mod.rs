@@ -21,6 +21,7 @@ mod deadline;
 mod known_answers;
 mod last;
 mod parcel;
+mod reference;
 mod sampling;
 mod service;
 mod session;
@@ -88,7 +89,8 @@ pub fn guard(engine: Arc<dyn Engine>, reference: Arc<dyn Engine>, watch: Watch) 
 
 /// Wraps an engine of the registry in a new guard with other settings and an empty account. A
 /// module that is out of service is tested again and returns to service. A CPU engine is wrapped
-/// only if `watch` sets `verify_every`; `openssl`, the reference, never.
+/// only if `watch` sets `verify_every`; the reference, `openssl`, never. (In a build without OpenSSL
+/// the reference is `lanes`.)
 ///
 /// # Errors
 /// When the reference engine is not available.
@@ -103,11 +105,11 @@ pub fn watched(engine: &Arc<dyn Engine>, watch: Watch) -> Result<Arc<dyn Engine>
     }
     let description = engine.description();
     let is_trusted = description.kind == Kind::Cpu
-        && (watch.verify_every.is_none() || description.name == crate::openssl::NAME);
+        && (watch.verify_every.is_none() || description.name == reference::NAME);
     if is_trusted {
         return Ok(Arc::clone(engine));
     }
-    Ok(guard(Arc::clone(engine), crate::openssl::reference()?, watch.of_kind(description.kind)))
+    Ok(guard(Arc::clone(engine), reference::engine()?, watch.of_kind(description.kind)))
 }
 
 /// The engine with a guard that never retreats, for the engine's own tests; `None` where no guard

@@ -5,6 +5,8 @@
 //! distribution. So a session that verifies one job in 1,000 asks the system for random numbers
 //! once in 1,000 jobs.
 
+use std::f64::consts::LN_2;
+
 /// The sampling of one session.
 pub(super) struct Sampling {
     /// One job in this many on average; 0 for none.
@@ -50,12 +52,50 @@ fn distance(every: u64) -> u64 {
     }
     // In (0, 1], with 53 bits.
     let lot = ((u64::from_ne_bytes(bytes) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    (lot.ln() / (-1.0 / every as f64).ln_1p()) as u64
+    let chance = 1.0 / every as f64;
+    // The logarithm of 1 - chance, without its loss of digits.
+    (logarithm(lot) / logarithm_of_ratio(-chance / (2.0 - chance))) as u64
 }
+
+/// The natural logarithm of a normal positive number. (The standard library's would link `libm`,
+/// which a provider of OpenSSL must not need.)
+fn logarithm(number: f64) -> f64 {
+    const FRACTION: u64 = (1 << 52) - 1;
+    let bits = number.to_bits();
+    let exponent = (bits >> 52) as f64 - 1023.0;
+    let mantissa = f64::from_bits(bits & FRACTION | 1.0_f64.to_bits());
+    exponent * LN_2 + logarithm_of_ratio((mantissa - 1.0) / (mantissa + 1.0))
+}
+
+/// The natural logarithm of (1 + `half`) / (1 - `half`), where `half` is within ⅓ of 0.
+fn logarithm_of_ratio(half: f64) -> f64 {
+    let square = half * half;
+    let series =
+        (0..TERMS).rev().fold(0.0, |sum, term| sum * square + 1.0 / f64::from(2 * term + 1));
+    2.0 * half * series
+}
+
+/// So many terms have all digits.
+const TERMS: u32 = 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logarithms_are_those_of_the_standard_library() {
+        let mut number = 1.0 / (1_u64 << 53) as f64;
+        while number <= 1.0 {
+            let (one, other) = (logarithm(number), number.ln());
+            assert!((one - other).abs() <= 1e-14 * other.abs() + 1e-15, "{number}: {one} {other}");
+            number *= 1.0173;
+        }
+        for every in [2.0, 3.0, 1_000.0, 1e9, 1e15] {
+            let chance = 1.0 / every;
+            let (one, other) = (logarithm_of_ratio(-chance / (2.0 - chance)), (-chance).ln_1p());
+            assert!((one / other - 1.0).abs() < 1e-14, "{every}: {one} {other}");
+        }
+    }
 
     #[test]
     fn as_many_are_drawn_as_should_be_and_not_the_same_ones() {

@@ -9,10 +9,12 @@
 mod probe;
 mod self_test;
 mod session;
-#[cfg(test)]
+#[cfg(all(test, feature = "openssl"))]
 mod tests;
 
+#[cfg(feature = "openssl")]
 use std::any::Any;
+use std::sync::Arc;
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Mode, Offer, Session, SessionRequest,
@@ -65,10 +67,23 @@ impl Engine for LanesEngine {
     }
 }
 
+/// The engine with the fastest kernel.
+///
+/// # Errors
+/// [`EngineError::Unavailable`] on a CPU without AES instructions.
+pub fn engine() -> Result<Arc<dyn Engine>, EngineError> {
+    let absent = || EngineError::Unavailable {
+        engine: NAME.to_owned(),
+        reason: "nothing was found".to_owned(),
+    };
+    probe("")?.into_iter().next().ok_or_else(absent)
+}
+
 /// The kernel of an engine, if it is this one.
+#[cfg(feature = "openssl")]
 pub(crate) fn kernel(engine: &dyn Engine) -> Option<Kernel> {
     let any: &dyn Any = engine;
     any.downcast_ref::<LanesEngine>().map(|lanes| lanes.kernel)
 }
 
-const NAME: &str = "lanes";
+pub(crate) const NAME: &str = "lanes";

@@ -14,7 +14,7 @@ mod mechanism;
 mod probe;
 mod session;
 mod sys;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", feature = "openssl"))]
 mod tests;
 mod uri;
 mod words;

@@ -1,10 +1,78 @@
 //! A key for GCM of messages that come in pieces, with the kernel that uses it.
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use here::Keyed;
+use evener_core::Direction;
 
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use elsewhere::Keyed;
+use super::portable;
+use super::vector::Block;
+use super::{Kernel, Set};
+use crate::stream::{End, Piece};
+
+/// A key, as a kernel needs it. Wiped when it drops.
+#[derive(Clone)]
+pub(crate) enum Keyed {
+    #[cfg(target_arch = "x86_64")]
+    Wide(here::Keyed),
+    Portable(Box<portable::Keyed>),
+}
+
+impl Keyed {
+    /// Sets a key; `None` where the kernel can't do GCM, or it is no key of AES.
+    pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
+        match kernel.0 {
+            Set::Portable => Some(Keyed::Portable(Box::new(portable::Keyed::new(key)?))),
+            #[cfg(target_arch = "x86_64")]
+            _ => Some(Keyed::Wide(here::Keyed::new(kernel, key)?)),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => None,
+        }
+    }
+
+    /// Replaces the key by one of the same length; `None` where it has another.
+    pub(crate) fn set(&mut self, key: &[u8]) -> Option<()> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Keyed::Wide(keyed) => keyed.set(key),
+            Keyed::Portable(keyed) => keyed.set(key),
+        }
+    }
+
+    /// Adds data to a hash, filled up with zeros to whole blocks.
+    pub(crate) fn hash(&mut self, hash: &mut Block, data: &[u8]) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Keyed::Wide(keyed) => keyed.hash(hash, data),
+            Keyed::Portable(keyed) => keyed.hash(hash, data),
+        }
+    }
+
+    /// Encrypts or decrypts a piece.
+    #[inline]
+    pub(crate) fn transform(&mut self, direction: Direction, piece: &mut Piece<'_>) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Keyed::Wide(keyed) => keyed.transform(direction, piece),
+            Keyed::Portable(keyed) => keyed.transform(direction, piece),
+        }
+    }
+
+    /// Length of the kernel's registers in bytes.
+    pub(crate) fn registers(&self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Keyed::Wide(keyed) => keyed.registers(),
+            Keyed::Portable(_) => portable::REGISTERS,
+        }
+    }
+
+    /// Makes the tag.
+    pub(crate) fn finish(&mut self, end: &End) -> Block {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Keyed::Wide(keyed) => keyed.finish(end),
+            Keyed::Portable(keyed) => keyed.finish(end),
+        }
+    }
+}
 
 #[cfg(target_arch = "x86_64")]
 mod here {
@@ -15,7 +83,7 @@ mod here {
     use crate::kernels::vector::Block;
     use crate::stream::{End, Piece};
 
-    /// A key, as a kernel needs it. Wiped when it drops.
+    /// A key for the kernels of x86-64.
     #[derive(Clone)]
     pub(crate) struct Keyed {
         code: Code,
@@ -68,45 +136,6 @@ mod here {
         pub(crate) fn finish(&mut self, end: &End) -> Block {
             // SAFETY: as in `hash`.
             unsafe { (self.code.finish)(&mut self.material, end) }
-        }
-    }
-}
-
-/// No kernel for another architecture does GCM, so that there are no values.
-#[cfg(not(target_arch = "x86_64"))]
-mod elsewhere {
-    use evener_core::Direction;
-
-    use crate::kernels::Kernel;
-    use crate::kernels::vector::Block;
-    use crate::stream::{End, Piece};
-
-    #[derive(Clone)]
-    pub(crate) enum Keyed {}
-
-    impl Keyed {
-        pub(crate) fn new(_kernel: Kernel, _key: &[u8]) -> Option<Keyed> {
-            None
-        }
-
-        pub(crate) fn set(&mut self, _key: &[u8]) -> Option<()> {
-            match *self {}
-        }
-
-        pub(crate) fn hash(&mut self, _hash: &mut Block, _data: &[u8]) {
-            match *self {}
-        }
-
-        pub(crate) fn transform(&mut self, _direction: Direction, _piece: &mut Piece<'_>) {
-            match *self {}
-        }
-
-        pub(crate) fn registers(&self) -> usize {
-            match *self {}
-        }
-
-        pub(crate) fn finish(&mut self, _end: &End) -> Block {
-            match *self {}
         }
     }
 }

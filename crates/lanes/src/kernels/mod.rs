@@ -23,6 +23,7 @@ mod jobs;
 mod keyed;
 mod mode_key;
 mod parallel;
+mod portable;
 mod records;
 mod rows;
 mod schedule;
@@ -34,7 +35,8 @@ pub(crate) use keyed::Keyed;
 pub(crate) use mode_key::ModeKey;
 use schedule::{SharedKeys, SingleKeys};
 
-/// A kernel that this CPU can run. Only [`available`] makes values, so a value is proof.
+/// A kernel that this CPU can run. Only [`available`] and [`Kernel::portable`] make values, so a
+/// value is proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel(Set);
 
@@ -49,6 +51,7 @@ enum Set {
     AesNi,
     #[cfg(target_arch = "aarch64")]
     Neon,
+    Portable,
 }
 
 /// The kernels that this CPU can run, fastest first.
@@ -76,6 +79,13 @@ pub fn available() -> Vec<Kernel> {
 }
 
 impl Kernel {
+    /// A kernel for every CPU, which does GCM of one message in pieces ([`stream`](crate::stream))
+    /// and nothing else. It takes the same time for all keys and texts of a length, so it is slow
+    /// on a CPU without AES instructions. It is not among the [`available`] ones.
+    pub fn portable() -> Kernel {
+        Kernel(Set::Portable)
+    }
+
     /// The name by which it is selected.
     pub fn name(self) -> &'static str {
         self.facts().name
@@ -136,6 +146,7 @@ impl Kernel {
             Set::AesNi => Facts::of::<vector::AesNi>("aes-ni", "AES-NI"),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => Facts::of::<vector::Neon>("armv8-aes", "ARMv8 AES"),
+            Set::Portable => Facts { name: "portable", title: "portable code", lanes: 1 },
         }
     }
 
@@ -151,6 +162,7 @@ impl Kernel {
             Set::AesNi => aes_ni::code(cipher, direction),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => neon::code(cipher, direction),
+            Set::Portable => None,
         }
     }
 
@@ -160,7 +172,7 @@ impl Kernel {
         match self.0 {
             Set::VaesAvx512 => vaes_avx512_gcm::stream(key_length),
             Set::VaesAvx2 => vaes_avx2_gcm::stream(key_length),
-            Set::AesNi => None,
+            Set::AesNi | Set::Portable => None,
         }
     }
 
@@ -180,6 +192,7 @@ impl Kernel {
             Set::AesNi => aes_ni::confidential(mode, direction, key_length),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => neon::confidential(mode, direction, key_length),
+            Set::Portable => None,
         }
     }
 
@@ -193,6 +206,7 @@ impl Kernel {
             Set::AesNi => aes_ni::in_place(cipher, direction),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => neon::in_place(cipher, direction),
+            Set::Portable => None,
         }
     }
 
@@ -206,6 +220,7 @@ impl Kernel {
             Set::AesNi => aes_ni::records(cipher, direction),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => neon::records(cipher, direction),
+            Set::Portable => None,
         }
     }
 }

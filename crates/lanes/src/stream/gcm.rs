@@ -33,8 +33,9 @@ struct Message {
     first: (u64, u64),
     /// The hash so far, as a kernel keeps it.
     hash: Block,
-    /// What hides the tag, once there is text.
+    /// What hides the tag, once it was made.
     tag_pad: Block,
+    has_tag_pad: bool,
     /// The first bytes of the next block to be hashed, additional data or ciphertext, then zeros;
     /// and how many they are, up to 16.
     buffer: Block,
@@ -146,13 +147,14 @@ impl Gcm {
             piece.counter = counter;
             piece.hash = message.hash;
             piece.prefix = message.take_buffer();
-            if message.text_length == 0 {
+            if !message.has_tag_pad {
                 piece.first = Some(message.first);
             }
             keyed.transform(direction, &mut piece);
             message.hash = piece.hash;
-            if message.text_length == 0 {
+            if !message.has_tag_pad {
                 message.tag_pad = piece.tag_pad;
+                message.has_tag_pad = true;
             }
             message.buffered = run % BLOCK;
             if message.buffered > 0 {
@@ -164,15 +166,56 @@ impl Gcm {
         Some(())
     }
 
+    /// The counter block of the text that comes next, where so many bytes of it, whole blocks, can
+    /// be encrypted or decrypted in CTR by another engine; [`Gcm::add_ciphertext`] then goes on
+    /// behind them. `None` where they can't: there is no message, its text ends within a block, the
+    /// lower 32 bits of the counter wrap on the way, or the message would be too long.
+    pub fn counter(&self, length: usize) -> Option<[u8; BLOCK]> {
+        let message = &self.message;
+        let length = length as u64;
+        let total = message.text_length.checked_add(length)?;
+        let ((high, low), until_wrap) = message.next_counter();
+        let is_whole =
+            message.text_length.is_multiple_of(BLOCK as u64) && length.is_multiple_of(BLOCK as u64);
+        let can_be_done = message.phase != Phase::None
+            && is_whole
+            && length <= until_wrap
+            && total <= LONGEST_TEXT;
+        can_be_done.then(|| (u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+    }
+
+    /// What CTR adds to the block of text with this counter block.
+    pub fn pad(&mut self, counter: [u8; BLOCK]) -> [u8; BLOCK] {
+        let counter = u128::from_be_bytes(counter);
+        let pad = Pad::Of(((counter >> 64) as u64, counter as u64));
+        // The hash of nothing, which the kernel adds, is zero.
+        let (hash, lengths) = (Block::default(), Block::default());
+        self.keyed.finish(&End { hash, rest: None, lengths, pad })
+    }
+
+    /// Goes on behind text that another engine has encrypted or decrypted, from
+    /// [`Gcm::counter`] on. `None` without doing so where that is `None`.
+    pub fn add_ciphertext(&mut self, ciphertext: &[u8]) -> Option<()> {
+        self.counter(ciphertext.len())?;
+        let Gcm { keyed, message } = self;
+        message.phase = Phase::Text;
+        if let Some(block) = message.take_buffer() {
+            keyed.hash(&mut message.hash, &block);
+        }
+        keyed.hash(&mut message.hash, ciphertext);
+        message.text_length += ciphertext.len() as u64;
+        Some(())
+    }
+
     /// Ends the message: its tag; `None` when there is none.
     pub fn tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
         let Gcm { keyed, message } = self;
         if message.phase == Phase::None {
             return None;
         }
-        let pad = match message.text_length {
-            0 => Pad::Of(message.first),
-            _ => Pad::Made(message.tag_pad),
+        let pad = match message.has_tag_pad {
+            false => Pad::Of(message.first),
+            true => Pad::Made(message.tag_pad),
         };
         let (hash, rest) = (message.hash, message.take_buffer());
         let lengths = lengths(message.aad_length, message.text_length);
@@ -200,6 +243,7 @@ impl Message {
             first: (0, 0),
             hash: Block::default(),
             tag_pad: Block::default(),
+            has_tag_pad: false,
             buffer: Block::default(),
             buffered: 0,
             pad: Block::default(),
@@ -214,6 +258,7 @@ impl Message {
         self.first = first;
         self.hash = Block::default();
         self.take_buffer();
+        self.has_tag_pad = false;
         (self.aad_length, self.text_length) = (0, 0);
     }
 

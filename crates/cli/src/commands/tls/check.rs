@@ -39,7 +39,8 @@ impl Check {
         let counters = directory.path().join("counters");
         let configuration = directory.path().join("openssl.cnf");
         let base = system_configuration();
-        let text = text(base.as_deref(), &module, counters.to_str())?;
+        let line = counters.to_str().map_or(String::new(), |path| format!("counters = {path}\n"));
+        let text = text(base.as_deref(), &module, &line)?;
         write(&configuration, &text)?;
 
         let Some((name, arguments)) = self.program.split_first() else {

@@ -2,12 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, iter};
 
 use clap::Args;
 
+use crate::options::permits;
 use crate::trouble::{Ending, Trouble, shown};
 
 /// Print or write a configuration of OpenSSL that loads Evener
@@ -28,6 +30,52 @@ pub(crate) struct Config {
     /// Count records in the user's file, which `evener tls status` shows, or in this one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "on")]
     counters: Option<PathBuf>,
+    #[command(flatten)]
+    routing: Routing,
+}
+
+/// Which crypto module does records.
+#[derive(Args)]
+struct Routing {
+    /// Have this module do the records of connections with much data: cryptodev or af_alg, or one
+    /// with a driver, such as cryptodev:ctr-aes-caam
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// Leave shorter records to the processor [default: each process measures it]
+    #[arg(long, value_name = "BYTES", requires = "engine")]
+    crossover: Option<NonZeroUsize>,
+    /// Compute one of so many records again and compare [default: 100]
+    #[arg(long, value_name = "N", requires = "engine")]
+    verify_engine: Option<NonZeroUsize>,
+    /// Let so many processes use the module at once
+    #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
+    permits: Option<NonZeroUsize>,
+}
+
+impl Routing {
+    /// The lines of the provider's section.
+    fn lines(&self) -> Result<String, Trouble> {
+        let Some(engine) = &self.engine else { return Ok(String::new()) };
+        let kind = engine.split_once(':').map_or(&**engine, |(kind, _)| kind);
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-:(),.".contains(char);
+        if !matches!(kind, "cryptodev" | "af_alg") || !engine.chars().all(is_plain) {
+            return Err(Trouble::usage(format!(
+                "{}: only cryptodev and af_alg do records, or one of them with a driver's name \
+                 behind a colon",
+                shown(Path::new(engine))
+            )));
+        }
+        let mut lines = format!("engine = {engine}\n");
+        let numbers = [
+            ("crossover", self.crossover),
+            ("verify", self.verify_engine),
+            ("permits", self.permits),
+        ];
+        for (name, number) in numbers {
+            lines.extend(number.map(|number| format!("{name} = {number}\n")));
+        }
+        Ok(lines)
+    }
 }
 
 impl Config {
@@ -39,7 +87,10 @@ impl Config {
         };
         let module = module(self.module.as_deref())?;
         let base = self.base.or_else(system_configuration);
-        let text = text(base.as_deref(), &module, counters.as_deref())?;
+        let mut lines =
+            counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
+        lines += &self.routing.lines()?;
+        let text = text(base.as_deref(), &module, &lines)?;
         match self.output {
             Some(path) => write(&path, &text)?,
             None => io::stdout().lock().write_all(text.as_bytes()).map_err(Trouble::Output)?,
@@ -76,12 +127,8 @@ pub(super) fn system_configuration() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// The configuration's text.
-pub(super) fn text(
-    base: Option<&Path>,
-    module: &Path,
-    counters: Option<&str>,
-) -> Result<String, Trouble> {
+/// The configuration's text, with these lines in the provider's section.
+pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<String, Trouble> {
     let mut text = String::from(HEAD);
     let mut found = Base::default();
     if let Some(path) = base {
@@ -112,13 +159,12 @@ pub(super) fn text(
         Some(properties) => format!("{properties},{PREFERRED}"),
         None => PREFERRED.to_owned(),
     };
-    let counters = counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
     text += &format!(
         "[default]\nopenssl_conf = {main}\n\n\
          [{main}]\nproviders = {providers}\nalg_section = {algorithms}\n\n\
          [{providers}]\ndefault = evener_default\nevener = evener_module\n\n\
          [evener_default]\nactivate = 1\n\n\
-         [evener_module]\nmodule = {}\nactivate = 1\n{counters}\n\
+         [evener_module]\nmodule = {}\nactivate = 1\n{lines}\n\
          [{algorithms}]\ndefault_properties = {properties}\n",
         plain(module)?,
     );

@@ -23,6 +23,9 @@ pub(super) struct Count {
     pub(super) decrypted_bytes: u64,
     /// Records whose tag was wrong.
     pub(super) forged_records: u64,
+    /// Of all records those that a module did, in whole or in part, and the bytes that it did.
+    pub(super) module_records: u64,
+    pub(super) module_bytes: u64,
 }
 
 impl Count {
@@ -33,6 +36,7 @@ impl Count {
         let process = u32::try_from(next()).unwrap_or_default();
         let [encrypted_records, encrypted_bytes, decrypted_records, decrypted_bytes, forged] =
             [next(), next(), next(), next(), next()];
+        let [module_records, module_bytes] = [next(), next()];
         let name = line[LINE - 16..].split(|&byte| byte == 0).next().unwrap_or_default();
         Count {
             process,
@@ -43,6 +47,8 @@ impl Count {
             decrypted_records,
             decrypted_bytes,
             forged_records: forged,
+            module_records,
+            module_bytes,
         }
     }
 
@@ -83,8 +89,8 @@ fn lives(process: u32) -> bool {
         .is_some_and(|process| !matches!(test_kill_process(process), Err(rustix::io::Errno::SRCH)))
 }
 
-const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS1");
-const LINE: usize = 64;
+const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
+const LINE: usize = 128;
 const LINES: usize = 256;
 
 #[cfg(test)]
@@ -102,7 +108,8 @@ mod tests {
         assert!(read(directory.path()).is_err());
         let mut bytes = vec![0; LINES * LINE];
         bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-        for (place, number) in [std::process::id().into(), 1, 2, 3, 4, 5_u64].iter().enumerate() {
+        let numbers = [std::process::id().into(), 1, 2, 3, 4, 5, 6, 7_u64];
+        for (place, number) in numbers.iter().enumerate() {
             bytes[2 * LINE + 8 * place..][..8].copy_from_slice(&number.to_ne_bytes());
         }
         bytes[3 * LINE - 16..][..4].copy_from_slice(b"curl");
@@ -110,6 +117,7 @@ mod tests {
         let [count] = &read(&path).unwrap()[..] else { panic!("one line has something") };
         assert_eq!((count.process, &*count.program), (std::process::id(), "curl"));
         assert_eq!((count.records(), count.bytes(), count.forged_records), (4, 6, 5));
+        assert_eq!((count.module_records, count.module_bytes), (6, 7));
         assert!(!count.has_ended);
     }
 }

@@ -84,8 +84,16 @@ fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "{:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8}",
-        "process", "program", "encrypted", "bytes", "decrypted", "bytes", "forged"
+        "{:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8} {:>12} {:>16}",
+        "process",
+        "program",
+        "encrypted",
+        "bytes",
+        "decrypted",
+        "bytes",
+        "forged",
+        "by module",
+        "bytes"
     )?;
     for count in processes {
         let process = match (count.process, count.has_ended) {
@@ -95,13 +103,15 @@ fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{process:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8}",
+            "{process:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8} {:>12} {:>16}",
             shown(Path::new(&count.program)).to_string(),
             count.encrypted_records,
             count.encrypted_bytes,
             count.decrypted_records,
             count.decrypted_bytes,
             count.forged_records,
+            count.module_records,
+            count.module_bytes,
         )?;
     }
     out.flush()

@@ -1,0 +1,130 @@
+//! A crypto module that does some of the text: what a process has of it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `route.rs` | which engine does a piece of text |
+//! | `connection.rs` | a context's part: its text goes to the module or to the CPU |
+//! | `sessions.rs` | the table of sessions |
+//! | `reference.rs` | the engine with which the module's results are compared |
+//! | `attendant.rs` | the thread that finds and measures the module, and opens and closes sessions |
+//!
+//! Nothing of it is there before a context of this process has had much text. Then the attendant
+//! starts; until it has found the module and opened a session, and whenever the module is busy,
+//! fails or hangs, the CPU does the text.
+
+mod attendant;
+mod connection;
+mod reference;
+mod route;
+mod sessions;
+#[allow(unsafe_code)]
+mod sys;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use evener_core::{Cipher, EngineError, Key, Session};
+use evener_lanes::Kernel;
+
+use crate::config::{Routing, warn};
+use crate::fork::OfProcess;
+pub(crate) use connection::Connection;
+use route::NEVER;
+use sessions::{Sessions, Turn};
+
+/// What the configuration says, and what does GCM on the CPU.
+static SETTING: OnceLock<(Routing, Kernel)> = OnceLock::new();
+
+/// The module as this process has it.
+static MODULE: OfProcess<Module> = OfProcess::new();
+
+/// Does what the configuration says. The first one holds.
+pub(crate) fn configure(routing: Routing, kernel: Kernel) {
+    let _ = SETTING.set((routing, kernel));
+}
+
+struct Module {
+    /// Shorter pieces are for the CPU; [`NEVER`] until the module is ready, and after it failed.
+    crossover: AtomicUsize,
+    sessions: Mutex<Sessions<Box<dyn Session>>>,
+    tasks: Sender<Task>,
+}
+
+/// What the attendant is to do.
+enum Task {
+    Open { owner: u64, cipher: Cipher, key: Key },
+    Close(Box<dyn Session>),
+}
+
+impl Module {
+    /// The module, whose attendant starts now if this process has none. `None` where none is
+    /// configured or can be had.
+    fn of_this_process() -> Option<&'static Module> {
+        if let Some(module) = MODULE.get() {
+            return Some(module);
+        }
+        let (routing, kernel) = SETTING.get()?;
+        let (tasks, to_do) = channel();
+        let (module, is_new) = MODULE.set(Module {
+            crossover: AtomicUsize::new(NEVER),
+            sessions: Mutex::new(Sessions::new(MOST_SESSIONS, 1)),
+            tasks,
+        })?;
+        if is_new && let Err(error) = attendant::start(module, routing, *kernel, to_do) {
+            warn(&format_args!("{}: no thread could be started for it: {error}", routing.engine));
+        }
+        Some(module)
+    }
+
+    fn crossover(&self) -> usize {
+        self.crossover.load(Ordering::Acquire)
+    }
+
+    /// A context's session, if it may use it now.
+    fn take(&self, owner: u64, cipher: Cipher, key: &Key) -> Option<Box<dyn Session>> {
+        let turn = self.sessions().take(owner);
+        match turn {
+            Turn::Session(session) => return Some(session),
+            Turn::Open(before) => {
+                self.close(before);
+                let _ = self.tasks.send(Task::Open { owner, cipher, key: key.clone() });
+            }
+            Turn::None => {}
+        }
+        None
+    }
+
+    fn give(&self, owner: u64, session: Option<Box<dyn Session>>) {
+        let over = self.sessions().give(owner, session);
+        self.close(over);
+    }
+
+    fn forget(&self, owner: u64) {
+        let over = self.sessions().forget(owner);
+        self.close(over);
+    }
+
+    /// Takes the module out of service in this process, for good.
+    fn fail(&self, error: &EngineError) {
+        if self.crossover.swap(NEVER, Ordering::AcqRel) != NEVER {
+            warn(&format_args!("{error}; the processor does all records from now on"));
+        }
+        let over = self.sessions().clear();
+        self.close(over);
+    }
+
+    /// Has sessions closed, which may take long.
+    fn close(&self, sessions: impl IntoIterator<Item = Box<dyn Session>>) {
+        for session in sessions {
+            let _ = self.tasks.send(Task::Close(session));
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions<Box<dyn Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The most sessions of a process. Each has a thread and a descriptor.
+const MOST_SESSIONS: usize = 32;

@@ -1,0 +1,86 @@
+//! Which engine does a piece of text.
+
+use std::time::Duration;
+
+/// How many bytes a context has had since its key was set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Volume(u64);
+
+impl Volume {
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_add(bytes as u64);
+    }
+
+    /// Whether it is enough for a session of the module. Most connections end before.
+    pub(super) fn is_promoted(self) -> bool {
+        self.0 >= PROMOTED
+    }
+
+    /// How many bytes of a piece, from its beginning, are for the module: all whole blocks, or none.
+    pub(super) fn share_of_module(self, piece: usize, crossover: usize) -> usize {
+        if self.is_promoted() && piece >= crossover { piece / BLOCK * BLOCK } else { 0 }
+    }
+}
+
+/// What a piece of some size takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    /// The size in bytes.
+    pub(super) bytes: usize,
+    pub(super) module: Duration,
+    pub(super) cpu: Duration,
+}
+
+/// The least of the sizes, which grow, from which on the module is never slower than the CPU.
+pub(super) fn crossover(costs: &[Cost]) -> usize {
+    let faster = costs.iter().rev().take_while(|cost| cost.module <= cost.cpu);
+    faster.last().map_or(NEVER, |cost| cost.bytes)
+}
+
+/// The crossover of a module that gets nothing.
+pub(super) const NEVER: usize = usize::MAX;
+
+/// From so many bytes on a context's pieces may go to the module.
+const PROMOTED: u64 = 256 << 10;
+
+/// Of AES, in bytes.
+pub(super) const BLOCK: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_module_gets_long_pieces_of_contexts_with_much_text() {
+        let mut volume = Volume::default();
+        volume.add(PROMOTED as usize - 1);
+        assert_eq!(volume.share_of_module(16_384, 1_024), 0);
+        volume.add(1);
+        assert_eq!(volume.share_of_module(16_384, 1_024), 16_384);
+        assert_eq!(volume.share_of_module(16_399, 1_024), 16_384);
+        assert_eq!(volume.share_of_module(1_024, 1_024), 1_024);
+        assert_eq!(volume.share_of_module(1_023, 1_024), 0);
+        assert_eq!(volume.share_of_module(1 << 40, NEVER), 0);
+        volume.add(usize::MAX);
+        volume.add(usize::MAX);
+        assert_eq!(volume.share_of_module(5, 1), 0);
+    }
+
+    #[test]
+    fn the_crossover_is_where_the_module_is_faster_for_good() {
+        let costs = |figures: &[(usize, u64, u64)]| {
+            let cost = |&(bytes, module, cpu)| Cost {
+                bytes,
+                module: Duration::from_micros(module),
+                cpu: Duration::from_micros(cpu),
+            };
+            crossover(&figures.iter().map(cost).collect::<Vec<_>>())
+        };
+        assert_eq!(costs(&[]), NEVER);
+        assert_eq!(costs(&[(512, 200, 70), (1_024, 210, 140), (4_096, 220, 560)]), 4_096);
+        // An outlier below does not count.
+        assert_eq!(costs(&[(512, 1, 70), (1_024, 210, 140), (4_096, 560, 560)]), 4_096);
+        assert_eq!(costs(&[(512, 1, 70), (4_096, 1, 560)]), 512);
+        assert_eq!(costs(&[(512, 1, 70), (4_096, 561, 560)]), NEVER);
+    }
+}

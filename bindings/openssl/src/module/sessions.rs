@@ -1,0 +1,214 @@
+//! The sessions of a module: of each context at most one, and of all together a number.
+
+/// A table of sessions.
+pub(super) struct Sessions<S> {
+    entries: Vec<Entry<S>>,
+    /// How many entries there may be.
+    most: usize,
+    /// How many sessions may be at work at once: what comes meanwhile is for the CPU.
+    depth: usize,
+    /// How often a session was asked for.
+    clock: u64,
+}
+
+struct Entry<S> {
+    /// The context.
+    owner: u64,
+    /// When it was asked for last.
+    used: u64,
+    state: State<S>,
+}
+
+enum State<S> {
+    Opening,
+    Idle(S),
+    Busy,
+    /// There was none to be had.
+    Refused,
+}
+
+/// The answer to a context that asks for its session.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Turn<S> {
+    /// To be given back.
+    Session(S),
+    /// There is room: one is to be opened and given. This one, of another context, is to be closed
+    /// before that.
+    Open(Option<S>),
+    /// Nothing now.
+    None,
+}
+
+impl<S> Sessions<S> {
+    pub(super) fn new(most: usize, depth: usize) -> Sessions<S> {
+        Sessions { entries: Vec::new(), most, depth, clock: 0 }
+    }
+
+    /// Sets how many sessions may be at work at once.
+    pub(super) fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+    }
+
+    /// What a context may do now.
+    pub(super) fn take(&mut self, owner: u64) -> Turn<S> {
+        self.clock += 1;
+        let busy = self.entries.iter().filter(|entry| matches!(entry.state, State::Busy)).count();
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.owner == owner) {
+            entry.used = self.clock;
+            if busy >= self.depth {
+                return Turn::None;
+            }
+            return match std::mem::replace(&mut entry.state, State::Busy) {
+                State::Idle(session) => Turn::Session(session),
+                other => {
+                    entry.state = other;
+                    Turn::None
+                }
+            };
+        }
+        let mut closed = None;
+        if self.entries.len() >= self.most {
+            let Some(at) = self.least_recently_used() else { return Turn::None };
+            if let State::Idle(session) = self.entries.swap_remove(at).state {
+                closed = Some(session);
+            }
+        }
+        self.entries.push(Entry { owner, used: self.clock, state: State::Opening });
+        Turn::Open(closed)
+    }
+
+    /// The entry that makes room: the one that waits longest, if the others were asked for often
+    /// meanwhile. Else more contexts than there is room for would take each other's sessions.
+    fn least_recently_used(&self) -> Option<usize> {
+        let patience = (self.most as u64).saturating_mul(PATIENCE);
+        let is_free = |state: &State<S>| matches!(state, State::Idle(_) | State::Refused);
+        let free = self.entries.iter().enumerate().filter(|(_, entry)| is_free(&entry.state));
+        let (at, entry) = free.min_by_key(|(_, entry)| entry.used)?;
+        (self.clock - entry.used > patience).then_some(at)
+    }
+
+    /// Gives a session back, or a new one, or none where none was to be had. What comes back is to
+    /// be closed: its context is not there any more.
+    pub(super) fn give(&mut self, owner: u64, session: Option<S>) -> Option<S> {
+        match self.entries.iter_mut().find(|entry| entry.owner == owner) {
+            Some(entry) => {
+                entry.state = session.map_or(State::Refused, State::Idle);
+                None
+            }
+            None => session,
+        }
+    }
+
+    /// Forgets a context; its session, if it has one, is to be closed.
+    pub(super) fn forget(&mut self, owner: u64) -> Option<S> {
+        let at = self.entries.iter().position(|entry| entry.owner == owner)?;
+        match self.entries.swap_remove(at).state {
+            State::Idle(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Forgets all contexts; these sessions are to be closed.
+    pub(super) fn clear(&mut self) -> Vec<S> {
+        let idle = |entry: Entry<S>| match entry.state {
+            State::Idle(session) => Some(session),
+            _ => None,
+        };
+        self.entries.drain(..).filter_map(idle).collect()
+    }
+}
+
+/// For each entry, how often others are asked for before it makes room: some records each.
+const PATIENCE: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has a context's session opened, which has its number.
+    fn open(sessions: &mut Sessions<u64>, owner: u64) {
+        assert_eq!(sessions.take(owner), Turn::Open(None));
+        assert_eq!(sessions.take(owner), Turn::None);
+        assert_eq!(sessions.give(owner, Some(owner)), None);
+    }
+
+    fn use_once(sessions: &mut Sessions<u64>, owner: u64) {
+        assert_eq!(sessions.take(owner), Turn::Session(owner));
+        assert_eq!(sessions.give(owner, Some(owner)), None);
+    }
+
+    #[test]
+    fn each_context_has_its_own_session() {
+        let mut sessions = Sessions::new(4, 2);
+        open(&mut sessions, 7);
+        open(&mut sessions, 8);
+        use_once(&mut sessions, 7);
+        use_once(&mut sessions, 8);
+        assert_eq!(sessions.forget(7), Some(7));
+        assert_eq!(sessions.forget(7), None);
+        assert_eq!(sessions.take(7), Turn::Open(None));
+    }
+
+    #[test]
+    fn so_many_are_at_work_at_once() {
+        let mut sessions = Sessions::new(4, 2);
+        (1..=3).for_each(|owner| open(&mut sessions, owner));
+        assert_eq!(sessions.take(1), Turn::Session(1));
+        assert_eq!(sessions.take(2), Turn::Session(2));
+        assert_eq!(sessions.take(3), Turn::None);
+        sessions.give(1, Some(1));
+        assert_eq!(sessions.take(3), Turn::Session(3));
+    }
+
+    #[test]
+    fn a_session_makes_room_when_others_were_used_for_long() {
+        let mut sessions = Sessions::new(2, 2);
+        open(&mut sessions, 1);
+        open(&mut sessions, 2);
+        for _ in 0..2 * PATIENCE - 3 {
+            use_once(&mut sessions, 2);
+        }
+        assert_eq!(sessions.take(3), Turn::None);
+        use_once(&mut sessions, 2);
+        assert_eq!(sessions.take(3), Turn::Open(Some(1)));
+        // It is gone, and its context starts anew.
+        assert_eq!(sessions.take(1), Turn::None);
+        assert_eq!(sessions.forget(1), None);
+    }
+
+    #[test]
+    fn what_is_at_work_or_opening_never_makes_room() {
+        let mut sessions = Sessions::new(2, 3);
+        open(&mut sessions, 1);
+        assert_eq!(sessions.take(1), Turn::Session(1));
+        assert_eq!(sessions.take(2), Turn::Open(None));
+        for _ in 0..100 {
+            assert_eq!(sessions.take(3), Turn::None);
+        }
+    }
+
+    #[test]
+    fn a_context_without_luck_asks_again_much_later() {
+        let mut sessions = Sessions::<u64>::new(1, 1);
+        assert_eq!(sessions.take(1), Turn::Open(None));
+        sessions.give(1, None);
+        assert_eq!(sessions.take(1), Turn::None);
+        for _ in 0..PATIENCE {
+            assert_eq!(sessions.take(2), Turn::None);
+        }
+        assert_eq!(sessions.take(2), Turn::Open(None));
+    }
+
+    #[test]
+    fn a_session_whose_context_has_gone_comes_back() {
+        let mut sessions = Sessions::new(2, 2);
+        assert_eq!(sessions.take(1), Turn::Open(None));
+        assert_eq!(sessions.forget(1), None);
+        assert_eq!(sessions.give(1, Some(1)), Some(1));
+        open(&mut sessions, 2);
+        open(&mut sessions, 3);
+        assert_eq!(sessions.take(3), Turn::Session(3));
+        assert_eq!(sessions.clear(), [2]);
+        assert_eq!(sessions.give(3, Some(3)), Some(3));
+    }
+}
