@@ -48,7 +48,7 @@ impl Nginx {
         };
         let program = program.ok_or_else(|| {
             LabError::Unavailable(
-                "there is no nginx: install it (`apt install nginx-light`), or name it with --program"
+                "there is no nginx: install it (`apt install nginx`), or name it with --program"
                     .to_owned(),
             )
         })?;

@@ -25,12 +25,12 @@ impl Site {
     /// When a file can't be written, or there are no random bytes or no certificate.
     pub(super) fn new(lengths: &[u64]) -> Result<Site, LabError> {
         let parent = std::env::temp_dir();
-        // Where root runs this, nginx's workers are another user: they pass, and read the files.
         let folder = tempfile::Builder::new()
             .prefix("evener-bench-")
-            .permissions(Permissions::from_mode(0o711))
             .tempdir_in(&parent)
             .map_err(LabError::file("create a directory in", &parent))?;
+        // Where root runs this, nginx's workers are another user: they pass, and read the files.
+        allow(folder.path(), 0o711)?;
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let unfit = |_| LabError::Unavailable(format!("{longest} bytes do not fit into memory"));
         let mut content = vec![0; usize::try_from(longest).map_err(unfit)?];
@@ -58,9 +58,7 @@ impl Site {
     pub(super) fn directory(&self, name: &str, mode: u32) -> Result<PathBuf, LabError> {
         let path = self.path(name);
         fs::DirBuilder::new().mode(mode).create(&path).map_err(LabError::file("create", &path))?;
-        // As wanted also where the umask takes something away.
-        fs::set_permissions(&path, Permissions::from_mode(mode))
-            .map_err(LabError::file("create", &path))?;
+        allow(&path, mode)?;
         Ok(path)
     }
 
@@ -94,7 +92,13 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LabError> {
         .open(path)
         .map_err(failed())?;
     file.write_all(bytes).map_err(failed())?;
-    file.set_permissions(Permissions::from_mode(mode)).map_err(failed())
+    allow(path, mode)
+}
+
+/// Gives these rights also where the umask has taken some away.
+fn allow(path: &Path, mode: u32) -> Result<(), LabError> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(LabError::file("change the rights of", path))
 }
 
 /// The names in the folder.
@@ -108,13 +112,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_there_until_dropped_and_the_key_is_private() {
+    fn files_are_there_until_dropped_for_others_too_and_the_key_is_private() {
         let site = Site::new(&[5, 3000, 5]).unwrap();
         for length in [0, 5, 3000] {
             assert_eq!(fs::read(site.file(length)).unwrap(), site.content(length));
             assert_eq!(site.content(length).len() as u64, length);
         }
-        assert_eq!(fs::metadata(site.path(KEY)).unwrap().permissions().mode() & 0o777, 0o600);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&site.path(KEY)), 0o600);
+        assert_eq!((mode(&site.path("")), mode(&site.path(ROOT))), (0o711, 0o711));
         let folder = site.path("");
         drop(site);
         assert!(!folder.exists());
