@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -57,6 +57,11 @@ bench-default: build
 
 bench-threads: build
 	target/release/evener-lab bench threads --svg target/bench-threads.svg
+
+# nginx with OpenSSL's own ciphers and with Evener's.
+bench-tls: build
+	target/release/evener-lab bench tls --provider target/release/libevener_openssl.so \
+		--server-cores 0 --client-cores 1 --html target/bench-tls.html
 
 # The programs that bench-threads runs beside Evener, with the system's OpenSSL.
 peers:

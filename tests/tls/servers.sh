@@ -30,6 +30,7 @@ setgid = nogroup
 chroot = $run")
     fi
     try_nginx
+    try_bench
     try_haproxy
     try_stunnel
     try_postgresql
@@ -212,6 +213,35 @@ kept_by() {
 
 keeps_only() {
     [ "$(kept_by "$1")" = "$2" ]
+}
+
+# `evener-lab bench tls`, as small as can be: every cipher, version and kind of connection.
+try_bench() {
+    local bench=(env "TMPDIR=$run" "LD_LIBRARY_PATH=${libraries:-}" "$built/evener-lab" bench tls
+        --program "$nginx_program" --evener "$evener" --rounds 1 --seconds 0.02 --bytes 1024,16384
+        --connections 2)
+    with_evener bench true
+    "${bench[@]}" --provider "$module" --contender evener \
+        --contender "again=$run/bench.cnf" --cipher aes-128-gcm,aes-256-gcm --tls 1.2,1.3 --starts 3 \
+        --json >"$work/measured.json" 2>"$work/errors" || { cat "$work/errors"; fail "evener-lab bench tls"; }
+    [ "$(grep -c '"contender": "evener"' "$work/measured.json")" -eq 17 ] ||
+        fail "evener-lab bench tls does not measure all cases"
+    "$built/evener-lab" bench tls --from "$work/measured.json" --html "$work/measured.html" >"$work/output"
+    grep --quiet 'aes-256-gcm, TLS 1.2, keep-alive' "$work/output" &&
+        grep --quiet 'more than default' "$work/output" && grep --quiet '</html>' "$work/measured.html" ||
+        fail "evener-lab bench tls does not show what it measured"
+    # One whose configuration leaves the records to OpenSSL's own ciphers.
+    sed '/^evener = /d; /^default_properties/d' "$run/bench.cnf" >"$run/idle.cnf"
+    if "${bench[@]}" --contender "idle=$run/idle.cnf" --starts 0 \
+        >"$work/output" 2>"$work/errors"; then
+        fail "evener-lab bench tls measures a provider that does nothing"
+    fi
+    grep --quiet '^evener-lab: idle: the provider encrypted 0 of ' "$work/errors" ||
+        { cat "$work/errors"; fail "evener-lab bench tls does not say that the provider does nothing"; }
+    if pgrep -f "$run/evener-bench-" >"$work/output"; then
+        fail "evener-lab bench tls left an nginx: $(cat "$work/output")"
+    fi
+    echo "passed: evener-lab bench tls"
 }
 
 # A master whose worker has several threads, another root and another user. It decrypts what

@@ -21,8 +21,10 @@ pub mod speed;
 mod statistics;
 mod sys;
 pub mod threads;
+pub mod tls;
 pub mod tree;
 mod values;
+mod watch;
 
 use std::sync::Arc;
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::thread;
 
 use rustix::system::uname;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The machine's properties that explain a benchmark's figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Machine {
     /// The CPU's model, as the kernel names it.

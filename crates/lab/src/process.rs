@@ -1,5 +1,6 @@
 //! Runs and measures programs.
 
+use std::env;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub(crate) struct Cost {
 pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
     // A file, because a pipe would have to be read while the program runs.
     let complaints = tempfile::NamedTempFile::new()
-        .map_err(LabError::file("create a file in", std::env::temp_dir()))?;
+        .map_err(LabError::file("create a file in", env::temp_dir()))?;
     let handle = complaints.reopen().map_err(LabError::file("open", complaints.path()))?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(handle);
     let program = PathBuf::from(command.get_program());
@@ -45,6 +46,19 @@ pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
     let message = fs::read_to_string(complaints.path()).unwrap_or_default();
     let message = message.trim().lines().last().unwrap_or("it said nothing").to_owned();
     Err(LabError::Failed { program: name(command), status, message })
+}
+
+/// The program `evener`: as given, or the one beside the running program, or the one on the PATH.
+///
+/// # Errors
+/// When the running program can't be found.
+pub(crate) fn evener(given: Option<&Path>) -> Result<PathBuf, LabError> {
+    if let Some(program) = given {
+        return Ok(program.to_owned());
+    }
+    let here = env::current_exe().map_err(LabError::file("find", "the running program"))?;
+    let beside = here.with_file_name("evener");
+    Ok(if beside.is_file() { beside } else { PathBuf::from("evener") })
 }
 
 /// The program and its first argument, for messages.

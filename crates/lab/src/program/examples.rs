@@ -77,6 +77,24 @@ pub(crate) const EXAMPLES: &Table = &[
         )],
     ),
     (
+        "evener-lab bench tls",
+        &[
+            example(
+                "Compare nginx on one core, the client on another",
+                "evener-lab bench tls --server-cores 0 --client-cores 1",
+            ),
+            example(
+                "Compare handshakes",
+                "evener-lab bench tls --keep-alive no --bytes 1024 --connections 16",
+            ),
+            example(
+                "Keep the results, and show them again",
+                "evener-lab bench tls --json > tls.json",
+            ),
+            example("Draw them", "evener-lab bench tls --from tls.json --html tls.html"),
+        ],
+    ),
+    (
         "evener-lab speed",
         &[
             example("Measure one cipher on all engines", "evener-lab speed aes-256-gcm"),

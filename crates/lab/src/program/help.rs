@@ -31,7 +31,7 @@ pub(crate) const EXIT_STATUS: &str = "\
 ";
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 12] = [
+const MANUAL: [&str; 13] = [
     "bench",
     "bench-tree",
     "bench-messages",
@@ -39,6 +39,7 @@ const MANUAL: [&str; 12] = [
     "bench-processes",
     "bench-policies",
     "bench-background",
+    "bench-tls",
     "speed",
     "simulate",
     "chart",

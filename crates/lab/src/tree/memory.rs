@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::contender::Contender;
 use super::place::{Place, remove};
 use super::rounds::{DECRYPTED, ENCRYPTED, Rounds};
-use super::watch::Watch;
 use super::{TreeName, TreeOptions, Workload};
 use crate::LabError;
+use crate::watch::Watch;
 
 /// Peak memory of one operation on a tree.
 #[derive(Clone, Debug, Serialize)]

@@ -16,7 +16,6 @@ mod report;
 mod rounds;
 mod run;
 mod walk;
-mod watch;
 mod workload;
 
 pub use command::Command;

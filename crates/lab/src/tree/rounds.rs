@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::contender::{Contender, copy};
 use super::place::Place;
 use super::walk::{first_difference, warm};
-use super::watch::Watch;
 use crate::LabError;
 use crate::process::Cost;
+use crate::watch::Watch;
 
 /// One tree at one place, with the number of rounds.
 pub(super) struct Rounds<'a> {

@@ -9,9 +9,9 @@ use super::contender::{Contender, set_up};
 use super::place::{Place, remove};
 use super::report::{Row, Skipped, TreeReport};
 use super::rounds::Rounds;
-use super::watch::Watch;
 use super::{ContenderName, TreeName, TreeOptions, Workload, memory};
 use crate::LabError;
+use crate::watch::Watch;
 
 /// Runs the benchmark; `say` is called with each step.
 ///

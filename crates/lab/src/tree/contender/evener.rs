@@ -1,12 +1,11 @@
 //! Evener as a program, with default and other options.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Contender, ContenderFacts, version};
 use crate::LabError;
-use crate::process::{Cost, run};
+use crate::process::{Cost, evener, run};
 
 pub(super) struct Evener {
     program: PathBuf,
@@ -55,10 +54,7 @@ impl Evener {
         secrets: &Path,
     ) -> Result<Evener, LabError> {
         let Choice { name, arguments, usage } = choice;
-        let program = match program {
-            Some(program) => program.to_owned(),
-            None => installed()?,
-        };
+        let program = evener(program)?;
         let key = secrets.join(format!("{name}.key"));
         run(Command::new(&program).arg("keygen").arg("-o").arg(&key))?;
         let facts = ContenderFacts { name, version: version(&program, "--version")?, usage };
@@ -71,13 +67,6 @@ impl Evener {
         command.arg(source).arg(target);
         run(&mut command)
     }
-}
-
-/// The program `evener` beside the running one, or otherwise the one on the PATH.
-fn installed() -> Result<PathBuf, LabError> {
-    let here = env::current_exe().map_err(LabError::file("find", "the running program"))?;
-    let beside = here.with_file_name("evener");
-    Ok(if beside.is_file() { beside } else { PathBuf::from("evener") })
 }
 
 impl Contender for Evener {

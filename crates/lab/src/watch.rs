@@ -8,8 +8,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::LabError;
 
-/// Reports each step, and records Ctrl-C or `kill`, so that the trees are removed even then; on
-/// tmpfs they may take gigabytes of memory.
+/// Reports each step, and records Ctrl-C or `kill`, so that a benchmark removes its files and ends
+/// its programs even then; files on tmpfs may take gigabytes of memory.
 pub(crate) struct Watch<'a> {
     say: &'a mut dyn FnMut(&str),
     interrupted: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub(crate) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(crate) fn new(say: &'a mut dyn FnMut(&str)) -> Watch<'a> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        // Without a handler, the signal still stops the benchmark; it only leaves the trees.
+        // Without a handler, the signal still stops the benchmark; it only leaves the files.
         let register = |signal| signal_hook::flag::register(signal, Arc::clone(&interrupted)).ok();
         let handlers = [SIGINT, SIGTERM, SIGHUP].into_iter().filter_map(register).collect();
         Watch { say, interrupted, handlers }
@@ -27,11 +27,17 @@ impl<'a> Watch<'a> {
 
     /// Reports the next step; fails if the benchmark was interrupted.
     pub(crate) fn next(&mut self, what: &str) -> Result<(), LabError> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(LabError::Interrupted);
-        }
+        self.go_on()?;
         (self.say)(what);
         Ok(())
+    }
+
+    /// Fails if the benchmark was interrupted.
+    pub(crate) fn go_on(&self) -> Result<(), LabError> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(LabError::Interrupted),
+            false => Ok(()),
+        }
     }
 }
 

@@ -1,0 +1,312 @@
+//! The benchmark's report.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::options::DEFAULT;
+use super::{Suite, Version};
+use crate::Machine;
+use crate::statistics::{Interval, median};
+
+/// The benchmark's report. Its JSON is the document that `--json` prints and `--from` reads, its
+/// [`Display`] tables, and [`TlsReport::to_html`] a page with charts.
+///
+/// [`Display`]: fmt::Display
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TlsReport {
+    /// The machine.
+    pub machine: Machine,
+    /// What else the machine did: the load averages of 1, 5 and 15 minutes at the beginning.
+    pub load: String,
+    /// nginx's version and OpenSSL's.
+    pub server: String,
+    /// The number of nginx's workers.
+    pub workers: u16,
+    /// The client's OpenSSL.
+    pub client: String,
+    /// The cores of nginx; none for all.
+    pub server_cores: Vec<usize>,
+    /// The cores of the client; none for all.
+    pub client_cores: Vec<usize>,
+    /// How often each contender took its turn at each case.
+    pub rounds: u32,
+    /// After how many seconds a turn began no further request.
+    pub seconds: f64,
+    /// The figures, by case, and within one by contender.
+    pub rows: Vec<Row>,
+    /// What the start of a process took.
+    pub starts: Vec<Start>,
+    /// Cases that were not measured because their bodies are more in all than `--most` says.
+    pub left_out: Vec<Case>,
+}
+
+/// What is fetched, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Case {
+    /// The cipher.
+    pub cipher: Suite,
+    /// The version of TLS.
+    pub tls: Version,
+    /// Whether a connection serves many requests; otherwise each request makes its own.
+    pub keep_alive: bool,
+    /// Bytes of a body.
+    pub bytes: u64,
+    /// How many connections there are at once.
+    pub connections: u16,
+}
+
+/// A contender's figures for a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// The case.
+    #[serde(flatten)]
+    pub case: Case,
+    /// The contender.
+    pub contender: String,
+    /// Medians of the rounds.
+    pub figures: Figures,
+    /// The requests of a second, as a ratio to those of `default` in the same round; without
+    /// keep-alive these are the handshakes.
+    pub requests_to_default: Option<Interval>,
+    /// The CPU time of nginx's workers for a request, and so for a GB, as such a ratio.
+    pub cpu_to_default: Option<Interval>,
+    /// What it did in each round.
+    pub turns: Vec<Turn>,
+}
+
+/// What a contender did in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// From the first request to the end of the last answer.
+    pub seconds: f64,
+    /// The CPU time of nginx's workers meanwhile.
+    pub cpu_seconds: f64,
+}
+
+/// What turns have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Figures {
+    /// Requests a second; without keep-alive these are handshakes a second.
+    pub requests_per_s: f64,
+    /// Millions of bytes of bodies a second.
+    pub mb_per_s: f64,
+    /// Seconds of CPU time of nginx's workers for 10⁹ bytes of bodies.
+    pub cpu_s_per_gb: f64,
+    /// Microseconds of it for a request.
+    pub cpu_us_per_request: f64,
+}
+
+/// What the start of `openssl version` took with a contender's configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Start {
+    /// The contender.
+    pub contender: String,
+    /// Milliseconds from the start to the end of the process: the median.
+    pub ms_median: f64,
+    /// How many more than with `default` in the same round.
+    pub ms_more: Option<Interval>,
+}
+
+impl Turn {
+    fn requests_per_s(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+
+    fn cpu_per_request(&self) -> f64 {
+        self.cpu_seconds / self.requests as f64
+    }
+}
+
+impl Figures {
+    fn of(turns: &[Turn]) -> Figures {
+        let middle = |figure: &dyn Fn(&Turn) -> f64| {
+            median(&turns.iter().map(figure).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        Figures {
+            requests_per_s: middle(&Turn::requests_per_s),
+            mb_per_s: middle(&|turn| turn.bytes as f64 / turn.seconds / 1e6),
+            cpu_s_per_gb: middle(&|turn| turn.cpu_seconds / turn.bytes as f64 * 1e9),
+            cpu_us_per_request: middle(&|turn| turn.cpu_per_request() * 1e6),
+        }
+    }
+}
+
+impl Row {
+    /// A contender's figures, and their ratios to those of `default` in the same rounds.
+    pub(super) fn new(case: Case, contender: &str, turns: Vec<Turn>, default: &[Turn]) -> Row {
+        let ratio = |figure: fn(&Turn) -> f64| {
+            let pairs = turns.iter().zip(default);
+            let ratios = pairs.map(|(one, other)| figure(one) / figure(other));
+            // A clock of ticks may not have seen a short turn.
+            Interval::of(&ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>())
+                .filter(|_| contender != DEFAULT)
+        };
+        Row {
+            case,
+            contender: contender.to_owned(),
+            figures: Figures::of(&turns),
+            requests_to_default: ratio(Turn::requests_per_s),
+            cpu_to_default: ratio(Turn::cpu_per_request),
+            turns,
+        }
+    }
+}
+
+impl Case {
+    /// What it has in common with its neighbours in a report.
+    pub(super) fn subject(&self) -> (Suite, Version, bool) {
+        (self.cipher, self.tls, self.keep_alive)
+    }
+
+    /// The words for that.
+    pub(super) fn heading(&self) -> String {
+        let kept = match self.keep_alive {
+            true => "keep-alive",
+            false => "a connection for each request (requests/s are handshakes/s)",
+        };
+        format!("{}, {}, {kept}", self.cipher, self.tls)
+    }
+
+    /// The rest of it: `16 KiB × 256`, for 256 connections.
+    pub(super) fn load(&self) -> String {
+        format!("{} × {}", size(self.bytes), self.connections)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { cipher, tls, keep_alive, bytes, connections } = self;
+        let kept = if *keep_alive { "keep-alive" } else { "no keep-alive" };
+        let noun = if *connections == 1 { "connection" } else { "connections" };
+        write!(f, "{cipher}, {tls}, {kept}, {}, {connections} {noun}", size(*bytes))
+    }
+}
+
+impl TlsReport {
+    /// What explains the figures, in lines.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let at = |cores: &[usize]| match cores {
+            [] => "all cores".to_owned(),
+            cores => {
+                let cores: Vec<_> = cores.iter().map(usize::to_string).collect();
+                format!("core {}", cores.join(", "))
+            }
+        };
+        let noun = if self.workers == 1 { "worker" } else { "workers" };
+        vec![
+            self.machine.to_string(),
+            format!("load average at the beginning: {}", self.load),
+            format!("server: {}; {} {noun}, {}", self.server, self.workers, at(&self.server_cores)),
+            format!("client: {}; {}", self.client, at(&self.client_cores)),
+            format!("rounds: {}, {} s a turn, medians", self.rounds, self.seconds),
+        ]
+    }
+}
+
+/// `16 KiB`, or bytes where they are no whole number of those.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= MIB && bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+        bytes if bytes >= KIB && bytes.is_multiple_of(KIB) => format!("{} KiB", bytes / KIB),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn case(keep_alive: bool, bytes: u64) -> Case {
+        let (cipher, tls) = (Suite::Aes128Gcm, Version::Tls13);
+        Case { cipher, tls, keep_alive, bytes, connections: 16 }
+    }
+
+    fn turn(requests: u64, cpu_seconds: f64) -> Turn {
+        Turn { requests, bytes: requests * 1000, seconds: 0.5, cpu_seconds }
+    }
+
+    pub(in super::super) fn report() -> TlsReport {
+        let default = vec![turn(100, 0.25), turn(200, 0.5), turn(400, 0.5)];
+        let evener = vec![turn(200, 0.25), turn(200, 0.25), turn(200, 0.25)];
+        let cases = [case(true, 1 << 14), case(false, 1 << 10)];
+        let rows = cases.into_iter().flat_map(|case| {
+            [("default", &default), ("evener", &evener)]
+                .map(|(name, turns)| Row::new(case, name, turns.clone(), &default))
+        });
+        TlsReport {
+            machine: Machine::look(),
+            load: "0.00 0.25 0.50".to_owned(),
+            server: "nginx/1.22.1, <OpenSSL> 3.0.17".to_owned(),
+            workers: 1,
+            client: "OpenSSL 3.6.3".to_owned(),
+            server_cores: vec![0],
+            client_cores: vec![1],
+            rounds: 3,
+            seconds: 0.5,
+            rows: rows.collect(),
+            starts: vec![
+                Start { contender: "default".to_owned(), ms_median: 3.0, ms_more: None },
+                Start {
+                    contender: "evener".to_owned(),
+                    ms_median: 3.5,
+                    ms_more: Interval::of(&[0.25, 0.5, 0.75]),
+                },
+            ],
+            left_out: vec![case(true, 1 << 26)],
+        }
+    }
+
+    #[test]
+    fn ratios_are_made_within_a_round() {
+        let report = report();
+        let [default, evener, ..] = &report.rows[..] else { panic!("{report:?}") };
+        assert_eq!((default.requests_to_default, default.cpu_to_default), (None, None));
+        // Of 2, 1 and 0.5; and of 0.5, 0.5 and 1.
+        let requests = evener.requests_to_default.unwrap();
+        assert_eq!((requests.median, requests.low, requests.high), (1.0, 0.5, 2.0));
+        let cpu = evener.cpu_to_default.unwrap();
+        assert_eq!((cpu.median, cpu.low, cpu.high), (0.5, 0.5, 1.0));
+        let Figures { requests_per_s, mb_per_s, cpu_s_per_gb, cpu_us_per_request } = evener.figures;
+        assert_eq!((requests_per_s, mb_per_s), (400.0, 0.4));
+        assert_eq!((cpu_s_per_gb, cpu_us_per_request), (1250.0, 1250.0));
+    }
+
+    #[test]
+    fn a_clock_that_stood_still_makes_no_ratio() {
+        let still = [turn(100, 0.0)];
+        let row = Row::new(case(true, 1), "evener", vec![turn(100, 0.5)], &still);
+        assert_eq!(row.cpu_to_default, None);
+        let row = Row::new(case(true, 1), "evener", still.to_vec(), &still);
+        assert!(row.cpu_to_default.is_none() && row.requests_to_default.is_some());
+    }
+
+    #[test]
+    fn what_json_says_is_read_again() {
+        let report = report();
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.contains(r#""cipher":"aes-128-gcm","tls":"1.3","keep_alive":true"#), "{json}");
+        assert_eq!(serde_json::from_str::<TlsReport>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(
+            [1, 1024, 1025, 16384, 1 << 20, 1 << 26].map(size).join(", "),
+            "1 B, 1 KiB, 1025 B, 16 KiB, 1 MiB, 64 MiB"
+        );
+    }
+}
