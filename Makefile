@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly test-boards needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -22,6 +22,10 @@ test:
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
+
+# Everything on the boards' processors, under emulation.
+test-boards: needs
+	tests/boards/run
 
 needs:
 	scripts/install-needs

@@ -18,7 +18,7 @@ fn encrypt_with(code: &str) -> Option<Output> {
     let bench = Bench::new();
     fs::write(bench.path("module.c"), code).unwrap();
     fs::write(bench.path("plain"), "some text").unwrap();
-    let mut compiler = Command::new("cc");
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     // Not to be unloaded before the end.
     compiler.args(["-shared", "-fPIC", "-Wl,-z,nodelete"]);
     compiler.arg(bench.path("module.c")).arg("-o").arg(bench.path("module.so"));

@@ -6,12 +6,18 @@
 /// The kernel's listing does not say so. Software drivers have `generic` or an instruction set in
 /// their names; all others count as devices.
 pub(crate) fn computes_on_the_calling_core(driver: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| driver.starts_with(wrapper))
-        || driver.split(['-', '_', '(', ')', ',']).any(|word| COMPUTING_WORDS.contains(&word))
+    if WRAPPERS.iter().any(|wrapper| driver.starts_with(wrapper)) {
+        return true;
+    }
+    let name = DEVICES.iter().find_map(|device| driver.strip_suffix(device)).unwrap_or(driver);
+    name.split(['-', '_', '(', ')', ',']).any(|word| COMPUTING_WORDS.contains(&word))
 }
 
 /// Drivers that run other drivers in kernel threads, and parts of these names.
 const WRAPPERS: &[&str] = &["cryptd(", "pcrypt(", "__", "simd"];
+
+/// Ends of names of drivers for devices that have such a word: Allwinner's Crypto Engine.
+const DEVICES: &[&str] = &["-sun8i-ce"];
 
 /// Words in the names of drivers that compute: plain C, and the instruction set extensions of
 /// every architecture that the kernel has such drivers for.
@@ -69,6 +75,12 @@ mod tests {
             "ctr-aes-ccp",
             "mv-cbc-aes",
             "cbc-aes-talitos",
+            "cbc-aes-sun8i-ce",
+            "ctr-aes-sun8i-ce",
+            "cbc-aes-sun4i-ss",
+            "cbc-aes-rk",
+            "stm32-cbc-aes",
+            "safexcel-cbc-aes",
         ] {
             assert!(!computes_on_the_calling_core(device), "{device}");
         }
@@ -77,6 +89,8 @@ mod tests {
             "cbc-aes-aesni",
             "xts-aes-vaes-avx10_256",
             "ctr-aes-ce",
+            "cbc-aes-neonbs",
+            "cryptd(cbc-aes-sun8i-ce)",
             "cryptd(cbc-aes-qat)",
             "generic-gcm-aesni",
         ] {

@@ -26,6 +26,7 @@ mod cores;
 pub mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
+mod features;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod lanes;

@@ -1,6 +1,7 @@
 //! Messages longer than 2 GiB, whose lengths do not fit into the ints of C libraries.
 //!
 //! `cargo test --release -p evener-engines --test large_messages -- --ignored`
+#![cfg(target_pointer_width = "64")]
 
 use evener_core::{Cipher, Direction, Engine, Iv, Job, Key, Kind, Outcome, SessionRequest};
 

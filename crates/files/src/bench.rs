@@ -5,10 +5,13 @@ use std::sync::Arc;
 use evener_core::Job;
 use zeroize::Zeroizing;
 
-use crate::KeyRing;
+use rustix::io::Errno;
+
+use crate::error::IntoSystemError;
 use crate::format::Recipe;
 use crate::segment::longest_chunk;
 use crate::trail::{Seen, Trail};
+use crate::{FileError, KeyRing};
 
 /// How long each of a worker's buffers is to be, in bytes, when the buffers of all `workers`
 /// may take `memory`.
@@ -43,13 +46,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// Two buffers of `room` bytes each, which are empty where there is no memory for them.
     pub(crate) fn new(room: usize) -> Bench {
-        let buffer = || {
-            let mut buffer = Vec::new();
-            if buffer.try_reserve_exact(room).is_ok() {
-                buffer.resize(room, 0);
-            }
-            Zeroizing::new(buffer)
-        };
+        let buffer = || zeros(room as u64).unwrap_or_default();
         Bench {
             input: buffer(),
             output: buffer(),
@@ -68,5 +65,38 @@ impl Bench {
     /// [`emptied`](evener_pipeline::emptied).
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut [u8], &mut Vec<Job<'static>>) {
         (&mut self.input, &mut self.output, &mut self.jobs)
+    }
+}
+
+/// A buffer of so many zeros, wiped on drop.
+///
+/// # Errors
+/// When there is no memory for it.
+pub(crate) fn zeros(length: u64) -> Result<Zeroizing<Vec<u8>>, FileError> {
+    let mut buffer = Zeroizing::new(Vec::new());
+    match usize::try_from(length) {
+        Ok(length) if buffer.try_reserve_exact(length).is_ok() => {
+            buffer.resize(length, 0);
+            Ok(buffer)
+        }
+        _ => Err(FileError::System {
+            action: "get memory for its chunks",
+            errno: Errno::NOMEM.system(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_no_memory_holds_is_an_error() {
+        assert_eq!(zeros(3).unwrap().as_slice(), [0; 3]);
+        for length in [isize::MAX as u64 + 1, u64::MAX] {
+            let words = zeros(length).unwrap_err().to_string();
+            assert!(words.contains("Cannot allocate memory"), "{words}");
+        }
+        assert!(!Bench::new(usize::MAX).has_room(1));
     }
 }

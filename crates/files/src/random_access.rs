@@ -7,9 +7,8 @@ use std::sync::Arc;
 use evener_core::{Direction, Engine};
 use evener_pipeline::Worker;
 use rustix::fs::CWD;
-use zeroize::Zeroizing;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, zeros};
 use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_sealed};
 use crate::segment::{SegmentError, Segments, longest_chunk, process_segment};
@@ -56,11 +55,11 @@ impl<'e> RandomAccess<'e> {
     ) -> Result<RandomAccess<'e>, FileError> {
         let source = Source::open(rustix::fd::AsFd::as_fd(&CWD), path.as_os_str(), true)?;
         let mut worker = Worker::new(engine.as_ref(), 0);
-        let length = source.length().min(bytes_to_prepare(keys)) as usize;
-        let mut beginning = vec![0; length];
+        let length = source.length().min(bytes_to_prepare(keys));
+        let mut beginning = zeros(length)?;
         source.read_exact_at(&mut beginning, 0)?;
         // Plaintext under the wrong keys too, and under the right one.
-        let mut scratch = Zeroizing::new(vec![0; length]);
+        let mut scratch = zeros(length)?;
         let Prepared { cipher, layout, .. } =
             prepare_sealed(keys, &beginning, source.length(), &mut scratch, &mut worker)?;
         if cipher.is_chained(Direction::Decrypt) {
@@ -69,10 +68,15 @@ impl<'e> RandomAccess<'e> {
                     .to_owned(),
             ));
         }
-        let room = longest_chunk(cipher.geometry()) as usize;
+        // A chunk is never longer than the file, whatever chunks the format has.
+        let room = longest_chunk(cipher.geometry()).min(source.length()) as usize;
+        let bench = Bench::new(room);
+        if !bench.has_room(room) {
+            return Err(FileError::Memory { needed: 2 * room as u64 });
+        }
         let mut opened = RandomAccess {
             segments: Segments::new(layout, cipher.geometry(), room)?,
-            bench: Bench::new(room),
+            bench,
             source,
             cipher,
             worker,

@@ -30,7 +30,7 @@ fn any_part_of_any_format_can_be_read() {
             {
                 let mut part = vec![0; length];
                 let count = file.read_at(&mut part, offset).unwrap();
-                let from = (offset as usize).min(size);
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(size);
                 let expected = &content[from..(from + length).min(size)];
                 assert_eq!(&part[..count], expected, "{name}: {size} at {offset}");
             }
@@ -40,6 +40,27 @@ fn any_part_of_any_format_can_be_read() {
             assert_eq!(rest, &content[size / 2..], "{name}: {size}");
         }
     }
+}
+
+#[test]
+fn a_short_file_takes_no_buffers_for_the_longest_chunk_of_its_format() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let engine = evener_engines::find("openssl").unwrap();
+    // Two buffers for such a chunk are all that 32 bits can address.
+    let long = common::tink(1, i32::MAX as u32);
+    let (one, two) = (KeyRing::new(long), KeyRing::new(common::tink(2, 4096)));
+    let both = KeyRing::new(common::tink(2, 4096)).with(common::tink(1, i32::MAX as u32));
+    fs::write(&plain, bytes(100_000)).unwrap();
+    process(Operation::Encrypt, &two, &plain, Some(&sealed), &options()).unwrap();
+    for keys in [&two, &both] {
+        let mut file = RandomAccess::open(&sealed, keys, &engine).unwrap();
+        let mut part = [0; 10];
+        assert_eq!(file.read_at(&mut part, 99_995).unwrap(), 5);
+        assert_eq!(part[..5], bytes(100_000)[99_995..]);
+    }
+    let wrong = RandomAccess::open(&sealed, &one, &engine).err().unwrap();
+    assert!(!wrong.to_string().contains("memory"), "{wrong}");
 }
 
 #[test]

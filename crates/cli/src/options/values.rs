@@ -70,9 +70,10 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         "T" | "TIB" => 40,
         _ => return Err(wrong()),
     };
-    let number: usize = number.parse().map_err(|_| wrong())?;
+    let number: u64 = number.parse().map_err(|_| wrong())?;
     number
         .checked_mul(1 << shift)
+        .and_then(|size| usize::try_from(size).ok())
         .filter(|&size| size >= SMALLEST_MEMORY)
         .ok_or_else(|| "too small (at least 1M) or too large".to_owned())
 }
@@ -152,6 +153,14 @@ mod tests {
         ] {
             assert_eq!(size(text).ok(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn no_size_is_longer_than_an_address() {
+        for (text, bytes) in [("4G", 1_u64 << 32), ("1T", 1 << 40), ("5000000T", 5_000_000 << 40)] {
+            assert_eq!(size(text).ok(), usize::try_from(bytes).ok(), "{text}");
+        }
+        assert!(size("99999999T").is_err());
     }
 
     #[test]

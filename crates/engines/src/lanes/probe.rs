@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evener_core::EngineError;
 
 use super::{LanesEngine, NAME, self_test};
+use crate::features;
 use crate::probing::Found;
 use evener_lanes::Kernel;
 
@@ -14,7 +15,11 @@ pub(crate) fn probe(parameters: &str) -> Found {
     let available = evener_lanes::available();
     let unavailable = |reason| Err(EngineError::Unavailable { engine: NAME.to_owned(), reason });
     if available.is_empty() {
-        return unavailable("this CPU has no AES instructions that it could use".to_owned());
+        let has = features::of_this_processor().map(|features| format!(" (it has {features})"));
+        return unavailable(format!(
+            "this CPU has no AES instructions that it could use{}",
+            has.unwrap_or_default()
+        ));
     }
     if !parameters.is_empty() {
         let Some(&kernel) = available.iter().find(|kernel| kernel.name() == parameters) else {

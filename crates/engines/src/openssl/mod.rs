@@ -17,7 +17,7 @@ use evener_core::{
 };
 
 use crate::probing::Found;
-use crate::{cores, probing};
+use crate::{cores, features, probing};
 use probe::Library;
 use session::OpensslSession;
 
@@ -81,9 +81,14 @@ impl Engine for OpensslEngine {
     }
 }
 
-/// `OpenSSL 3.6.3`, without the date.
+/// `OpenSSL 3.6.3`, without the date, and what an ARM processor has for it.
 fn version() -> String {
-    openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    let version =
+        openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    match features::of_this_processor() {
+        Some(features) => format!("{version}; the processor has {features}"),
+        None => version,
+    }
 }
 
 fn failed(engine: &str, error: &dyn fmt::Display) -> EngineError {

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
-use zeroize::Zeroizing;
 
 use super::directory::{Directory, Made, open_path};
 use super::endpoints::target_name;
@@ -20,6 +19,7 @@ use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
+use crate::bench::zeros;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, Identity};
 use crate::options::Agree;
@@ -263,10 +263,10 @@ impl TreeWork<'_> {
         let sealed = Source::open(pair.target.as_fd(), name, false)?;
         let engine = self.options.reference.as_ref().or(self.options.seats.first());
         let Some(engine) = engine else { return Ok(false) };
-        let length = sealed.length().min(bytes_to_know(self.keys)) as usize;
-        let mut beginning = vec![0; length];
+        let length = sealed.length().min(bytes_to_know(self.keys));
+        let mut beginning = zeros(length)?;
         sealed.read_exact_at(&mut beginning, 0)?;
-        let mut scratch = Zeroizing::new(vec![0; length]);
+        let mut scratch = zeros(length)?;
         let worker = &mut Worker::new(engine.as_ref(), 0);
         match check_key(self.keys, &beginning, sealed.length(), &mut scratch, worker) {
             Ok(()) => Ok(true),

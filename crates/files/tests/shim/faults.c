@@ -12,7 +12,8 @@
  *                                as on file systems that fold them: all become small
  *   EVENER_FAULT_NO_LINKS=1      nor are hard links and renaming without replacing
  *
- * 32-bit systems are not served: there, the names without 64 have other types.
+ * On 32-bit systems the calls that have 64 in their names, or take times of 64 bits, are those that
+ * count there.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -113,9 +114,13 @@ static enum verdict judge(const char *call, int fd, const char *name)
 
 /* A call that is passed on as it is unless it is to fail. */
 #define PASS(type, name, parameters, arguments, fd, path) \
+    PASS_AS(#name, type, name, parameters, arguments, fd, path)
+
+/* The same, for a call that has another name than POSIX gives it. */
+#define PASS_AS(call, type, name, parameters, arguments, fd, path) \
     type name parameters \
     { \
-        return judge(#name, fd, path) != GO_ON ? (type)-1 : REAL(name) arguments; \
+        return judge(call, fd, path) != GO_ON ? (type)-1 : REAL(name) arguments; \
     }
 
 /* The same, with a name that may be folded. */
@@ -180,7 +185,7 @@ int openat(int directory, const char *path, int flags, ...)
 int openat64(int directory, const char *path, int flags, ...)
 {
     MODE(flags)
-    return open_at(directory, path, flags, mode);
+    return open_at(directory, path, flags | O_LARGEFILE, mode);
 }
 
 int linkat(int from_directory, const char *from, int directory, const char *path, int flags)
@@ -231,6 +236,9 @@ PASS(int, fsync, (int fd), (fd), fd, NULL)
 PASS(int, fdatasync, (int fd), (fd), fd, NULL)
 PASS(int, syncfs, (int fd), (fd), fd, NULL)
 PASS(int, futimens, (int fd, const struct timespec times[2]), (fd, times), fd, NULL)
+#if __SIZEOF_LONG__ == 4
+PASS_AS("futimens", int, __futimens64, (int fd, const void *times), (fd, times), fd, NULL)
+#endif
 PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), fd, NULL)
 PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), fd, NULL)
 
@@ -261,8 +269,13 @@ int statx(int directory, const char *path, int flags, unsigned int mask,
           struct statx *restrict status)
 {
     FOLD(directory, path)
-    if (judge("fstatat", directory, path) != GO_ON)
+    /* Where times in `struct stat` are too short, this is what fstat is. */
+    if (flags == AT_EMPTY_PATH && path[0] == 0) {
+        if (judge("fstat", directory, NULL) != GO_ON)
+            return -1;
+    } else if (judge("fstatat", directory, path) != GO_ON) {
         return -1;
+    }
     return REAL(statx)(directory, path, flags, mask, status);
 }
 

@@ -29,7 +29,7 @@ fn encrypt(engine: &dyn Engine, cipher: Cipher) -> Vec<u8> {
 fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openssl/provider/counting.c");
     let count = format!("-DCOUNT_FILE=\"{}\"", directory.join("count").display());
-    let mut compiler = Command::new("cc");
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", &count, source, "-o"]);
     compiler.arg(directory.join("counting.so")).arg("-lcrypto");
     let output = match compiler.output() {

@@ -55,7 +55,7 @@ impl Home {
     pub(super) fn shim(&self, path: &str) -> Option<String> {
         let shim = self.at("shim.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pkcs11/tests/shim.c");
-        let mut compiler = Command::new("cc");
+        let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
         // Every call has its own arguments, which C before C23 leaves open with `()`.
         compiler
             .args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-ldl", "-o"])

@@ -24,6 +24,9 @@ impl Manager {
     /// # Errors
     /// What is missing.
     pub(super) fn new() -> Result<Manager, String> {
+        if size_of::<usize>() != 8 {
+            return Err("intel-ipsec-mb is for 64-bit systems".to_owned());
+        }
         // SAFETY: the name is a C string; loading the library runs no code but its own
         // initialisation. It stays loaded.
         let library = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -289,6 +292,7 @@ struct Job {
     _next_iv: *const c_void,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Job>() == 200);
 
 const NAME: &CStr = c"libIPSec_MB.so.1";

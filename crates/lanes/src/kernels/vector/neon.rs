@@ -120,22 +120,22 @@ impl Vector for Neon {
 
     #[inline(always)]
     fn encrypt_round(self, key: Self) -> Self {
-        unsafe { Self(veorq_u8(vaesmcq_u8(vaeseq_u8(self.0, vdupq_n_u8(0))), key.0)) }
+        unsafe { Self(encrypt_round(self.0, key.0)) }
     }
 
     #[inline(always)]
     fn encrypt_last(self, key: Self) -> Self {
-        unsafe { Self(veorq_u8(vaeseq_u8(self.0, vdupq_n_u8(0)), key.0)) }
+        unsafe { Self(encrypt_last(self.0, key.0)) }
     }
 
     #[inline(always)]
     fn decrypt_round(self, key: Self) -> Self {
-        unsafe { Self(veorq_u8(vaesimcq_u8(vaesdq_u8(self.0, vdupq_n_u8(0))), key.0)) }
+        unsafe { Self(decrypt_round(self.0, key.0)) }
     }
 
     #[inline(always)]
     fn decrypt_last(self, key: Self) -> Self {
-        unsafe { Self(veorq_u8(vaesdq_u8(self.0, vdupq_n_u8(0)), key.0)) }
+        unsafe { Self(decrypt_last(self.0, key.0)) }
     }
 
     #[inline(always)]
@@ -195,4 +195,31 @@ impl Vector for Neon {
     fn shift_in(self, previous: Self) -> Self {
         previous
     }
+}
+
+// The compiler inlines these instructions into functions that have their feature, and only such
+// functions into a kernel's entry.
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn encrypt_round(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
+    veorq_u8(vaesmcq_u8(vaeseq_u8(block, vdupq_n_u8(0))), key)
+}
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn encrypt_last(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
+    veorq_u8(vaeseq_u8(block, vdupq_n_u8(0)), key)
+}
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn decrypt_round(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
+    veorq_u8(vaesimcq_u8(vaesdq_u8(block, vdupq_n_u8(0))), key)
+}
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn decrypt_last(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
+    veorq_u8(vaesdq_u8(block, vdupq_n_u8(0)), key)
 }
