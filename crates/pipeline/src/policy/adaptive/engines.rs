@@ -103,15 +103,16 @@ impl Engines {
         engine.costs.cost(group.bytes, group.jobs.min(engine.batch as f64))
     }
 
-    /// How long a job of a group takes a worker, with what is done around it, in microseconds.
-    pub(super) fn wall(&self, number: usize, group: &Group) -> Option<f64> {
-        Some(self.price(number, group)?.wall + self.around.wall)
+    /// How long a job takes a worker, with what is done around it, in microseconds.
+    pub(super) fn wall_of(&self, price: Cost) -> f64 {
+        price.wall + self.around.wall
     }
 
     /// How long a worker takes for a load, as far as is known.
     pub(super) fn duration(&self, number: usize, load: Load) -> Duration {
         let group = Group::of(load, self.mean_bytes(load));
-        let wall = self.wall(number, &group).unwrap_or(0.0) * load.jobs as f64;
+        let wall = self.price(number, &group).map_or(0.0, |price| self.wall_of(price));
+        let wall = wall * load.jobs as f64;
         Duration::from_nanos((wall * 1000.0) as u64)
     }
 
@@ -187,8 +188,14 @@ impl Engines {
 
     /// Whether a claim is to be measured. That costs some system calls, so firm knowledge is
     /// renewed only now and then.
-    pub(super) fn wants_measuring(&self, number: usize, group: &Group, now: Duration) -> bool {
-        !self.is_firm(number, group) || !self.was_measured(number, now, MEASURE_EVERY)
+    pub(super) fn wants_measuring(
+        &self,
+        number: usize,
+        price: Option<Cost>,
+        now: Duration,
+    ) -> bool {
+        !price.is_some_and(|price| price.is_firm())
+            || !self.was_measured(number, now, MEASURE_EVERY)
     }
 
     pub(super) fn is_firm(&self, number: usize, group: &Group) -> bool {

@@ -141,25 +141,26 @@ impl Adaptive {
         let engine = self.workers[worker].engine;
         let own = self.groups(waiting).filter(|group| self.takes(engine, group));
         let group = own.max_by_key(|group| group.tasks)?;
-        let jobs = self.share(engine, &group);
-        let wall = self.engines.wall(engine, &group).unwrap_or(0.0) * jobs;
-        if self.would_be_late(worker, wall, waiting, now) {
+        let price = self.engines.price(engine, &group);
+        let wall = price.map(|price| self.engines.wall_of(price));
+        let jobs = self.share(engine, &group, wall);
+        if self.would_be_late(worker, wall.unwrap_or(0.0) * jobs, waiting, now) {
             return Some(Decision::Wait(Some(DECLINED)));
         }
         let is_mixed = self.engines.len() > 1 && group.tasks < waiting.tasks;
         Some(Decision::Claim(Claim {
             tasks: group.tasks_of(jobs),
             class: is_mixed.then_some(group.class),
-            measured: self.engines.wants_measuring(engine, &group, now),
+            measured: self.engines.wants_measuring(engine, price, now),
         }))
     }
 
     /// How many jobs of a group a worker takes: as many as its engine likes in a batch, or what
     /// takes it long enough beside its time at the queue; near the end less, so that there is
     /// something left for the worker that is free first.
-    fn share(&self, engine: usize, group: &Group) -> f64 {
+    fn share(&self, engine: usize, group: &Group, wall: Option<f64>) -> f64 {
         let part = group.jobs / self.workers.len() as f64;
-        let jobs = match (self.engines.get(engine).batch, self.engines.wall(engine, group)) {
+        let jobs = match (self.engines.get(engine).batch, wall) {
             (1, Some(wall)) => (CLAIM / wall.max(1e-3)).min(part),
             (batch, _) => (batch as f64).min(part.ceil()),
         };
@@ -175,22 +176,42 @@ impl Adaptive {
             return false;
         }
         let jobs: f64 = self.groups(waiting).map(|group| group.jobs).sum();
-        let others = self.workers.iter().enumerate().filter(|(number, _)| *number != worker);
-        let others = others.filter_map(|(_, other)| {
-            // An idle worker has declined too: two that count on each other would leave the
-            // tasks to nobody.
-            let free = match other.state {
-                State::Left | State::Idle => return None,
-                State::Working(at) => micros(at.until.saturating_sub(now)),
-                State::Called => 0.0,
-            };
-            let all = self.groups(waiting).map(|group| {
-                let wall = self.engines.wall(other.engine, &group);
-                wall.filter(|_| self.takes(other.engine, &group)).map(|wall| group.jobs * wall)
-            });
-            Some(Other { free, each: all.sum::<Option<f64>>()? / jobs })
+        let each = |engine| self.wall_of_all(engine, waiting).map(|all| all / jobs);
+        let in_time = |engine| {
+            let workers = self.engines.get(engine).in_service as f64;
+            each(engine).map_or(0.0, |each| workers * wall / each.max(1e-3))
+        };
+        // Far from the end this is all that has to be looked at.
+        if (0..self.engines.len()).map(in_time).sum::<f64>() < jobs {
+            return false;
+        }
+        let others = (0..self.engines.len()).flat_map(|engine| {
+            let each = each(engine);
+            let workers = self.workers.iter().enumerate();
+            workers.filter_map(move |(number, other)| {
+                // An idle worker has declined too: two that count on each other would leave the
+                // tasks to nobody.
+                let free = match other.state {
+                    State::Left | State::Idle => return None,
+                    State::Working(at) => micros(at.until.saturating_sub(now)),
+                    State::Called => 0.0,
+                };
+                let each = each.filter(|_| other.engine == engine && number != worker)?;
+                Some(Other { free, each })
+            })
         });
         would_drain(others, jobs, wall)
+    }
+
+    /// How long a worker of an engine would take for all that waits, in microseconds; `None` where
+    /// the engine does not work on all of it.
+    fn wall_of_all(&self, engine: usize, waiting: &Waiting) -> Option<f64> {
+        let walls = self.groups(waiting).map(|group| {
+            let price =
+                self.engines.price(engine, &group).filter(|_| self.takes(engine, &group))?;
+            Some(group.jobs * self.engines.wall_of(price))
+        });
+        walls.sum()
     }
 
     /// A batch for a worker whose engine would get nothing otherwise, if too little or nothing
