@@ -2,6 +2,7 @@
 
 mod table;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use evener::{Operation, Report};
@@ -14,8 +15,8 @@ use crate::trouble::{complain, shown};
 /// Prints the result on standard error.
 pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     if !telling.quiet {
-        for notice in &report.notices {
-            complain(&format_args!("{}: {}", shown(&notice.path), notice.reason));
+        for line in notices(report, telling.verbose) {
+            complain(&line);
         }
     }
     for failure in &report.failures {
@@ -50,6 +51,29 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         }
     }
 }
+
+/// A line for each notice; of many alike the first ones and a number, unless all are wanted, or they
+/// are what a dry run was for.
+fn notices(report: &Report, all: bool) -> Vec<String> {
+    let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for notice in &report.notices {
+        let before = alike.entry(&notice.reason).or_default();
+        if all || report.dry_run || *before < MOST_ALIKE {
+            lines.push(format!("{}: {}", shown(&notice.path), notice.reason));
+        }
+        *before += 1;
+    }
+    if !all && !report.dry_run {
+        for (reason, number) in alike.iter().filter(|(_, number)| **number > MOST_ALIKE) {
+            lines.push(format!("{} more (-v names them): {reason}", number - MOST_ALIKE));
+        }
+    }
+    lines
+}
+
+/// How many notices alike are shown.
+const MOST_ALIKE: usize = 5;
 
 /// Advice about files in doubt, which have their final names and sizes.
 fn advice(operation: Operation) -> &'static str {
@@ -137,6 +161,8 @@ pub(crate) fn size(bytes: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use evener::Notice;
+
     use super::*;
 
     #[test]
@@ -144,6 +170,24 @@ mod tests {
         assert!(advice(Operation::Encrypt).contains("--overwrite"));
         assert!(advice(Operation::Decrypt).contains("--overwrite"));
         assert!(!advice(Operation::Verify).contains("--overwrite"));
+    }
+
+    #[test]
+    fn of_many_notices_alike_some_are_shown() {
+        let mut report = Report::default();
+        let notice = |number: usize, reason: &str| Notice {
+            path: format!("file {number}").into(),
+            reason: reason.to_owned(),
+        };
+        report.notices = (0..100).map(|number| notice(number, "no modes here")).collect();
+        report.notices.push(notice(7, "socket skipped"));
+        let lines = notices(&report, false);
+        assert_eq!(lines.len(), MOST_ALIKE + 2);
+        assert_eq!(lines[MOST_ALIKE], "file 7: socket skipped");
+        assert_eq!(lines[MOST_ALIKE + 1], "95 more (-v names them): no modes here");
+        assert_eq!(notices(&report, true).len(), 101);
+        report.dry_run = true;
+        assert_eq!(notices(&report, false).len(), 101);
     }
 
     #[test]
