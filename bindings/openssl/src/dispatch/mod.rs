@@ -3,7 +3,10 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 
+use evener_core::Direction;
+
 mod confidential;
+mod gcm;
 #[allow(unsafe_code)]
 mod sys;
 
@@ -11,12 +14,16 @@ use confidential::{
     AES_128_CBC, AES_128_CTR, AES_128_ECB, AES_192_CBC, AES_192_CTR, AES_192_ECB, AES_256_CBC,
     AES_256_CTR, AES_256_ECB,
 };
+use gcm::{AES_128_GCM, AES_192_GCM, AES_256_GCM};
 
+use crate::entry::Core;
+use crate::params::Params;
+use crate::reasons::Reason;
 use crate::sys::{
     Algorithm, CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPLICATE, CIPHER_ENCRYPT_INIT,
     CIPHER_FINAL, CIPHER_FREE, CIPHER_GET_CONTEXT_PARAMS, CIPHER_GET_PARAMS,
     CIPHER_GETTABLE_CONTEXT_PARAMS, CIPHER_GETTABLE_PARAMS, CIPHER_NEW, CIPHER_SET_CONTEXT_PARAMS,
-    CIPHER_SETTABLE_CONTEXT_PARAMS, CIPHER_UPDATE, Dispatch, INTEGER, OCTETS, Param, UNSIGNED,
+    CIPHER_SETTABLE_CONTEXT_PARAMS, CIPHER_UPDATE, Dispatch, INTEGER, Param, UNSIGNED,
 };
 
 /// All ciphers.
@@ -55,30 +62,59 @@ const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algo
     }
 }
 
-static AES_128_GCM: [Dispatch; 15] = functions::<16>();
-static AES_192_GCM: [Dispatch; 15] = functions::<24>();
-static AES_256_GCM: [Dispatch; 15] = functions::<32>();
+/// A cipher's state between OpenSSL's calls.
+trait Context: Clone {
+    /// What can be asked of it.
+    const GETTABLE: &'static [Param];
+    /// What can be set.
+    const SETTABLE: &'static [Param];
 
-/// The functions of GCM for keys of so many bytes.
-const fn functions<const KEY: usize>() -> [Dispatch; 15] {
+    /// What is told of errors.
+    fn core(&self) -> &Core;
+
+    /// Sets what is given, for a message in this direction.
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: Params<'_>,
+    ) -> Result<(), Reason>;
+
+    fn answer(&mut self, params: Params<'_>) -> Result<(), Reason>;
+
+    fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
+}
+
+/// The functions that a cipher has by itself.
+struct Own {
+    new: *const c_void,
+    update: *const c_void,
+    finish: *const c_void,
+    cipher: *const c_void,
+    get_params: *const c_void,
+}
+
+/// All functions of a cipher.
+const fn functions<C: Context>(own: Own) -> [Dispatch; 15] {
     const fn entry(number: c_int, function: *const c_void) -> Dispatch {
         Dispatch { number, function }
     }
     [
-        entry(CIPHER_NEW, sys::new::<KEY> as *const c_void),
-        entry(CIPHER_FREE, sys::free as *const c_void),
-        entry(CIPHER_DUPLICATE, sys::duplicate as *const c_void),
-        entry(CIPHER_ENCRYPT_INIT, sys::encrypt_init as *const c_void),
-        entry(CIPHER_DECRYPT_INIT, sys::decrypt_init as *const c_void),
-        entry(CIPHER_UPDATE, sys::update as *const c_void),
-        entry(CIPHER_FINAL, sys::finish as *const c_void),
-        entry(CIPHER_CIPHER, sys::cipher as *const c_void),
-        entry(CIPHER_GET_PARAMS, sys::get_params::<KEY> as *const c_void),
-        entry(CIPHER_GET_CONTEXT_PARAMS, sys::get_context_params as *const c_void),
-        entry(CIPHER_SET_CONTEXT_PARAMS, sys::set_context_params as *const c_void),
+        entry(CIPHER_NEW, own.new),
+        entry(CIPHER_FREE, sys::free::<C> as *const c_void),
+        entry(CIPHER_DUPLICATE, sys::duplicate::<C> as *const c_void),
+        entry(CIPHER_ENCRYPT_INIT, sys::encrypt_init::<C> as *const c_void),
+        entry(CIPHER_DECRYPT_INIT, sys::decrypt_init::<C> as *const c_void),
+        entry(CIPHER_UPDATE, own.update),
+        entry(CIPHER_FINAL, own.finish),
+        entry(CIPHER_CIPHER, own.cipher),
+        entry(CIPHER_GET_PARAMS, own.get_params),
+        entry(CIPHER_GET_CONTEXT_PARAMS, sys::get_context_params::<C> as *const c_void),
+        entry(CIPHER_SET_CONTEXT_PARAMS, sys::set_context_params::<C> as *const c_void),
         entry(CIPHER_GETTABLE_PARAMS, sys::gettable_params as *const c_void),
-        entry(CIPHER_GETTABLE_CONTEXT_PARAMS, sys::gettable_context_params as *const c_void),
-        entry(CIPHER_SETTABLE_CONTEXT_PARAMS, sys::settable_context_params as *const c_void),
+        entry(CIPHER_GETTABLE_CONTEXT_PARAMS, sys::gettable_context_params::<C> as *const c_void),
+        entry(CIPHER_SETTABLE_CONTEXT_PARAMS, sys::settable_context_params::<C> as *const c_void),
         Dispatch::END,
     ]
 }
@@ -95,29 +131,5 @@ static GETTABLE: [Param; 11] = [
     Param::described(c"tls-multi", INTEGER),
     Param::described(c"has-randkey", INTEGER),
     Param::described(c"encrypt-then-mac", INTEGER),
-    Param::END,
-];
-
-/// What can be asked of a context of GCM.
-static GETTABLE_OF_CONTEXT: [Param; 10] = [
-    Param::described(c"keylen", UNSIGNED),
-    Param::described(c"ivlen", UNSIGNED),
-    Param::described(c"taglen", UNSIGNED),
-    Param::described(c"iv", OCTETS),
-    Param::described(c"updated-iv", OCTETS),
-    Param::described(c"tag", OCTETS),
-    Param::described(c"tlsaadpad", UNSIGNED),
-    Param::described(c"tlsivgen", OCTETS),
-    Param::described(c"iv-generated", UNSIGNED),
-    Param::END,
-];
-
-/// What can be set there.
-static SETTABLE: [Param; 6] = [
-    Param::described(c"ivlen", UNSIGNED),
-    Param::described(c"tag", OCTETS),
-    Param::described(c"tlsaad", OCTETS),
-    Param::described(c"tlsivfixed", OCTETS),
-    Param::described(c"tlsivinv", OCTETS),
     Param::END,
 ];

@@ -1,44 +1,33 @@
-//! The functions themselves: each makes safe types of what it is passed. OpenSSL's contract
-//! (provider-cipher(7)) is what the notes build on: a context is one that `new` or `duplicate`
-//! returned, is used by one thread at a time and not after `free`; buffers are as long as their
-//! lengths say and stay so during the call; parameters are lists as OpenSSL has them.
+//! The functions that all ciphers have alike. Each makes safe types of what it is passed. OpenSSL's
+//! contract (provider-cipher(7)) is what the notes here and in the ciphers' own files build on: a
+//! context is one that `new` or `duplicate` returned, is used by one thread at a time and not after
+//! `free`; buffers are as long as their lengths say and stay so during the call; parameters are
+//! lists as OpenSSL has them.
 
 use std::ffi::{c_int, c_void};
-use std::{ptr, slice};
+use std::slice;
 
 use evener_core::Direction;
-use evener_lanes::stream::Text;
 
-use super::{GETTABLE, GETTABLE_OF_CONTEXT, SETTABLE};
-use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE};
-use crate::entry::Provider;
-use crate::params::{Name, Params};
+use super::{Context, GETTABLE};
+use crate::params::Params;
 use crate::reasons::Reason;
 use crate::sys::Param;
 
-pub(super) unsafe extern "C" fn new<const KEY: usize>(provider: *mut c_void) -> *mut c_void {
-    // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
-    let provider = unsafe { &*provider.cast::<Provider>() };
-    match provider.context(KEY) {
-        Some(context) => Box::into_raw(Box::new(context)).cast(),
-        None => ptr::null_mut(),
-    }
-}
-
-pub(super) unsafe extern "C" fn free(context: *mut c_void) {
+pub(super) unsafe extern "C" fn free<C: Context>(context: *mut c_void) {
     if !context.is_null() {
         // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
-        drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+        drop(unsafe { Box::from_raw(context.cast::<C>()) });
     }
 }
 
-pub(super) unsafe extern "C" fn duplicate(context: *mut c_void) -> *mut c_void {
+pub(super) unsafe extern "C" fn duplicate<C: Context>(context: *mut c_void) -> *mut c_void {
     // SAFETY: the contract.
-    let context = unsafe { &*context.cast::<Context>() };
+    let context = unsafe { &*context.cast::<C>() };
     Box::into_raw(Box::new(context.clone())).cast()
 }
 
-pub(super) unsafe extern "C" fn encrypt_init(
+pub(super) unsafe extern "C" fn encrypt_init<C: Context>(
     context: *mut c_void,
     key: *const u8,
     key_length: usize,
@@ -48,10 +37,10 @@ pub(super) unsafe extern "C" fn encrypt_init(
 ) -> c_int {
     let (key, iv) = ((key, key_length), (iv, iv_length));
     // SAFETY: the contract.
-    unsafe { init(context, Direction::Encrypt, key, iv, params) }
+    unsafe { init::<C>(context, Direction::Encrypt, key, iv, params) }
 }
 
-pub(super) unsafe extern "C" fn decrypt_init(
+pub(super) unsafe extern "C" fn decrypt_init<C: Context>(
     context: *mut c_void,
     key: *const u8,
     key_length: usize,
@@ -61,12 +50,12 @@ pub(super) unsafe extern "C" fn decrypt_init(
 ) -> c_int {
     let (key, iv) = ((key, key_length), (iv, iv_length));
     // SAFETY: the contract.
-    unsafe { init(context, Direction::Decrypt, key, iv, params) }
+    unsafe { init::<C>(context, Direction::Decrypt, key, iv, params) }
 }
 
 /// # Safety
 /// The contract.
-unsafe fn init(
+unsafe fn init<C: Context>(
     context: *mut c_void,
     direction: Direction,
     key: (*const u8, usize),
@@ -75,159 +64,27 @@ unsafe fn init(
 ) -> c_int {
     // SAFETY: the contract.
     let (context, key, iv, params) =
-        unsafe { (at(context), bytes(key.0, key.1), bytes(iv.0, iv.1), Params::new(params)) };
+        unsafe { (at::<C>(context), bytes(key.0, key.1), bytes(iv.0, iv.1), Params::new(params)) };
     let result = context.init(direction, key, iv, params);
     status(context, result)
 }
 
-/// Additional data where `out` is NULL, text otherwise; a record of TLS 1.2 where its additional
-/// data have been set.
-pub(super) unsafe extern "C" fn update(
-    context: *mut c_void,
-    out: *mut u8,
-    out_length: *mut usize,
-    room: usize,
-    input: *const u8,
-    length: usize,
-) -> c_int {
-    // SAFETY: the contract.
-    let context = unsafe { at(context) };
-    let result = if length == 0 {
-        Ok(0)
-    } else {
-        // SAFETY: the contract.
-        unsafe { piece(context, out, room, input, length) }
-    };
-    if !out_length.is_null() {
-        // SAFETY: the contract.
-        unsafe { *out_length = result.unwrap_or(0) }
-    }
-    status(context, result)
-}
-
-/// One call for what comes, or for the end where `input` is NULL.
-pub(super) unsafe extern "C" fn cipher(
-    context: *mut c_void,
-    out: *mut u8,
-    out_length: *mut usize,
-    room: usize,
-    input: *const u8,
-    length: usize,
-) -> c_int {
-    // SAFETY: the contract.
-    let context = unsafe { at(context) };
-    let result = if input.is_null() {
-        context.finish()
-    } else {
-        // SAFETY: the contract.
-        unsafe { piece(context, out, room, input, length) }.map(|_| ())
-    };
-    if !out_length.is_null() {
-        // SAFETY: the contract.
-        unsafe { *out_length = if result.is_ok() { length } else { 0 } }
-    }
-    status(context, result)
-}
-
-pub(super) unsafe extern "C" fn finish(
-    context: *mut c_void,
-    _out: *mut u8,
-    out_length: *mut usize,
-    _room: usize,
-) -> c_int {
-    // SAFETY: the contract.
-    let context = unsafe { at(context) };
-    if !out_length.is_null() {
-        // SAFETY: the contract.
-        unsafe { *out_length = 0 }
-    }
-    let result = context.finish();
-    status(context, result)
-}
-
-/// Returns how many bytes there are now.
-///
-/// # Safety
-/// The contract.
-unsafe fn piece(
-    context: &mut Context,
-    out: *mut u8,
-    room: usize,
-    input: *const u8,
-    length: usize,
-) -> Result<usize, Reason> {
-    if length > isize::MAX as usize || input.is_null() && length > 0 {
-        return Err(Reason::Parameter);
-    }
-    if !out.is_null() && room < length {
-        return Err(Reason::Room);
-    }
-    let is_in_place = ptr::eq(out.cast_const(), input);
-    if context.is_record() {
-        if !is_in_place || length == 0 {
-            // Takes the additional data away, so that the next call is none for a record.
-            return context.transform_record(&mut []);
-        }
-        // SAFETY: they are the bytes of the call, and nobody else uses them meanwhile.
-        return context.transform_record(unsafe { slice::from_raw_parts_mut(out, length) });
-    }
-    if length == 0 {
-        return Ok(0);
-    }
-    if out.is_null() {
-        // SAFETY: the contract.
-        context.add_data(unsafe { slice::from_raw_parts(input, length) })?;
-    } else if is_in_place {
-        // SAFETY: as above.
-        let text = Text::InPlace(unsafe { slice::from_raw_parts_mut(out, length) });
-        context.transform(text, length)?;
-    } else if out.addr().abs_diff(input.addr()) < length {
-        return Err(Reason::Overlap);
-    } else {
-        // SAFETY: the contract; they don't overlap.
-        let (input, out) = unsafe {
-            (slice::from_raw_parts(input, length), slice::from_raw_parts_mut(out, length))
-        };
-        context.transform(Text::Apart(input, out), length)?;
-    }
-    Ok(length)
-}
-
-pub(super) unsafe extern "C" fn get_params<const KEY: usize>(params: *mut Param) -> c_int {
-    // SAFETY: the contract.
-    let params = unsafe { Params::new(params) };
-    let mut is_answered = true;
-    for mut value in params {
-        let answer = match value.name {
-            Name::Mode => value.answer_number(MODE),
-            Name::Aead | Name::CustomIv => value.answer_number(FLAGS),
-            Name::Absent => value.answer_number(0),
-            Name::KeyLength => value.answer_number(KEY as u64),
-            Name::BlockSize => value.answer_number(1),
-            Name::IvLength => value.answer_number(IV_LENGTH as u64),
-            _ => Some(()),
-        };
-        is_answered &= answer.is_some();
-    }
-    is_answered.into()
-}
-
-pub(super) unsafe extern "C" fn get_context_params(
+pub(super) unsafe extern "C" fn get_context_params<C: Context>(
     context: *mut c_void,
     params: *mut Param,
 ) -> c_int {
     // SAFETY: the contract.
-    let (context, params) = unsafe { (at(context), Params::new(params)) };
+    let (context, params) = unsafe { (at::<C>(context), Params::new(params)) };
     let result = context.answer(params);
     status(context, result)
 }
 
-pub(super) unsafe extern "C" fn set_context_params(
+pub(super) unsafe extern "C" fn set_context_params<C: Context>(
     context: *mut c_void,
     params: *const Param,
 ) -> c_int {
     // SAFETY: the contract.
-    let (context, params) = unsafe { (at(context), Params::new(params)) };
+    let (context, params) = unsafe { (at::<C>(context), Params::new(params)) };
     let result = context.set_params(params);
     status(context, result)
 }
@@ -236,25 +93,25 @@ pub(super) unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *cons
     GETTABLE.as_ptr()
 }
 
-pub(super) unsafe extern "C" fn gettable_context_params(
+pub(super) unsafe extern "C" fn gettable_context_params<C: Context>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const Param {
-    GETTABLE_OF_CONTEXT.as_ptr()
+    C::GETTABLE.as_ptr()
 }
 
-pub(super) unsafe extern "C" fn settable_context_params(
+pub(super) unsafe extern "C" fn settable_context_params<C: Context>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const Param {
-    SETTABLE.as_ptr()
+    C::SETTABLE.as_ptr()
 }
 
 /// # Safety
 /// The contract.
-unsafe fn at<'a>(context: *mut c_void) -> &'a mut Context {
+pub(super) unsafe fn at<'a, C: Context>(context: *mut c_void) -> &'a mut C {
     // SAFETY: the contract: it comes from a box, and one thread at a time uses it.
-    unsafe { &mut *context.cast() }
+    unsafe { &mut *context.cast::<C>() }
 }
 
 /// # Safety
@@ -264,8 +121,24 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> Option<&'a [u8]> {
     (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start, length) })
 }
 
+/// Says how many bytes there are now, and 1 or 0 as OpenSSL has it.
+///
+/// # Safety
+/// The contract.
+pub(super) unsafe fn answer<C: Context>(
+    context: &C,
+    out_length: *mut usize,
+    result: Result<usize, Reason>,
+) -> c_int {
+    if !out_length.is_null() {
+        // SAFETY: the contract.
+        unsafe { *out_length = result.unwrap_or(0) }
+    }
+    status(context, result)
+}
+
 /// 1 or 0, as OpenSSL has it, and what is wrong in its queue.
-fn status<T>(context: &Context, result: Result<T, Reason>) -> c_int {
+pub(super) fn status<C: Context, T>(context: &C, result: Result<T, Reason>) -> c_int {
     match result {
         Ok(_) => 1,
         Err(reason) => {

@@ -1,18 +1,18 @@
 //! The tables of functions for ECB, CBC and CTR.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 
-use evener_core::Mode;
+use evener_core::{Direction, Mode};
 
 #[allow(unsafe_code)]
 mod sys;
 
-use crate::sys::{
-    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPLICATE, CIPHER_ENCRYPT_INIT, CIPHER_FINAL,
-    CIPHER_FREE, CIPHER_GET_CONTEXT_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CONTEXT_PARAMS,
-    CIPHER_GETTABLE_PARAMS, CIPHER_NEW, CIPHER_SET_CONTEXT_PARAMS, CIPHER_SETTABLE_CONTEXT_PARAMS,
-    CIPHER_UPDATE, Dispatch, OCTETS, OCTETS_POINTER, Param, UNSIGNED,
-};
+use super::Own;
+use crate::cipher::confidential::Context;
+use crate::entry::Core;
+use crate::params::Params;
+use crate::reasons::Reason;
+use crate::sys::{Dispatch, OCTETS, OCTETS_POINTER, Param, UNSIGNED};
 
 pub(super) static AES_128_ECB: [Dispatch; 15] = functions::<ECB, 16>();
 pub(super) static AES_192_ECB: [Dispatch; 15] = functions::<ECB, 24>();
@@ -26,26 +26,40 @@ pub(super) static AES_256_CTR: [Dispatch; 15] = functions::<CTR, 32>();
 
 /// The functions for a mode and keys of so many bytes.
 const fn functions<const MODE: u8, const KEY: usize>() -> [Dispatch; 15] {
-    const fn entry(number: c_int, function: *const c_void) -> Dispatch {
-        Dispatch { number, function }
+    super::functions::<Context>(Own {
+        new: sys::new::<MODE, KEY> as *const c_void,
+        update: sys::update as *const c_void,
+        finish: sys::finish as *const c_void,
+        cipher: sys::cipher as *const c_void,
+        get_params: sys::get_params::<MODE, KEY> as *const c_void,
+    })
+}
+
+impl super::Context for Context {
+    const GETTABLE: &'static [Param] = &GETTABLE;
+    const SETTABLE: &'static [Param] = &SETTABLE;
+
+    fn core(&self) -> &Core {
+        self.core()
     }
-    [
-        entry(CIPHER_NEW, sys::new::<MODE, KEY> as *const c_void),
-        entry(CIPHER_FREE, sys::free as *const c_void),
-        entry(CIPHER_DUPLICATE, sys::duplicate as *const c_void),
-        entry(CIPHER_ENCRYPT_INIT, sys::encrypt_init as *const c_void),
-        entry(CIPHER_DECRYPT_INIT, sys::decrypt_init as *const c_void),
-        entry(CIPHER_UPDATE, sys::update as *const c_void),
-        entry(CIPHER_FINAL, sys::finish as *const c_void),
-        entry(CIPHER_CIPHER, sys::cipher as *const c_void),
-        entry(CIPHER_GET_PARAMS, sys::get_params::<MODE, KEY> as *const c_void),
-        entry(CIPHER_GET_CONTEXT_PARAMS, sys::get_context_params as *const c_void),
-        entry(CIPHER_SET_CONTEXT_PARAMS, sys::set_context_params as *const c_void),
-        entry(CIPHER_GETTABLE_PARAMS, super::sys::gettable_params as *const c_void),
-        entry(CIPHER_GETTABLE_CONTEXT_PARAMS, sys::gettable_context_params as *const c_void),
-        entry(CIPHER_SETTABLE_CONTEXT_PARAMS, sys::settable_context_params as *const c_void),
-        Dispatch::END,
-    ]
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: Params<'_>,
+    ) -> Result<(), Reason> {
+        self.init(direction, key, iv, params)
+    }
+
+    fn answer(&mut self, params: Params<'_>) -> Result<(), Reason> {
+        self.answer(params)
+    }
+
+    fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason> {
+        self.set_params(params)
+    }
 }
 
 /// The mode with OpenSSL's number.
@@ -63,7 +77,7 @@ const CBC: u8 = 2;
 const CTR: u8 = 5;
 
 /// What can be asked of a context.
-static GETTABLE_OF_CONTEXT: [Param; 8] = [
+static GETTABLE: [Param; 8] = [
     Param::described(c"keylen", UNSIGNED),
     Param::described(c"ivlen", UNSIGNED),
     Param::described(c"padding", UNSIGNED),

@@ -1,13 +1,14 @@
-//! The functions for ECB, CBC and CTR, with the same contract as those for GCM.
+//! The functions for ECB, CBC and CTR, with the contract of those that all ciphers have.
 
 use std::ffi::{c_int, c_void};
 use std::{ptr, slice};
 
-use evener_core::{Direction, Mode};
+use evener_core::Mode;
 
-use super::{GETTABLE_OF_CONTEXT, SETTABLE, mode};
+use super::mode;
 use crate::cipher::Memory;
 use crate::cipher::confidential::{BLOCK, Context};
+use crate::dispatch::sys::{answer, at};
 use crate::entry::Provider;
 use crate::params::{Name, Params};
 use crate::reasons::Reason;
@@ -24,61 +25,6 @@ pub(super) unsafe extern "C" fn new<const MODE: u8, const KEY: usize>(
     }
 }
 
-pub(super) unsafe extern "C" fn free(context: *mut c_void) {
-    if !context.is_null() {
-        // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
-        drop(unsafe { Box::from_raw(context.cast::<Context>()) });
-    }
-}
-
-pub(super) unsafe extern "C" fn duplicate(context: *mut c_void) -> *mut c_void {
-    // SAFETY: the contract.
-    let context = unsafe { &*context.cast::<Context>() };
-    Box::into_raw(Box::new(context.clone())).cast()
-}
-
-pub(super) unsafe extern "C" fn encrypt_init(
-    context: *mut c_void,
-    key: *const u8,
-    key_length: usize,
-    iv: *const u8,
-    iv_length: usize,
-    params: *const Param,
-) -> c_int {
-    let (key, iv) = ((key, key_length), (iv, iv_length));
-    // SAFETY: the contract.
-    unsafe { init(context, Direction::Encrypt, key, iv, params) }
-}
-
-pub(super) unsafe extern "C" fn decrypt_init(
-    context: *mut c_void,
-    key: *const u8,
-    key_length: usize,
-    iv: *const u8,
-    iv_length: usize,
-    params: *const Param,
-) -> c_int {
-    let (key, iv) = ((key, key_length), (iv, iv_length));
-    // SAFETY: the contract.
-    unsafe { init(context, Direction::Decrypt, key, iv, params) }
-}
-
-/// # Safety
-/// The contract.
-unsafe fn init(
-    context: *mut c_void,
-    direction: Direction,
-    key: (*const u8, usize),
-    iv: (*const u8, usize),
-    params: *const Param,
-) -> c_int {
-    // SAFETY: the contract.
-    let (context, key, iv, params) =
-        unsafe { (at(context), bytes(key.0, key.1), bytes(iv.0, iv.1), Params::new(params)) };
-    let result = context.init(direction, key, iv, params);
-    status(context, result)
-}
-
 pub(super) unsafe extern "C" fn update(
     context: *mut c_void,
     out: *mut u8,
@@ -88,7 +34,7 @@ pub(super) unsafe extern "C" fn update(
     length: usize,
 ) -> c_int {
     // SAFETY: the contract.
-    let context = unsafe { at(context) };
+    let context = unsafe { at::<Context>(context) };
     // SAFETY: the contract.
     let result = unsafe {
         if length > MOST {
@@ -114,7 +60,8 @@ pub(super) unsafe extern "C" fn cipher(
     length: usize,
 ) -> c_int {
     // SAFETY: the contract.
-    let (context, memory) = unsafe { (at(context), memory((out, length), room, (input, length))) };
+    let (context, memory) =
+        unsafe { (at::<Context>(context), memory((out, length), room, (input, length))) };
     let result = memory.and_then(|memory| context.whole(memory));
     // SAFETY: the contract.
     unsafe { answer(context, out_length, result) }
@@ -127,7 +74,7 @@ pub(super) unsafe extern "C" fn finish(
     room: usize,
 ) -> c_int {
     // SAFETY: the contract.
-    let context = unsafe { at(context) };
+    let context = unsafe { at::<Context>(context) };
     let result = context.finish().and_then(|left| {
         if left.len() > room {
             return Err(Reason::TooSmall);
@@ -218,86 +165,11 @@ pub(super) unsafe extern "C" fn get_params<const MODE: u8, const KEY: usize>(
     is_answered.into()
 }
 
-pub(super) unsafe extern "C" fn get_context_params(
-    context: *mut c_void,
-    params: *mut Param,
-) -> c_int {
-    // SAFETY: the contract.
-    let (context, params) = unsafe { (at(context), Params::new(params)) };
-    let result = context.answer(params);
-    status(context, result)
-}
-
-pub(super) unsafe extern "C" fn set_context_params(
-    context: *mut c_void,
-    params: *const Param,
-) -> c_int {
-    // SAFETY: the contract.
-    let (context, params) = unsafe { (at(context), Params::new(params)) };
-    let result = context.set_params(params);
-    status(context, result)
-}
-
-pub(super) unsafe extern "C" fn gettable_context_params(
-    _context: *mut c_void,
-    _provider: *mut c_void,
-) -> *const Param {
-    GETTABLE_OF_CONTEXT.as_ptr()
-}
-
-pub(super) unsafe extern "C" fn settable_context_params(
-    _context: *mut c_void,
-    _provider: *mut c_void,
-) -> *const Param {
-    SETTABLE.as_ptr()
-}
-
-/// # Safety
-/// The contract.
-unsafe fn at<'a>(context: *mut c_void) -> &'a mut Context {
-    // SAFETY: the contract: it comes from a box, and one thread at a time uses it.
-    unsafe { &mut *context.cast() }
-}
-
-/// # Safety
-/// The contract.
-unsafe fn bytes<'a>(start: *const u8, length: usize) -> Option<&'a [u8]> {
-    // SAFETY: the contract.
-    (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start, length) })
-}
-
 /// # Safety
 /// The contract.
 unsafe fn bytes_of<'a>(start: *const u8, length: usize) -> &'a [u8] {
     // SAFETY: the contract.
     if length == 0 { &[] } else { unsafe { slice::from_raw_parts(start, length) } }
-}
-
-/// Says how many bytes there are now, and 1 or 0 as OpenSSL has it.
-///
-/// # Safety
-/// The contract.
-unsafe fn answer(
-    context: &Context,
-    out_length: *mut usize,
-    result: Result<usize, Reason>,
-) -> c_int {
-    if !out_length.is_null() {
-        // SAFETY: the contract.
-        unsafe { *out_length = result.unwrap_or(0) }
-    }
-    status(context, result)
-}
-
-/// 1 or 0, as OpenSSL has it, and what is wrong in its queue.
-fn status<T>(context: &Context, result: Result<T, Reason>) -> c_int {
-    match result {
-        Ok(_) => 1,
-        Err(reason) => {
-            context.core().raise(reason);
-            0
-        }
-    }
 }
 
 /// No slice is longer.

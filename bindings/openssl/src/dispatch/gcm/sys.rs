@@ -1,0 +1,151 @@
+//! The functions for GCM, with the contract of those that all ciphers have.
+
+use std::ffi::{c_int, c_void};
+use std::{ptr, slice};
+
+use evener_lanes::stream::Text;
+
+use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE};
+use crate::dispatch::sys::{answer, at, status};
+use crate::entry::Provider;
+use crate::params::{Name, Params};
+use crate::reasons::Reason;
+use crate::sys::Param;
+
+pub(super) unsafe extern "C" fn new<const KEY: usize>(provider: *mut c_void) -> *mut c_void {
+    // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
+    let provider = unsafe { &*provider.cast::<Provider>() };
+    match provider.context(KEY) {
+        Some(context) => Box::into_raw(Box::new(context)).cast(),
+        None => ptr::null_mut(),
+    }
+}
+
+/// Additional data where `out` is NULL, text otherwise; a record of TLS 1.2 where its additional
+/// data have been set.
+pub(super) unsafe extern "C" fn update(
+    context: *mut c_void,
+    out: *mut u8,
+    out_length: *mut usize,
+    room: usize,
+    input: *const u8,
+    length: usize,
+) -> c_int {
+    // SAFETY: the contract.
+    let context = unsafe { at::<Context>(context) };
+    let result = if length == 0 {
+        Ok(0)
+    } else {
+        // SAFETY: the contract.
+        unsafe { piece(context, out, room, input, length) }
+    };
+    // SAFETY: the contract.
+    unsafe { answer(context, out_length, result) }
+}
+
+/// One call for what comes, or for the end where `input` is NULL.
+pub(super) unsafe extern "C" fn cipher(
+    context: *mut c_void,
+    out: *mut u8,
+    out_length: *mut usize,
+    room: usize,
+    input: *const u8,
+    length: usize,
+) -> c_int {
+    // SAFETY: the contract.
+    let context = unsafe { at::<Context>(context) };
+    let result = if input.is_null() {
+        context.finish()
+    } else {
+        // SAFETY: the contract.
+        unsafe { piece(context, out, room, input, length) }.map(|_| ())
+    };
+    if !out_length.is_null() {
+        // SAFETY: the contract.
+        unsafe { *out_length = if result.is_ok() { length } else { 0 } }
+    }
+    status(context, result)
+}
+
+pub(super) unsafe extern "C" fn finish(
+    context: *mut c_void,
+    _out: *mut u8,
+    out_length: *mut usize,
+    _room: usize,
+) -> c_int {
+    // SAFETY: the contract.
+    let context = unsafe { at::<Context>(context) };
+    if !out_length.is_null() {
+        // SAFETY: the contract.
+        unsafe { *out_length = 0 }
+    }
+    let result = context.finish();
+    status(context, result)
+}
+
+/// Returns how many bytes there are now.
+///
+/// # Safety
+/// The contract.
+unsafe fn piece(
+    context: &mut Context,
+    out: *mut u8,
+    room: usize,
+    input: *const u8,
+    length: usize,
+) -> Result<usize, Reason> {
+    if length > isize::MAX as usize || input.is_null() && length > 0 {
+        return Err(Reason::Parameter);
+    }
+    if !out.is_null() && room < length {
+        return Err(Reason::Room);
+    }
+    let is_in_place = ptr::eq(out.cast_const(), input);
+    if context.is_record() {
+        if !is_in_place || length == 0 {
+            // Takes the additional data away, so that the next call is none for a record.
+            return context.transform_record(&mut []);
+        }
+        // SAFETY: they are the bytes of the call, and nobody else uses them meanwhile.
+        return context.transform_record(unsafe { slice::from_raw_parts_mut(out, length) });
+    }
+    if length == 0 {
+        return Ok(0);
+    }
+    if out.is_null() {
+        // SAFETY: the contract.
+        context.add_data(unsafe { slice::from_raw_parts(input, length) })?;
+    } else if is_in_place {
+        // SAFETY: as above.
+        let text = Text::InPlace(unsafe { slice::from_raw_parts_mut(out, length) });
+        context.transform(text, length)?;
+    } else if out.addr().abs_diff(input.addr()) < length {
+        return Err(Reason::Overlap);
+    } else {
+        // SAFETY: the contract; they don't overlap.
+        let (input, out) = unsafe {
+            (slice::from_raw_parts(input, length), slice::from_raw_parts_mut(out, length))
+        };
+        context.transform(Text::Apart(input, out), length)?;
+    }
+    Ok(length)
+}
+
+pub(super) unsafe extern "C" fn get_params<const KEY: usize>(params: *mut Param) -> c_int {
+    // SAFETY: the contract.
+    let params = unsafe { Params::new(params) };
+    let mut is_answered = true;
+    for mut value in params {
+        let answer = match value.name {
+            Name::Mode => value.answer_number(MODE),
+            Name::Aead | Name::CustomIv => value.answer_number(FLAGS),
+            Name::Absent => value.answer_number(0),
+            Name::KeyLength => value.answer_number(KEY as u64),
+            Name::BlockSize => value.answer_number(1),
+            Name::IvLength => value.answer_number(IV_LENGTH as u64),
+            _ => Some(()),
+        };
+        is_answered &= answer.is_some();
+    }
+    is_answered.into()
+}
