@@ -161,7 +161,11 @@ impl Adaptive {
     fn share(&self, engine: usize, group: &Group, wall: Option<f64>) -> f64 {
         let part = group.jobs / self.workers.len() as f64;
         let jobs = match (self.engines.get(engine).batch, wall) {
-            (1, Some(wall)) => (CLAIM / wall.max(1e-3)).min(part),
+            (1, Some(wall)) => {
+                let all = self.engines.get(engine).in_service as f64;
+                let at_once = if self.engines.is_cpu(engine) { 1.0 } else { all };
+                (CLAIM * at_once / wall.max(1e-3)).min(part)
+            }
             (batch, _) => (batch as f64).min(part.ceil()),
         };
         // A task comes whole.
