@@ -7,13 +7,14 @@ use evener_core::{Direction, Mode};
 use evener_lanes::Kernel;
 use evener_lanes::stream::{Chain, Confidential, Text};
 
+use super::State;
 use super::memory::Memory;
 use super::tls_cbc::{LONGEST_MAC, Padding, open};
 use crate::counters;
 use crate::entry::Core;
 use crate::params::{Name, Params};
 use crate::reasons::Reason;
-use crate::sys::random;
+use crate::sys::{OCTETS, OCTETS_POINTER, Param, UNSIGNED, random};
 
 /// A cipher with its key and its message.
 #[derive(Clone)]
@@ -74,51 +75,6 @@ impl Context {
             has_tls_mac: false,
             length: 0,
         }
-    }
-
-    /// Whom to tell what is wrong.
-    pub(crate) fn core(&self) -> &Core {
-        &self.core
-    }
-
-    /// Begins a message: sets the direction, and what is given of the rest. Without an IV, CBC
-    /// begins with the one before again and CTR goes on with its counter.
-    pub(crate) fn init(
-        &mut self,
-        direction: Direction,
-        key: Option<&[u8]>,
-        iv: Option<&[u8]>,
-        params: Params<'_>,
-    ) -> Result<(), Reason> {
-        self.chain.used = 0;
-        self.forget_buffer();
-        self.length = 0;
-        self.direction = direction;
-        if self.mode != Mode::Ecb {
-            if let Some(iv) = iv {
-                let iv = iv.try_into().map_err(|_| Reason::InvalidIvLength)?;
-                self.chain.block = iv;
-                self.iv = Some(iv);
-            } else if let Some(iv) = self.iv
-                && self.mode == Mode::Cbc
-            {
-                self.chain.block = iv;
-            }
-        }
-        match (key, &mut self.cipher) {
-            (Some(key), _) if key.len() != self.key_length => {
-                return Err(Reason::InvalidKeyLength);
-            }
-            (Some(key), Some(cipher)) => cipher.set_key(direction, key),
-            (Some(key), none) => {
-                *none = Confidential::new(self.kernel, self.mode, direction, key);
-                none.as_ref().map(|_| ())
-            }
-            (None, Some(cipher)) => cipher.set_direction(direction),
-            (None, None) => Some(()),
-        }
-        .ok_or(Reason::OperationFailed)?;
-        self.set_params(params)
     }
 
     /// How many bytes come out of so many that go in, or out of a record that is so long. To
@@ -286,8 +242,85 @@ impl Context {
         Ok(length)
     }
 
-    /// Sets what is passed.
-    pub(crate) fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason> {
+    fn forget_buffer(&mut self) {
+        self.buffer = [0; BLOCK];
+        self.buffered = 0;
+        // Or the compiler would see that nobody reads it any more.
+        std::hint::black_box(&self.buffer);
+    }
+}
+
+impl State for Context {
+    const GETTABLE: &'static [Param] = &GETTABLE;
+    const SETTABLE: &'static [Param] = &SETTABLE;
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: Params<'_>,
+    ) -> Result<(), Reason> {
+        self.chain.used = 0;
+        self.forget_buffer();
+        self.length = 0;
+        self.direction = direction;
+        if self.mode != Mode::Ecb {
+            if let Some(iv) = iv {
+                let iv = iv.try_into().map_err(|_| Reason::InvalidIvLength)?;
+                self.chain.block = iv;
+                self.iv = Some(iv);
+            } else if let Some(iv) = self.iv
+                && self.mode == Mode::Cbc
+            {
+                self.chain.block = iv;
+            }
+        }
+        match (key, &mut self.cipher) {
+            (Some(key), _) if key.len() != self.key_length => {
+                return Err(Reason::InvalidKeyLength);
+            }
+            (Some(key), Some(cipher)) => cipher.set_key(direction, key),
+            (Some(key), none) => {
+                *none = Confidential::new(self.kernel, self.mode, direction, key);
+                none.as_ref().map(|_| ())
+            }
+            (None, Some(cipher)) => cipher.set_direction(direction),
+            (None, None) => Some(()),
+        }
+        .ok_or(Reason::OperationFailed)?;
+        self.set_params(params)
+    }
+
+    fn answer(&mut self, params: Params<'_>) -> Result<(), Reason> {
+        let iv_length = if self.mode == Mode::Ecb { 0 } else { BLOCK };
+        for mut value in params {
+            match value.name {
+                Name::KeyLength => value.answer_number(self.key_length as u64),
+                Name::IvLength => value.answer_number(iv_length as u64),
+                Name::Padding => value.answer_number(self.is_padded.into()),
+                Name::Number => value.answer_number(self.chain.used as u64),
+                Name::Iv => {
+                    let iv: &[u8; BLOCK] = self.iv.as_ref().unwrap_or(&[0; BLOCK]);
+                    value.answer_octets(&iv[..iv_length])
+                }
+                Name::UpdatedIv => value.answer_octets(&self.chain.block[..iv_length]),
+                Name::TlsMac => {
+                    let mac = self.has_tls_mac.then_some(&self.tls_mac[..]);
+                    value.answer_pointer(mac, self.tls_mac_length)
+                }
+                _ => Some(()),
+            }
+            .ok_or(Reason::NoAnswer)?;
+        }
+        Ok(())
+    }
+
+    fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason> {
         for value in params {
             let number = || {
                 let number = value.number().and_then(|number| u32::try_from(number).ok());
@@ -316,39 +349,29 @@ impl Context {
         }
         Ok(())
     }
-
-    /// Answers what is asked.
-    pub(crate) fn answer(&mut self, params: Params<'_>) -> Result<(), Reason> {
-        let iv_length = if self.mode == Mode::Ecb { 0 } else { BLOCK };
-        for mut value in params {
-            match value.name {
-                Name::KeyLength => value.answer_number(self.key_length as u64),
-                Name::IvLength => value.answer_number(iv_length as u64),
-                Name::Padding => value.answer_number(self.is_padded.into()),
-                Name::Number => value.answer_number(self.chain.used as u64),
-                Name::Iv => {
-                    let iv: &[u8; BLOCK] = self.iv.as_ref().unwrap_or(&[0; BLOCK]);
-                    value.answer_octets(&iv[..iv_length])
-                }
-                Name::UpdatedIv => value.answer_octets(&self.chain.block[..iv_length]),
-                Name::TlsMac => {
-                    let mac = self.has_tls_mac.then_some(&self.tls_mac[..]);
-                    value.answer_pointer(mac, self.tls_mac_length)
-                }
-                _ => Some(()),
-            }
-            .ok_or(Reason::NoAnswer)?;
-        }
-        Ok(())
-    }
-
-    fn forget_buffer(&mut self) {
-        self.buffer = [0; BLOCK];
-        self.buffered = 0;
-        // Or the compiler would see that nobody reads it any more.
-        std::hint::black_box(&self.buffer);
-    }
 }
+
+/// What can be asked of a context.
+static GETTABLE: [Param; 8] = [
+    Param::described(c"keylen", UNSIGNED),
+    Param::described(c"ivlen", UNSIGNED),
+    Param::described(c"padding", UNSIGNED),
+    Param::described(c"num", UNSIGNED),
+    Param::described(c"iv", OCTETS),
+    Param::described(c"updated-iv", OCTETS),
+    Param::described(c"tls-mac", OCTETS_POINTER),
+    Param::END,
+];
+
+/// What can be set.
+static SETTABLE: [Param; 6] = [
+    Param::described(c"padding", UNSIGNED),
+    Param::described(c"num", UNSIGNED),
+    Param::described(c"use-bits", UNSIGNED),
+    Param::described(c"tls-version", UNSIGNED),
+    Param::described(c"tls-mac-size", UNSIGNED),
+    Param::END,
+];
 
 impl Drop for Context {
     fn drop(&mut self) {

@@ -7,12 +7,13 @@ use evener_core::Direction;
 use evener_lanes::Kernel;
 use evener_lanes::stream::{Gcm, TAG_LENGTH, Text};
 
+use super::State;
 use crate::counters;
 use crate::entry::Core;
 use crate::module::Connection;
 use crate::params::{Name, Params, Value};
 use crate::reasons::Reason;
-use crate::sys::random;
+use crate::sys::{OCTETS, Param, UNSIGNED, random};
 
 /// A cipher with its key and its message.
 #[derive(Clone)]
@@ -76,38 +77,6 @@ impl Context {
             text_length: 0,
             connection: Connection::new(),
         }
-    }
-
-    /// Whom to tell what is wrong.
-    pub(crate) fn core(&self) -> &Core {
-        &self.core
-    }
-
-    /// Sets the direction, and what is given of the rest.
-    pub(crate) fn init(
-        &mut self,
-        direction: Direction,
-        key: Option<&[u8]>,
-        iv: Option<&[u8]>,
-        params: Params<'_>,
-    ) -> Result<(), Reason> {
-        if direction != self.direction {
-            self.give_up();
-        }
-        self.direction = direction;
-        if let Some(iv) = iv {
-            if iv.is_empty() || iv.len() > LONGEST_IV {
-                return Err(Reason::IvLength);
-            }
-            self.iv[..iv.len()].copy_from_slice(iv);
-            self.iv_length = iv.len();
-            self.iv_state = IvState::Set;
-            self.iv_is_random = false;
-        }
-        if let Some(key) = key {
-            self.set_key(key)?;
-        }
-        self.set_params(params)
     }
 
     fn set_key(&mut self, key: &[u8]) -> Result<(), Reason> {
@@ -267,23 +236,6 @@ impl Context {
         Ok(if direction == Direction::Encrypt { length } else { text_length })
     }
 
-    /// Sets what is passed.
-    pub(crate) fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason> {
-        for value in params {
-            match value.name {
-                Name::Tag => self.set_tag(value.octets().ok_or(Reason::Tag)?)?,
-                Name::IvLength => self.set_iv_length(value.number().ok_or(Reason::IvLength)?)?,
-                Name::TlsAad => self.set_aad(value.octets().ok_or(Reason::Aad)?)?,
-                Name::TlsIvFixed => self.set_fixed(&value)?,
-                Name::TlsIvInvocation => {
-                    self.set_invocation(value.octets().ok_or(Reason::Parameter)?)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Sets the tag to compare with.
     fn set_tag(&mut self, tag: &[u8]) -> Result<(), Reason> {
         if tag.is_empty() || tag.len() > TAG_LENGTH || self.direction == Direction::Encrypt {
@@ -372,8 +324,50 @@ impl Context {
         self.start()
     }
 
-    /// Answers what is asked.
-    pub(crate) fn answer(&mut self, params: Params<'_>) -> Result<(), Reason> {
+    /// Gives the beginning of the tag, of the length that is asked for.
+    fn answer_tag(&self, value: &mut Value<'_>) -> Result<(), Reason> {
+        let made = self.tag_length.is_some() && self.direction == Direction::Encrypt;
+        let length = value.place().ok_or(Reason::Tag)?.len();
+        let tag = self.tag.get(..length).filter(|tag| made && !tag.is_empty());
+        value.answer_octets(tag.ok_or(Reason::Tag)?).ok_or(Reason::Tag)
+    }
+}
+
+impl State for Context {
+    const GETTABLE: &'static [Param] = &GETTABLE;
+    const SETTABLE: &'static [Param] = &SETTABLE;
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: Params<'_>,
+    ) -> Result<(), Reason> {
+        if direction != self.direction {
+            self.give_up();
+        }
+        self.direction = direction;
+        if let Some(iv) = iv {
+            if iv.is_empty() || iv.len() > LONGEST_IV {
+                return Err(Reason::IvLength);
+            }
+            self.iv[..iv.len()].copy_from_slice(iv);
+            self.iv_length = iv.len();
+            self.iv_state = IvState::Set;
+            self.iv_is_random = false;
+        }
+        if let Some(key) = key {
+            self.set_key(key)?;
+        }
+        self.set_params(params)
+    }
+
+    fn answer(&mut self, params: Params<'_>) -> Result<(), Reason> {
         for mut value in params {
             match value.name {
                 Name::KeyLength => value.answer_number(self.key_length as u64),
@@ -403,14 +397,46 @@ impl Context {
         Ok(())
     }
 
-    /// Gives the beginning of the tag, of the length that is asked for.
-    fn answer_tag(&self, value: &mut Value<'_>) -> Result<(), Reason> {
-        let made = self.tag_length.is_some() && self.direction == Direction::Encrypt;
-        let length = value.place().ok_or(Reason::Tag)?.len();
-        let tag = self.tag.get(..length).filter(|tag| made && !tag.is_empty());
-        value.answer_octets(tag.ok_or(Reason::Tag)?).ok_or(Reason::Tag)
+    fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason> {
+        for value in params {
+            match value.name {
+                Name::Tag => self.set_tag(value.octets().ok_or(Reason::Tag)?)?,
+                Name::IvLength => self.set_iv_length(value.number().ok_or(Reason::IvLength)?)?,
+                Name::TlsAad => self.set_aad(value.octets().ok_or(Reason::Aad)?)?,
+                Name::TlsIvFixed => self.set_fixed(&value)?,
+                Name::TlsIvInvocation => {
+                    self.set_invocation(value.octets().ok_or(Reason::Parameter)?)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
+
+/// What can be asked of a context.
+static GETTABLE: [Param; 10] = [
+    Param::described(c"keylen", UNSIGNED),
+    Param::described(c"ivlen", UNSIGNED),
+    Param::described(c"taglen", UNSIGNED),
+    Param::described(c"iv", OCTETS),
+    Param::described(c"updated-iv", OCTETS),
+    Param::described(c"tag", OCTETS),
+    Param::described(c"tlsaadpad", UNSIGNED),
+    Param::described(c"tlsivgen", OCTETS),
+    Param::described(c"iv-generated", UNSIGNED),
+    Param::END,
+];
+
+/// What can be set.
+static SETTABLE: [Param; 6] = [
+    Param::described(c"ivlen", UNSIGNED),
+    Param::described(c"tag", OCTETS),
+    Param::described(c"tlsaad", OCTETS),
+    Param::described(c"tlsivfixed", OCTETS),
+    Param::described(c"tlsivinv", OCTETS),
+    Param::END,
+];
 
 /// Length of an IV in bytes where nothing else is said.
 pub(crate) const IV_LENGTH: usize = 12;

@@ -3,8 +3,6 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 
-use evener_core::Direction;
-
 mod confidential;
 mod gcm;
 #[allow(unsafe_code)]
@@ -16,9 +14,7 @@ use confidential::{
 };
 use gcm::{AES_128_GCM, AES_192_GCM, AES_256_GCM};
 
-use crate::entry::Core;
-use crate::params::Params;
-use crate::reasons::Reason;
+use crate::cipher::State;
 use crate::sys::{
     Algorithm, CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPLICATE, CIPHER_ENCRYPT_INIT,
     CIPHER_FINAL, CIPHER_FREE, CIPHER_GET_CONTEXT_PARAMS, CIPHER_GET_PARAMS,
@@ -62,30 +58,6 @@ const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algo
     }
 }
 
-/// A cipher's state between OpenSSL's calls.
-trait Context: Clone {
-    /// What can be asked of it.
-    const GETTABLE: &'static [Param];
-    /// What can be set.
-    const SETTABLE: &'static [Param];
-
-    /// What is told of errors.
-    fn core(&self) -> &Core;
-
-    /// Sets what is given, for a message in this direction.
-    fn init(
-        &mut self,
-        direction: Direction,
-        key: Option<&[u8]>,
-        iv: Option<&[u8]>,
-        params: Params<'_>,
-    ) -> Result<(), Reason>;
-
-    fn answer(&mut self, params: Params<'_>) -> Result<(), Reason>;
-
-    fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
-}
-
 /// The functions that a cipher has by itself.
 struct Own {
     new: *const c_void,
@@ -96,7 +68,7 @@ struct Own {
 }
 
 /// All functions of a cipher.
-const fn functions<C: Context>(own: Own) -> [Dispatch; 15] {
+const fn functions<C: State>(own: Own) -> [Dispatch; 15] {
     const fn entry(number: c_int, function: *const c_void) -> Dispatch {
         Dispatch { number, function }
     }

@@ -9,25 +9,26 @@ use std::slice;
 
 use evener_core::Direction;
 
-use super::{Context, GETTABLE};
+use super::GETTABLE;
+use crate::cipher::State;
 use crate::params::Params;
 use crate::reasons::Reason;
 use crate::sys::Param;
 
-pub(super) unsafe extern "C" fn free<C: Context>(context: *mut c_void) {
+pub(super) unsafe extern "C" fn free<C: State>(context: *mut c_void) {
     if !context.is_null() {
         // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
         drop(unsafe { Box::from_raw(context.cast::<C>()) });
     }
 }
 
-pub(super) unsafe extern "C" fn duplicate<C: Context>(context: *mut c_void) -> *mut c_void {
+pub(super) unsafe extern "C" fn duplicate<C: State>(context: *mut c_void) -> *mut c_void {
     // SAFETY: the contract.
     let context = unsafe { &*context.cast::<C>() };
     Box::into_raw(Box::new(context.clone())).cast()
 }
 
-pub(super) unsafe extern "C" fn encrypt_init<C: Context>(
+pub(super) unsafe extern "C" fn encrypt_init<C: State>(
     context: *mut c_void,
     key: *const u8,
     key_length: usize,
@@ -40,7 +41,7 @@ pub(super) unsafe extern "C" fn encrypt_init<C: Context>(
     unsafe { init::<C>(context, Direction::Encrypt, key, iv, params) }
 }
 
-pub(super) unsafe extern "C" fn decrypt_init<C: Context>(
+pub(super) unsafe extern "C" fn decrypt_init<C: State>(
     context: *mut c_void,
     key: *const u8,
     key_length: usize,
@@ -55,7 +56,7 @@ pub(super) unsafe extern "C" fn decrypt_init<C: Context>(
 
 /// # Safety
 /// The contract.
-unsafe fn init<C: Context>(
+unsafe fn init<C: State>(
     context: *mut c_void,
     direction: Direction,
     key: (*const u8, usize),
@@ -69,7 +70,7 @@ unsafe fn init<C: Context>(
     status(context, result)
 }
 
-pub(super) unsafe extern "C" fn get_context_params<C: Context>(
+pub(super) unsafe extern "C" fn get_context_params<C: State>(
     context: *mut c_void,
     params: *mut Param,
 ) -> c_int {
@@ -79,7 +80,7 @@ pub(super) unsafe extern "C" fn get_context_params<C: Context>(
     status(context, result)
 }
 
-pub(super) unsafe extern "C" fn set_context_params<C: Context>(
+pub(super) unsafe extern "C" fn set_context_params<C: State>(
     context: *mut c_void,
     params: *const Param,
 ) -> c_int {
@@ -93,14 +94,14 @@ pub(super) unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *cons
     GETTABLE.as_ptr()
 }
 
-pub(super) unsafe extern "C" fn gettable_context_params<C: Context>(
+pub(super) unsafe extern "C" fn gettable_context_params<C: State>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const Param {
     C::GETTABLE.as_ptr()
 }
 
-pub(super) unsafe extern "C" fn settable_context_params<C: Context>(
+pub(super) unsafe extern "C" fn settable_context_params<C: State>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const Param {
@@ -109,7 +110,7 @@ pub(super) unsafe extern "C" fn settable_context_params<C: Context>(
 
 /// # Safety
 /// The contract.
-pub(super) unsafe fn at<'a, C: Context>(context: *mut c_void) -> &'a mut C {
+pub(super) unsafe fn at<'a, C: State>(context: *mut c_void) -> &'a mut C {
     // SAFETY: the contract: it comes from a box, and one thread at a time uses it.
     unsafe { &mut *context.cast::<C>() }
 }
@@ -125,7 +126,7 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> Option<&'a [u8]> {
 ///
 /// # Safety
 /// The contract.
-pub(super) unsafe fn answer<C: Context>(
+pub(super) unsafe fn answer<C: State>(
     context: &C,
     out_length: *mut usize,
     result: Result<usize, Reason>,
@@ -138,7 +139,7 @@ pub(super) unsafe fn answer<C: Context>(
 }
 
 /// 1 or 0, as OpenSSL has it, and what is wrong in its queue.
-pub(super) fn status<C: Context, T>(context: &C, result: Result<T, Reason>) -> c_int {
+pub(super) fn status<C: State, T>(context: &C, result: Result<T, Reason>) -> c_int {
     match result {
         Ok(_) => 1,
         Err(reason) => {
