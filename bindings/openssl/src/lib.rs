@@ -1,5 +1,5 @@
 //! Evener as a provider of OpenSSL: AES-128, 192 and 256 in GCM, CBC, CTR and ECB, for TLS and for
-//! whoever uses `EVP`. Programs that use OpenSSL load it by their configuration, as they are.
+//! other users of `EVP`. Programs that use OpenSSL load it by their configuration, as they are.
 //!
 //! One file serves OpenSSL 3.0 to 4.x. It has no copy of OpenSSL and links none: what it needs of
 //! it are the few types in [`sys`]. `OSSL_provider_init` ([`entry`]) gives OpenSSL a table of

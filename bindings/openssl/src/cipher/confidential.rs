@@ -382,7 +382,7 @@ impl Drop for Context {
 }
 
 /// How many bytes of the last block are padding (RFC 5652, section 6.3), if they can be. As with
-/// OpenSSL's own, the time that it takes tells something of them: whoever decrypts must know before
+/// OpenSSL's own, the time that it takes tells something of them: a program that decrypts must know before
 /// that the message is genuine.
 fn padding_length(block: &[u8; BLOCK]) -> Option<usize> {
     let length = usize::from(block[BLOCK - 1]);
