@@ -33,7 +33,7 @@ impl ModeKey {
         direction: Direction,
         key: &[u8],
     ) -> Option<ModeKey> {
-        let code = kernel.confidential(mode, direction, key.len())?;
+        let code = kernel.pieces(mode, direction, key.len())?;
         let mut new = ModeKey { code, keys: SingleKeys::new() };
         // SAFETY: the code is a kernel's that this CPU can run, for keys of this length.
         unsafe { (code.expand)(&mut new.keys, key) }
@@ -48,7 +48,7 @@ impl ModeKey {
         direction: Direction,
         key: &[u8],
     ) -> Option<()> {
-        self.code = kernel.confidential(mode, direction, key.len())?;
+        self.code = kernel.pieces(mode, direction, key.len())?;
         // SAFETY: as in `new`.
         unsafe { (self.code.expand)(&mut self.keys, key) }
         Some(())
