@@ -5,11 +5,9 @@ use std::fmt::{self, Display};
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
 
-use crate::trouble::shown;
-
 /// A file that failed, as a line with a hint.
 pub(crate) fn line(failure: &Failure) -> String {
-    format!("{}: {}", shown(&failure.path), of_file(&failure.error))
+    format!("{}: {}", evener::shown(&failure.path), of_file(&failure.error))
 }
 
 /// An error of a file, with a hint.

@@ -7,6 +7,26 @@
 
 use std::mem::size_of;
 
+use evener_core::{Cipher, Mode};
+
+/// The device's number of a cipher (`enum cryptodev_crypto_op_t`).
+///
+/// XTS is left out: the device takes whole blocks of it only, and Evener's messages have any
+/// length from one block.
+pub(super) fn algorithm(cipher: Cipher) -> Option<u32> {
+    use Cipher::{BfCbc, Camellia128Cbc, Camellia192Cbc, Camellia256Cbc, DesEde3Cbc};
+    match (cipher, cipher.mode()) {
+        (DesEde3Cbc, _) => Some(2),
+        (BfCbc, _) => Some(3),
+        (Camellia128Cbc | Camellia192Cbc | Camellia256Cbc, _) => Some(101),
+        (_, Mode::Cbc) => Some(11),
+        (_, Mode::Ctr) => Some(21),
+        (_, Mode::Ecb) => Some(23),
+        (_, Mode::Gcm) => Some(50),
+        _ => None,
+    }
+}
+
 /// A pointer in a structure. Its use decides whether the device writes through it.
 pub(super) type Pointer = *mut u8;
 

@@ -13,10 +13,9 @@ use evener_core::{Cipher, Direction, Iv};
 use super::abi::{
     AuthenticatedOperation, CIOCASYNCCRYPT, CIOCASYNCFETCH, CIOCAUTHCRYPT, CIOCCRYPT, CIOCFSESSION,
     CIOCGSESSINFO, CIOCGSESSION, Operation, SIOP_FLAG_KERNEL_DRIVER_ONLY, SessionInfo,
-    SessionOperation,
+    SessionOperation, algorithm,
 };
 use super::patience::{Patience, is_busy};
-use super::probe::algorithm;
 use crate::misfit;
 
 /// An open `/dev/crypto`. Closing it ends its sessions.

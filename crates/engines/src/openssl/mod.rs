@@ -6,6 +6,7 @@
 
 mod probe;
 mod provider;
+mod selection;
 mod session;
 mod sys;
 

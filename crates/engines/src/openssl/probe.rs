@@ -8,7 +8,7 @@ use openssl::error::ErrorStack;
 use openssl::lib_ctx::LibCtx;
 use openssl::provider::Provider;
 
-use super::provider::{Selection, directory_of};
+use super::selection::{Selection, directory_of};
 use super::sys::use_no_configuration;
 
 /// A private library context with its providers, and the ciphers that were asked for, each fetched

@@ -19,9 +19,9 @@ use evener_core::{Cipher, Direction};
 use zeroize::Zeroizing;
 
 use super::mechanism::takes_key;
-use super::sys::{Channel, Failure, Module, current_user, has};
+use super::sys::{Channel, Module, current_user, has};
 use super::uri::ObjectPattern;
-use super::words::refused;
+use super::words::{Failure, refused};
 use crate::probing::{Waiter, close_within};
 
 /// The data for logging in to a token.

@@ -10,9 +10,9 @@ use evener_core::{Cipher, Direction, shown_text};
 
 use super::login::{Login, Pin};
 use super::mechanism::{includes_length, mechanism};
-use super::sys::{Failure, Module, has};
+use super::sys::{Module, has};
 use super::uri::{Library, TokenPattern, Uri};
-use super::words::refused;
+use super::words::{Failure, refused};
 use crate::probing::Waiter;
 
 /// A probed token, with the data for logging in.

@@ -14,14 +14,8 @@ use cryptoki_sys::{
 };
 use evener_core::{Cipher, Direction, Mode};
 
+use super::words::{self, Failure};
 use crate::misfit::{self, Misfit};
-
-/// A call that a module refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) function: &'static str,
-    pub(super) code: CK_RV,
-}
 
 /// Why a module could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +24,7 @@ pub(super) enum LoadError {
     Library(String),
     #[error("it is a library, but no PKCS #11 module")]
     NotAModule,
-    #[error("{}", super::words::refused(.0))]
+    #[error("{}", words::refused(.0))]
     Refused(Failure),
 }
 

@@ -3,7 +3,12 @@
 use cryptoki_sys as ck;
 use cryptoki_sys::CK_RV;
 
-use super::sys::Failure;
+/// A call that a module refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) function: &'static str,
+    pub(super) code: CK_RV,
+}
 
 /// The text for a refused call, such as `C_Login: the PIN is wrong`.
 pub(super) fn refused(failure: &Failure) -> String {

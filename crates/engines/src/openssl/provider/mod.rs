@@ -3,23 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::{env, fs};
 
 use evener_core::{Kind, shown};
 use openssl::error::ErrorStack;
 
 use super::probe::Library;
+use super::selection::{Selection, is_roots, system_directories};
 use super::version;
-
-/// A provider's name and place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Selection {
-    pub(super) name: String,
-    /// The directory of its file `NAME.so`, if not one of the system's directories for providers.
-    pub(super) directory: Option<String>,
-}
 
 /// Loads the provider that `provider=NAME[,path=…]` names. `engine` is the name of the engine. The
 /// error is the reason as text.
@@ -70,78 +61,4 @@ fn words(stack: &ErrorStack) -> String {
         .next()
         .or_else(|| reason().map(str::to_owned))
         .unwrap_or_else(|| "libcrypto does not say why".to_owned())
-}
-
-impl Selection {
-    /// Reads `provider=NAME`, with `,path=` and the directory that holds `NAME.so`, or the path
-    /// of `NAME.so` itself.
-    fn parse(parameters: &str) -> Result<Selection, String> {
-        let (mut name, mut path) = (None, None);
-        for parameter in parameters.split(',') {
-            let place = match parameter.split_once('=') {
-                Some(("provider", value)) => (&mut name, value),
-                Some(("path", value)) => (&mut path, value),
-                _ => return Err(format!("it takes provider=NAME,path=PATH, not `{parameter}`")),
-            };
-            if place.0.replace(place.1).is_some() {
-                return Err(format!("`{parameter}` is given a second time"));
-            }
-        }
-        let name = name.ok_or("provider=NAME is missing")?;
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_plain) {
-            return Err(format!(
-                "`{name}` is not a provider's name; give its directory with path="
-            ));
-        }
-        let directory = path.map(|path| directory(name, path)).transpose()?;
-        Ok(Selection { name: name.to_owned(), directory })
-    }
-
-    /// Whether it is a provider of OpenSSL itself, which computes on the calling core.
-    pub(super) fn is_openssls_own(&self) -> bool {
-        self.directory.is_none() && ["default", "legacy", "fips", "base"].contains(&&*self.name)
-    }
-}
-
-/// The first of the system's directories with this provider to which only root can write; otherwise
-/// a directory that only root can make.
-///
-/// libcrypto itself uses the directory for which it was built, or an environment variable. With a
-/// statically linked library, that directory may belong to any user of the machine.
-pub(super) fn directory_of(name: &str) -> String {
-    let directories = system_directories();
-    let has_it = |directory: &&String| is_roots(&Path::new(directory).join(format!("{name}.so")));
-    directories.iter().find(has_it).unwrap_or(&directories[0]).clone()
-}
-
-/// Where distributions and OpenSSL's own `make install` put providers.
-fn system_directories() -> Vec<String> {
-    let family = match env::consts::ARCH {
-        "x86" => "i386-linux-gnu".to_owned(),
-        "arm" => "arm-linux-gnueabihf".to_owned(),
-        "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
-        other => format!("{other}-linux-gnu"),
-    };
-    let places = [&format!("lib/{family}"), "lib64", "lib", "local/lib64", "local/lib"];
-    places.map(|place| format!("/usr/{place}/ossl-modules")).into()
-}
-
-/// Whether the file exists and only root can write to it or replace it.
-fn is_roots(file: &Path) -> bool {
-    let Ok(file) = file.canonicalize() else { return false };
-    file.ancestors().all(|part| {
-        fs::metadata(part).is_ok_and(|about| about.uid() == 0 && about.mode() & 0o022 == 0)
-    })
-}
-
-fn directory(name: &str, path: &str) -> Result<String, String> {
-    if Path::new(path).is_dir() {
-        return Ok(path.to_owned());
-    }
-    let file = format!("{name}.so");
-    match path.strip_suffix(&file).filter(|directory| directory.ends_with('/')) {
-        Some(directory) => Ok(directory.to_owned()),
-        None => Err(format!("{path} is neither a directory nor a file {file}")),
-    }
 }

@@ -1,7 +1,7 @@
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::{env, fs};
 
 use evener_core::{Cipher, Direction, Engine, Iv, Job, Key, Outcome, SessionRequest};
 
@@ -29,7 +29,7 @@ fn encrypt(engine: &dyn Engine, cipher: Cipher) -> Vec<u8> {
 fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openssl/provider/counting.c");
     let count = format!("-DCOUNT_FILE=\"{}\"", directory.join("count").display());
-    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    let mut compiler = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", &count, source, "-o"]);
     compiler.arg(directory.join("counting.so")).arg("-lcrypto");
     let output = match compiler.output() {
@@ -52,33 +52,6 @@ fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
 }
 
 #[test]
-fn parameters_are_read() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().display();
-    let selected = |parameters: &str| Selection::parse(parameters);
-    let plain = Selection { name: "qatprovider".into(), directory: None };
-    assert_eq!(selected("provider=qatprovider"), Ok(plain));
-    let parameters = format!("path={path},provider=a-b_1.c");
-    assert_eq!(selected(&parameters).unwrap().directory, Some(path.to_string()));
-    let file = format!("provider=qat,path={path}/qat.so");
-    assert_eq!(selected(&file).unwrap().directory, Some(format!("{path}/")));
-    for wrong in [
-        "fast",
-        "provider",
-        "provider=",
-        "path=/tmp",
-        "provider=a,provider=b",
-        "provider=a,speed=1",
-        "provider=../a",
-        "provider=a;b",
-        "provider=a,path=/nowhere",
-        "provider=a,path=/tmp/b.so",
-    ] {
-        assert!(selected(wrong).is_err(), "{wrong}");
-    }
-}
-
-#[test]
 fn a_provider_that_is_not_there_is_said_so_in_one_sentence() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display();
@@ -94,18 +67,6 @@ fn a_provider_that_is_not_there_is_said_so_in_one_sentence() {
     for text in [absent, elsewhere, broken] {
         assert!(!text.contains(".c:") && !text.contains("error:"), "{text}");
     }
-}
-
-#[test]
-fn only_what_is_roots_alone_is_loaded_by_its_name() {
-    assert!(is_roots(Path::new("/usr/bin/env")) && !is_roots(Path::new("/usr/bin/enigma")));
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("a.so");
-    fs::write(&file, "").unwrap();
-    // Other users can't replace files in this directory of /tmp, but it is not root's.
-    assert!(!is_roots(&file));
-    let directory = directory_of("enigma");
-    assert!(directory.starts_with("/usr/") && directory.ends_with("/ossl-modules"));
 }
 
 /// In a process of its own, since libcrypto looks at its configuration and at its environment
