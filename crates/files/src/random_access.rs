@@ -1,5 +1,6 @@
 //! Random access to an encrypted file.
 
+use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -145,6 +146,16 @@ impl<'e> RandomAccess<'e> {
         )?;
         self.current = Some((index, written));
         Ok(written)
+    }
+}
+
+impl fmt::Debug for RandomAccess<'_> {
+    /// Without the plaintext that it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RandomAccess")
+            .field("length", &self.length)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
     }
 }
 
