@@ -88,8 +88,7 @@ impl Estimate {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     classes: [Option<Estimate>; SizeClass::COUNT],
-    /// One bit for each class of which something is known, since this is looked at with every
-    /// claim.
+    /// One bit for each class of which something is known: every claim looks for the nearest ones.
     known: u64,
 }
 
@@ -107,55 +106,54 @@ impl Line {
         self.classes[class.number()] = Some(estimate);
     }
 
-    /// What is known, by growing size.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Estimate> {
-        let mut left = self.known;
-        std::iter::from_fn(move || {
-            let number = left.trailing_zeros() as usize;
-            left &= left.wrapping_sub(1);
-            self.classes.get(number)?.as_ref()
-        })
+    /// What is known of the nearest smaller size, and of the nearest that is not smaller.
+    fn around(&self, bytes: f64) -> (Option<&Estimate>, Option<&Estimate>) {
+        let own = SizeClass::of(bytes as u64).number();
+        let at = |number: u32| self.classes.get(number as usize)?.as_ref();
+        let below = (self.known & ((1 << own) - 1)).checked_ilog2().and_then(at);
+        let above = at((self.known & (u64::MAX << (own + 1))).trailing_zeros());
+        match &self.classes[own] {
+            Some(known) if known.bytes < bytes => (Some(known), above),
+            Some(known) => (below, Some(known)),
+            None => (below, above),
+        }
     }
 }
 
 /// What a job of `bytes` bytes costs by the estimates of all size classes, as
 /// [`EngineCosts::cost`](super::EngineCosts::cost) says.
 pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
-    let mut below: Option<&Estimate> = None;
-    for known in classes.iter() {
-        if known.bytes < bytes {
-            below = Some(known);
-            continue;
+    let is_near = |known: &Estimate| {
+        known.bytes <= NEAR * bytes.max(1.0) && bytes <= NEAR * known.bytes.max(1.0)
+    };
+    let (below, above) = classes.around(bytes);
+    let (lower, upper) = match (below, above) {
+        (Some(lower), Some(upper)) => (lower, upper),
+        (None, Some(first)) => {
+            let cost = first.cost();
+            return Some(Cost { samples: if is_near(first) { cost.samples } else { 0.0 }, ..cost });
         }
-        let above = known.cost();
-        let is_near = |known: &Estimate| {
-            known.bytes <= NEAR * bytes.max(1.0) && bytes <= NEAR * known.bytes.max(1.0)
-        };
-        let Some(lower) = below else {
-            return Some(Cost {
-                samples: if is_near(known) { above.samples } else { 0.0 },
-                ..above
-            });
-        };
-        let along = (bytes - lower.bytes) / (known.bytes - lower.bytes).max(1e-9);
-        let on_line = |from: f64, to: f64| from + (to - from) * along;
-        let from = lower.cost();
-        return Some(Cost {
-            wall: on_line(from.wall, above.wall),
-            least_wall: on_line(from.least_wall, above.least_wall),
-            cpu: on_line(from.cpu, above.cpu),
-            samples: match (is_near(lower), is_near(known)) {
-                (true, false) => from.samples,
-                (false, true) => above.samples,
-                (true, true) => from.samples.max(above.samples),
-                (false, false) => from.samples.min(above.samples),
-            },
-        });
-    }
-    let last = below?;
-    let times = bytes / last.bytes.max(1.0);
-    let cost = last.cost().shared(1.0 / times);
-    Some(Cost { samples: if times <= NEAR { cost.samples } else { 0.0 }, ..cost })
+        (Some(last), None) => {
+            let times = bytes / last.bytes.max(1.0);
+            let cost = last.cost().shared(1.0 / times);
+            return Some(Cost { samples: if times <= NEAR { cost.samples } else { 0.0 }, ..cost });
+        }
+        (None, None) => return None,
+    };
+    let (from, to) = (lower.cost(), upper.cost());
+    let along = (bytes - lower.bytes) / (upper.bytes - lower.bytes).max(1e-9);
+    let on_line = |from: f64, to: f64| from + (to - from) * along;
+    Some(Cost {
+        wall: on_line(from.wall, to.wall),
+        least_wall: on_line(from.least_wall, to.least_wall),
+        cpu: on_line(from.cpu, to.cpu),
+        samples: match (is_near(lower), is_near(upper)) {
+            (true, false) => from.samples,
+            (false, true) => to.samples,
+            (true, true) => from.samples.max(to.samples),
+            (false, false) => from.samples.min(to.samples),
+        },
+    })
 }
 
 /// How many samples make an estimate firm.

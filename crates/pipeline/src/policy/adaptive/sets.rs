@@ -158,7 +158,6 @@ impl Record {
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// How much faster than a sample a set may be; less by the root of their number.
-/// How much faster than a sample a set may be; less by the root of their number.
 const DOUBT: f64 = 0.12;
 
 /// How much of the time may be lost by trying again a set that was slower.
