@@ -176,7 +176,8 @@ static void another_call(struct pair *pair, int is_ctr)
         BOTH(pair, EVP_CIPHER_CTX_set_padding(context, is_padded));
         break;
     case 2: {
-        int number = (int)below(is_ctr ? 2 : 18);
+        /* Larger ones are refused by some versions of OpenSSL 3.0, and taken by others. */
+        int number = (int)below(is_ctr ? 1 : 16);
         BOTH(pair, EVP_CIPHER_CTX_set_num(context, number));
         break;
     }
