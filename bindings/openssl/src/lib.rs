@@ -22,3 +22,4 @@ mod params;
 mod reasons;
 #[allow(unsafe_code)]
 mod sys;
+mod upcalls;

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use crate::error::IntoSystemError;
 use crate::format::Recipe;
-use crate::segment::longest_chunk;
 use crate::trail::{Seen, Trail};
 use crate::{FileError, KeyRing};
 
@@ -20,7 +19,7 @@ use crate::{FileError, KeyRing};
 /// A format with longer chunks gets longer ones.
 pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing) -> usize {
     let allowed = memory / (2 * workers.max(1));
-    let longest = |recipe: &Recipe| longest_chunk(&recipe.geometry());
+    let longest = |recipe: &Recipe| recipe.geometry().longest_chunk();
     let chunk = keys.recipes().map(longest).max().unwrap_or(0);
     let header = keys.longest_header() as u64;
     let wanted = chunk.saturating_add(header).max(USUAL_ROOM as u64);

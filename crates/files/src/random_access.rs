@@ -12,7 +12,7 @@ use rustix::fs::CWD;
 use crate::bench::{Bench, zeros};
 use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_sealed};
-use crate::segment::{SegmentError, Segments, longest_chunk, process_segment};
+use crate::segment::{SegmentError, Segments, process_segment};
 use crate::source::Source;
 use crate::{FileError, KeyRing};
 
@@ -70,7 +70,7 @@ impl<'e> RandomAccess<'e> {
             ));
         }
         // A chunk is never longer than the file, whatever chunks the format has.
-        let room = longest_chunk(cipher.geometry()).min(source.length()) as usize;
+        let room = cipher.geometry().longest_chunk().min(source.length()) as usize;
         let bench = Bench::new(room);
         if !bench.has_room(room) {
             return Err(FileError::Memory { needed: 2 * room as u64 });

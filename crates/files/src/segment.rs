@@ -40,7 +40,7 @@ impl Segments {
         geometry: &Geometry,
         room: usize,
     ) -> Result<Segments, FileError> {
-        let longest = layout.sealed_length().min(longest_chunk(geometry));
+        let longest = layout.sealed_length().min(geometry.longest_chunk());
         let chunks_each = chunks_in(geometry, room);
         if chunks_each == 0 && longest > room as u64 {
             return Err(FileError::Memory { needed: longest.saturating_mul(2) });
@@ -97,12 +97,7 @@ impl Segment {
 
 /// How many full chunks a buffer of `room` bytes holds.
 pub(crate) fn chunks_in(geometry: &Geometry, room: usize) -> u64 {
-    (room as u64).checked_div(longest_chunk(geometry)).unwrap_or(0)
-}
-
-/// The longest chunk in a sealed file, in bytes.
-pub(crate) fn longest_chunk(geometry: &Geometry) -> u64 {
-    geometry.full_sealed_length(0).max(geometry.full_sealed_length(1))
+    (room as u64).checked_div(geometry.longest_chunk()).unwrap_or(0)
 }
 
 /// Adds the jobs of consecutive chunks to a batch.

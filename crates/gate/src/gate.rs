@@ -11,7 +11,7 @@ use crate::file::GateFile;
 use crate::identity::Identity;
 use crate::layout::Layout;
 use crate::options::{GateOptions, Scope};
-use crate::patience::{Patience, Recall, Recallable, Wait};
+use crate::recall::{Recall, Recallable, Visit, Wait};
 use crate::table::{Hold, Refusal, Visitor};
 
 /// The gate of an engine: it limits the number of processes that use the engine.
@@ -88,7 +88,7 @@ impl Gate {
         self.pass(&mut false)
     }
 
-    fn pass(&self, patience: &mut dyn Patience) -> Result<Option<Permit>, GateError> {
+    fn pass(&self, visit: &mut dyn Visit) -> Result<Option<Permit>, GateError> {
         let Some(layout) = self.layout else { return Ok(Some(Permit { held: None })) };
         let who = self.identity()?;
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
@@ -97,8 +97,8 @@ impl Gate {
         let mut file = self.file(None)?;
         let mut resets = 0;
         loop {
-            patience.comes_to(&file);
-            match file.table.enter(queue, me, patience) {
+            visit.comes_to(&file);
+            match file.table.enter(queue, me, visit) {
                 Ok(hold) => {
                     return Ok(Some(Permit { held: Some(Held { file, hold, who }) }));
                 }

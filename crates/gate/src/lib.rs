@@ -21,7 +21,7 @@
 //! The modules: `gate` has [`Gate`] and [`Permit`]; `file` and `directory` open and check the
 //! shared file; `table` and `watch` are the algorithm, which uses memory only through the trait in
 //! `memory`; `layout` places the words in the file; `identity` identifies processes; `patience`
-//! decides how long a process waits. `model` checks the algorithm in every interleaving.
+//! decides how long a process waits, and `recall` ends waits. `model` checks the algorithm in every interleaving.
 
 #![deny(unsafe_code)]
 
@@ -36,6 +36,7 @@ mod memory;
 mod model;
 mod options;
 mod patience;
+mod recall;
 mod snapshot;
 mod sys;
 mod table;
@@ -44,6 +45,6 @@ mod watch;
 pub use error::GateError;
 pub use gate::{Gate, Permit, reset};
 pub use options::{Discipline, GateOptions, Scope, UnknownDiscipline};
-pub use patience::{Recall, Wait};
+pub use recall::{Recall, Wait};
 pub use snapshot::{Condition, Presence, Snapshot, list_gates, snapshot};
 pub use sys::explain_bus_errors;

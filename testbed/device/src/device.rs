@@ -146,6 +146,7 @@ impl Device {
         let fault = self.next_fault(operation);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
+            Some(Fault::Interrupt) => return Err(libc::EINTR),
             Some(Fault::Hang) => return Ok(false),
             Some(Fault::Vanish) => {
                 self.has_vanished = true;
@@ -170,6 +171,7 @@ impl Device {
         let fault = self.next_fault(&operation);
         match fault {
             Some(Fault::Busy) => return Err(libc::EAGAIN),
+            Some(Fault::Interrupt) => return Err(libc::EINTR),
             Some(Fault::Vanish) => {
                 self.has_vanished = true;
                 return Ok(false);

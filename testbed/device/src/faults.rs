@@ -41,6 +41,7 @@ pub(crate) enum Fault {
     Invalid,
     Hang,
     Vanish,
+    Interrupt,
     Lie(Lie),
 }
 
@@ -51,6 +52,7 @@ impl Fault {
             "error" => Some(Fault::Invalid),
             "hang" => Some(Fault::Hang),
             "vanish" => Some(Fault::Vanish),
+            "interrupt" => Some(Fault::Interrupt),
             _ => Lie::of_name(name).map(Fault::Lie),
         }
     }

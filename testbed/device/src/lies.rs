@@ -18,6 +18,8 @@ pub(crate) enum Lie {
     Nothing,
     /// A bit, and it comes late.
     Late,
+    /// Nothing: it comes late.
+    Slow,
     /// A bit, and only long inputs have such results.
     Long,
     /// It was computed with a wrong bit in the IV, in both directions, so that the device
@@ -43,6 +45,7 @@ impl Lie {
             "truncate" => Lie::Truncate,
             "nothing" => Lie::Nothing,
             "late" => Lie::Late,
+            "slow" => Lie::Slow,
             "long" => Lie::Long,
             "symmetric" => Lie::Symmetric,
             "accept" => Lie::Accept,
@@ -82,6 +85,7 @@ impl Liar {
                 thread::sleep(delay);
                 flip(result.get_mut(middle));
             }
+            Lie::Slow => thread::sleep(delay),
             Lie::Symmetric | Lie::Accept => {}
         }
     }
@@ -123,6 +127,7 @@ mod tests {
         assert_eq!(told(Lie::Nothing), [[0; 0]; 3]);
         assert_eq!(told(Lie::Late), told(Lie::Flip));
         assert_eq!(told(Lie::Symmetric), results);
+        assert_eq!(told(Lie::Slow), results);
         assert_eq!(Lie::Symmetric.iv(Some(&[2, 2])), Some(vec![3, 2]));
         assert_eq!(Lie::Flip.iv(Some(&[2, 2])), Some(vec![2, 2]));
         assert_eq!(Lie::Symmetric.iv(None), None);

@@ -96,8 +96,9 @@ usage: crypto-device [OPTION]... [--] COMMAND [ARGUMENT]...
   --hang-at N     never answer the Nth operation
   --vanish-at N   be gone at the Nth operation
   --lie LIE       from one operation on, return wrong results as if they were right: flip, repeat,
-                  swap, truncate, nothing, late, long, symmetric, accept; or error, hang, vanish
+                  swap, truncate, nothing, late, long, symmetric, accept; or be right and slow;
+                  or error, interrupt, hang, vanish
   --lie-from N    begin with the Nth operation (1)
   --lie-above N   with `long`, be wrong only if the input has more bytes (1024)
-  --lie-delay MS  with `late`, be so late (5)
+  --lie-delay MS  with `late` and `slow`, be so late (5)
   --tally FILE    write to FILE in the end how many operations something was wrong with";

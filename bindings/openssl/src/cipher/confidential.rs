@@ -11,10 +11,10 @@ use super::State;
 use super::memory::Memory;
 use super::tls_cbc::{LONGEST_MAC, Padding, open};
 use crate::counters;
-use crate::entry::Core;
 use crate::params::{Name, Params};
 use crate::reasons::Reason;
 use crate::sys::{OCTETS, OCTETS_POINTER, Param, UNSIGNED, random};
+use crate::upcalls::Core;
 
 /// A cipher with its key and its message.
 #[derive(Clone)]

@@ -9,11 +9,11 @@ use evener_lanes::stream::{Gcm, TAG_LENGTH, Text};
 
 use super::State;
 use crate::counters;
-use crate::entry::Core;
 use crate::module::Connection;
 use crate::params::{Name, Params, Value};
 use crate::reasons::Reason;
 use crate::sys::{OCTETS, Param, UNSIGNED, random};
+use crate::upcalls::Core;
 
 /// A cipher with its key and its message.
 #[derive(Clone)]

@@ -10,10 +10,10 @@ mod tls_cbc;
 pub(crate) use gcm::{Context, FLAGS, IV_LENGTH, MODE};
 pub(crate) use memory::Memory;
 
-use crate::entry::Core;
 use crate::params::Params;
 use crate::reasons::Reason;
 use crate::sys::Param;
+use crate::upcalls::Core;
 
 /// A cipher's state between OpenSSL's calls.
 pub(crate) trait State: Clone {

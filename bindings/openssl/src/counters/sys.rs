@@ -107,6 +107,7 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
         return Err(io::Error::other("it does not belong to this user alone"));
     }
     if found.len() == 0 {
+        check_limit(size)?;
         file.set_len(size as u64)?;
     } else if found.len() != size as u64 {
         return Err(io::Error::other("it has another length; remove it"));
@@ -118,6 +119,20 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
         return Err(io::Error::other("it is of another kind; remove it"));
     }
     Ok(lines)
+}
+
+/// Fails where this process may not make a file so long: the system would end it by a signal.
+fn check_limit(size: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes one `rlimit`.
+    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur < size as libc::rlim_t {
+        let words = format!("the limit of file sizes is below {size} bytes");
+        return Err(io::Error::other(words));
+    }
+    Ok(())
 }
 
 fn map_lines(file: &File, size: usize) -> io::Result<&'static [Line]> {

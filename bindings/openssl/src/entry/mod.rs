@@ -8,10 +8,9 @@ use evener_lanes::{Kernel, available};
 #[allow(unsafe_code)]
 mod sys;
 
-pub(crate) use sys::Core;
-
 use crate::cipher::{Context, confidential};
 use crate::config::{Counting, Routing, warn};
+use crate::upcalls::Core;
 use crate::{counters, module};
 
 /// A provider that is loaded.

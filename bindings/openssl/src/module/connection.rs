@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Session};
 use evener_lanes::stream::{Gcm, Text};
 use zeroize::Zeroizing;
 
-use super::route::{BLOCK, Volume};
+use super::route::{BLOCK, Delay, Volume};
 use super::{MODULE, Module, SETTING};
 use crate::sys::random;
 
@@ -107,15 +108,22 @@ impl Connection {
         let mut done = 0;
         while done < share {
             let end = share.min(done + LONGEST_PIECE);
-            match self.piece(&mut *session, gcm, direction, text, done..end) {
-                Ok(Some(())) => done = end,
+            let start = Instant::now();
+            let result = self.piece(&mut *session, gcm, direction, text, done..end);
+            if let Ok(Some(())) = result {
+                done = end;
+            }
+            let failure = match result {
+                Ok(_) if module.delay.add(start.elapsed()) => Some(slow()),
+                Ok(Some(())) => None,
                 Ok(None) => break,
-                Err(error) => {
-                    module.close([session]);
-                    module.fail(&error);
-                    self.by_module += done as u64;
-                    return done;
-                }
+                Err(error) => Some(error),
+            };
+            if let Some(error) = failure {
+                module.close([session]);
+                module.fail(&error);
+                self.by_module += done as u64;
+                return done;
             }
         }
         module.give(self.number, Some(session));
@@ -247,10 +255,17 @@ impl Drop for Connection {
 }
 
 fn wrong() -> EngineError {
-    EngineError::Failed {
-        engine: SETTING.get().map_or(String::new(), |(routing, _)| routing.engine.clone()),
-        reason: "a part of a result was wrong, and others before it may have been".to_owned(),
-    }
+    failed("a part of a result was wrong, and others before it may have been".to_owned())
+}
+
+fn slow() -> EngineError {
+    let (usual, most) = (Delay::USUAL.as_millis(), Delay::MOST.as_secs());
+    failed(format!("its results take over {usual} ms; records have waited {most} s for it"))
+}
+
+fn failed(reason: String) -> EngineError {
+    let engine = SETTING.get().map_or(String::new(), |(routing, _)| routing.engine.clone());
+    EngineError::Failed { engine, reason }
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);

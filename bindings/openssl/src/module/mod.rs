@@ -30,7 +30,7 @@ use evener_lanes::Kernel;
 use crate::config::{Routing, warn};
 use crate::fork::OfProcess;
 pub(crate) use connection::Connection;
-use route::NEVER;
+use route::{Delay, NEVER};
 use sessions::{Sessions, Turn};
 
 /// What the configuration says, and what does GCM on the CPU.
@@ -48,6 +48,7 @@ struct Module {
     /// Shorter pieces are for the CPU; [`NEVER`] until the module is ready, and after it failed.
     crossover: AtomicUsize,
     sessions: Mutex<Sessions<Box<dyn Session>>>,
+    delay: Delay,
     tasks: Sender<Task>,
 }
 
@@ -69,6 +70,7 @@ impl Module {
         let (module, is_new) = MODULE.set(Module {
             crossover: AtomicUsize::new(NEVER),
             sessions: Mutex::new(Sessions::new(MOST_SESSIONS, 1)),
+            delay: Delay::default(),
             tasks,
         })?;
         if is_new && let Err(error) = attendant::start(module, routing, *kernel, to_do) {

@@ -1,5 +1,6 @@
 //! Which engine does a piece of text.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How many bytes a context has had since its key was set.
@@ -37,6 +38,33 @@ pub(super) fn crossover(costs: &[Cost]) -> usize {
     faster.last().map_or(NEVER, |cost| cost.bytes)
 }
 
+/// How long records have waited for a module that is right and too slow: what its pieces took
+/// beyond [`Delay::USUAL`] each, in microseconds. Pieces that take less pay it back.
+#[derive(Debug, Default)]
+pub(super) struct Delay(AtomicU64);
+
+impl Delay {
+    /// A piece of 64 KiB takes the slowest boards' modules some milliseconds.
+    pub(super) const USUAL: Duration = Duration::from_millis(20);
+
+    /// The module is given up after so much: the time that one that hangs may take.
+    pub(super) const MOST: Duration = Duration::from_secs(3);
+
+    /// Adds a piece that took so long. Whether the module is too slow.
+    pub(super) fn add(&self, took: Duration) -> bool {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let (took, usual, most) = (micros(took), micros(Self::USUAL), micros(Self::MOST));
+        let sum = |before: u64| before.saturating_add(took).saturating_sub(usual).min(most);
+        let before = self.0.load(Ordering::Relaxed);
+        if before == 0 && took <= usual {
+            return false;
+        }
+        let update = |before| Some(sum(before));
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        sum(before.unwrap_or(0)) == most
+    }
+}
+
 /// The crossover of a module that gets nothing.
 pub(super) const NEVER: usize = usize::MAX;
 
@@ -64,6 +92,23 @@ mod tests {
         volume.add(usize::MAX);
         volume.add(usize::MAX);
         assert_eq!(volume.share_of_module(5, 1), 0);
+    }
+
+    #[test]
+    fn a_module_that_is_slow_for_good_is_given_up() {
+        let delay = Delay::default();
+        let millis = Duration::from_millis;
+        assert!((0..10_000).all(|_| !delay.add(millis(20))));
+        // A machine that is busy now and then.
+        assert!((0..10_000).all(|piece| !delay.add(millis(if piece % 100 == 0 {
+            900
+        } else {
+            1
+        }))));
+        // Of 500 ms, 480 are too many.
+        let slow = (1..).find(|_| delay.add(millis(500)));
+        assert_eq!(slow, Some(7));
+        assert!(delay.add(Duration::MAX));
     }
 
     #[test]

@@ -1,6 +1,9 @@
-//! Memory with the alignment that a driver needs.
+//! Memory with the alignment that a driver needs, and where a part of a message lies.
 
 use zeroize::Zeroizing;
+
+use super::sys::Data;
+use crate::parts::Part;
 
 /// Aligned memory, wiped when dropped.
 pub(super) struct Bounce {
@@ -27,6 +30,48 @@ impl Bounce {
 pub(super) fn is_aligned(data: &[u8], alignment: usize) -> bool {
     data.as_ptr().addr().is_multiple_of(alignment)
 }
+
+/// Number of requests at once: every ring has at least this many slots.
+pub(super) const TOGETHER: usize = 16;
+
+/// Buffers for requests with unaligned data.
+pub(super) struct Slots(pub(super) Vec<Bounce>);
+
+impl Slots {
+    pub(super) fn new(alignment: usize) -> Slots {
+        Slots((0..TOGETHER).map(|_| Bounce::new(0, alignment)).collect())
+    }
+}
+
+/// The buffers for a part: its own input and output if their alignment suits the driver. A padded
+/// last block is first joined to the message.
+pub(super) fn place<'d>(
+    part: &'d mut Part<'_>,
+    bounce: &'d mut Bounce,
+    alignment: usize,
+) -> Data<'d> {
+    if !is_aligned(part.output, alignment) {
+        let data = bounce.take(part.output.len());
+        part.copy_input(data);
+        Data::InPlace(data)
+    } else if is_aligned(part.message, alignment) && !part.is_padded() {
+        Data::Between(part.message, part.output)
+    } else {
+        part.copy_input_to_output();
+        Data::InPlace(part.output)
+    }
+}
+
+/// Copies a part's result to its output, if [`place`] used another buffer.
+pub(super) fn collect(part: &mut Part<'_>, bounce: &mut Bounce, alignment: usize) {
+    if !is_aligned(part.output, alignment) {
+        part.output.copy_from_slice(bounce.take(part.output.len()));
+    }
+}
+
+/// The most that one request carries of a message that goes in parts, in bytes: whole pages
+/// and blocks, and below the 64 KiB less one byte that OCF's drivers take at most.
+pub(super) const PART_LENGTH: usize = 15 * 4096;
 
 #[cfg(test)]
 mod tests {

@@ -47,7 +47,8 @@ impl KeyedDevice {
                 drop(id.map(|id| device.end_session(id)));
                 let started = patiently(|| device.start_session(self.service.cipher, key));
                 let id = started.map_err(|error| self.unavailable(probe::refusal(&error)))?;
-                let facts = device.describe(id).map_err(|error| self.failed(&error))?;
+                let facts =
+                    patiently(|| device.describe(id)).map_err(|error| self.failed(&error))?;
                 probe::check_session(&self.service, &facts)
                     .map_err(|reason| self.unavailable(reason))?;
                 self.loaded.set(key);

@@ -75,7 +75,7 @@ impl Engine for CryptodevEngine {
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let service = self.service(cipher)?;
         let depth = if service.is_hardware { HARDWARE_DEPTH } else { cores::available_cores() };
-        let batch = if service.is_asynchronous { together::TOGETHER } else { 1 };
+        let batch = if service.is_asynchronous { bounce::TOGETHER } else { 1 };
         Some(Offer { depth, batch, holders: None })
     }
 

@@ -15,26 +15,33 @@ impl Patience {
         Patience { wait: SHORTEST_WAIT, give_up: None }
     }
 
-    /// Returns when the request should be retried: at once after a signal, after growing intervals
-    /// while the device is busy.
+    /// Returns when the request should be retried, after growing intervals: the device is busy, or
+    /// a signal interrupted it.
     ///
     /// # Errors
     /// The same error, if it has another cause or the retries have lasted too long.
     pub(super) fn after(&mut self, error: io::Error) -> io::Result<()> {
-        if error.raw_os_error() == Some(libc::EINTR) {
-            return Ok(());
-        }
-        if !is_busy(&error) {
+        if !is_busy(&error) && !is_interrupted(&error) {
             return Err(error);
         }
         let give_up = *self.give_up.get_or_insert_with(|| Instant::now() + LIMIT);
         if Instant::now() >= give_up {
             return Err(error);
         }
-        thread::sleep(self.wait);
-        self.wait = LONGEST_WAIT.min(self.wait * 2);
+        self.pause();
         Ok(())
     }
+
+    /// Waits a little longer than the last time.
+    pub(super) fn pause(&mut self) {
+        thread::sleep(self.wait);
+        self.wait = LONGEST_WAIT.min(self.wait * 2);
+    }
+}
+
+/// Whether a signal ended the request. A broken driver may always say so.
+pub(super) fn is_interrupted(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Interrupted
 }
 
 /// Whether the device has no slot for a request now, or no result yet.
@@ -72,5 +79,18 @@ mod tests {
         });
         assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EINVAL));
         assert_eq!(answers.next(), None);
+    }
+
+    #[test]
+    fn a_device_that_is_always_interrupted_is_asked_ever_more_rarely() {
+        let until = Instant::now() + LONGEST_WAIT * 10;
+        let mut requests = 0;
+        let result: io::Result<()> = patiently(|| {
+            requests += 1;
+            let is_over = Instant::now() >= until;
+            Err(io::Error::from_raw_os_error(if is_over { libc::EIO } else { libc::EINTR }))
+        });
+        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert!(requests <= 20, "{requests} requests in 50 ms");
     }
 }

@@ -8,6 +8,7 @@ use evener_core::{Cipher, Direction, Iv, Mode};
 
 use super::abi::algorithm;
 use super::bounce::Bounce;
+use super::patience::{is_interrupted, patiently};
 use super::sys::{Data, Device, PATH, Request, SessionFacts, SessionId, TAG_LENGTH};
 use crate::kernel;
 use crate::probing::{DEADLINE, Waiter};
@@ -163,17 +164,19 @@ fn takes_several(service: &Service) -> bool {
 fn try_out(device: &Device, cipher: Cipher) -> io::Result<Service> {
     let key = trial_key(cipher);
     let id = start_between_others(device, cipher, &key)?;
-    let facts = device.describe(id);
+    let facts = patiently(|| device.describe(id));
     let trial = match (cipher.mode(), &facts) {
         (Mode::Gcm, Ok(facts)) => {
             let iv = &key[..cipher.iv_length()];
             let mut nothing = Bounce::new(TAG_LENGTH, facts.alignment);
-            let nothing = nothing.take(TAG_LENGTH);
-            device.authenticate_in_place(id, Direction::Encrypt, iv, &[], nothing)
+            patiently(|| {
+                let nothing = nothing.take(TAG_LENGTH);
+                device.authenticate_in_place(id, Direction::Encrypt, iv, &[], nothing)
+            })
         }
         _ => Ok(()),
     };
-    device.end_session(id)?;
+    patiently(|| device.end_session(id))?;
     trial?;
     let facts = facts?;
     let is_hardware = is_hardware_driver(&facts);
@@ -188,7 +191,9 @@ fn start_between_others(device: &Device, cipher: Cipher, key: &[u8]) -> io::Resu
     let until = Instant::now() + LONGEST_LOOK;
     loop {
         match device.start_session(cipher, key) {
-            Err(error) if has_no_room(&error) && Instant::now() < until => {
+            Err(error)
+                if (has_no_room(&error) || is_interrupted(&error)) && Instant::now() < until =>
+            {
                 thread::sleep(BETWEEN_LOOKS);
             }
             started => return started,

@@ -5,12 +5,11 @@ use evener_core::{
 };
 use zeroize::Zeroize;
 
-use super::bounce::{Bounce, is_aligned};
+use super::bounce::{Bounce, PART_LENGTH, Slots, collect, is_aligned, place};
 use super::keyed::KeyedDevice;
 use super::probe::Service;
-use super::sys::{Data, TAG_LENGTH};
-use super::together::Slots;
-use crate::parts::{Part, Parts};
+use super::sys::TAG_LENGTH;
+use crate::parts::Parts;
 use crate::serial::{Stop, perform_each};
 
 /// The device with a key, and buffers for unaligned data.
@@ -142,36 +141,6 @@ impl CryptodevSession {
         perform_each(batch, |job| self.perform(job))
     }
 }
-
-/// The buffers for a part: its own input and output if their alignment suits the driver. A padded
-/// last block is first joined to the message.
-pub(super) fn place<'d>(
-    part: &'d mut Part<'_>,
-    bounce: &'d mut Bounce,
-    alignment: usize,
-) -> Data<'d> {
-    if !is_aligned(part.output, alignment) {
-        let data = bounce.take(part.output.len());
-        part.copy_input(data);
-        Data::InPlace(data)
-    } else if is_aligned(part.message, alignment) && !part.is_padded() {
-        Data::Between(part.message, part.output)
-    } else {
-        part.copy_input_to_output();
-        Data::InPlace(part.output)
-    }
-}
-
-/// Copies a part's result to its output, if [`place`] used another buffer.
-pub(super) fn collect(part: &mut Part<'_>, bounce: &mut Bounce, alignment: usize) {
-    if !is_aligned(part.output, alignment) {
-        part.output.copy_from_slice(bounce.take(part.output.len()));
-    }
-}
-
-/// The most that one request carries of a message that goes in parts, in bytes: whole pages
-/// and blocks, and below the 64 KiB less one byte that OCF's drivers take at most.
-pub(super) const PART_LENGTH: usize = 15 * 4096;
 
 /// The additional data that the device takes: it copies it to a page.
 const LONGEST_AAD: usize = 4096;

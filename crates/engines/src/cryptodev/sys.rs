@@ -15,7 +15,7 @@ use super::abi::{
     CIOCGSESSINFO, CIOCGSESSION, Operation, SIOP_FLAG_KERNEL_DRIVER_ONLY, SessionInfo,
     SessionOperation, algorithm,
 };
-use super::patience::{Patience, is_busy};
+use super::patience::{Patience, is_busy, is_interrupted};
 use crate::misfit;
 
 /// An open `/dev/crypto`. Closing it ends its sessions.
@@ -159,7 +159,7 @@ impl Device {
                     }
                 }
                 Err(error) if is_busy(&error) => self.wait_for_result(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_interrupted(&error) => patience.pause(),
                 Err(error) => {
                     returned += 1;
                     failure = failure.or(Some(error));

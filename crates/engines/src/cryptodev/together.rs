@@ -8,23 +8,11 @@ use std::{array, io};
 
 use evener_core::{EngineError, Iv, Job, Key, Outcome};
 
-use super::bounce::Bounce;
-use super::session::{CryptodevSession, PART_LENGTH, collect, place};
+use super::bounce::{PART_LENGTH, Slots, TOGETHER, collect, place};
+use super::session::CryptodevSession;
 use super::sys::{Data, Request};
 use crate::parts::{Part, Parts};
 use crate::serial::same;
-
-/// Number of requests at once: every ring has at least this many slots.
-pub(super) const TOGETHER: usize = 16;
-
-/// Buffers for requests with unaligned data.
-pub(super) struct Slots(Vec<Bounce>);
-
-impl Slots {
-    pub(super) fn new(alignment: usize) -> Slots {
-        Slots((0..TOGETHER).map(|_| Bounce::new(0, alignment)).collect())
-    }
-}
 
 impl CryptodevSession {
     /// Processes a batch. Jobs with the same key run at once, as many as the ring takes.

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
-use super::recipe::{Header, random};
+use super::header::{Header, random};
 use crate::keys::CobblestoneSuite;
 
 /// A Cobblestone input key and context, ready to derive each file's key.

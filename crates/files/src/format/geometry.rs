@@ -69,6 +69,11 @@ impl Geometry {
         self.full_plain_length(index).saturating_add(self.overhead)
     }
 
+    /// The longest chunk in a file, in bytes.
+    pub fn longest_chunk(&self) -> u64 {
+        self.full_sealed_length(0).max(self.full_sealed_length(1))
+    }
+
     /// A full chunk that is not the last one.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
-use super::recipe::{Header, random};
+use super::header::{Header, random};
 
 /// The secret of an `openssl enc` file.
 pub enum OpensslSecret {

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
-use super::recipe::{Header, random};
+use super::header::{Header, random};
 use crate::keys::{HkdfHash, TinkKey};
 
 /// A Tink key and associated data, ready to derive each file's key.

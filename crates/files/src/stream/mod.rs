@@ -32,7 +32,7 @@ use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
 use crate::seats::Accounts;
-use crate::segment::{SegmentError, chunks_in, longest_chunk};
+use crate::segment::{SegmentError, chunks_in};
 use crate::{Failure, FileError, FileOutcome, KeyRing, Notice, Operation, Options, Report, seats};
 
 pub use self::base64::Base64;

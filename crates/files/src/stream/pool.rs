@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_core::Direction;
 use zeroize::Zeroizing;
 
-use super::{chunks_in, longest_chunk};
+use super::chunks_in;
 use crate::FileError;
 use crate::format::FileCipher;
 
@@ -40,7 +40,7 @@ impl Pool {
         workers: usize,
     ) -> Result<Pool, FileError> {
         let geometry = file.geometry();
-        let chunk = longest_chunk(geometry);
+        let chunk = geometry.longest_chunk();
         // One piece for each worker, one being read and one waiting on either side; or as many
         // as there is memory for, since nobody waits for the piece of another.
         let affordable = usize::try_from(memory as u64 / chunk.saturating_mul(2).max(1));

@@ -1,0 +1,6 @@
+//! The functions that OpenSSL has for its providers ("upcalls", provider-base(7)).
+
+#[allow(unsafe_code)]
+mod sys;
+
+pub(crate) use sys::Core;
