@@ -67,7 +67,8 @@ void test_attacks(const char *certificate, const char *key, const char *counters
 void test_loading(const char *configuration);
 void test_fork(const char *counters);
 void test_confined(const char *counters, const char *root);
-void test_module(const char *device, const char *certificate, const char *key, const char *counters);
+void test_module(const char *device, const char *mode, const char *certificate, const char *key,
+                 const char *counters);
 void measure(const char *what, int bits, size_t bytes, const char *properties,
              const char *certificate, const char *key);
 

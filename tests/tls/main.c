@@ -143,8 +143,8 @@ int main(int argc, char **argv)
         test_fork(argv[2]);
     else if (strcmp(test, "confined") == 0 && argc == 4)
         test_confined(argv[2], argv[3]);
-    else if (strcmp(test, "module") == 0 && argc == 6)
-        test_module(argv[2], argv[3], argv[4], argv[5]);
+    else if (strcmp(test, "module") == 0 && argc == 7)
+        test_module(argv[2], argv[3], argv[4], argv[5], argv[6]);
     else if (strcmp(test, "measure") == 0 && argc == 8)
         measure(argv[2], atoi(argv[3]), (size_t)atol(argv[4]), argv[5], argv[6], argv[7]);
     else {
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
                 "       connections CERTIFICATE KEY COUNTERS |\n"
                 "       cbc-connections 0|1 CERTIFICATE KEY COUNTERS |\n"
                 "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
-                "       module good|bad|absent CERTIFICATE KEY COUNTERS |\n"
+                "       module good|bad|absent gcm|cbc CERTIFICATE KEY COUNTERS |\n"
                 "       loading CONFIGURATION | fork COUNTERS | confined COUNTERS DIRECTORY |\n"
                 "       measure WHAT BITS BYTES PROPERTIES CERTIFICATE KEY\n");
         return 2;

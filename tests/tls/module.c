@@ -13,10 +13,11 @@
 
 enum { CONNECTIONS = 2, PIECE = 32 << 10, PIECES = 24 };
 
-static struct connection make(int version, const char *suite, const char *of_client,
+static struct connection make(int version, const char *suite, const char *of_client, uint64_t options,
                               const char *certificate, const char *key)
 {
     SSL_CTX *server = make_end(1, version, suite, "?" OURS, certificate, key);
+    SSL_CTX_set_options(server, options);
     SSL_CTX *client = make_end(0, version, suite, of_client, NULL, NULL);
     struct connection connection = connect_ends(server, client, NULL);
     SSL_CTX_free(server);
@@ -76,13 +77,28 @@ static void fork_with(struct connection *connections, const char *counters, int 
     EXPECT(has_rights || counted_by(counters, child).module_records == 0);
 }
 
-void test_module(const char *device, const char *certificate, const char *key, const char *counters)
+/* A device that is wrong in the same way at both ends is seen by OpenSSL's own cipher only. */
+static void make_both(const char *mode, struct connection *connections, const char *certificate,
+                      const char *key)
 {
-    /* A device that is wrong in the same way at both ends is seen by OpenSSL's own cipher only. */
-    struct connection connections[CONNECTIONS] = {
-        make(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384", "?" OURS, certificate, key),
-        make(TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256", THEIRS, certificate, key),
-    };
+    if (strcmp(mode, "gcm") == 0) {
+        connections[0] = make(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384", "?" OURS, 0,
+                              certificate, key);
+        connections[1] = make(TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256", THEIRS, 0, certificate,
+                              key);
+    } else {
+        connections[0] = make(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-SHA384", "?" OURS,
+                              SSL_OP_NO_ENCRYPT_THEN_MAC, certificate, key);
+        connections[1] = make(TLS1_2_VERSION, "ECDHE-ECDSA-AES128-SHA256", THEIRS, 0, certificate,
+                              key);
+    }
+}
+
+void test_module(const char *device, const char *mode, const char *certificate, const char *key,
+                 const char *counters)
+{
+    struct connection connections[CONNECTIONS];
+    make_both(mode, connections, certificate, key);
     int is_good = strcmp(device, "good") == 0, is_absent = strcmp(device, "absent") == 0;
     if (!is_absent)
         until_used(connections[0], counters);
@@ -93,7 +109,7 @@ void test_module(const char *device, const char *certificate, const char *key, c
         until_used(connections[1], counters);
         /* Handshakes and short connections are not the module's. */
         uint64_t before = counted(counters).module_records;
-        struct connection other = make(TLS1_3_VERSION, "TLS_AES_256_GCM_SHA384", "?" OURS,
+        struct connection other = make(TLS1_3_VERSION, "TLS_AES_256_GCM_SHA384", "?" OURS, 0,
                                        certificate, key);
         both_ways(other);
         EXPECT(counted(counters).module_records == before);

@@ -4,6 +4,8 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use evener_core::Mode;
+
 /// Where records are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counting {
@@ -38,6 +40,8 @@ impl Counting {
 pub(crate) struct Routing {
     /// Its name, as the program `evener` takes it.
     pub(crate) engine: String,
+    /// The modes of AES of which it does a part.
+    pub(crate) modes: Vec<Mode>,
     /// From so many bytes on a text is the module's; `None` to measure it.
     pub(crate) crossover: Option<usize>,
     /// One of so many results is computed again.
@@ -60,6 +64,16 @@ impl Routing {
             tell(format!("`engine = {engine}` is neither cryptodev nor af_alg; none is used"));
             return None;
         };
+        let modes = value(MODES).map_or(Some(vec![Mode::Gcm]), |text| {
+            let modes = modes(text.to_bytes());
+            if modes.is_none() {
+                let text = text.to_bytes().escape_ascii();
+                tell(format!(
+                    "`modes = {text}` is neither gcm nor cbc nor both; no module is used"
+                ));
+            }
+            modes
+        })?;
         let mut number = |line: &'static CStr| {
             let text = value(line)?.to_bytes();
             let number = str::from_utf8(text).ok().and_then(|text| text.parse::<usize>().ok());
@@ -72,11 +86,23 @@ impl Routing {
         };
         Some(Routing {
             engine: name.to_owned(),
+            modes,
             crossover: number(CROSSOVER),
             verify_every: number(VERIFY).map_or(VERIFIED, |every| every as u64),
             permits: number(PERMITS),
         })
     }
+}
+
+/// The modes that are named, with commas or blanks between them.
+fn modes(text: &[u8]) -> Option<Vec<Mode>> {
+    let words = text.split(|byte| b", ".contains(byte)).filter(|word| !word.is_empty());
+    let mode = |word: &[u8]| match word {
+        b"gcm" => Some(Mode::Gcm),
+        b"cbc" => Some(Mode::Cbc),
+        _ => None,
+    };
+    words.map(mode).collect::<Option<Vec<_>>>().filter(|modes| !modes.is_empty())
 }
 
 fn is_module(name: &str) -> bool {
@@ -87,6 +113,7 @@ fn is_module(name: &str) -> bool {
 /// The names of the section's lines.
 pub(crate) const COUNTERS: &CStr = c"counters";
 const ENGINE: &CStr = c"engine";
+const MODES: &CStr = c"modes";
 const CROSSOVER: &CStr = c"crossover";
 const VERIFY: &CStr = c"verify";
 const PERMITS: &CStr = c"permits";
@@ -129,6 +156,15 @@ mod tests {
         let routing = routing.unwrap();
         assert_eq!((&*routing.engine, routing.verify_every), ("cryptodev:ctr-aes-caam", 7));
         assert_eq!((routing.crossover, routing.permits, told.len()), (None, None, 0));
+        assert_eq!(routing.modes, [Mode::Gcm]);
+        for both in [c"gcm, cbc", c"gcm cbc", c"gcm,cbc"] {
+            let (routing, told) = parse(&[(c"engine", c"af_alg"), (c"modes", both)]);
+            assert_eq!((routing.unwrap().modes, told.len()), (vec![Mode::Gcm, Mode::Cbc], 0));
+        }
+        for wrong in [c"", c",", c"GCM", c"gcm;cbc", c"ctr", c"\xFF"] {
+            let (routing, told) = parse(&[(c"engine", c"af_alg"), (c"modes", wrong)]);
+            assert!(routing.is_none() && told[0].contains("neither gcm nor cbc"), "{told:?}");
+        }
         for wrong in [c"", c"openssl", c"cryptodevs", c"\xFF", c"model:am3358"] {
             let (routing, told) = parse(&[(c"engine", wrong)]);
             assert!(routing.is_none() && told[0].contains("neither cryptodev"), "{told:?}");

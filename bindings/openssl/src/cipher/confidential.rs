@@ -11,6 +11,7 @@ use super::State;
 use super::memory::Memory;
 use super::tls_cbc::{LONGEST_MAC, Padding, open};
 use crate::counters;
+use crate::module::{Connection, InCbc, Work};
 use crate::params::{Name, Params};
 use crate::reasons::Reason;
 use crate::sys::{OCTETS, OCTETS_POINTER, Param, UNSIGNED, random};
@@ -43,6 +44,8 @@ pub(crate) struct Context {
     has_tls_mac: bool,
     /// Bytes of the message so far.
     length: u64,
+    /// For records in CBC, where a module is configured for them.
+    connection: Option<Box<Connection>>,
 }
 
 /// What becomes of the bytes of a call: so many complete the block that is buffered, which is done
@@ -74,6 +77,7 @@ impl Context {
             tls_mac: [0; LONGEST_MAC],
             has_tls_mac: false,
             length: 0,
+            connection: Connection::new(mode),
         }
     }
 
@@ -215,7 +219,16 @@ impl Context {
             *padding.last_mut().ok_or(Reason::OperationFailed)? = padded;
         }
         let text = Text::InPlace(record);
-        cipher.transform(&mut self.chain, text).ok_or(Reason::OperationFailed)?;
+        match &mut self.connection {
+            None => cipher.transform(&mut self.chain, text),
+            Some(connection) => {
+                let (chain, direction) = (&mut self.chain, self.direction);
+                let done = connection.transform(&mut InCbc { cipher, chain, direction }, text);
+                counters::by_module(connection.end_message());
+                done
+            }
+        }
+        .ok_or(Reason::OperationFailed)?;
         counters::done(self.direction, length as u64);
         match self.direction {
             Direction::Encrypt => Ok(record.len()),
@@ -268,6 +281,13 @@ impl State for Context {
         self.chain.used = 0;
         self.forget_buffer();
         self.length = 0;
+        if let Some(connection) = &mut self.connection {
+            match key {
+                Some(key) => connection.set_key(Work::Cbc(direction), key),
+                None if direction != self.direction => connection.forget_key(),
+                None => {}
+            }
+        }
         self.direction = direction;
         if self.mode != Mode::Ecb {
             if let Some(iv) = iv {

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use evener_core::Direction;
+use evener_core::{Direction, Mode};
 use evener_lanes::Kernel;
 use evener_lanes::stream::{Gcm, TAG_LENGTH, Text};
 
 use super::State;
 use crate::counters;
-use crate::module::Connection;
+use crate::module::{Connection, InGcm, Work};
 use crate::params::{Name, Params, Value};
 use crate::reasons::Reason;
 use crate::sys::{OCTETS, Param, UNSIGNED, random};
@@ -75,7 +75,7 @@ impl Context {
             tls_aad: None,
             tls_pad: 0,
             text_length: 0,
-            connection: Connection::new(),
+            connection: Connection::new(Mode::Gcm),
         }
     }
 
@@ -88,7 +88,7 @@ impl Context {
             None => self.gcm = Some(Gcm::new(self.kernel, key).ok_or(Reason::KeyLength)?),
         }
         if let Some(connection) = &mut self.connection {
-            connection.set_key(key);
+            connection.set_key(Work::Gcm, key);
         }
         self.give_up();
         Ok(())
@@ -119,7 +119,7 @@ impl Context {
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         match &mut self.connection {
             None => gcm.transform(self.direction, text),
-            Some(connection) => connection.transform(gcm, self.direction, text),
+            Some(connection) => connection.transform(&mut InGcm(gcm, self.direction), text),
         }
         .ok_or(Reason::Order)
     }

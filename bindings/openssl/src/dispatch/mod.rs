@@ -14,6 +14,8 @@ use confidential::{
 };
 use gcm::{AES_128_GCM, AES_192_GCM, AES_256_GCM};
 
+use evener_core::Mode;
+
 use crate::cipher::State;
 use crate::sys::{
     Algorithm, CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPLICATE, CIPHER_ENCRYPT_INIT,
@@ -27,9 +29,9 @@ pub(crate) static CIPHERS: [Algorithm; 13] = [
     GCM[0],
     GCM[1],
     GCM[2],
-    algorithm(c"AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2", &AES_128_CBC),
-    algorithm(c"AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22", &AES_192_CBC),
-    algorithm(c"AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42", &AES_256_CBC),
+    CBC[0],
+    CBC[1],
+    CBC[2],
     algorithm(c"AES-128-CTR", &AES_128_CTR),
     algorithm(c"AES-192-CTR", &AES_192_CTR),
     algorithm(c"AES-256-CTR", &AES_256_CTR),
@@ -39,14 +41,33 @@ pub(crate) static CIPHERS: [Algorithm; 13] = [
     Algorithm::END,
 ];
 
-/// The ciphers of which a module can do a part.
-pub(crate) static CIPHERS_WITH_MODULE: [Algorithm; 4] = [GCM[0], GCM[1], GCM[2], Algorithm::END];
+/// The ciphers of which a module does a part that is configured for these modes.
+pub(crate) fn ciphers_with_module(modes: &[Mode]) -> &'static [Algorithm] {
+    match (modes.contains(&Mode::Gcm), modes.contains(&Mode::Cbc)) {
+        (true, true) => &BOTH,
+        (true, false) => &GCM_ALONE,
+        (false, _) => &CBC_ALONE,
+    }
+}
+
+static BOTH: [Algorithm; 7] = [GCM[0], GCM[1], GCM[2], CBC[0], CBC[1], CBC[2], Algorithm::END];
+
+static GCM_ALONE: [Algorithm; 4] = [GCM[0], GCM[1], GCM[2], Algorithm::END];
+
+static CBC_ALONE: [Algorithm; 4] = [CBC[0], CBC[1], CBC[2], Algorithm::END];
 
 /// AES in GCM, under all names that OpenSSL's own ciphers have.
 const GCM: [Algorithm; 3] = [
     algorithm(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", &AES_128_GCM),
     algorithm(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", &AES_192_GCM),
     algorithm(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46", &AES_256_GCM),
+];
+
+/// AES in CBC, likewise.
+const CBC: [Algorithm; 3] = [
+    algorithm(c"AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2", &AES_128_CBC),
+    algorithm(c"AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22", &AES_192_CBC),
+    algorithm(c"AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42", &AES_256_CBC),
 ];
 
 const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algorithm {

@@ -16,7 +16,8 @@ use crate::{counters, module};
 /// A provider that is loaded.
 pub(crate) struct Provider {
     core: Arc<Core>,
-    /// What does all ciphers on this CPU; the portable one, which is there with a module, only GCM.
+    /// What does all ciphers on this CPU; the portable one, which is there with a module, only those
+    /// that the module is for.
     /// Without any there are no ciphers, and OpenSSL's own serve.
     kernel: Option<Kernel>,
 }

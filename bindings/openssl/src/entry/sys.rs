@@ -6,7 +6,8 @@ use std::ptr;
 use evener_lanes::Kernel;
 
 use super::Provider;
-use crate::dispatch::{CIPHERS, CIPHERS_WITH_MODULE};
+use crate::dispatch::{CIPHERS, ciphers_with_module};
+use crate::module;
 use crate::params::Params;
 use crate::reasons::REASONS;
 use crate::sys::{
@@ -66,7 +67,9 @@ unsafe extern "C" fn query(
             return ptr::null();
         }
         match (*provider.cast::<Provider>()).kernel {
-            Some(kernel) if kernel == Kernel::portable() => CIPHERS_WITH_MODULE.as_ptr(),
+            Some(kernel) if kernel == Kernel::portable() => {
+                ciphers_with_module(module::modes()).as_ptr()
+            }
             Some(_) => CIPHERS.as_ptr(),
             None => ptr::null(),
         }

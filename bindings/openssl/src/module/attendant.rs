@@ -9,13 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Offer, Outcome, Session, SessionRequest,
+    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Mode, Outcome, Session, SessionRequest,
 };
 use evener_engines::{Watch, find_module};
 use evener_gate::{Gate, GateOptions, Permit};
 use evener_lanes::Kernel;
-use evener_lanes::stream::{Gcm, Text};
+use evener_lanes::stream::{Chain, Confidential, Gcm, Text};
 
+use super::message::{InCbc, InGcm, Message, Work};
 use super::reference::Reference;
 use super::route::{Cost, NEVER, crossover};
 use super::sys::without_signals;
@@ -63,9 +64,20 @@ impl Attendant {
         let engine = find_module(&routing.engine, Arc::new(Reference::new(kernel)), watch)?;
         let unavailable =
             |reason| EngineError::Unavailable { engine: routing.engine.clone(), reason };
-        let Some(offer) = engine.offer(Cipher::Aes128Ctr, Direction::Encrypt) else {
-            return Err(unavailable("it has no AES in CTR".to_owned()));
+        let offers = |work: &Work| {
+            let offer = engine.offer(work.cipher(16)?, work.direction())?;
+            routing.modes.contains(&work.mode()).then_some((*work, offer))
         };
+        let works: Vec<_> = Work::ALL.iter().filter_map(offers).collect();
+        let Some((_, offer)) = works.first() else {
+            let modes = routing.modes.iter().map(|mode| match mode {
+                Mode::Gcm => "CTR, for GCM",
+                _ => "CBC",
+            });
+            let modes: Vec<_> = modes.collect();
+            return Err(unavailable(format!("it has no AES in {}", modes.join(" or "))));
+        };
+        let depth = works.iter().map(|(_, offer)| offer.depth).min().unwrap_or(1);
         let gate = match routing.permits.or(offer.holders) {
             None => None,
             Some(permits) => {
@@ -74,35 +86,40 @@ impl Attendant {
             }
         };
         let mut attendant = Attendant { module, engine, gate, permit: None, sessions: 0 };
-        attendant.put_into_service(routing.crossover, kernel, offer)?;
+        module.sessions().set_depth(depth.max(1));
+        let works = works.into_iter().map(|(work, _)| work);
+        attendant.put_into_service(works, routing.crossover, kernel)?;
         Ok(attendant)
     }
 
     fn put_into_service(
         &mut self,
+        works: impl Iterator<Item = Work>,
         given: Option<usize>,
         kernel: Kernel,
-        offer: Offer,
     ) -> Result<(), EngineError> {
-        let crossover = match given {
-            Some(bytes) => bytes,
-            None => self.measure(kernel)?,
-        };
-        if crossover == NEVER {
+        let mut is_used = false;
+        for work in works {
+            let crossover = match given {
+                Some(bytes) => bytes,
+                None => self.measure(work, kernel)?,
+            };
+            is_used |= crossover != NEVER;
+            self.module.crossovers[work.index()].store(crossover, Ordering::Release);
+        }
+        if !is_used {
             let engine = self.engine.description().name.clone();
             let reason = "it is slower than the processor for records of every size";
             return Err(EngineError::Unavailable { engine, reason: reason.to_owned() });
         }
-        self.module.sessions().set_depth(offer.depth.max(1));
-        self.module.crossover.store(crossover, Ordering::Release);
         Ok(())
     }
 
     fn serve(mut self, tasks: Receiver<Task>) {
         for task in tasks {
             match task {
-                Task::Open { owner, cipher, key } => {
-                    let session = match self.open(cipher, &key) {
+                Task::Open { owner, cipher, direction, key } => {
+                    let session = match self.open(cipher, direction, &key) {
                         Ok(session) => session,
                         // It may be that there is no room now.
                         Err(EngineError::Unavailable { .. } | EngineError::NotOffered { .. }) => {
@@ -121,14 +138,18 @@ impl Attendant {
     }
 
     /// Opens a session; `None` where this process has to wait for its turn.
-    fn open(&mut self, cipher: Cipher, key: &Key) -> Result<Option<Box<dyn Session>>, EngineError> {
+    fn open(
+        &mut self,
+        cipher: Cipher,
+        direction: Direction,
+        key: &Key,
+    ) -> Result<Option<Box<dyn Session>>, EngineError> {
         if let (Some(gate), None) = (&self.gate, &self.permit) {
             // Where the gate can't be passed, others use the engine.
             let Ok(Some(permit)) = gate.try_enter() else { return Ok(None) };
             self.permit = Some(permit);
         }
-        // CTR decrypts as it encrypts.
-        let request = SessionRequest { cipher, direction: Direction::Encrypt, key: Some(key) };
+        let request = SessionRequest { cipher, direction, key: Some(key) };
         let session = self.engine.open(&request);
         match &session {
             Ok(_) => self.sessions += 1,
@@ -150,20 +171,22 @@ impl Attendant {
     }
 
     /// Measures from which size on a record's text takes the module no longer than the CPU.
-    fn measure(&mut self, kernel: Kernel) -> Result<usize, EngineError> {
+    fn measure(&mut self, work: Work, kernel: Kernel) -> Result<usize, EngineError> {
         let mut key = [0; 16];
         let _ = random(&mut key);
-        let (Ok(session_key), Some(mut gcm)) = (Key::new(&key), Gcm::new(kernel, &key)) else {
+        let (Ok(session_key), Some(cipher), Some(mut processor)) =
+            (Key::new(&key), work.cipher(key.len()), Processor::new(work, kernel, &key))
+        else {
             return Ok(NEVER);
         };
         // Another process may have the last session, or permit.
-        let Some(mut session) = self.open(Cipher::Aes128Ctr, &session_key)? else {
+        let Some(mut session) = self.open(cipher, work.direction(), &session_key)? else {
             return Ok(SIZES[0]);
         };
         let mut costs = Vec::new();
         let began = Instant::now();
         for &bytes in &SIZES {
-            let cost = cost(&mut *session, &mut gcm, bytes)?;
+            let cost = cost(&mut *session, &mut processor, bytes)?;
             costs.insert(0, cost);
             if cost.module > cost.cpu || began.elapsed() > LONGEST_MEASUREMENT {
                 break;
@@ -174,23 +197,60 @@ impl Attendant {
     }
 }
 
+/// What does a kind of message on the CPU.
+enum Processor {
+    Gcm(Box<Gcm>),
+    Cbc(Box<Confidential>, Direction),
+}
+
+impl Processor {
+    fn new(work: Work, kernel: Kernel, key: &[u8]) -> Option<Processor> {
+        Some(match work {
+            Work::Gcm => Processor::Gcm(Box::new(Gcm::new(kernel, key)?)),
+            Work::Cbc(direction) => {
+                let cipher = Confidential::new(kernel, Mode::Cbc, direction, key)?;
+                Processor::Cbc(Box::new(cipher), direction)
+            }
+        })
+    }
+
+    /// Starts a message and does something with it.
+    fn with<T>(&mut self, act: impl FnOnce(&mut dyn Message) -> T) -> T {
+        match self {
+            Processor::Gcm(gcm) => {
+                let _ = gcm.start(&[0; 12]);
+                act(&mut InGcm(gcm, Direction::Encrypt))
+            }
+            Processor::Cbc(cipher, direction) => {
+                let (chain, direction) = (&mut Chain::default(), *direction);
+                act(&mut InCbc { cipher, chain, direction })
+            }
+        }
+    }
+}
+
 /// The least of some times for a text, of module and CPU in turns.
-fn cost(session: &mut dyn Session, gcm: &mut Gcm, bytes: usize) -> Result<Cost, EngineError> {
+fn cost(
+    session: &mut dyn Session,
+    processor: &mut Processor,
+    bytes: usize,
+) -> Result<Cost, EngineError> {
     let (text, mut result) = (vec![0; bytes], vec![0; bytes]);
     let mut cost = Cost { bytes, module: Duration::MAX, cpu: Duration::MAX };
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let _ = gcm.start(&[0; 12]);
-        let counter = gcm.counter(bytes).unwrap_or_default();
-        let mut batch = [Job::new(Iv::new(&counter).unwrap_or(Iv::NONE), &text, &mut result)];
-        session.process(&mut batch)?;
-        if batch[0].outcome == (Outcome::Done { written: bytes }) {
-            let _ = gcm.add_ciphertext(&result);
+        let is_done = processor.with(|message| {
+            let iv = message.iv(bytes).and_then(|iv| Iv::new(&iv).ok()).unwrap_or(Iv::NONE);
+            let mut batch = [Job::new(iv, &text, &mut result)];
+            session.process(&mut batch)?;
+            let is_done = batch[0].outcome == Outcome::Done { written: bytes };
+            Ok::<_, EngineError>(is_done && message.go_on(&text, &result).is_some())
+        })?;
+        if is_done {
             cost.module = cost.module.min(start.elapsed());
         }
         let start = Instant::now();
-        let _ = gcm.start(&[0; 12]);
-        let _ = gcm.transform(Direction::Encrypt, Text::Apart(&text, &mut result));
+        let _ = processor.with(|message| message.transform(Text::Apart(&text, &mut result)));
         cost.cpu = cost.cpu.min(start.elapsed());
     }
     Ok(cost)

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Session};
-use evener_lanes::stream::{Gcm, Text};
+use evener_core::{Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session};
+use evener_lanes::stream::Text;
 use zeroize::Zeroizing;
 
+use super::message::{Message, Work};
 use super::route::{BLOCK, Delay, Volume};
 use super::{MODULE, Module, SETTING};
 use crate::sys::random;
@@ -16,7 +17,7 @@ use crate::sys::random;
 pub(crate) struct Connection {
     /// No other context of this process has it.
     number: u64,
-    key: Option<(Cipher, Key)>,
+    key: Option<(Work, Cipher, Key)>,
     volume: Volume,
     /// Whether it ever asked for a session.
     has_asked: bool,
@@ -29,9 +30,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// One for a new context, where a module is configured.
-    pub(crate) fn new() -> Option<Box<Connection>> {
-        SETTING.get()?;
+    /// One for a new context, where a module is configured for the mode.
+    pub(crate) fn new(mode: Mode) -> Option<Box<Connection>> {
+        let (routing, _) = SETTING.get()?;
+        routing.modes.contains(&mode).then_some(())?;
         Some(Box::new(Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             key: None,
@@ -43,46 +45,48 @@ impl Connection {
         }))
     }
 
-    /// The key of the messages from now on.
-    pub(crate) fn set_key(&mut self, key: &[u8]) {
+    /// What is done from now on, and the key.
+    pub(crate) fn set_key(&mut self, work: Work, key: &[u8]) {
         self.leave();
-        let cipher = match key.len() {
-            16 => Cipher::Aes128Ctr,
-            24 => Cipher::Aes192Ctr,
-            _ => Cipher::Aes256Ctr,
-        };
-        self.key = Key::new(key).ok().map(|key| (cipher, key));
+        let cipher = work.cipher(key.len()).zip(Key::new(key).ok());
+        self.key = cipher.map(|(cipher, key)| (work, cipher, key));
         self.volume = Volume::default();
     }
 
-    /// Encrypts or decrypts the next part of a message. `None` as [`Gcm::transform`] has it.
+    /// What follows is not for a module, as long as no key is set.
+    pub(crate) fn forget_key(&mut self) {
+        self.leave();
+        self.key = None;
+    }
+
+    /// Encrypts or decrypts the next part of a message. `None` as [`Message::transform`] has it.
     pub(crate) fn transform(
         &mut self,
-        gcm: &mut Gcm,
-        direction: Direction,
+        message: &mut dyn Message,
         mut text: Text<'_>,
     ) -> Option<()> {
         let length = match &text {
             Text::InPlace(text) => text.len(),
             Text::Apart(input, output) if output.len() >= input.len() => input.len(),
-            // GCM takes no text that moves.
+            // No module gets text that moves.
             Text::Apart(..) | Text::Down(..) => return None,
         };
         let mut done = 0;
         if self.volume.is_promoted()
+            && let Some((work, ..)) = self.key
             && let Some(module) = Module::of_this_process()
         {
-            let share = self.volume.share_of_module(length, module.crossover());
+            let share = self.volume.share_of_module(length, module.crossover(work));
             if share > 0 {
-                done = self.use_module(module, gcm, direction, &mut text, share);
+                done = self.use_module(module, message, &mut text, share);
             }
         }
         self.volume.add(length);
         match text {
             _ if done > 0 && done == length => Some(()),
-            Text::InPlace(text) => gcm.transform(direction, Text::InPlace(&mut text[done..])),
+            Text::InPlace(text) => message.transform(Text::InPlace(&mut text[done..])),
             Text::Apart(input, output) => {
-                gcm.transform(direction, Text::Apart(&input[done..], &mut output[done..]))
+                message.transform(Text::Apart(&input[done..], &mut output[done..]))
             }
             Text::Down(..) => None,
         }
@@ -97,19 +101,18 @@ impl Connection {
     fn use_module(
         &mut self,
         module: &Module,
-        gcm: &mut Gcm,
-        direction: Direction,
+        message: &mut dyn Message,
         text: &mut Text<'_>,
         share: usize,
     ) -> usize {
-        let Some((cipher, key)) = &self.key else { return 0 };
+        let Some((work, cipher, key)) = &self.key else { return 0 };
         self.has_asked = true;
-        let Some(mut session) = module.take(self.number, *cipher, key) else { return 0 };
+        let Some(mut session) = module.take(self.number, *work, *cipher, key) else { return 0 };
         let mut done = 0;
         while done < share {
             let end = share.min(done + LONGEST_PIECE);
             let start = Instant::now();
-            let result = self.piece(&mut *session, gcm, direction, text, done..end);
+            let result = self.piece(&mut *session, message, text, done..end);
             if let Ok(Some(())) = result {
                 done = end;
             }
@@ -136,14 +139,13 @@ impl Connection {
     fn piece(
         &mut self,
         session: &mut dyn Session,
-        gcm: &mut Gcm,
-        direction: Direction,
+        message: &mut dyn Message,
         text: &mut Text<'_>,
         range: Range<usize>,
     ) -> Result<Option<()>, EngineError> {
         match text {
             Text::Apart(input, output) => {
-                self.compute(session, gcm, direction, &input[range.clone()], &mut output[range])
+                self.compute(session, message, &input[range.clone()], &mut output[range])
             }
             Text::InPlace(text) => {
                 let mut results = std::mem::take(&mut self.results);
@@ -152,7 +154,7 @@ impl Connection {
                 }
                 let result = &mut results[..range.len()];
                 let text = &mut text[range];
-                let computed = self.compute(session, gcm, direction, text, result);
+                let computed = self.compute(session, message, text, result);
                 if let Ok(Some(())) = computed {
                     text.copy_from_slice(result);
                 }
@@ -163,48 +165,40 @@ impl Connection {
         }
     }
 
-    /// Computes the next bytes of the message with the module, and goes on with its hash.
+    /// Computes the next bytes of the message with the module, and goes on behind them.
     fn compute(
         &mut self,
         session: &mut dyn Session,
-        gcm: &mut Gcm,
-        direction: Direction,
+        message: &mut dyn Message,
         input: &[u8],
         output: &mut [u8],
     ) -> Result<Option<()>, EngineError> {
-        let Some(counter) = gcm.counter(input.len()) else { return Ok(None) };
-        let Ok(iv) = Iv::new(&counter) else { return Ok(None) };
+        let Some(first) = message.iv(input.len()) else { return Ok(None) };
+        let Ok(iv) = Iv::new(&first) else { return Ok(None) };
         let mut batch = [Job::new(iv, input, output)];
         session.process(&mut batch)?;
         if batch[0].outcome != (Outcome::Done { written: input.len() }) {
             return Ok(None);
         }
-        if !self.looks_right(gcm, counter, input, output) {
+        if !self.looks_right(message, first, input, output) {
             return Err(wrong());
         }
-        Ok(gcm.add_ciphertext(match direction {
-            Direction::Encrypt => output,
-            Direction::Decrypt => input,
-        }))
+        Ok(message.go_on(input, output))
     }
 
-    /// Computes some blocks, chosen at random, and compares. A tag says nothing of a result: it is
-    /// made of the ciphertext, wrong or right.
+    /// Computes some blocks, chosen at random, and compares.
     fn looks_right(
         &mut self,
-        gcm: &mut Gcm,
-        counter: [u8; BLOCK],
+        message: &mut dyn Message,
+        first: [u8; BLOCK],
         input: &[u8],
         output: &[u8],
     ) -> bool {
         let (input, output) = (input.as_chunks::<BLOCK>().0, output.as_chunks::<BLOCK>().0);
         let blocks = input.len().min(output.len());
-        let counter = u128::from_be_bytes(counter);
         (0..LEAST_LOOKS.max(blocks / BLOCKS_A_LOOK)).all(|_| {
-            let Some(number) = self.draw().checked_rem(blocks as u64) else { return true };
-            let pad = gcm.pad((counter + u128::from(number)).to_be_bytes());
-            let (input, output) = (input[number as usize], output[number as usize]);
-            u128::from_ne_bytes(input) ^ u128::from_ne_bytes(pad) == u128::from_ne_bytes(output)
+            let Some(index) = self.draw().checked_rem(blocks as u64) else { return true };
+            message.is_right(first, input, output, index as usize)
         })
     }
 

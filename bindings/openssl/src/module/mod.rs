@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `route.rs` | which engine does a piece of text |
+//! | `message.rs` | a message, as the CPU does it and as a module can go on with it |
 //! | `connection.rs` | a context's part: its text goes to the module or to the CPU |
 //! | `sessions.rs` | the table of sessions |
 //! | `reference.rs` | the engine with which the module's results are compared |
@@ -14,6 +15,7 @@
 
 mod attendant;
 mod connection;
+mod message;
 mod reference;
 mod route;
 mod sessions;
@@ -24,16 +26,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use evener_core::{Cipher, EngineError, Key, Session};
+use evener_core::{Cipher, Direction, EngineError, Key, Mode, Session};
 use evener_lanes::Kernel;
 
 use crate::config::{Routing, warn};
 use crate::fork::OfProcess;
 pub(crate) use connection::Connection;
+pub(crate) use message::{InCbc, InGcm, Work};
 use route::{Delay, NEVER};
 use sessions::{Sessions, Turn};
 
-/// What the configuration says, and what does GCM on the CPU.
+/// What the configuration says, and what does the ciphers on the CPU.
 static SETTING: OnceLock<(Routing, Kernel)> = OnceLock::new();
 
 /// The module as this process has it.
@@ -44,9 +47,15 @@ pub(crate) fn configure(routing: Routing, kernel: Kernel) {
     let _ = SETTING.set((routing, kernel));
 }
 
+/// The modes of AES of which a module does a part.
+pub(crate) fn modes() -> &'static [Mode] {
+    SETTING.get().map_or(&[], |(routing, _)| &routing.modes)
+}
+
 struct Module {
-    /// Shorter pieces are for the CPU; [`NEVER`] until the module is ready, and after it failed.
-    crossover: AtomicUsize,
+    /// For each kind of work: shorter pieces are for the CPU; [`NEVER`] until the module is ready,
+    /// and after it failed.
+    crossovers: [AtomicUsize; Work::ALL.len()],
     sessions: Mutex<Sessions<Box<dyn Session>>>,
     delay: Delay,
     tasks: Sender<Task>,
@@ -54,7 +63,7 @@ struct Module {
 
 /// What the attendant is to do.
 enum Task {
-    Open { owner: u64, cipher: Cipher, key: Key },
+    Open { owner: u64, cipher: Cipher, direction: Direction, key: Key },
     Close(Box<dyn Session>),
 }
 
@@ -68,7 +77,7 @@ impl Module {
         let (routing, kernel) = SETTING.get()?;
         let (tasks, to_do) = channel();
         let (module, is_new) = MODULE.set(Module {
-            crossover: AtomicUsize::new(NEVER),
+            crossovers: Work::ALL.map(|_| AtomicUsize::new(NEVER)),
             sessions: Mutex::new(Sessions::new(MOST_SESSIONS, 1)),
             delay: Delay::default(),
             tasks,
@@ -79,18 +88,19 @@ impl Module {
         Some(module)
     }
 
-    fn crossover(&self) -> usize {
-        self.crossover.load(Ordering::Acquire)
+    fn crossover(&self, work: Work) -> usize {
+        self.crossovers[work.index()].load(Ordering::Acquire)
     }
 
     /// A context's session, if it may use it now.
-    fn take(&self, owner: u64, cipher: Cipher, key: &Key) -> Option<Box<dyn Session>> {
+    fn take(&self, owner: u64, work: Work, cipher: Cipher, key: &Key) -> Option<Box<dyn Session>> {
         let turn = self.sessions().take(owner);
         match turn {
             Turn::Session(session) => return Some(session),
             Turn::Open(before) => {
                 self.close(before);
-                let _ = self.tasks.send(Task::Open { owner, cipher, key: key.clone() });
+                let direction = work.direction();
+                let _ = self.tasks.send(Task::Open { owner, cipher, direction, key: key.clone() });
             }
             Turn::None => {}
         }
@@ -109,7 +119,8 @@ impl Module {
 
     /// Takes the module out of service in this process, for good.
     fn fail(&self, error: &EngineError) {
-        if self.crossover.swap(NEVER, Ordering::AcqRel) != NEVER {
+        let before = self.crossovers.each_ref().map(|one| one.swap(NEVER, Ordering::AcqRel));
+        if before != [NEVER; Work::ALL.len()] {
             warn(&format_args!("{error}; the processor does all records from now on"));
         }
         let over = self.sessions().clear();

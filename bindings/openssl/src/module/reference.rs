@@ -1,12 +1,14 @@
-//! The engine with which the guard compares: AES in CTR on the CPU, by what does GCM there.
+//! The engine with which the guard compares: AES in CTR and CBC on the CPU, by what does GCM and
+//! CBC there.
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Key, Kind, Mode, Offer, Outcome,
     Session, SessionRequest,
 };
 use evener_lanes::Kernel;
-use evener_lanes::stream::Gcm;
+use evener_lanes::stream::{Chain, Confidential, Gcm, Text};
 
+use super::message::Work;
 use super::route::BLOCK;
 
 pub(super) struct Reference {
@@ -28,7 +30,8 @@ impl Engine for Reference {
     }
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-        let is_offered = cipher.mode() == Mode::Ctr;
+        let is_it = |work: &Work| work.cipher(cipher.key_length()) == Some(cipher);
+        let is_offered = Work::ALL.iter().any(is_it);
         is_offered.then_some(Offer { depth: 1, batch: 1, holders: None })
     }
 
@@ -38,8 +41,11 @@ impl Engine for Reference {
             return Err(EngineError::NotOffered { engine: NAME.to_owned(), cipher, direction });
         }
         request.check_key()?;
-        let gcm = key.and_then(|key| Gcm::new(self.kernel, key.bytes()));
-        Ok(Box::new(ReferenceSession { cipher, direction, kernel: self.kernel, gcm }))
+        let of_session = match key {
+            Some(key) => Some(Keyed::new(self.kernel, cipher, direction, key)?),
+            None => None,
+        };
+        Ok(Box::new(ReferenceSession { cipher, direction, kernel: self.kernel, of_session }))
     }
 }
 
@@ -48,7 +54,7 @@ struct ReferenceSession {
     direction: Direction,
     kernel: Kernel,
     /// With the session's key.
-    gcm: Option<Gcm>,
+    of_session: Option<Keyed>,
 }
 
 impl Session for ReferenceSession {
@@ -58,25 +64,68 @@ impl Session for ReferenceSession {
                 job.outcome = Outcome::Rejected(rejection);
                 continue;
             }
-            let own = |key: &Key| Gcm::new(self.kernel, key.bytes());
-            let mut own = job.key.and_then(own);
-            let Some(gcm) = own.as_mut().or(self.gcm.as_mut()) else {
+            let mut of_job = match job.key {
+                Some(key) => Some(Keyed::new(self.kernel, self.cipher, self.direction, key)?),
+                None => None,
+            };
+            let Some(keyed) = of_job.as_mut().or(self.of_session.as_mut()) else {
                 return Err(EngineError::NoKey { engine: NAME.to_owned() });
             };
-            let mut counter = [0; BLOCK];
-            counter.copy_from_slice(job.iv.bytes());
-            let mut counter = u128::from_be_bytes(counter);
-            for (input, output) in job.input.chunks(BLOCK).zip(job.output.chunks_mut(BLOCK)) {
-                let pad = gcm.pad(counter.to_be_bytes());
-                for ((output, input), pad) in output.iter_mut().zip(input).zip(pad) {
-                    *output = input ^ pad;
-                }
-                counter = counter.wrapping_add(1);
-            }
+            keyed.transform(job)?;
             job.outcome = Outcome::Done { written: job.input.len() };
         }
         Ok(())
     }
+}
+
+/// A mode with a key.
+enum Keyed {
+    Ctr(Box<Gcm>),
+    Cbc(Box<Confidential>),
+}
+
+impl Keyed {
+    fn new(
+        kernel: Kernel,
+        cipher: Cipher,
+        direction: Direction,
+        key: &Key,
+    ) -> Result<Keyed, EngineError> {
+        let key = key.bytes();
+        match cipher.mode() {
+            Mode::Cbc => Confidential::new(kernel, Mode::Cbc, direction, key)
+                .map(|cipher| Keyed::Cbc(Box::new(cipher))),
+            _ => Gcm::new(kernel, key).map(|gcm| Keyed::Ctr(Box::new(gcm))),
+        }
+        .ok_or_else(|| failed("it can't use this key"))
+    }
+
+    /// Does a job that has been checked.
+    fn transform(&mut self, job: &mut Job<'_>) -> Result<(), EngineError> {
+        let iv = *job.iv.bytes().first_chunk().ok_or_else(|| failed("there is no IV"))?;
+        match self {
+            Keyed::Ctr(gcm) => {
+                let mut counter = u128::from_be_bytes(iv);
+                for (input, output) in job.input.chunks(BLOCK).zip(job.output.chunks_mut(BLOCK)) {
+                    let pad = gcm.pad(counter.to_be_bytes());
+                    for ((output, input), pad) in output.iter_mut().zip(input).zip(pad) {
+                        *output = input ^ pad;
+                    }
+                    counter = counter.wrapping_add(1);
+                }
+                Ok(())
+            }
+            Keyed::Cbc(cipher) => {
+                let mut chain = Chain::new(iv);
+                let text = Text::Apart(job.input, job.output);
+                cipher.transform(&mut chain, text).ok_or_else(|| failed("these are no blocks"))
+            }
+        }
+    }
+}
+
+fn failed(reason: &str) -> EngineError {
+    EngineError::Failed { engine: NAME.to_owned(), reason: reason.to_owned() }
 }
 
 const NAME: &str = "processor";
@@ -111,6 +160,35 @@ mod tests {
             session.process(&mut batch).unwrap();
             assert_eq!(batch[0].outcome, Outcome::Done { written: 30 });
             assert_eq!(output, expected.as_flattened()[..30]);
+        }
+    }
+    /// NIST SP 800-38A, F.2.1 and F.2.2.
+    #[test]
+    fn it_gives_the_standards_example_of_cbc() {
+        let key = Key::new(&0x2b7e1516_28aed2a6_abf71588_09cf4f3c_u128.to_be_bytes()).unwrap();
+        let iv = Iv::new(&0x00010203_04050607_08090a0b_0c0d0e0f_u128.to_be_bytes()).unwrap();
+        let plain = [
+            0x6bc1bee2_2e409f96_e93d7e11_7393172a_u128.to_be_bytes(),
+            0xae2d8a57_1e03ac9c_9eb76fac_45af8e51_u128.to_be_bytes(),
+        ];
+        let sealed = [
+            0x7649abac_8119b246_cee98e9b_12e9197d_u128.to_be_bytes(),
+            0x5086cb9b_507219ee_95db113a_917678b2_u128.to_be_bytes(),
+        ];
+        let engine = Reference::new(Kernel::portable());
+        let cipher = Cipher::Aes128Cbc;
+        for (direction, from, to) in
+            [(Direction::Encrypt, plain, sealed), (Direction::Decrypt, sealed, plain)]
+        {
+            let request = SessionRequest { cipher, direction, key: Some(&key) };
+            let mut output = [0; 32];
+            let mut batch = [Job::new(iv, from.as_flattened(), &mut output)];
+            engine.open(&request).unwrap().process(&mut batch).unwrap();
+            assert_eq!(batch[0].outcome, Outcome::Done { written: 32 });
+            assert_eq!(output, to.as_flattened());
+        }
+        for other in [Cipher::Camellia128Cbc, Cipher::Aes128Gcm] {
+            assert!(engine.offer(other, Direction::Encrypt).is_none());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_gate::Discipline;
 use serde::Serialize;
 
-use super::{ProcessesOptions, verdict};
+use super::ProcessesOptions;
 
 /// The benchmark's report. Its JSON is the document that `--json` prints, its
 /// [`Display`](fmt::Display) a table.
@@ -134,14 +134,6 @@ impl ProcessesReport {
             verdicts: Vec::new(),
             skipped: Vec::new(),
         }
-    }
-
-    /// Adds what was found of an engine.
-    pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>, failures: Vec<Failure>) {
-        self.permits.push(permits);
-        self.rows.extend(rows);
-        self.failures.extend(failures);
-        self.verdicts = verdict::verdicts(self);
     }
 
     /// The engines that took part.

@@ -2,11 +2,21 @@
 
 use std::fmt::Write;
 
-use super::report::{Failure, ProcessesReport, Row, label};
+use super::report::{Failure, Permits, ProcessesReport, Row, label};
+
+impl ProcessesReport {
+    /// Adds what was found of an engine.
+    pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>, failures: Vec<Failure>) {
+        self.permits.push(permits);
+        self.rows.extend(rows);
+        self.failures.extend(failures);
+        self.verdicts = verdicts(self);
+    }
+}
 
 /// A sentence or two for each engine and discipline compared with `none`, computed from the rows
 /// alone.
-pub(super) fn verdicts(report: &ProcessesReport) -> Vec<String> {
+fn verdicts(report: &ProcessesReport) -> Vec<String> {
     let mut seen: Vec<(&str, &'static str)> = Vec::new();
     let rows = report.rows.iter().map(|row| (row.engine.as_str(), row.discipline));
     let failures = report.failures.iter().map(|one| (one.engine.as_str(), one.discipline));

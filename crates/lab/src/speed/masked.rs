@@ -13,7 +13,7 @@ use std::time::Duration;
 use evener_core::{Cipher, Direction, Engine};
 use serde::Deserialize;
 
-use super::contender::Case;
+use super::case::Case;
 use super::row::Row;
 use super::sys;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use evener_core::{Direction, Engine, EngineError, Iv, Job, Outcome, Session, SessionRequest};
 use evener_engines::lanes::Arena;
 
-use super::contender::{Case, Done, Prepared, STRIDE};
+use super::case::{Case, Done, Prepared, STRIDE};
 
 /// A session with its messages. What a message is handed over with is made before the clock
 /// starts. The messages are the same again and again, and all alike; their buffers are not.

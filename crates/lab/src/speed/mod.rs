@@ -14,6 +14,7 @@
 //! One thread of an engine that computes on the calling core is timed by that thread's CPU
 //! clock, as `openssl speed` does it; several threads, and modules, by the wall clock.
 
+mod case;
 mod chart;
 mod command;
 mod compare;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, EngineError};
 
-use super::contender::{Case, Contender, Work};
+use super::case::Case;
+use super::contender::{Contender, Work};
 use super::masked::{self, Masked};
 use super::report::{Contestant, SpeedReport};
 use super::row::Row;

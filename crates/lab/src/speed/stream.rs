@@ -13,7 +13,7 @@ use openssl::error::ErrorStack;
 use openssl::lib_ctx::LibCtx;
 use openssl::provider::Provider;
 
-use super::contender::{Case, Done, Prepared, STRIDE};
+use super::case::{Case, Done, Prepared, STRIDE};
 use super::sys::{Gcm, InPlace};
 
 /// The linked OpenSSL, in a context of its own.

@@ -30,7 +30,7 @@ impl Client {
         suite: Suite,
         version: Version,
     ) -> Result<Client, ErrorStack> {
-        let name = suite.name(version);
+        let name = suite.name(version).ok_or_else(ErrorStack::get)?;
         let mut builder = SslConnector::builder(SslMethod::tls_client())?;
         builder.set_ca_file(certificate)?;
         let version = match version {

@@ -16,7 +16,7 @@ pub struct TlsOptions {
     /// configuration of OpenSSL that `evener tls config --counters COUNTERS` wrote; repeatable
     #[arg(long = "contender", value_name = "NAME[=FILE]", default_values = [EVENER])]
     pub contenders: Vec<Named>,
-    /// Cipher to measure
+    /// Cipher to measure; those with CBC, which TLS 1.3 does not have, authenticate what is encrypted
     #[arg(long = "cipher", value_name = "NAME", value_enum, value_delimiter = ',',
           default_values = ["aes-128-gcm"], ignore_case = true)]
     pub suites: Vec<Suite>,
@@ -114,17 +114,30 @@ pub enum Suite {
     #[value(name = "aes-256-gcm")]
     #[serde(rename = "aes-256-gcm")]
     Aes256Gcm,
+    #[value(name = "aes-128-cbc-sha")]
+    #[serde(rename = "aes-128-cbc-sha")]
+    Aes128CbcSha,
+    #[value(name = "aes-128-cbc-sha256")]
+    #[serde(rename = "aes-128-cbc-sha256")]
+    Aes128CbcSha256,
+    #[value(name = "aes-256-cbc-sha384")]
+    #[serde(rename = "aes-256-cbc-sha384")]
+    Aes256CbcSha384,
 }
 
 impl Suite {
-    /// OpenSSL's name of it.
-    pub(super) fn name(self, version: Version) -> &'static str {
-        match (self, version) {
+    /// OpenSSL's name of it; `None` where the version doesn't have it.
+    pub(super) fn name(self, version: Version) -> Option<&'static str> {
+        Some(match (self, version) {
             (Suite::Aes128Gcm, Version::Tls12) => "ECDHE-ECDSA-AES128-GCM-SHA256",
             (Suite::Aes256Gcm, Version::Tls12) => "ECDHE-ECDSA-AES256-GCM-SHA384",
             (Suite::Aes128Gcm, Version::Tls13) => "TLS_AES_128_GCM_SHA256",
             (Suite::Aes256Gcm, Version::Tls13) => "TLS_AES_256_GCM_SHA384",
-        }
+            (Suite::Aes128CbcSha, Version::Tls12) => "ECDHE-ECDSA-AES128-SHA",
+            (Suite::Aes128CbcSha256, Version::Tls12) => "ECDHE-ECDSA-AES128-SHA256",
+            (Suite::Aes256CbcSha384, Version::Tls12) => "ECDHE-ECDSA-AES256-SHA384",
+            (_, Version::Tls13) => return None,
+        })
     }
 }
 
@@ -133,6 +146,9 @@ impl fmt::Display for Suite {
         f.pad(match self {
             Suite::Aes128Gcm => "aes-128-gcm",
             Suite::Aes256Gcm => "aes-256-gcm",
+            Suite::Aes128CbcSha => "aes-128-cbc-sha",
+            Suite::Aes128CbcSha256 => "aes-128-cbc-sha256",
+            Suite::Aes256CbcSha384 => "aes-256-cbc-sha384",
         })
     }
 }

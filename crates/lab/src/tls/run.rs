@@ -94,7 +94,7 @@ fn take_turn(
 fn cases(options: &TlsOptions) -> (Vec<Case>, Vec<Case>) {
     let mut cases = Vec::new();
     for &cipher in &options.suites {
-        for &tls in &options.versions {
+        for &tls in options.versions.iter().filter(|&&tls| cipher.name(tls).is_some()) {
             for &keep_alive in &options.keep_alive {
                 for &bytes in &options.lengths {
                     let with = |&connections| Case { cipher, tls, keep_alive, bytes, connections };
@@ -111,12 +111,22 @@ fn cases(options: &TlsOptions) -> (Vec<Case>, Vec<Case>) {
 mod tests {
     use clap::Parser;
 
+    use super::super::{Suite, Version};
     use super::*;
 
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
         options: TlsOptions,
+    }
+
+    #[test]
+    fn cbc_is_measured_where_tls_has_it() {
+        let line = ["tls", "--cipher", "aes-128-cbc-sha,aes-128-gcm", "--tls", "1.2,1.3"];
+        let (cases, _) = cases(&Line::parse_from(line).options);
+        let of = |cipher, tls| cases.iter().any(|case| (case.cipher, case.tls) == (cipher, tls));
+        assert!(of(Suite::Aes128CbcSha, Version::Tls12) && of(Suite::Aes128Gcm, Version::Tls13));
+        assert!(!of(Suite::Aes128CbcSha, Version::Tls13));
     }
 
     #[test]

@@ -90,8 +90,8 @@ pub fn available() -> Vec<Kernel> {
 }
 
 impl Kernel {
-    /// A kernel for every CPU, which does GCM of one message in pieces ([`stream`](crate::stream))
-    /// and nothing else. It takes the same time for all keys and texts of a length, so it is slow
+    /// A kernel for every CPU, which does GCM and CBC of one message in pieces
+    /// ([`stream`](crate::stream)) and nothing else. It takes the same time for all keys and texts of a length, so it is slow
     /// on a CPU without AES instructions. It is not among the [`available`] ones.
     pub fn portable() -> Kernel {
         Kernel(Set::Portable)

@@ -2,9 +2,10 @@
 
 use evener_core::{Direction, Mode};
 
-use super::parallel;
+use super::portable::{Chained, Cipher};
 use super::schedule::SingleKeys;
 use super::vector::Block;
+use super::{Set, parallel};
 use crate::kernels::Kernel;
 use crate::stream::Text;
 
@@ -20,9 +21,15 @@ pub(super) struct Code {
 
 /// A key, as a kernel needs it. Wiped when it drops.
 #[derive(Clone)]
-pub(crate) struct ModeKey {
-    code: Code,
-    keys: SingleKeys,
+pub(crate) struct ModeKey(Kind);
+
+#[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "the large one is the usual one")]
+enum Kind {
+    /// With the functions of a kernel with instructions for AES.
+    Expanded(Code, SingleKeys),
+    /// For CBC in a direction.
+    Portable(Direction, Box<Cipher>),
 }
 
 impl ModeKey {
@@ -33,11 +40,15 @@ impl ModeKey {
         direction: Direction,
         key: &[u8],
     ) -> Option<ModeKey> {
+        if kernel.0 == Set::Portable {
+            let cipher = Cipher::new(key).filter(|_| mode == Mode::Cbc)?;
+            return Some(ModeKey(Kind::Portable(direction, Box::new(cipher))));
+        }
         let code = kernel.pieces(mode, direction, key.len())?;
-        let mut new = ModeKey { code, keys: SingleKeys::new() };
+        let mut keys = SingleKeys::new();
         // SAFETY: the code is a kernel's that this CPU can run, for keys of this length.
-        unsafe { (code.expand)(&mut new.keys, key) }
-        Some(new)
+        unsafe { (code.expand)(&mut keys, key) }
+        Some(ModeKey(Kind::Expanded(code, keys)))
     }
 
     /// Replaces the key; `None` as in [`ModeKey::new`].
@@ -48,18 +59,30 @@ impl ModeKey {
         direction: Direction,
         key: &[u8],
     ) -> Option<()> {
-        self.code = kernel.pieces(mode, direction, key.len())?;
+        let Kind::Expanded(code, keys) = &mut self.0 else {
+            *self = ModeKey::new(kernel, mode, direction, key)?;
+            return Some(());
+        };
+        *code = kernel.pieces(mode, direction, key.len())?;
         // SAFETY: as in `new`.
-        unsafe { (self.code.expand)(&mut self.keys, key) }
+        unsafe { (code.expand)(keys, key) }
         Some(())
     }
 
     /// Encrypts or decrypts `length` bytes of a text from `start` on, which are there: whole
     /// blocks, one at least.
     pub(crate) fn transform(&self, iv: Block, text: &mut Text<'_>, start: usize, length: usize) {
-        let (input, output) = text.places(start, length);
-        let text = parallel::Text { iv, input, output, length, stream: false };
-        // SAFETY: as in `new`; a value has a key. The places are borrowed, and have that length.
-        unsafe { (self.code.transform)(&self.keys, &text) }
+        match &self.0 {
+            Kind::Expanded(code, keys) => {
+                let (input, output) = text.places(start, length);
+                let text = parallel::Text { iv, input, output, length, stream: false };
+                // SAFETY: as in `new`; a value has a key. The places are borrowed, and have that
+                // length.
+                unsafe { (code.transform)(keys, &text) }
+            }
+            Kind::Portable(direction, cipher) => {
+                cipher.chain(*direction, iv, &mut Chained::of(text, start, length));
+            }
+        }
     }
 }

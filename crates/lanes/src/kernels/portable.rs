@@ -1,16 +1,17 @@
-//! GCM without instructions for it, in a time that depends on lengths only: AES by the crate `aes`,
-//! bitsliced where the CPU has no instructions for AES, and the hash by multiplications of integers
-//! with holes, as Thomas Pornin has it in BearSSL (`ghash_ctmul64`).
+//! GCM and CBC without instructions for them, in a time that depends on lengths only: AES by the
+//! crate `aes`, bitsliced where the CPU has no instructions for AES, and the hash by multiplications
+//! of integers with holes, as Thomas Pornin has it in BearSSL (`ghash_ctmul64`).
 
-use std::slice;
+use std::marker::PhantomData;
+use std::{ptr, slice};
 
-use aes::cipher::{BlockEncrypt, KeyInit};
+use aes::cipher::{BlockDecrypt, BlockEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};
 use evener_core::Direction;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::vector::{BLOCK, Block};
-use crate::stream::{End, Pad, Piece};
+use crate::stream::{End, Pad, Piece, Text};
 
 /// A key of AES with that of the hash.
 #[derive(Clone)]
@@ -20,8 +21,9 @@ pub(crate) struct Keyed {
     key_length: usize,
 }
 
+/// A key of AES.
 #[derive(Clone)]
-enum Cipher {
+pub(super) enum Cipher {
     Aes128(Aes128),
     Aes192(Aes192),
     Aes256(Aes256),
@@ -29,12 +31,7 @@ enum Cipher {
 
 impl Keyed {
     pub(crate) fn new(key: &[u8]) -> Option<Keyed> {
-        let cipher = match key.len() {
-            16 => Cipher::Aes128(Aes128::new_from_slice(key).ok()?),
-            24 => Cipher::Aes192(Aes192::new_from_slice(key).ok()?),
-            32 => Cipher::Aes256(Aes256::new_from_slice(key).ok()?),
-            _ => return None,
-        };
+        let cipher = Cipher::new(key)?;
         let mut subkey = [aes::Block::default()];
         cipher.encrypt(&mut subkey);
         let keyed = Keyed { cipher, subkey: Subkey::new(&subkey[0].into()), key_length: key.len() };
@@ -133,12 +130,112 @@ impl Keyed {
 }
 
 impl Cipher {
+    /// `None` where it is no key of AES.
+    pub(super) fn new(key: &[u8]) -> Option<Cipher> {
+        Some(match key.len() {
+            16 => Cipher::Aes128(Aes128::new_from_slice(key).ok()?),
+            24 => Cipher::Aes192(Aes192::new_from_slice(key).ok()?),
+            32 => Cipher::Aes256(Aes256::new_from_slice(key).ok()?),
+            _ => return None,
+        })
+    }
+
+    /// Encrypts or decrypts whole blocks in CBC.
+    pub(super) fn chain(&self, direction: Direction, iv: Block, text: &mut Chained<'_>) {
+        let mut before = iv.into();
+        let mut blocks = [aes::Block::default(); TOGETHER];
+        let together = match direction {
+            // Each block waits for the one before.
+            Direction::Encrypt => 1,
+            Direction::Decrypt => TOGETHER,
+        };
+        let mut done = 0;
+        while done < text.blocks() {
+            let blocks = &mut blocks[..together.min(text.blocks() - done)];
+            for (place, block) in blocks.iter_mut().enumerate() {
+                *block = text.read(done + place).into();
+            }
+            match direction {
+                Direction::Encrypt => {
+                    add(&mut blocks[0], &before);
+                    self.encrypt(blocks);
+                    before = blocks[0];
+                }
+                Direction::Decrypt => {
+                    let mut ciphertexts = [aes::Block::default(); TOGETHER];
+                    ciphertexts[..blocks.len()].copy_from_slice(blocks);
+                    self.decrypt(blocks);
+                    for (block, ciphertext) in blocks.iter_mut().zip(ciphertexts) {
+                        add(block, &before);
+                        before = ciphertext;
+                    }
+                }
+            }
+            for (place, block) in blocks.iter().enumerate() {
+                text.write(done + place, &(*block).into());
+            }
+            done += blocks.len();
+        }
+        wipe(&mut blocks);
+    }
+
+    fn decrypt(&self, blocks: &mut [aes::Block]) {
+        match self {
+            Cipher::Aes128(cipher) => cipher.decrypt_blocks(blocks),
+            Cipher::Aes192(cipher) => cipher.decrypt_blocks(blocks),
+            Cipher::Aes256(cipher) => cipher.decrypt_blocks(blocks),
+        }
+    }
+
     fn encrypt(&self, blocks: &mut [aes::Block]) {
         match self {
             Cipher::Aes128(cipher) => cipher.encrypt_blocks(blocks),
             Cipher::Aes192(cipher) => cipher.encrypt_blocks(blocks),
             Cipher::Aes256(cipher) => cipher.encrypt_blocks(blocks),
         }
+    }
+}
+
+/// Blocks of a text, and the places of their results: apart from them, or in no place behind theirs.
+pub(super) struct Chained<'t> {
+    input: *const u8,
+    output: *mut u8,
+    /// In bytes.
+    length: usize,
+    text: PhantomData<&'t mut [u8]>,
+}
+
+impl<'t> Chained<'t> {
+    /// The `length` bytes of a text from `start` on, which are there: whole blocks.
+    pub(super) fn of(text: &'t mut Text<'_>, start: usize, length: usize) -> Chained<'t> {
+        let (input, output) = text.places(start, length);
+        Chained { input, output, length, text: PhantomData }
+    }
+
+    fn blocks(&self) -> usize {
+        self.length / BLOCK
+    }
+
+    fn read(&self, index: usize) -> Block {
+        assert!(index < self.blocks());
+        let mut block = Block::default();
+        // SAFETY: so many blocks may be read there, as `of` was promised by `Text::places`.
+        unsafe {
+            ptr::copy_nonoverlapping(self.input.add(index * BLOCK), block.as_mut_ptr(), BLOCK)
+        }
+        block
+    }
+
+    fn write(&mut self, index: usize, block: &Block) {
+        assert!(index < self.blocks());
+        // SAFETY: so many blocks may be written there, as in `read`.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), self.output.add(index * BLOCK), BLOCK) }
+    }
+}
+
+fn add(block: &mut aes::Block, other: &aes::Block) {
+    for (byte, other) in block.iter_mut().zip(other) {
+        *byte ^= other;
     }
 }
 

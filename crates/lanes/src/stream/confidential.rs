@@ -36,6 +36,13 @@ pub struct Chain {
     pad: Block,
 }
 
+impl Chain {
+    /// The beginning of a message with this IV, or first counter.
+    pub fn new(iv: [u8; BLOCK]) -> Chain {
+        Chain { block: iv, ..Chain::default() }
+    }
+}
+
 impl Confidential {
     /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, or the kernel can't
     /// do the mode.

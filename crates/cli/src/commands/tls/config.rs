@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, iter};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::options::permits;
 use crate::trouble::{Ending, Trouble, shown};
@@ -41,6 +41,15 @@ struct Routing {
     /// with a driver, such as cryptodev:ctr-aes-caam
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
+    /// What it does of the records: `gcm`, `cbc`, or both
+    #[arg(
+        long,
+        value_name = "MODES",
+        value_delimiter = ',',
+        default_value = "gcm",
+        requires = "engine"
+    )]
+    modes: Vec<RecordMode>,
     /// Leave shorter records to the processor [default: each process measures it]
     #[arg(long, value_name = "BYTES", requires = "engine")]
     crossover: Option<NonZeroUsize>,
@@ -50,6 +59,13 @@ struct Routing {
     /// Let so many processes use the module at once
     #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
     permits: Option<NonZeroUsize>,
+}
+
+/// A mode of AES in TLS's records.
+#[derive(Clone, Copy, ValueEnum)]
+enum RecordMode {
+    Gcm,
+    Cbc,
 }
 
 impl Routing {
@@ -65,7 +81,9 @@ impl Routing {
                 shown(Path::new(engine))
             )));
         }
-        let mut lines = format!("engine = {engine}\n");
+        let modes = self.modes.iter().filter_map(ValueEnum::to_possible_value);
+        let modes: Vec<_> = modes.map(|mode| mode.get_name().to_owned()).collect();
+        let mut lines = format!("engine = {engine}\nmodes = {}\n", modes.join(", "));
         let numbers = [
             ("crossover", self.crossover),
             ("verify", self.verify_engine),
