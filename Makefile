@@ -1,14 +1,14 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly test-boards needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
 
-build: needs
+build: build-needs
 	cargo build --locked --release
 
-demo: needs
+demo: build-needs
 	scripts/demo
 
 # What can't be checked here is listed at the end, with the reason.
@@ -29,6 +29,10 @@ test-boards: needs
 
 needs:
 	scripts/install-needs
+
+# What building takes.
+build-needs:
+	scripts/install-needs build
 
 fmt:
 	cargo fmt --all --check
@@ -64,7 +68,8 @@ bench-threads: build
 
 # nginx with OpenSSL's own ciphers and with Evener's.
 bench-tls: build
-	target/release/evener-lab bench tls --provider target/release/libevener_openssl.so \
+	bindings/openssl/install target/tls
+	target/release/evener-lab bench tls --provider target/tls/lib/evener/evener.so \
 		--server-cores 0 --client-cores 1 --html target/bench-tls.html
 
 # The programs that bench-threads runs beside Evener, with the system's OpenSSL.
@@ -94,11 +99,11 @@ bench-processes: needs
 # The program with its manual pages and completions, below DESTDIR and PREFIX.
 PREFIX ?= /usr/local
 install: build
-	scripts/install $(PREFIX) target/release/evener
+	scripts/install "$(PREFIX)" target/release/evener
 
 # The same for the benchmarks and the simulator.
 install-lab: build
-	scripts/install $(PREFIX) target/release/evener-lab
+	scripts/install "$(PREFIX)" target/release/evener-lab
 
 # Packages for this machine's architecture, in target/packages.
 deb rpm: build
@@ -109,9 +114,9 @@ check-packages: deb
 	scripts/check-packages
 
 # The C library, below PREFIX.
-install-c: needs
-	bindings/c/install $(PREFIX)
+install-c: build-needs
+	bindings/c/install "$(PREFIX)"
 
 # The provider for OpenSSL, below PREFIX.
-install-tls: needs
-	bindings/openssl/install $(PREFIX)
+install-tls: build-needs
+	bindings/openssl/install "$(PREFIX)"

@@ -11,7 +11,12 @@
 /* So long a module may take to be found and opened. */
 #define LONGEST_START 60
 
-enum { CONNECTIONS = 2, PIECE = 32 << 10, PIECES = 24 };
+enum { CONNECTIONS = 2, PIECE = 32 << 10 };
+
+/* How many pieces are sent each way over each connection. */
+#ifndef PIECES
+#define PIECES 24
+#endif
 
 static struct connection make(int version, const char *suite, const char *of_client, uint64_t options,
                               const char *certificate, const char *key)

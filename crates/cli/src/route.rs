@@ -47,7 +47,7 @@ impl Route {
         if sources.is_empty() {
             let (name, only) = (operation.name(), shown(Path::new(&target)));
             return Err(Trouble::Usage(format!(
-                "it is not said where {only} goes: write `evener {name} SRC... DST`"
+                "there is no destination for {only}: write `evener {name} SRC... DST`"
             )));
         }
         match <[OsString; 1]>::try_from(sources) {

@@ -264,11 +264,10 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
 
 const NO_FILES: &str = ": it holds no files";
 
-const NOTHING_TAKEN: &str =
-    "nothing was encrypted: it has files, but none that was to be taken (--include, --exclude)";
+const NOTHING_TAKEN: &str = "nothing was encrypted: it has files, but the options (--include, --exclude) select none of them";
 
-const NOTHING_FITS: &str = ": it has files, but none whose name ends in the suffix (--suffix) and \
-     that was to be taken (--include, --exclude, --only)";
+const NOTHING_FITS: &str = ": it has files, but the options select none of them: --suffix says what \
+     encrypted files' names end in; --include, --exclude and --only take some of those";
 
 /// Whether a tree has files besides its wrapped keys. With `follow` what symbolic links lead to
 /// counts.

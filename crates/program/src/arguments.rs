@@ -61,7 +61,7 @@ pub fn end_with(error: &clap::Error) -> ! {
     }
     match error.to_string().strip_prefix(PREFIX) {
         Some(text) => {
-            complain(&text.trim_end());
+            complain(&with_plain_range(text.trim_end()));
             end::now(ExitCode::from(WRONG_USAGE))
         }
         // Help or the version.
@@ -108,7 +108,22 @@ pub fn in_one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
     let text = lines.collect::<Vec<_>>().join(" ");
-    text.strip_prefix(PREFIX).unwrap_or(&text).to_owned()
+    with_plain_range(text.strip_prefix(PREFIX).unwrap_or(&text))
+}
+
+/// The text with a range of numbers in words: clap writes it as Rust does.
+fn with_plain_range(text: &str) -> String {
+    let in_words = || {
+        let (before, behind) = text.split_once(" is not in ")?;
+        let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
+        let (range, after) = behind.split_at(end);
+        let (from, to) = range.split_once("..")?;
+        Some(match to.strip_prefix('=').unwrap_or(to) {
+            "" => format!("{before} is less than {from}{after}"),
+            to => format!("{before} is not from {from} to {to}{after}"),
+        })
+    };
+    in_words().unwrap_or_else(|| text.to_owned())
 }
 
 /// The exit status of wrong usage.
@@ -119,3 +134,17 @@ const PREFIX: &str = "error: ";
 
 /// More values of an option than an error lists.
 const MANY_VALUES: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_told_in_words() {
+        assert_eq!(with_plain_range("0 is not in 1..=100\n\nTry"), "0 is not from 1 to 100\n\nTry");
+        assert_eq!(with_plain_range("x: 0 is not in 1.."), "x: 0 is less than 1");
+        for other in ["it is not in the tree", "is not in ", ""] {
+            assert_eq!(with_plain_range(other), other);
+        }
+    }
+}

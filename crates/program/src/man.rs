@@ -13,11 +13,13 @@ use crate::help::Example;
 /// # Errors
 /// When it can't be made.
 pub fn page(
-    mut command: Command,
+    command: Command,
     title: &str,
     examples: &[&[Example]],
     sections: &[(&str, &str)],
 ) -> io::Result<Vec<u8>> {
+    // `help` has no page of its own.
+    let mut command = command.disable_help_subcommand(true);
     let usage = command.render_usage().to_string();
     let has_commands = command.has_subcommands();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();

@@ -71,11 +71,12 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    number
-        .checked_mul(1 << shift)
-        .and_then(|size| usize::try_from(size).ok())
-        .filter(|&size| size >= SMALLEST_MEMORY)
-        .ok_or_else(|| "too small (at least 1M) or too large".to_owned())
+    let size = number.checked_mul(1 << shift).and_then(|size| usize::try_from(size).ok());
+    match size {
+        Some(size) if size < SMALLEST_MEMORY => Err("too small: it takes at least 1M".to_owned()),
+        Some(size) => Ok(size),
+        None => Err("too large".to_owned()),
+    }
 }
 
 /// A length of time: `500ms`, `30s` or `30`, `5m`, `2h`.

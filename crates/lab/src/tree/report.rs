@@ -231,7 +231,7 @@ impl fmt::Display for TreeReport {
         }
         writeln!(
             f,
-            "Rounds: {}, medians below; who had worked on a tree for {} s sat out the rest.",
+            "Rounds: {}, medians below; after {} s on a tree a contender did no further round.",
             self.rounds, self.budget_seconds
         )?;
         for tree in &self.trees {

@@ -88,7 +88,6 @@ fn same(left: &Path, right: &Path) -> io::Result<bool> {
     }
 }
 
-/// Small, because a child's reported peak resident set is at least that of this process.
 const BUFFER: usize = 128 << 10;
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ pub(super) fn module(given: Option<&Path>) -> Result<PathBuf, Trouble> {
         .chain(["/usr/local/lib/evener/evener.so", "/usr/lib/evener/evener.so"].map(PathBuf::from));
     places.filter_map(|path| path.canonicalize().ok()).next().ok_or_else(|| {
         Trouble::usage(
-            "there is no evener.so: run `make install-tls`, or say with --module where it is",
+            "there is no evener.so: name it with --module; `make install-tls` in Evener's sources installs it",
         )
     })
 }

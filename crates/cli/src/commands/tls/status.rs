@@ -80,7 +80,10 @@ fn entries(directory: &str) -> impl Iterator<Item = PathBuf> {
 
 fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
     if processes.is_empty() {
-        return writeln!(out, "no process has counted a record (`counters = on` lets them)");
+        return writeln!(
+            out,
+            "no process has counted a record; with `counters = on` in the configuration they do"
+        );
     }
     writeln!(
         out,

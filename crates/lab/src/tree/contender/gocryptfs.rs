@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::{Contender, ContenderFacts, copy, secret, version};
 use crate::LabError;
+use crate::peak::wait_with_peak;
 use crate::process::{Cost, run};
-use crate::sys::wait_with_peak;
 
 pub(super) struct Gocryptfs {
     password: PathBuf,

@@ -33,8 +33,7 @@ fn every_installed_contender_restores_a_tree() {
         };
         let encrypted = place.path(&format!("{name:?} encrypted"));
         let decrypted = place.path(&format!("{name:?} decrypted"));
-        let cost = contender.encrypt(&source, &encrypted).unwrap();
-        assert!(cost.peak > 0);
+        contender.encrypt(&source, &encrypted).unwrap();
         contender.decrypt(&encrypted, &decrypted).unwrap();
         assert_eq!(first_difference(&source, &decrypted).unwrap(), None, "{name:?}");
         // Its stand-in only copies.
