@@ -108,6 +108,8 @@ impl<'a> Records<'a> {
         }
         let wrong = if layout.count.checked_mul(cipher.iv_length()) != Some(ivs.len()) {
             "there is not one IV for each record"
+        } else if layout.count > 0 && [input_length, output_length, cipher.iv_length()] == [0; 3] {
+            "records without bytes and IVs are none"
         } else if layout.input_stride < input_length || layout.output_stride < output_length {
             "the records overlap"
         } else if !reaches(input.len(), layout.count, layout.input_stride, input_length) {
@@ -312,6 +314,16 @@ mod tests {
                 sizes[short] -= 1;
                 assert!(!check(layout, cipher, direction, sizes), "{cipher} {direction}");
             }
+        }
+    }
+
+    #[test]
+    fn records_of_nothing_are_refused() {
+        for count in [1, usize::MAX] {
+            let (cipher, padding) = (Cipher::Aes128Ecb, Padding::None);
+            let layout =
+                RecordLayout { count, length: 0, padding, input_stride: 0, output_stride: 0 };
+            assert!(!check(layout, cipher, Direction::Encrypt, [0; 3]));
         }
     }
 

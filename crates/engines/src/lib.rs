@@ -46,7 +46,7 @@ mod cryptodev;
 #[cfg(target_os = "linux")]
 mod kernel;
 
-pub use guard::{Watch, guard, watched};
+pub use guard::{Watch, guard, is_watched, watched};
 pub use modules::find_module;
 pub use probing::PinPrompt;
 pub use registry::{Probed, find, find_with, names, probe_all};

@@ -9,16 +9,17 @@ use evener_core::{Cipher, Direction, Engine, Kind};
 ///
 /// A module that offers the cipher gets as many workers as its depth. CPU engines share the cores:
 /// one worker per core, assigned to the engines in turn, and at least one for each engine. With
-/// `jobs`, exactly that many workers are assigned in total, in the same order.
+/// `jobs`, exactly that many workers are assigned in total, in the same order. More than
+/// [`MOST_WORKERS`] are never assigned to an engine or in total, whatever an engine offers.
 pub(crate) fn seats(
     engines: &[Arc<dyn Engine>],
     cipher: Cipher,
     direction: Direction,
     jobs: Option<NonZeroUsize>,
 ) -> Vec<Arc<dyn Engine>> {
-    let able = engines
-        .iter()
-        .filter_map(|engine| Some((engine, engine.offer(cipher, direction)?.depth.max(1))));
+    let able = engines.iter().filter_map(|engine| {
+        Some((engine, engine.offer(cipher, direction)?.depth.clamp(1, MOST_WORKERS)))
+    });
     let (on_cores, modules): (Vec<_>, Vec<_>) =
         able.partition(|(engine, _)| engine.description().kind == Kind::Cpu);
     let cores = on_cores.iter().map(|(_, depth)| *depth).max().unwrap_or(0).max(on_cores.len());
@@ -35,10 +36,16 @@ pub(crate) fn seats(
         }
     }
     match jobs {
-        None => dealt.into_iter().cloned().collect(),
-        Some(jobs) => dealt.iter().cycle().take(jobs.get()).copied().cloned().collect(),
+        None => dealt.into_iter().take(MOST_WORKERS).cloned().collect(),
+        Some(jobs) => {
+            let jobs = jobs.get().min(MOST_WORKERS);
+            dealt.iter().cycle().take(jobs).copied().cloned().collect()
+        }
     }
 }
+
+/// Each worker is a thread with buffers.
+const MOST_WORKERS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +100,13 @@ mod tests {
         let both = [("a", Kind::Cpu, 3), ("b", Kind::Cpu, 3)];
         assert_eq!(names(&both, None), "aba");
         assert_eq!(names(&[("a", Kind::Cpu, 1), ("b", Kind::Cpu, 1)], None), "ab");
+    }
+
+    #[test]
+    fn no_offer_and_no_wish_is_boundless() {
+        let greedy = [("c", Kind::Cpu, usize::MAX), ("m", Kind::Module, usize::MAX)];
+        assert_eq!(names(&greedy, None).len(), MOST_WORKERS);
+        assert_eq!(names(&greedy, Some(usize::MAX)).len(), MOST_WORKERS);
     }
 
     #[test]

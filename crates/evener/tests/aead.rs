@@ -2,9 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evener::engines::{
-    Description, Engine, Job, Kind, Offer, Outcome, Session, SessionRequest, find,
+    Description, Engine, Job, Kind, Offer, Outcome, Session, SessionRequest, Watch, find, watched,
 };
 use evener::hazmat::nonce;
 use evener::{
@@ -241,4 +242,94 @@ impl Session for ModuleSession {
         }
         Ok(())
     }
+}
+
+#[test]
+fn the_callers_guard_stays() {
+    let cipher = Cipher::Aes256Gcm;
+    let all = Watch { verify_every: Some(1), ..Watch::default() };
+    for engine in [module(usize::MAX, false), find("lanes").unwrap_or(module(9, false))] {
+        let guarded = watched(&engine, all).unwrap();
+        let aead = Aead::on(cipher, &key(cipher), vec![Arc::clone(&guarded)]).unwrap();
+        assert!(Arc::ptr_eq(&aead.engines()[0], &guarded));
+    }
+    let aead = Aead::on(cipher, &key(cipher), vec![module(usize::MAX, false)]).unwrap();
+    assert!(aead.engines()[0].account().is_some(), "a module without a guard gets one");
+}
+
+/// An engine of the processor's that counts its sessions, and may fail after it has written.
+struct Counting {
+    description: Description,
+    engine: Arc<dyn Engine>,
+    opened: Arc<AtomicUsize>,
+    fails: bool,
+}
+
+struct CountingSession {
+    session: Box<dyn Session>,
+    fails: bool,
+}
+
+impl Engine for Counting {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.engine.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        let session = self.engine.open(request)?;
+        Ok(Box::new(CountingSession { session, fails: self.fails }))
+    }
+}
+
+impl Session for CountingSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        self.session.process(batch)?;
+        let (engine, reason) = ("counting".to_owned(), "gone".to_owned());
+        if self.fails { Err(EngineError::Failed { engine, reason }) } else { Ok(()) }
+    }
+}
+
+fn counting(fails: bool) -> (Arc<dyn Engine>, Arc<AtomicUsize>) {
+    let (name, detail) = ("counting".to_owned(), String::new());
+    let description = Description { name, kind: Kind::Cpu, detail };
+    let opened = Arc::<AtomicUsize>::default();
+    let engine = find("openssl").unwrap();
+    (Arc::new(Counting { description, engine, opened: Arc::clone(&opened), fails }), opened)
+}
+
+/// Somebody without the key may send as many as he likes.
+#[test]
+fn forged_messages_cost_no_sessions() {
+    let cipher = Cipher::Aes128Gcm;
+    let (engine, opened) = counting(false);
+    let aead = Aead::on(cipher, &key(cipher), vec![engine]).unwrap();
+    for _ in 0..20 {
+        let forged = aead.open(&[0; 12], b"", &[1; 40], &mut [0; 24]);
+        assert_eq!(forged, Err(AeadError::Forged { message: 0, count: 1 }));
+    }
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_engine_that_fails_leaves_no_plaintext() {
+    let cipher = Cipher::Aes128Gcm;
+    let good = Aead::new(cipher, &key(cipher)).unwrap();
+    let mut sealed = [0; 40];
+    let sent = good.seal(nonce([9; 12]), b"", &[7; 24], &mut sealed).unwrap();
+    let (engine, opened) = counting(true);
+    let aead = Aead::on(cipher, &key(cipher), vec![engine]).unwrap();
+    let mut opened_to = [1; 24];
+    assert!(aead.open(&sent, b"", &sealed, &mut opened_to).is_err());
+    assert_eq!(opened_to, [0; 24]);
+    assert!(aead.open(&sent, b"", &sealed, &mut opened_to).is_err());
+    assert_eq!(opened.load(Ordering::Relaxed), 2, "a session that failed is closed");
+    let mut batch = [Opening::new(&sent, &sealed, &mut opened_to)];
+    assert!(aead.open_batch(&mut batch).is_err());
+    assert!(!batch[0].is_authentic());
+    assert_eq!(opened_to, [0; 24]);
 }

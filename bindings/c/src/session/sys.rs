@@ -86,8 +86,11 @@ pub unsafe extern "C" fn evener_session_crypt(
     input_length: usize,
     output: *mut u8,
     output_capacity: usize,
-    written: Option<&mut MaybeUninit<usize>>,
+    mut written: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
+    if let Some(written) = &mut written {
+        written.write(0);
+    }
     enter(|| {
         let arguments = JobArguments {
             size: size_of::<JobArguments>(),

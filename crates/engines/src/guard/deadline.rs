@@ -41,7 +41,7 @@ impl HelperSession {
     ) -> Result<HelperSession, EngineError> {
         let name = engine.description().name.clone();
         let &SessionRequest { cipher, direction, key } = request;
-        let channels = start(Arc::clone(engine), cipher, direction, key.cloned());
+        let channels = start(Arc::clone(engine), cipher, direction, key.cloned().map(Box::new));
         let channels = channels.map_err(|error| EngineError::Unavailable {
             engine: name.clone(),
             reason: format!("no thread could be started for it: {error}"),
@@ -150,7 +150,8 @@ fn start(
     engine: Arc<dyn Engine>,
     cipher: Cipher,
     direction: Direction,
-    key: Option<Key>,
+    // Boxed, because what a thread is given is moved, and copies of it stay in freed memory.
+    key: Option<Box<Key>>,
 ) -> io::Result<(SyncSender<Parcel>, Receiver<Reply>)> {
     let (to_helper, requests) = sync_channel::<Parcel>(1);
     let (to_caller, replies) = sync_channel(1);
@@ -158,7 +159,7 @@ fn start(
         let reply = |parcel, result| {
             to_caller.send(Reply { parcel, result, cpu: thread_cpu_time() }).is_ok()
         };
-        let opened = engine.open(&SessionRequest { cipher, direction, key: key.as_ref() });
+        let opened = engine.open(&SessionRequest { cipher, direction, key: key.as_deref() });
         drop(key);
         let (mut session, result) = match opened {
             Ok(session) => (Some(session), Ok(())),

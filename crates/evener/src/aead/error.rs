@@ -37,7 +37,8 @@ pub enum AeadError {
     /// There is no nonce for the message.
     #[error(transparent)]
     Nonce(#[from] NonceError),
-    /// The lengths of a message do not fit together. Nothing was done.
+    /// The lengths of a message do not fit together: nothing was done. Or an engine left a message undone, and the
+    /// nonces are used up.
     #[error("message {message}: {reason}")]
     Malformed {
         /// The message's number in the batch, from 0.

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use evener_core::{Direction, EngineError, Session};
+use zeroize::Zeroize;
 
 /// The sessions of a key that no thread uses now, for each direction.
 #[derive(Default)]
@@ -19,12 +20,14 @@ pub(super) struct Opened {
 }
 
 impl Idle {
-    /// Gives `work` a session that nobody else uses, and keeps it for the next call. A session that fails is closed.
+    /// Gives `work` a session that nobody else uses, and keeps it for the next call. It is closed after an error that
+    /// is the engine's; a forged message costs no more than a genuine one.
     pub(super) fn with<T, E: From<EngineError>>(
         &self,
         direction: Direction,
         open: impl FnOnce() -> Result<Box<dyn Session>, EngineError>,
         work: impl FnOnce(&mut Opened) -> Result<T, E>,
+        is_engines: impl FnOnce(&E) -> bool,
     ) -> Result<T, E> {
         let sessions = match direction {
             Direction::Encrypt => &self.encrypting,
@@ -35,7 +38,13 @@ impl Idle {
             Some(opened) => opened,
             None => Opened { session: open()?, scratch: Vec::new() },
         };
-        let result = work(&mut opened)?;
+        let result = work(&mut opened);
+        if let Err(error) = &result {
+            opened.scratch.zeroize();
+            if is_engines(error) {
+                return result;
+            }
+        }
         if opened.scratch.len() > LONGEST_KEPT {
             opened.scratch = Vec::new();
         }
@@ -43,7 +52,7 @@ impl Idle {
         if sessions.len() < MOST_KEPT {
             sessions.push(opened);
         }
-        Ok(result)
+        result
     }
 }
 

@@ -66,6 +66,9 @@ impl Pool {
             return Vec::new();
         }
         let mut helpers = self.helpers();
+        if helpers.idle.first().is_some_and(|helper| !helper.is_here()) {
+            *helpers = Helpers::default();
+        }
         while helpers.idle.len() < wanted && helpers.started < self.threads.get() - 1 {
             // With fewer threads the work is done as well.
             let Ok(helper) = Helper::start() else { break };

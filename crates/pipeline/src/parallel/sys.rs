@@ -7,6 +7,7 @@ use std::any::Any;
 use std::io;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
@@ -17,6 +18,8 @@ pub(super) type Work<'a> = dyn Fn() + Sync + 'a;
 pub(super) struct Helper {
     post: Arc<Post>,
     thread: Option<JoinHandle<()>>,
+    /// The process that has the thread: a child after a fork has not.
+    process: u32,
 }
 
 /// Where a helper gets its work.
@@ -51,14 +54,25 @@ impl Helper {
         let own = Arc::clone(&post);
         let thread =
             thread::Builder::new().name("evener-pool".into()).spawn(move || own.serve())?;
-        Ok(Helper { post, thread: Some(thread) })
+        Ok(Helper { post, thread: Some(thread), process: process::id() })
+    }
+
+    /// Whether this process has its thread.
+    pub(super) fn is_here(&self) -> bool {
+        self.process == process::id()
     }
 }
 
 impl Drop for Helper {
     fn drop(&mut self) {
+        let thread = self.thread.take();
+        if !self.is_here() {
+            // There is no thread to wait for, and nobody who would let go of the lock.
+            mem::forget(thread);
+            return;
+        }
         *self.post.state() = State::Closed;
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = thread {
             thread.thread().unpark();
             // It ends without a panic: those of the work are caught.
             let _ = thread.join();
@@ -160,5 +174,45 @@ impl Post {
                 State::Idle | State::Lent(..) => return None,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::Pool;
+
+    #[test]
+    fn a_child_starts_its_own_helpers_and_drops_its_parents() {
+        let pool = Pool::new(NonZeroUsize::new(3).unwrap());
+        let count = |pool: &Pool| {
+            let runs = AtomicUsize::new(0);
+            let work = || {
+                runs.fetch_add(1, Ordering::SeqCst);
+                let since = std::time::Instant::now();
+                while runs.load(Ordering::SeqCst) < 3 && since.elapsed().as_secs() < 20 {
+                    std::thread::yield_now();
+                }
+            };
+            pool.run(3, &work, work);
+            runs.into_inner()
+        };
+        assert_eq!(count(&pool), 3);
+        // SAFETY: the child allocates, which glibc allows after a fork, starts threads and ends.
+        unsafe {
+            let child = libc::fork();
+            assert!(child >= 0);
+            if child == 0 {
+                let has_run = count(&pool) == 3;
+                drop(pool);
+                libc::_exit(if has_run { 0 } else { 1 });
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            assert_eq!(status, 0);
+        }
+        assert_eq!(count(&pool), 3);
     }
 }
