@@ -74,7 +74,8 @@ impl NonceSequence {
     /// 2⁻³³ (NIST SP 800-38D, section 8.3).
     pub const MOST_RANDOM: u64 = 1 << 32;
 
-    /// A prefix and a counter from 0 on (RFC 5116, section 3.2).
+    /// A prefix and a counter from 0 on (RFC 5116, section 3.2). A child after a fork goes on with the same numbers
+    /// as its parent: give it a sequence with another prefix.
     pub fn counter(prefix: [u8; 4]) -> NonceSequence {
         NonceSequence::counter_from(prefix, 0)
     }

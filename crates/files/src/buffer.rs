@@ -23,6 +23,9 @@ pub fn sealed_length(keys: &KeyRing, length: u64) -> Result<u64, FileError> {
 /// Encrypts `plaintext` into `sealed`, which has room for [`sealed_length`] bytes, in the format
 /// and with the key that the ring's first recipe says. Returns how many bytes it wrote.
 ///
+/// The engine is used as it is: one that is not trusted should have a guard
+/// (`watched` of the crate `evener-engines`).
+///
 /// # Errors
 /// When `sealed` is too short, the system has no random numbers, or the engine failed.
 pub fn seal(

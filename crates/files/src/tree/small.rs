@@ -67,6 +67,8 @@ impl TreeWork<'_> {
             _ => 1,
         };
         let mut files = files.into_iter().peekable();
+        // An engine may ask for more than there are.
+        let most = most.min(files.len());
         let mut group: Vec<Small> = Vec::with_capacity(most);
         while let Some(item) = files.peek() {
             if self.is_stopped() {
