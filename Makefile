@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm check-packages fuzz
+.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -108,6 +108,11 @@ install-lab: build
 # Packages for this machine's architecture, in target/packages.
 deb rpm: build
 	scripts/package $@
+
+# For boards, ARMv7 and aarch64: packages and static programs. `make test-boards` installs and uses them.
+deb-boards: needs
+	set -e; for target in armv7-unknown-linux-gnueabihf aarch64-unknown-linux-gnu; do \
+		scripts/package static $$target; scripts/package deb $$target; done
 
 # The Debian package, installed and used in a Debian of its own; as root.
 check-packages: deb
