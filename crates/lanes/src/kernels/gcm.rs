@@ -12,7 +12,7 @@ use zeroize::Zeroize;
 
 use super::first_rounds::FirstRounds;
 use super::gcm_long::shorten;
-use super::ghash::{MAX_SHORT_POWER, Powers, Sum};
+use super::ghash::{MAX_SHORT_POWER, Powers, STRIDES, Sum};
 use super::jobs::admit;
 use super::parallel::encrypt;
 use super::schedule::SharedKeys;
@@ -84,7 +84,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
                     && (is_plain(job, work.cipher, direction) || admit(job, work.cipher, direction))
                 {
                     group.key = job.key;
-                    group.push::<ENCRYPT>(next - 1, job);
+                    group.push::<V, ENCRYPT>(next - 1, job);
                 }
             }
             if group.count == 0 {
@@ -98,7 +98,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
                         && !expanded.is_some_and(|last| std::ptr::eq(last, key))
                     {
                         own_keys.expand_shared::<V>(key.bytes());
-                        tables.powers.set(&subkey::<V, ROUNDS>(own_keys));
+                        tables.powers.set::<V>(&subkey::<V, ROUNDS>(own_keys));
                         tables.first_rounds.forget();
                         expanded = Some(key);
                     }
@@ -106,7 +106,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
                 }
             };
             if !tables.powers.is_set() {
-                tables.powers.set(&subkey::<V, ROUNDS>(keys));
+                tables.powers.set::<V>(&subkey::<V, ROUNDS>(keys));
             }
             let forged = group.run::<V, ENCRYPT, ROUNDS>(keys, tables);
             for slot in 0..group.count {
@@ -208,7 +208,7 @@ impl<'a> Group<'a> {
 
     /// Adds a job with valid lengths.
     #[inline(always)]
-    fn push<const ENCRYPT: bool>(&mut self, index: usize, job: &mut Job<'_>) {
+    fn push<V: Vector, const ENCRYPT: bool>(&mut self, index: usize, job: &mut Job<'_>) {
         let nonce = job.iv.bytes();
         let high = nonce.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let low = nonce.last_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
@@ -222,7 +222,7 @@ impl<'a> Group<'a> {
             done: 0,
             aad_done: 0,
         };
-        self.any_long |= message.is_long();
+        self.any_long |= message.is_long::<V>();
         self.messages[self.count] = message;
         self.index[self.count] = index;
         self.count += 1;
@@ -247,7 +247,7 @@ impl<'a> Group<'a> {
             if self.any_long || !tables.powers.are_complete() {
                 for slot in 0..V::BLOCKS {
                     let message = &mut self.messages[slot];
-                    if message.is_long() {
+                    if message.is_long::<V>() {
                         sums[slot] = shorten::<V, ENCRYPT, ROUNDS>(message, keys, tables);
                     }
                     tables.powers.reach::<V>(message.powers());
@@ -342,8 +342,8 @@ impl Message {
 
     /// Whether it is longer than [`Message::finish`] can process.
     #[inline(always)]
-    fn is_long(&self) -> bool {
-        self.length > LONGEST_REST || self.aad_length > LONGEST_AAD
+    fn is_long<V: Vector>(&self) -> bool {
+        self.length > longest_rest::<V>() || self.aad_length > LONGEST_AAD
     }
 
     /// The highest power of the subkey that [`Message::finish`] needs.
@@ -411,7 +411,11 @@ impl Message {
 const NONCE: usize = 12;
 
 /// Greatest length of a message, and of its additional data, that is hashed without an intermediate
-/// reduction, in bytes: with the block of lengths it needs at most the stored powers.
+/// reduction, in bytes: with the block of lengths it needs at most the stored powers. Registers of
+/// such a message are encrypted one after another, so with one block in each it is shorter.
+pub(super) const fn longest_rest<V: Vector>() -> usize {
+    if V::BLOCKS == 1 { STRIDES * BLOCK } else { LONGEST_REST }
+}
 pub(super) const LONGEST_REST: usize = 32 * BLOCK;
 pub(super) const LONGEST_AAD: usize = 4 * BLOCK;
 

@@ -431,12 +431,8 @@ pub(super) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
         for block in data.iter_mut() {
             *block = block.xor(key);
         }
-        for round in 1..ROUNDS {
-            let key: V = keys.round(round);
-            for block in data.iter_mut() {
-                *block = block.encrypt_round(key);
-            }
-        }
+        encrypt_rounds(keys, data, 1, MIDDLE);
+        encrypt_rounds(keys, data, MIDDLE, ROUNDS);
         let key: V = keys.round(ROUNDS);
         for block in data.iter_mut() {
             *block = block.encrypt_last(key);
@@ -457,15 +453,51 @@ unsafe fn decrypt<V: Vector, const N: usize, const ROUNDS: usize>(
         for block in data.iter_mut() {
             *block = block.xor(key);
         }
-        for round in 1..ROUNDS {
-            let key: V = keys.round(round);
-            for block in data.iter_mut() {
-                *block = block.decrypt_round(key);
-            }
-        }
+        decrypt_rounds(keys, data, 1, MIDDLE);
+        decrypt_rounds(keys, data, MIDDLE, ROUNDS);
         let key: V = keys.round(ROUNDS);
         for block in data.iter_mut() {
             *block = block.decrypt_last(key);
         }
     }
 }
+
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn encrypt_rounds<V: Vector, const N: usize>(
+    keys: &impl OneKey,
+    data: &mut [V; N],
+    first: usize,
+    end: usize,
+) {
+    for round in first..end {
+        // SAFETY: the caller's promise.
+        let key: V = unsafe { keys.round(round) };
+        for block in data.iter_mut() {
+            *block = block.encrypt_round(key);
+        }
+    }
+}
+
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn decrypt_rounds<V: Vector, const N: usize>(
+    keys: &impl OneKey,
+    data: &mut [V; N],
+    first: usize,
+    end: usize,
+) {
+    for round in first..end {
+        // SAFETY: the caller's promise.
+        let key: V = unsafe { keys.round(round) };
+        for block in data.iter_mut() {
+            *block = block.decrypt_round(key);
+        }
+    }
+}
+
+/// Where the loop over the rounds is cut: the compiler unrolls two short loops, and not a long one,
+/// whose blocks would then be in memory.
+pub(super) const MIDDLE: usize = 7;
