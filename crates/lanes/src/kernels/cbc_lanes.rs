@@ -32,8 +32,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::parallel::MIDDLE;
-use super::schedule::{MAX_ROUND_KEYS, RoundKeys, SharedKeys};
+use super::parallel::{MIDDLE, cut};
+use super::schedule::{MAX_ROUND_KEYS, OneKey, RoundKeys, SharedKeys};
 use super::vector::{BLOCK, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
 /// Registers in flight: an AES round takes 3 to 4 cycles and two start in each.
@@ -92,15 +92,22 @@ impl<V: Vector> Shared<V> {
     /// # Safety
     /// The CPU has the instructions of `V`.
     #[inline(always)]
-    pub(super) unsafe fn load<const ROUNDS: usize>(keys: &SharedKeys) -> Shared<V> {
+    pub(super) unsafe fn load<const ROUNDS: usize>(keys: &impl OneKey<V>) -> Shared<V> {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut shared = Shared([keys.load(0, 0); MAX_ROUND_KEYS]);
+            let mut shared = Shared([keys.round(0); MAX_ROUND_KEYS]);
             for round in 1..=ROUNDS {
-                shared.0[round] = keys.load(round, 0);
+                shared.0[round] = keys.round(round);
             }
             shared
         }
+    }
+}
+
+impl<V: Vector> OneKey<V> for Shared<V> {
+    #[inline(always)]
+    unsafe fn round(&self, round: usize) -> V {
+        self.0[round]
     }
 }
 
@@ -332,8 +339,9 @@ pub(super) unsafe fn encrypt_step<V: Vector, K: Keys<V>, const ROUNDS: usize>(
         for group in 0..GROUPS {
             chain[group] = chain[group].xor(plain[group]).xor(keys.key(0, group));
         }
-        encrypt_rounds(keys, chain, 1, MIDDLE);
-        encrypt_rounds(keys, chain, MIDDLE, ROUNDS);
+        let middle = cut::<V>(MIDDLE, ROUNDS);
+        encrypt_rounds(keys, chain, 1, middle);
+        encrypt_rounds(keys, chain, middle, ROUNDS);
         for group in 0..GROUPS {
             chain[group] = chain[group].encrypt_last(keys.key(ROUNDS, group));
         }
@@ -408,8 +416,8 @@ pub(super) unsafe fn encrypt_straight<V: Vector, K: Keys<V>, const ROUNDS: usize
     }
 }
 
-/// Whether [`encrypt_straight`] serves: a register is one lane, and there are enough registers for
-/// the keys and two blocks of each lane.
+/// Whether a register is one lane, and there are enough registers for the keys and two blocks of
+/// each of [`GROUPS`] lanes.
 pub(super) const fn is_straight<V: Vector>() -> bool {
     V::BLOCKS == 1 && V::HAS_MANY_REGISTERS
 }

@@ -72,7 +72,11 @@ impl FirstRounds {
     ) -> Counters<'a, V> {
         // SAFETY: the caller's promise.
         unsafe {
-            self.reach::<V>(keys, blocks.min(SPAN).next_multiple_of(AT_ONCE));
+            let mut count = blocks.min(SPAN);
+            if V::BLOCKS == 1 {
+                count = count.next_multiple_of(AT_ONCE);
+            }
+            self.reach::<V>(keys, count);
             let next = (first.0, first.1 & !(SPAN as u64 - 1));
             let (after_first, after_second) = two_rounds::<V>(keys, next);
             let change = after_second.xor(after_second);
@@ -89,7 +93,7 @@ impl FirstRounds {
             };
             counters.prepare_span();
             if V::BLOCKS == 1 {
-                counters.fill(blocks.min(SPAN));
+                counters.fill(count);
             }
             counters
         }
@@ -197,8 +201,8 @@ impl<V: Carryless> States<V> for Counters<'_, V> {
 }
 
 impl<V: Carryless> Counters<'_, V> {
-    /// Makes the first `count` states of the table: with one block in a register, a loop of its
-    /// own takes fewer instructions than to do so on the way.
+    /// Makes the first `count` states of the table, a multiple of [`AT_ONCE`]: with one block in a
+    /// register, a loop of its own takes fewer instructions than to do so on the way.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`, whose registers have one block; there are the changes.
@@ -208,7 +212,7 @@ impl<V: Carryless> Counters<'_, V> {
         // SAFETY: the caller's promise; every access is to a block.
         unsafe {
             let key: V = self.keys.load(NEXT_ROUND - 1, 0);
-            for place in 0..count.div_ceil(AT_ONCE) {
+            for place in 0..count / AT_ONCE {
                 let changes = &changes[place * AT_ONCE..][..AT_ONCE];
                 let states = &mut states[place * AT_ONCE..][..AT_ONCE];
                 let mut made = [key; AT_ONCE];

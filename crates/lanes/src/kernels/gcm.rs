@@ -264,6 +264,11 @@ impl<'a> Group<'a> {
                 lengths[slot] = V::counters(bits.0, bits.1);
                 let start = bases[slot].add_to_counters(1 + (message.done / BLOCK) as u64);
                 pads[slot + 1] = start.swap_bytes();
+                if V::BLOCKS == 1 {
+                    for step in 1..MAX_BLOCKS {
+                        pads[step + 1] = start.add_to_counters(step as u64).swap_bytes();
+                    }
+                }
             }
             // `counters` has added its number to every lane.
             let numbers = V::counters(0, 0);
@@ -278,7 +283,11 @@ impl<'a> Group<'a> {
             }
 
             for slot in 0..V::BLOCKS {
-                let start = Start { pad: pads[slot + 1], base: bases[slot], sum: sums[slot] };
+                let mut first = [pads[slot + 1]; MAX_BLOCKS];
+                if V::BLOCKS == 1 {
+                    first.copy_from_slice(&pads[1..]);
+                }
+                let start = Start { pads: first, base: bases[slot], sum: sums[slot] };
                 let message = &self.messages[slot];
                 sums[slot] = message.finish::<V, ENCRYPT, ROUNDS>(keys, powers, start);
             }
@@ -320,8 +329,9 @@ impl<'a> Group<'a> {
 
 /// The state at the rest of a message.
 struct Start<V> {
-    /// The cipher of its first counters.
-    pad: V,
+    /// The cipher of its first counters: of one register of them, or where that has one block of as
+    /// many as there are here.
+    pads: [V; MAX_BLOCKS],
     /// The message's first counter block and those after it.
     base: V,
     /// The hash of the data before it.
@@ -377,18 +387,18 @@ impl Message {
                 power -= count.div_ceil(BLOCK);
                 aad_done += count;
             }
-            let (mut pads, mut done) = ([start.pad], self.done);
+            let (mut pads, mut next, mut done) = (start.pads, 0, self.done);
             while done < self.length {
                 let (input, output) = (self.input.add(done), self.output.add(done));
                 let count = self.length - done;
                 let text = if count >= width {
                     let data = V::load(input);
-                    let result = data.xor(pads[0]);
+                    let result = data.xor(pads[next]);
                     result.store(output);
                     if ENCRYPT { result } else { data }
                 } else {
                     let data = V::load_bytes(input, count);
-                    let result = data.xor(pads[0]);
+                    let result = data.xor(pads[next]);
                     result.store_bytes(output, count);
                     if ENCRYPT { result.truncated(count) } else { data }
                 };
@@ -398,13 +408,44 @@ impl Message {
                 }
                 power -= V::BLOCKS;
                 done += width;
+                if V::BLOCKS == 1 && next + 1 < MAX_BLOCKS {
+                    next += 1;
+                    continue;
+                }
+                next = 0;
                 let counters = start.base.add_to_counters(1 + (done / BLOCK) as u64);
-                pads[0] = counters.swap_bytes();
-                encrypt::<V, 1, ROUNDS>(keys, &mut pads);
+                pads = more_pads::<V, ROUNDS>(keys, counters);
             }
             sum
         }
     }
+}
+
+/// The cipher of a register of counters; where that has one block, of as many registers as the result
+/// has, so that some blocks are in flight.
+///
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn more_pads<V: Vector, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    counters: V,
+) -> [V; MAX_BLOCKS] {
+    let mut pads = [counters.swap_bytes(); MAX_BLOCKS];
+    // SAFETY: the caller's promise.
+    unsafe {
+        if V::BLOCKS == 1 {
+            for step in 1..MAX_BLOCKS {
+                pads[step] = counters.add_to_counters(step as u64).swap_bytes();
+            }
+            encrypt::<V, MAX_BLOCKS, ROUNDS>(keys, &mut pads);
+        } else {
+            let mut first = [pads[0]];
+            encrypt::<V, 1, ROUNDS>(keys, &mut first);
+            pads[0] = first[0];
+        }
+    }
+    pads
 }
 
 /// Length of a nonce in bytes.

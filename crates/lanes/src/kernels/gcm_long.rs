@@ -14,7 +14,7 @@ use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
 #[cfg(target_arch = "aarch64")]
 use super::ghash::Pair;
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
-use super::parallel::MIDDLE;
+use super::parallel::{MIDDLE, cut};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 
@@ -41,53 +41,42 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
         }
         let blocks = message.length.div_ceil(BLOCK);
         let mut counters = first_rounds.start::<V>(keys, message.first, blocks);
-        let chunks = message.length / chunk;
-        message.done = chunks * chunk;
-        let power = message.powers() + STRIDES * V::BLOCKS;
-        let hash = Hash::new(powers, carry, chunks - 1);
-        let text = Chunks { input: message.input, output: message.output, count: chunks, power };
+        let hash = Hash::new(powers, carry, message.length / chunk - 1);
         if is_straight::<V>() {
             let keys = Shared::<V>::load::<ROUNDS>(keys);
-            text.encrypt::<V, ENCRYPT, ROUNDS>(&keys, &mut counters, hash)
+            chunks::<V, ENCRYPT, ROUNDS>(message, &keys, &mut counters, hash)
         } else {
-            text.encrypt::<V, ENCRYPT, ROUNDS>(keys, &mut counters, hash)
+            chunks::<V, ENCRYPT, ROUNDS>(message, keys, &mut counters, hash)
         }
     }
 }
 
-/// The chunks of a long message, of which there is one at least.
-struct Chunks {
-    input: *const u8,
-    output: *mut u8,
-    count: usize,
-    /// The power of the last chunk's first block.
-    power: usize,
-}
-
-impl Chunks {
-    /// Encrypts or decrypts them. Returns the sum of the products so far.
-    ///
-    /// # Safety
-    /// As for [`shorten`].
-    #[inline(always)]
-    unsafe fn encrypt<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
-        self,
-        keys: &impl Keys<V>,
-        counters: &mut impl States<V>,
-        mut hash: Hash<'_, V>,
-    ) -> Sum<V> {
-        let chunk = STRIDES * V::BLOCKS * BLOCK;
-        let Chunks { mut input, mut output, count, power } = self;
-        // SAFETY: the caller's promise: there are so many.
-        unsafe {
-            encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, None);
-            for _ in 1..count {
-                (input, output) = (input.add(chunk), output.add(chunk));
-                let hash = Some(&mut hash);
-                encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, hash);
-            }
-            hash.last(if ENCRYPT { output } else { input }, power)
+/// Encrypts or decrypts a message's chunks, of which there is one at least. Returns the sum of the
+/// products so far.
+///
+/// # Safety
+/// As for [`shorten`].
+#[inline(always)]
+unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    message: &mut Message,
+    keys: &impl Keys<V>,
+    counters: &mut impl States<V>,
+    mut hash: Hash<'_, V>,
+) -> Sum<V> {
+    let chunk = STRIDES * V::BLOCKS * BLOCK;
+    let chunks = message.length / chunk;
+    let (mut input, mut output) = (message.input, message.output);
+    // SAFETY: the caller's promise: there are so many.
+    unsafe {
+        encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, None);
+        for _ in 1..chunks {
+            (input, output) = (input.add(chunk), output.add(chunk));
+            let hash = Some(&mut hash);
+            encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, hash);
         }
+        message.done = chunks * chunk;
+        let text = if ENCRYPT { output } else { input };
+        hash.last(text, message.powers() + STRIDES * V::BLOCKS)
     }
 }
 
@@ -140,12 +129,13 @@ pub(super) unsafe fn encrypt_chunk<
         let behind = if OWN { 0 } else { STRIDES * width };
         let hashed = if ENCRYPT { output } else { input }.wrapping_sub(behind);
         let mut pads: [V; STRIDES] = counters.next_states();
+        let (middle, late) = (cut::<V>(MIDDLE, ROUNDS), cut::<V>(LATE, ROUNDS));
         let between = hash.as_deref_mut();
-        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, NEXT_ROUND..MIDDLE, between, hashed);
+        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, NEXT_ROUND..middle, between, hashed);
         let between = hash.as_deref_mut();
-        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, MIDDLE..LATE, between, hashed);
+        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, middle..late, between, hashed);
         let between = hash.as_deref_mut();
-        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, LATE..ROUNDS, between, hashed);
+        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, late..ROUNDS, between, hashed);
         if OWN && let Some(hash) = &mut hash {
             hash.add_rest(hashed);
         }
@@ -329,7 +319,7 @@ impl<'a, V: Carryless> Hash<'a, V> {
     }
 }
 
-/// The second cut of the loop over the rounds; see [`MIDDLE`].
+/// The second cut of the loop over the rounds; see [`cut`].
 const LATE: usize = 10;
 
 /// How far ahead a long message's input and output are prefetched, in bytes. The CPU prefetches

@@ -10,13 +10,14 @@
 
 use zeroize::Zeroize;
 
+use super::cbc_lanes::{Keys, Shared, is_straight};
 use super::first_rounds::{AnyCounters, FIRST_COUNTER, FirstRounds, SPAN, States};
-use super::gcm::{longest_rest, subkey};
+use super::gcm::{longest_rest, more_pads, subkey};
 use super::gcm_long::{Hash, encrypt_chunk};
 use super::ghash::{Powers, STRIDES, Sum};
 use super::parallel::encrypt;
 use super::schedule::SharedKeys;
-use super::vector::{BLOCK, Block, Carryless};
+use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 use crate::stream::{End, Pad, Piece};
 
 /// The functions of one kernel for one length of keys. They may be called only on a CPU with the
@@ -221,6 +222,29 @@ unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     piece: &Piece<'_>,
     carry: V,
 ) -> (usize, Sum<V>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_straight::<V>() {
+            let keys = Shared::<V>::load::<ROUNDS>(keys);
+            chunks_with::<V, ENCRYPT, ROUNDS>(&keys, powers, counters, piece, carry)
+        } else {
+            chunks_with::<V, ENCRYPT, ROUNDS>(keys, powers, counters, piece, carry)
+        }
+    }
+}
+
+/// [`chunks`] with the keys as they serve best.
+///
+/// # Safety
+/// As for [`transform_chunks`].
+#[inline(always)]
+unsafe fn chunks_with<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    keys: &impl Keys<V>,
+    powers: &Powers,
+    counters: &mut impl States<V>,
+    piece: &Piece<'_>,
+    carry: V,
+) -> (usize, Sum<V>) {
     let chunk = STRIDES * V::BLOCKS * BLOCK;
     let chunks = piece.length / chunk;
     let done = chunks * chunk;
@@ -270,26 +294,30 @@ unsafe fn transform_rest<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>
     unsafe {
         let (high, low) = piece.counter;
         let mut counters = V::counters(high, low.wrapping_add((done / BLOCK) as u64));
+        let (mut pads, mut next) = ([counters; MAX_BLOCKS], 0);
         while done < piece.length {
             let count = (piece.length - done).min(width);
             let (input, output) = (piece.input.add(done), piece.output.add(done));
-            let mut pads = [counters.swap_bytes()];
+            if V::BLOCKS > 1 || next == 0 {
+                pads = more_pads::<V, ROUNDS>(keys, counters);
+            }
+            let pad = pads[next];
             counters = counters.add_to_counters(V::BLOCKS as u64);
-            encrypt::<V, 1, ROUNDS>(keys, &mut pads);
+            next = if V::BLOCKS == 1 { (next + 1) % MAX_BLOCKS } else { 0 };
             let text: V = if count == width {
                 let data = V::load(input);
-                let result = data.xor(pads[0]);
+                let result = data.xor(pad);
                 result.store(output);
                 if ENCRYPT { result } else { data }
             } else {
                 let data = V::load_bytes(input, count);
-                let result = data.xor(pads[0]);
+                let result = data.xor(pad);
                 result.store_bytes(output, count);
                 let text = if ENCRYPT { result } else { data };
                 let whole = count / BLOCK * BLOCK;
                 if whole < count {
                     text.truncated(count).store(piece.tail.as_mut_ptr());
-                    pads[0].store(piece.pad.as_mut_ptr());
+                    pad.store(piece.pad.as_mut_ptr());
                 }
                 text.truncated(whole)
             };
