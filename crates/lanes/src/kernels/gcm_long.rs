@@ -14,7 +14,7 @@ use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
 #[cfg(target_arch = "aarch64")]
 use super::ghash::Pair;
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
-use super::parallel::{MIDDLE, cut};
+use super::parallel::MIDDLE;
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 
@@ -129,13 +129,32 @@ pub(super) unsafe fn encrypt_chunk<
         let behind = if OWN { 0 } else { STRIDES * width };
         let hashed = if ENCRYPT { output } else { input }.wrapping_sub(behind);
         let mut pads: [V; STRIDES] = counters.next_states();
-        let (middle, late) = (cut::<V>(MIDDLE, ROUNDS), cut::<V>(LATE, ROUNDS));
-        let between = hash.as_deref_mut();
-        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, NEXT_ROUND..middle, between, hashed);
-        let between = hash.as_deref_mut();
-        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, middle..late, between, hashed);
-        let between = hash.as_deref_mut();
-        encrypt_rounds::<V, ROUNDS>(keys, &mut pads, late..ROUNDS, between, hashed);
+        if is_straight::<V>() {
+            // The loop over the rounds is cut; see `MIDDLE`.
+            let between = hash.as_deref_mut();
+            encrypt_rounds::<V, ROUNDS>(keys, &mut pads, NEXT_ROUND..MIDDLE, between, hashed);
+            let between = hash.as_deref_mut();
+            encrypt_rounds::<V, ROUNDS>(keys, &mut pads, MIDDLE..LATE, between, hashed);
+            let between = hash.as_deref_mut();
+            encrypt_rounds::<V, ROUNDS>(keys, &mut pads, LATE..ROUNDS, between, hashed);
+        } else {
+            for round in NEXT_ROUND..ROUNDS {
+                let key = keys.key(round, 0);
+                for step in 0..STRIDES {
+                    pads[step] = pads[step].encrypt_round(key);
+                }
+                // In the last rounds, because reading results that were just written would stall.
+                // The first register comes last, because it needs the hash so far.
+                let step = (round + STRIDES).saturating_sub(ROUNDS);
+                if V::HAS_MANY_REGISTERS
+                    && step > 0
+                    && step < STRIDES
+                    && let Some(hash) = &mut hash
+                {
+                    hash.add(step, hashed);
+                }
+            }
+        }
         if OWN && let Some(hash) = &mut hash {
             hash.add_rest(hashed);
         }
@@ -170,8 +189,8 @@ pub(super) unsafe fn encrypt_chunk<
     }
 }
 
-/// Encrypts a chunk's rounds of these numbers, and between them adds registers of `hashed` to the
-/// hash, if the CPU has registers enough.
+/// Encrypts a chunk's rounds of these numbers, and between the last ones of all adds registers of
+/// `hashed` to the hash.
 ///
 /// # Safety
 /// As for [`encrypt_chunk`].
@@ -189,11 +208,8 @@ unsafe fn encrypt_rounds<V: Carryless, const ROUNDS: usize>(
         for step in 0..STRIDES {
             pads[step] = pads[step].encrypt_round(key);
         }
-        // In the last rounds, because reading results that were just written would stall. The
-        // first register comes last, because it needs the hash so far.
         let step = (round + STRIDES).saturating_sub(ROUNDS);
-        if V::HAS_MANY_REGISTERS
-            && step > 0
+        if step > 0
             && step < STRIDES
             && let Some(hash) = &mut hash
         {
@@ -319,7 +335,7 @@ impl<'a, V: Carryless> Hash<'a, V> {
     }
 }
 
-/// The second cut of the loop over the rounds; see [`cut`].
+/// The second cut of the loop over the rounds; see [`MIDDLE`].
 const LATE: usize = 10;
 
 /// How far ahead a long message's input and output are prefetched, in bytes. The CPU prefetches
