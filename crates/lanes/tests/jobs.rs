@@ -1,5 +1,5 @@
-//! Random batches of jobs, for every kernel that this CPU can run. GCM, which is for x86 only,
-//! is compared with OpenSSL in the engine's own tests.
+//! Random batches of jobs, for every kernel that this CPU can run. GCM is compared with the portable
+//! kernel here, and with OpenSSL in the engine's own tests.
 
 mod common;
 
@@ -7,6 +7,7 @@ use std::env;
 
 use common::{Random, encrypt, offers};
 use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Outcome, Padding, Rejection};
+use evener_lanes::stream::{Gcm, Text};
 use evener_lanes::{Kernel, available};
 
 /// `EVENER_LANES_MESSAGES` sets the approximate number of messages; 5,000 by default.
@@ -28,6 +29,91 @@ fn random_batches_give_what_the_standard_says() {
         }
     }
     println!("{count} messages");
+}
+
+/// Messages of all lengths that take separate code, and a forged one among those to be decrypted.
+#[test]
+fn batches_of_gcm_give_what_the_portable_kernel_does() {
+    const GCM: [Cipher; 3] = [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm];
+    let mut random = Random(12);
+    for kernel in available() {
+        for cipher in GCM.into_iter().filter(|&cipher| kernel.does(cipher, Direction::Encrypt)) {
+            for round in 0..24 {
+                let keys = [cipher; 3].map(|cipher| random.bytes(cipher.key_length()));
+                let longest = [20, 150, 700, 9000][round % 4];
+                let messages: Vec<_> = (0..20)
+                    .map(|_| {
+                        let key = keys[random.below(3)].clone();
+                        let lengths = [longest, [40, 200][round % 2]];
+                        let [plain, aad] = lengths.map(|longest| {
+                            let length = random.below(longest);
+                            random.bytes(length)
+                        });
+                        let iv = random.bytes(12);
+                        let mut sealed = plain.clone();
+                        let mut gcm = Gcm::new(Kernel::portable(), &key).unwrap();
+                        gcm.start(&iv).unwrap();
+                        gcm.add_data(&aad).unwrap();
+                        gcm.transform(Direction::Encrypt, Text::InPlace(&mut sealed)).unwrap();
+                        sealed.extend(gcm.tag().unwrap());
+                        (key, iv, aad, plain, sealed)
+                    })
+                    .collect();
+                let own = keys.each_ref().map(|key| Key::new(key).unwrap());
+                for direction in [Direction::Encrypt, Direction::Decrypt] {
+                    let forged = random.below(messages.len());
+                    let inputs: Vec<_> = messages
+                        .iter()
+                        .enumerate()
+                        .map(|(index, (.., plain, sealed))| match direction {
+                            Direction::Encrypt => plain.clone(),
+                            Direction::Decrypt => {
+                                let mut sealed = sealed.clone();
+                                let place = random.below(sealed.len());
+                                sealed[place] ^= u8::from(index == forged) << random.below(8);
+                                sealed
+                            }
+                        })
+                        .collect();
+                    let mut outputs: Vec<_> =
+                        inputs.iter().map(|input| vec![CANARY; input.len() + 16]).collect();
+                    let mut jobs: Vec<_> = messages
+                        .iter()
+                        .zip(&inputs)
+                        .zip(&mut outputs)
+                        .map(|(((key, iv, aad, ..), input), output)| Job {
+                            // The first is the session's.
+                            key: (1..3).find(|&own| keys[own] == *key).map(|place| &own[place]),
+                            aad,
+                            ..Job::new(Iv::new(iv).unwrap(), input, output)
+                        })
+                        .collect();
+                    kernel.prepare(cipher, direction, Some(&own[0])).unwrap().process(&mut jobs);
+                    let outcomes: Vec<_> = jobs.iter().map(|job| job.outcome).collect();
+                    for (index, (.., plain, sealed)) in messages.iter().enumerate() {
+                        let place = format!("{} {direction} {cipher}, {index}", kernel.name());
+                        let (expected, output) = match direction {
+                            Direction::Encrypt => (sealed, &outputs[index]),
+                            Direction::Decrypt => (plain, &outputs[index]),
+                        };
+                        if direction == Direction::Decrypt && index == forged {
+                            assert_eq!(
+                                outcomes[index],
+                                Outcome::Rejected(Rejection::Tag),
+                                "{place}"
+                            );
+                            assert!(output[..plain.len()].iter().all(|&byte| byte == 0), "{place}");
+                            continue;
+                        }
+                        let written = expected.len();
+                        assert_eq!(outcomes[index], Outcome::Done { written }, "{place}");
+                        assert!(output[..written] == expected[..], "{place}: the bytes differ");
+                        assert!(output[written..].iter().all(|&byte| byte == CANARY), "{place}");
+                    }
+                }
+            }
+        }
+    }
 }
 
 struct Message {

@@ -19,7 +19,10 @@ pub fn page(
     sections: &[(&str, &str)],
 ) -> io::Result<Vec<u8>> {
     // `help` has no page of its own.
-    let mut command = command.disable_help_subcommand(true);
+    let mut command = command.mut_subcommands(|below| match below.get_name() {
+        "help" => below.hide(true),
+        _ => below,
+    });
     let usage = command.render_usage().to_string();
     let has_commands = command.has_subcommands();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();

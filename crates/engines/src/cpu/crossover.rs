@@ -61,8 +61,9 @@ impl Crossovers {
 
 /// The result of `evener engines --calibrate KERNEL` on an AMD EPYC of the fourth generation,
 /// against OpenSSL 3.6 with the same instructions (`OPENSSL_ia32cap`). For CBC encryption of two
-/// messages both are equally fast; of four, `lanes` is twice as fast. The ARMv8 kernel was only
-/// emulated so far, so it is used only where it must be faster: CBC encryption of several messages.
+/// messages both are equally fast; of four, `lanes` is twice as fast. The ARMv8 kernels were only
+/// emulated so far, so they are used only where they must be faster: CBC encryption of several
+/// messages.
 fn usual(kernel: &str, mode: Mode, direction: Direction) -> Crossover {
     let up_to = |most_bytes| Crossover { most_bytes, ..Crossover::ALWAYS };
     match (kernel, mode, direction) {
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(find("vaes-avx2", gcm), Crossover::ALWAYS);
         assert!(!find("aes-ni", ctr).prefers_lanes(1, 8192));
         assert_eq!(find("armv8-aes", ctr), Crossover::NEVER);
-        for kernel in ["vaes-avx512", "aes-ni", "armv8-aes"] {
+        for kernel in ["vaes-avx512", "aes-ni", "armv8-aes", "armv8-sha3"] {
             assert!(find(kernel, cbc).prefers_lanes(4, 4 << 20));
             assert!(!find(kernel, cbc).prefers_lanes(3, 48));
         }

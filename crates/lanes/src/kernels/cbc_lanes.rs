@@ -32,7 +32,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::schedule::{MAX_ROUND_KEYS, RoundKeys, SharedKeys};
+use super::parallel::{MIDDLE, cut};
+use super::schedule::{MAX_ROUND_KEYS, OneKey, RoundKeys, SharedKeys};
 use super::vector::{BLOCK, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
 /// Registers in flight: an AES round takes 3 to 4 cycles and two start in each.
@@ -91,15 +92,22 @@ impl<V: Vector> Shared<V> {
     /// # Safety
     /// The CPU has the instructions of `V`.
     #[inline(always)]
-    pub(super) unsafe fn load<const ROUNDS: usize>(keys: &SharedKeys) -> Shared<V> {
+    pub(super) unsafe fn load<const ROUNDS: usize>(keys: &impl OneKey<V>) -> Shared<V> {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut shared = Shared([keys.load(0, 0); MAX_ROUND_KEYS]);
+            let mut shared = Shared([keys.round(0); MAX_ROUND_KEYS]);
             for round in 1..=ROUNDS {
-                shared.0[round] = keys.load(round, 0);
+                shared.0[round] = keys.round(round);
             }
             shared
         }
+    }
+}
+
+impl<V: Vector> OneKey<V> for Shared<V> {
+    #[inline(always)]
+    unsafe fn round(&self, round: usize) -> V {
+        self.0[round]
     }
 }
 
@@ -107,6 +115,14 @@ impl<V: Vector> Keys<V> for Shared<V> {
     #[inline(always)]
     unsafe fn key(&self, round: usize, _group: usize) -> V {
         self.0[round]
+    }
+}
+
+impl<V: Vector> Keys<V> for SharedKeys {
+    #[inline(always)]
+    unsafe fn key(&self, round: usize, _group: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { self.load(round, 0) }
     }
 }
 
@@ -134,6 +150,11 @@ pub(super) unsafe fn encrypt_lanes<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     blocks: usize,
     reach: usize,
 ) {
+    if is_straight::<V>() {
+        let at = places.first * BLOCK;
+        // SAFETY: the caller's promise.
+        return unsafe { encrypt_straight::<V, K, ROUNDS>(keys, chain, places, (at, at), blocks) };
+    }
     // Lines begin at multiples of four blocks, where they are most likely to be cache lines.
     let lead = (places.first.wrapping_neg() % LINE_BLOCKS).min(blocks);
     let lines = (blocks - lead) / LINE_BLOCKS;
@@ -318,13 +339,85 @@ pub(super) unsafe fn encrypt_step<V: Vector, K: Keys<V>, const ROUNDS: usize>(
         for group in 0..GROUPS {
             chain[group] = chain[group].xor(plain[group]).xor(keys.key(0, group));
         }
-        for round in 1..ROUNDS {
-            for group in 0..GROUPS {
-                chain[group] = chain[group].encrypt_round(keys.key(round, group));
-            }
-        }
+        let middle = cut::<V>(MIDDLE, ROUNDS);
+        encrypt_rounds(keys, chain, 1, middle);
+        encrypt_rounds(keys, chain, middle, ROUNDS);
         for group in 0..GROUPS {
             chain[group] = chain[group].encrypt_last(keys.key(ROUNDS, group));
         }
     }
+}
+
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn encrypt_rounds<V: Vector, K: Keys<V>>(
+    keys: &K,
+    chain: &mut [V; GROUPS],
+    first: usize,
+    end: usize,
+) {
+    for round in first..end {
+        for group in 0..GROUPS {
+            // SAFETY: the caller's promise.
+            chain[group] = chain[group].encrypt_round(unsafe { keys.key(round, group) });
+        }
+    }
+}
+
+/// Encrypts blocks of lanes that each have a register of their own: a block goes straight from its
+/// place to its lane and from there to its place. The inputs and outputs begin at `places` and so
+/// many bytes behind.
+///
+/// # Safety
+/// As for [`encrypt_lanes`]; a register is one lane.
+#[inline(always)]
+pub(super) unsafe fn encrypt_straight<V: Vector, K: Keys<V>, const ROUNDS: usize>(
+    keys: &K,
+    chain: &mut [V; GROUPS],
+    places: &Places,
+    (input_at, output_at): (usize, usize),
+    blocks: usize,
+) {
+    let (mut input, mut output) = ([std::ptr::null(); GROUPS], [std::ptr::null_mut(); GROUPS]);
+    for group in 0..GROUPS {
+        input[group] = places.input[group].wrapping_add(input_at);
+        output[group] = places.output[group].wrapping_add(output_at);
+    }
+    // SAFETY: the caller's promise; each block is loaded and stored once.
+    unsafe {
+        // By pairs, which take one instruction to load and one to store.
+        for _ in 0..blocks / 2 {
+            let (mut first, mut second) = (*chain, *chain);
+            for group in 0..GROUPS {
+                first[group] = V::load(input[group]);
+                second[group] = V::load(input[group].wrapping_add(BLOCK));
+                input[group] = input[group].wrapping_add(2 * BLOCK);
+            }
+            encrypt_step::<V, K, ROUNDS>(keys, chain, &first);
+            first = *chain;
+            encrypt_step::<V, K, ROUNDS>(keys, chain, &second);
+            for group in 0..GROUPS {
+                first[group].store(output[group]);
+                chain[group].store(output[group].wrapping_add(BLOCK));
+                output[group] = output[group].wrapping_add(2 * BLOCK);
+            }
+        }
+        if blocks % 2 == 1 {
+            let mut last = *chain;
+            for group in 0..GROUPS {
+                last[group] = V::load(input[group]);
+            }
+            encrypt_step::<V, K, ROUNDS>(keys, chain, &last);
+            for group in 0..GROUPS {
+                chain[group].store(output[group]);
+            }
+        }
+    }
+}
+
+/// Whether a register is one lane, and there are enough registers for the keys and two blocks of
+/// each of [`GROUPS`] lanes.
+pub(super) const fn is_straight<V: Vector>() -> bool {
+    V::BLOCKS == 1 && V::HAS_MANY_REGISTERS
 }

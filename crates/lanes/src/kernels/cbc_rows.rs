@@ -9,7 +9,8 @@
 use std::mem::MaybeUninit;
 
 use super::cbc_lanes::{
-    GROUPS, INPUT_AHEAD, Keys, LINE, Lines, Places, encrypt_step, load_line, store_line,
+    GROUPS, INPUT_AHEAD, Keys, LINE, Lines, Places, encrypt_step, encrypt_straight, is_straight,
+    load_line, store_line,
 };
 use super::vector::{LINE_BLOCKS, Vector};
 
@@ -52,6 +53,17 @@ pub(super) unsafe fn encrypt_rows<V: Vector, R: Rows<V>, K: Keys<V>, const ROUND
     // SAFETY: every line of the rows is loaded before it is used, and stored, once each, while
     // its row is the current one or next to it. What is asked for ahead of time is not accessed.
     unsafe {
+        if is_straight::<V>() {
+            let mut row = 0;
+            while rows.prepare(row) {
+                let mut chain = rows.ivs(row);
+                let (places, input, output) = rows.places(row);
+                let (at, blocks) = ((input, output), lines * LINE_BLOCKS);
+                encrypt_straight::<V, K, ROUNDS>(keys, &mut chain, places, at, blocks);
+                row += 1;
+            }
+            return row;
+        }
         if !rows.prepare(0) {
             return 0;
         }

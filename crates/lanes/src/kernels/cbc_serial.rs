@@ -16,13 +16,13 @@ use super::vector::{BLOCK, Vector};
 /// read from the text's input and written to its output, which does not overlap unless it is the
 /// same or begins before; they are whole blocks, one at least.
 #[inline(always)]
-pub(super) unsafe fn encrypt<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
+pub(super) unsafe fn encrypt<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
     const { assert!(V::BLOCKS == 1) }
     let &Text { input, output, length, .. } = text;
     // SAFETY: each access is to a block of the text, and each block of the input is read before
     // the one before it is written to the output.
     unsafe {
-        let (first, last): (V, V) = (keys.round(0), keys.round(ROUNDS));
+        let (first, last) = (keys.round(0), keys.round(ROUNDS));
         let mut between = [first; MAX_ROUND_KEYS];
         for round in 1..ROUNDS {
             between[round] = keys.round(round);

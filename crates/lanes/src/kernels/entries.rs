@@ -10,7 +10,7 @@ use super::{Code, Room, State, cbc_encrypt, cbc_serial, mode_key, parallel, reco
 #[cfg(target_arch = "x86_64")]
 type Single = vector::AesNi;
 #[cfg(target_arch = "aarch64")]
-type Single = vector::Neon;
+type Single = vector::Neon<false>;
 
 /// Defines a module with the entries of one instruction set.
 macro_rules! entries {
@@ -214,4 +214,6 @@ entries!(vaes_avx2, vector::VaesAvx2, "avx2,vaes,aes");
 #[cfg(target_arch = "x86_64")]
 entries!(aes_ni, vector::AesNi, "aes,sse4.1,ssse3");
 #[cfg(target_arch = "aarch64")]
-entries!(neon, vector::Neon, "neon,aes");
+entries!(neon_sha3, vector::Neon<true>, "neon,aes,sha3");
+#[cfg(target_arch = "aarch64")]
+entries!(neon, vector::Neon<false>, "neon,aes");

@@ -12,7 +12,7 @@ use zeroize::Zeroize;
 
 use super::first_rounds::FirstRounds;
 use super::gcm_long::shorten;
-use super::ghash::{MAX_SHORT_POWER, Powers, Sum};
+use super::ghash::{MAX_SHORT_POWER, Powers, STRIDES, Sum};
 use super::jobs::admit;
 use super::parallel::encrypt;
 use super::schedule::SharedKeys;
@@ -84,7 +84,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
                     && (is_plain(job, work.cipher, direction) || admit(job, work.cipher, direction))
                 {
                     group.key = job.key;
-                    group.push::<ENCRYPT>(next - 1, job);
+                    group.push::<V, ENCRYPT>(next - 1, job);
                 }
             }
             if group.count == 0 {
@@ -98,7 +98,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
                         && !expanded.is_some_and(|last| std::ptr::eq(last, key))
                     {
                         own_keys.expand_shared::<V>(key.bytes());
-                        tables.powers.set(&subkey::<V, ROUNDS>(own_keys));
+                        tables.powers.set::<V>(&subkey::<V, ROUNDS>(own_keys));
                         tables.first_rounds.forget();
                         expanded = Some(key);
                     }
@@ -106,7 +106,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
                 }
             };
             if !tables.powers.is_set() {
-                tables.powers.set(&subkey::<V, ROUNDS>(keys));
+                tables.powers.set::<V>(&subkey::<V, ROUNDS>(keys));
             }
             let forged = group.run::<V, ENCRYPT, ROUNDS>(keys, tables);
             for slot in 0..group.count {
@@ -208,7 +208,7 @@ impl<'a> Group<'a> {
 
     /// Adds a job with valid lengths.
     #[inline(always)]
-    fn push<const ENCRYPT: bool>(&mut self, index: usize, job: &mut Job<'_>) {
+    fn push<V: Vector, const ENCRYPT: bool>(&mut self, index: usize, job: &mut Job<'_>) {
         let nonce = job.iv.bytes();
         let high = nonce.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let low = nonce.last_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
@@ -222,7 +222,7 @@ impl<'a> Group<'a> {
             done: 0,
             aad_done: 0,
         };
-        self.any_long |= message.is_long();
+        self.any_long |= message.is_long::<V>();
         self.messages[self.count] = message;
         self.index[self.count] = index;
         self.count += 1;
@@ -247,7 +247,7 @@ impl<'a> Group<'a> {
             if self.any_long || !tables.powers.are_complete() {
                 for slot in 0..V::BLOCKS {
                     let message = &mut self.messages[slot];
-                    if message.is_long() {
+                    if message.is_long::<V>() {
                         sums[slot] = shorten::<V, ENCRYPT, ROUNDS>(message, keys, tables);
                     }
                     tables.powers.reach::<V>(message.powers());
@@ -264,6 +264,11 @@ impl<'a> Group<'a> {
                 lengths[slot] = V::counters(bits.0, bits.1);
                 let start = bases[slot].add_to_counters(1 + (message.done / BLOCK) as u64);
                 pads[slot + 1] = start.swap_bytes();
+                if V::BLOCKS == 1 {
+                    for step in 1..MAX_BLOCKS {
+                        pads[step + 1] = start.add_to_counters(step as u64).swap_bytes();
+                    }
+                }
             }
             // `counters` has added its number to every lane.
             let numbers = V::counters(0, 0);
@@ -278,7 +283,11 @@ impl<'a> Group<'a> {
             }
 
             for slot in 0..V::BLOCKS {
-                let start = Start { pad: pads[slot + 1], base: bases[slot], sum: sums[slot] };
+                let mut first = [pads[slot + 1]; MAX_BLOCKS];
+                if V::BLOCKS == 1 {
+                    first.copy_from_slice(&pads[1..]);
+                }
+                let start = Start { pads: first, base: bases[slot], sum: sums[slot] };
                 let message = &self.messages[slot];
                 sums[slot] = message.finish::<V, ENCRYPT, ROUNDS>(keys, powers, start);
             }
@@ -320,8 +329,9 @@ impl<'a> Group<'a> {
 
 /// The state at the rest of a message.
 struct Start<V> {
-    /// The cipher of its first counters.
-    pad: V,
+    /// The cipher of its first counters: of one register of them, or where that has one block of as
+    /// many as there are here.
+    pads: [V; MAX_BLOCKS],
     /// The message's first counter block and those after it.
     base: V,
     /// The hash of the data before it.
@@ -342,8 +352,8 @@ impl Message {
 
     /// Whether it is longer than [`Message::finish`] can process.
     #[inline(always)]
-    fn is_long(&self) -> bool {
-        self.length > LONGEST_REST || self.aad_length > LONGEST_AAD
+    fn is_long<V: Vector>(&self) -> bool {
+        self.length > longest_rest::<V>() || self.aad_length > LONGEST_AAD
     }
 
     /// The highest power of the subkey that [`Message::finish`] needs.
@@ -377,18 +387,18 @@ impl Message {
                 power -= count.div_ceil(BLOCK);
                 aad_done += count;
             }
-            let (mut pads, mut done) = ([start.pad], self.done);
+            let (mut pads, mut next, mut done) = (start.pads, 0, self.done);
             while done < self.length {
                 let (input, output) = (self.input.add(done), self.output.add(done));
                 let count = self.length - done;
                 let text = if count >= width {
                     let data = V::load(input);
-                    let result = data.xor(pads[0]);
+                    let result = data.xor(pads[next]);
                     result.store(output);
                     if ENCRYPT { result } else { data }
                 } else {
                     let data = V::load_bytes(input, count);
-                    let result = data.xor(pads[0]);
+                    let result = data.xor(pads[next]);
                     result.store_bytes(output, count);
                     if ENCRYPT { result.truncated(count) } else { data }
                 };
@@ -398,20 +408,55 @@ impl Message {
                 }
                 power -= V::BLOCKS;
                 done += width;
+                if V::BLOCKS == 1 && next + 1 < MAX_BLOCKS {
+                    next += 1;
+                    continue;
+                }
+                next = 0;
                 let counters = start.base.add_to_counters(1 + (done / BLOCK) as u64);
-                pads[0] = counters.swap_bytes();
-                encrypt::<V, 1, ROUNDS>(keys, &mut pads);
+                pads = more_pads::<V, ROUNDS>(keys, counters);
             }
             sum
         }
     }
 }
 
+/// The cipher of a register of counters; where that has one block, of as many registers as the result
+/// has, so that some blocks are in flight.
+///
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn more_pads<V: Vector, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    counters: V,
+) -> [V; MAX_BLOCKS] {
+    let mut pads = [counters.swap_bytes(); MAX_BLOCKS];
+    // SAFETY: the caller's promise.
+    unsafe {
+        if V::BLOCKS == 1 {
+            for step in 1..MAX_BLOCKS {
+                pads[step] = counters.add_to_counters(step as u64).swap_bytes();
+            }
+            encrypt::<V, MAX_BLOCKS, ROUNDS>(keys, &mut pads);
+        } else {
+            let mut first = [pads[0]];
+            encrypt::<V, 1, ROUNDS>(keys, &mut first);
+            pads[0] = first[0];
+        }
+    }
+    pads
+}
+
 /// Length of a nonce in bytes.
 const NONCE: usize = 12;
 
 /// Greatest length of a message, and of its additional data, that is hashed without an intermediate
-/// reduction, in bytes: with the block of lengths it needs at most the stored powers.
+/// reduction, in bytes: with the block of lengths it needs at most the stored powers. Registers of
+/// such a message are encrypted one after another, so with one block in each it is shorter.
+pub(super) const fn longest_rest<V: Vector>() -> usize {
+    if V::BLOCKS == 1 { STRIDES * BLOCK } else { LONGEST_REST }
+}
 pub(super) const LONGEST_REST: usize = 32 * BLOCK;
 pub(super) const LONGEST_AAD: usize = 4 * BLOCK;
 

@@ -117,9 +117,15 @@ macro_rules! gcm_entries {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
 gcm_entries!(
     vaes_avx512_gcm,
     vector::VaesAvx512,
     "avx512f,avx512vl,avx512bw,vaes,aes,avx2,vpclmulqdq,pclmulqdq"
 );
+#[cfg(target_arch = "x86_64")]
 gcm_entries!(vaes_avx2_gcm, vector::VaesAvx2, "avx2,vaes,aes,vpclmulqdq,pclmulqdq");
+#[cfg(target_arch = "aarch64")]
+gcm_entries!(neon_sha3_gcm, vector::Neon<true>, "neon,aes,sha3");
+#[cfg(target_arch = "aarch64")]
+gcm_entries!(neon_gcm, vector::Neon<false>, "neon,aes");

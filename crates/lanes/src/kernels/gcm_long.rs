@@ -6,9 +6,15 @@
 //! chunk is multiplied by powers that differ from lane to lane, so that the lanes can be added
 //! up.
 
+use std::ops::Range;
+
+use super::cbc_lanes::{Keys, Shared, is_straight};
 use super::first_rounds::{NEXT_ROUND, States};
-use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables};
+use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
+#[cfg(target_arch = "aarch64")]
+use super::ghash::Pair;
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
+use super::parallel::MIDDLE;
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 
@@ -30,24 +36,43 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     unsafe {
         powers.complete::<V>();
         let carry = hash_aad::<V>(message, powers);
-        if message.length <= LONGEST_REST {
+        if message.length <= longest_rest::<V>() {
             return Sum::product(carry, powers.load(message.powers()));
         }
         let blocks = message.length.div_ceil(BLOCK);
         let mut counters = first_rounds.start::<V>(keys, message.first, blocks);
-        let chunks = message.length / chunk;
-        let mut hash = Hash::new(powers, carry, chunks - 1);
-        let (mut input, mut output) = (message.input, message.output);
-        encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, &mut counters, input, output, None);
+        let hash = Hash::new(powers, carry, message.length / chunk - 1);
+        if is_straight::<V>() {
+            let keys = Shared::<V>::load::<ROUNDS>(keys);
+            chunks::<V, ENCRYPT, ROUNDS>(message, &keys, &mut counters, hash)
+        } else {
+            chunks::<V, ENCRYPT, ROUNDS>(message, keys, &mut counters, hash)
+        }
+    }
+}
+
+/// Encrypts or decrypts a message's chunks, of which there is one at least. Returns the sum of the
+/// products so far.
+///
+/// # Safety
+/// As for [`shorten`].
+#[inline(always)]
+unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    message: &mut Message,
+    keys: &impl Keys<V>,
+    counters: &mut impl States<V>,
+    mut hash: Hash<'_, V>,
+) -> Sum<V> {
+    let chunk = STRIDES * V::BLOCKS * BLOCK;
+    let chunks = message.length / chunk;
+    let (mut input, mut output) = (message.input, message.output);
+    // SAFETY: the caller's promise: there are so many.
+    unsafe {
+        encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, None);
         for _ in 1..chunks {
             (input, output) = (input.add(chunk), output.add(chunk));
-            encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(
-                keys,
-                &mut counters,
-                input,
-                output,
-                Some(&mut hash),
-            );
+            let hash = Some(&mut hash);
+            encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, hash);
         }
         message.done = chunks * chunk;
         let text = if ENCRYPT { output } else { input };
@@ -62,7 +87,7 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
 /// As for [`shorten`].
 #[inline(always)]
 unsafe fn hash_aad<V: Carryless>(message: &mut Message, powers: &Powers) -> V {
-    let left = if message.length > LONGEST_REST { 0 } else { LONGEST_AAD };
+    let left = if message.length > longest_rest::<V>() { 0 } else { LONGEST_AAD };
     // SAFETY: all accesses are to bytes of the data.
     unsafe {
         let zero = V::splat(&[0; BLOCK]);
@@ -92,7 +117,7 @@ pub(super) unsafe fn encrypt_chunk<
     const OWN: bool,
     const ROUNDS: usize,
 >(
-    keys: &SharedKeys,
+    keys: &impl Keys<V>,
     counters: &mut impl States<V>,
     input: *const u8,
     output: *mut u8,
@@ -104,38 +129,92 @@ pub(super) unsafe fn encrypt_chunk<
         let behind = if OWN { 0 } else { STRIDES * width };
         let hashed = if ENCRYPT { output } else { input }.wrapping_sub(behind);
         let mut pads: [V; STRIDES] = counters.next_states();
-        for round in NEXT_ROUND..ROUNDS {
-            let key: V = keys.load(round, 0);
-            for step in 0..STRIDES {
-                pads[step] = pads[step].encrypt_round(key);
-            }
-            // In the last rounds, because reading results that were just written would stall. The
-            // first register comes last, because it needs the hash so far.
-            let step = (round + STRIDES).saturating_sub(ROUNDS);
-            if V::HAS_MANY_REGISTERS
-                && step > 0
-                && step < STRIDES
-                && let Some(hash) = &mut hash
-            {
-                hash.add(step, V::load(hashed.add(step * width)));
+        if is_straight::<V>() {
+            // The loop over the rounds is cut; see `MIDDLE`.
+            let between = hash.as_deref_mut();
+            encrypt_rounds::<V, ROUNDS>(keys, &mut pads, NEXT_ROUND..MIDDLE, between, hashed);
+            let between = hash.as_deref_mut();
+            encrypt_rounds::<V, ROUNDS>(keys, &mut pads, MIDDLE..LATE, between, hashed);
+            let between = hash.as_deref_mut();
+            encrypt_rounds::<V, ROUNDS>(keys, &mut pads, LATE..ROUNDS, between, hashed);
+        } else {
+            for round in NEXT_ROUND..ROUNDS {
+                let key = keys.key(round, 0);
+                for step in 0..STRIDES {
+                    pads[step] = pads[step].encrypt_round(key);
+                }
+                // In the last rounds, because reading results that were just written would stall.
+                // The first register comes last, because it needs the hash so far.
+                let step = (round + STRIDES).saturating_sub(ROUNDS);
+                if V::HAS_MANY_REGISTERS
+                    && step > 0
+                    && step < STRIDES
+                    && let Some(hash) = &mut hash
+                {
+                    hash.add(step, hashed);
+                }
             }
         }
         if OWN && let Some(hash) = &mut hash {
             hash.add_rest(hashed);
         }
-        let key: V = keys.load(ROUNDS, 0);
-        for step in 0..STRIDES {
-            let offset = step * width;
-            V::ask_to_read(input.wrapping_add(offset + AHEAD));
-            V::ask_to_write(output.wrapping_add(offset + AHEAD));
-            let data = V::load(input.add(offset));
-            pads[step].encrypt_last(key.xor(data)).store(output.add(offset));
+        let key = keys.key(ROUNDS, 0);
+        if V::BLOCKS == 1 {
+            // All loads come first, so that the compiler loads and stores two registers at once.
+            let mut data = [V::load(input); STRIDES];
+            for step in 1..STRIDES {
+                data[step] = V::load(input.add(step * width));
+            }
+            for step in 0..STRIDES {
+                data[step] = pads[step].encrypt_last(key).xor(data[step]);
+            }
+            for step in 0..STRIDES {
+                data[step].store(output.add(step * width));
+            }
+        } else {
+            for step in 0..STRIDES {
+                let offset = step * width;
+                V::ask_to_read(input.wrapping_add(offset + AHEAD));
+                V::ask_to_write(output.wrapping_add(offset + AHEAD));
+                let data = V::load(input.add(offset));
+                pads[step].encrypt_last(key.xor(data)).store(output.add(offset));
+            }
         }
         if let Some(hash) = hash {
             if !OWN {
                 hash.add_rest(hashed);
             }
             hash.end_chunk();
+        }
+    }
+}
+
+/// Encrypts a chunk's rounds of these numbers, and between the last ones of all adds registers of
+/// `hashed` to the hash.
+///
+/// # Safety
+/// As for [`encrypt_chunk`].
+#[inline(always)]
+unsafe fn encrypt_rounds<V: Carryless, const ROUNDS: usize>(
+    keys: &impl Keys<V>,
+    pads: &mut [V; STRIDES],
+    rounds: Range<usize>,
+    mut hash: Option<&mut Hash<'_, V>>,
+    hashed: *const u8,
+) {
+    for round in rounds {
+        // SAFETY: the caller's promise.
+        let key = unsafe { keys.key(round, 0) };
+        for step in 0..STRIDES {
+            pads[step] = pads[step].encrypt_round(key);
+        }
+        let step = (round + STRIDES).saturating_sub(ROUNDS);
+        if step > 0
+            && step < STRIDES
+            && let Some(hash) = &mut hash
+        {
+            // SAFETY: as above.
+            unsafe { hash.add(step, hashed) };
         }
     }
 }
@@ -149,6 +228,9 @@ pub(super) struct Hash<'a, V> {
     sum: Sum<V>,
     /// Index of the next chunk's first register.
     stride: usize,
+    /// The powers of the next chunk.
+    #[cfg(target_arch = "aarch64")]
+    pairs: &'a [Pair],
 }
 
 impl<'a, V: Carryless> Hash<'a, V> {
@@ -157,17 +239,48 @@ impl<'a, V: Carryless> Hash<'a, V> {
     #[inline(always)]
     pub(super) fn new(powers: &'a Powers, carry: V, chunks: usize) -> Hash<'a, V> {
         let stride = if chunks.is_multiple_of(2) { 0 } else { STRIDES };
-        Hash { powers, carry, sum: Sum::of(carry.xor(carry)), stride }
+        Hash {
+            powers,
+            carry,
+            sum: Sum::of(carry.xor(carry)),
+            stride,
+            #[cfg(target_arch = "aarch64")]
+            pairs: powers.pairs(stride),
+        }
     }
 
     /// Adds a register of a chunk.
+    ///
+    /// # Safety
+    /// There is a chunk.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn add(&mut self, step: usize, text: V) {
-        let text = text.swap_bytes();
+    unsafe fn add(&mut self, step: usize, text: *const u8) {
+        // SAFETY: the caller's promise; a value proves the instructions.
+        let (text, power) = unsafe {
+            let text = V::load(text.add(step * V::BLOCKS * BLOCK)).swap_bytes();
+            (text, self.powers.stride(self.stride + step))
+        };
         let text = if step == 0 { text.xor(self.carry) } else { text };
-        // SAFETY: a value proves the instructions.
-        let power = unsafe { self.powers.stride(self.stride + step) };
         self.sum.add(Sum::product(text, power));
+    }
+
+    /// Adds two registers of a chunk, if this is the first of a pair.
+    ///
+    /// # Safety
+    /// There is a chunk.
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn add(&mut self, step: usize, text: *const u8) {
+        if step.is_multiple_of(2) {
+            // SAFETY: the caller's promise; a value proves the instructions.
+            unsafe {
+                let one = V::load(text.add(step * BLOCK)).swap_bytes();
+                let other = V::load(text.add((step + 1) * BLOCK)).swap_bytes();
+                let one = if step == 0 { one.xor(self.carry) } else { one };
+                self.sum.add_two(one, other, &self.pairs[step / 2]);
+            }
+        }
     }
 
     /// Adds the registers of a chunk that were not added between its rounds.
@@ -178,9 +291,8 @@ impl<'a, V: Carryless> Hash<'a, V> {
     unsafe fn add_rest(&mut self, text: *const u8) {
         let rest = if V::HAS_MANY_REGISTERS { STRIDES } else { 1 };
         for step in rest..=STRIDES {
-            let step = step % STRIDES;
             // SAFETY: the caller's promise.
-            self.add(step, unsafe { V::load(text.add(step * V::BLOCKS * BLOCK)) });
+            unsafe { self.add(step % STRIDES, text) };
         }
     }
 
@@ -195,6 +307,10 @@ impl<'a, V: Carryless> Hash<'a, V> {
             self.stride = 0;
             self.carry = self.sum.reduced();
             self.sum = Sum::of(zero);
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            self.pairs = self.powers.pairs(self.stride);
         }
     }
 
@@ -219,6 +335,9 @@ impl<'a, V: Carryless> Hash<'a, V> {
     }
 }
 
+/// The second cut of the loop over the rounds; see [`MIDDLE`].
+const LATE: usize = 10;
+
 /// How far ahead a long message's input and output are prefetched, in bytes. The CPU prefetches
 /// them by itself, but not across pages.
 const AHEAD: usize = 2048;
@@ -229,5 +348,10 @@ const _: () = {
         let chunk = STRIDES * lanes;
         chunk * BLOCK <= LONGEST_REST && 2 * chunk < (2 * STRIDES + 1) * lanes
     }
-    assert!(is_enough(2) && is_enough(MAX_BLOCKS) && (2 * STRIDES + 1) * MAX_BLOCKS <= MAX_POWER);
+    assert!(
+        is_enough(1)
+            && is_enough(2)
+            && is_enough(MAX_BLOCKS)
+            && (2 * STRIDES + 1) * MAX_BLOCKS <= MAX_POWER
+    );
 };

@@ -3,19 +3,21 @@
 //! Between two pieces the hash is one block, and it is kept *ahead*: multiplied by the subkey once
 //! more than the standard has it. The next block is added to a hash; one that is ahead is added to
 //! the block after that, and the tag needs it as it is, so that nothing waits for the product.
-//! (Whatever is added up has powers that are higher by one.) A piece that is short is hashed with
+//! (Whatever is added up has powers that are higher by one.) Where a register has one block only, so
+//! that there is no second to add it to, the hash is as it is in the standard. A piece that is short is hashed with
 //! one reduction; the chunks of a long one are hashed as in [`gcm_long`](super::gcm_long). A piece
 //! may be replaced by its result.
 
 use zeroize::Zeroize;
 
+use super::cbc_lanes::{Keys, Shared, is_straight};
 use super::first_rounds::{AnyCounters, FIRST_COUNTER, FirstRounds, SPAN, States};
-use super::gcm::{LONGEST_REST, subkey};
+use super::gcm::{longest_rest, more_pads, subkey};
 use super::gcm_long::{Hash, encrypt_chunk};
 use super::ghash::{Powers, STRIDES, Sum};
 use super::parallel::encrypt;
 use super::schedule::SharedKeys;
-use super::vector::{BLOCK, Block, Carryless};
+use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 use crate::stream::{End, Pad, Piece};
 
 /// The functions of one kernel for one length of keys. They may be called only on a CPU with the
@@ -70,7 +72,7 @@ pub(super) unsafe fn expand<V: Carryless, const ROUNDS: usize>(
     unsafe {
         material.keys.expand_shared::<V>(key);
         let mut subkey = subkey::<V, ROUNDS>(&material.keys);
-        material.powers.set(&subkey);
+        material.powers.set::<V>(&subkey);
         subkey.zeroize();
     }
     if let Some(first_rounds) = &mut material.first_rounds {
@@ -90,26 +92,30 @@ pub(super) unsafe fn hash<V: Carryless>(
 ) {
     // SAFETY: the caller's promise; chunks are no longer than a vector.
     unsafe {
-        powers.reach::<V>(V::BLOCKS + 1);
+        powers.reach::<V>(V::BLOCKS + ahead::<V>());
         for part in data.chunks(V::BLOCKS * BLOCK) {
             let blocks = V::load_bytes(part.as_ptr(), part.len()).swap_bytes();
-            let power = powers.load(part.len().div_ceil(BLOCK) + 1);
-            *hash = Sum::product(blocks.xor(second(hash)), power).total().block();
+            let power = powers.load(part.len().div_ceil(BLOCK) + ahead::<V>());
+            *hash = Sum::product(blocks.xor(carried(hash)), power).total().block();
         }
     }
 }
 
-/// A block in the second lane, zeros in the others.
+/// A hash between two pieces where it is added to what comes next: in the second lane if it is ahead,
+/// otherwise in the first; zeros in the others.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
 #[inline(always)]
-unsafe fn second<V: Carryless>(block: &Block) -> V {
+unsafe fn carried<V: Carryless>(hash: &Block) -> V {
     // SAFETY: the caller's promise.
-    unsafe {
-        let first = V::load_block(block);
-        first.shift_in(first.xor(first))
-    }
+    let first: V = unsafe { V::load_block(hash) };
+    if ahead::<V>() == 1 { first.shift_in(first.xor(first)) } else { first }
+}
+
+/// By how many powers of the subkey the hash between two pieces is ahead.
+const fn ahead<V: Carryless>() -> usize {
+    if V::BLOCKS > 1 { 1 } else { 0 }
 }
 
 /// Encrypts or decrypts a piece.
@@ -127,22 +133,24 @@ pub(super) unsafe fn transform<V: Carryless, const ENCRYPT: bool, const ROUNDS: 
         if let Some(first) = piece.first {
             piece.tag_pad = tag_pad::<V, ROUNDS>(&material.keys, first);
         }
-        let mut carry: V = second(&piece.hash);
+        let mut carry: V = carried(&piece.hash);
         let zero = carry.xor(carry);
         let (mut done, mut sum) = (0, Sum::of(zero));
         let prefix = piece.prefix.as_ref().map(|block| V::load_block(block).swap_bytes());
-        if piece.length > LONGEST_REST {
+        if piece.length > longest_rest::<V>() {
             material.powers.complete::<V>();
             if let Some(prefix) = prefix {
-                let hash = Sum::product(prefix.xor(carry), material.powers.load(2)).total();
-                carry = hash.shift_in(zero);
+                let power = material.powers.load(1 + ahead::<V>());
+                let hash = Sum::product(prefix.xor(carry), power).total();
+                carry = if ahead::<V>() == 1 { hash.shift_in(zero) } else { hash };
             }
             (done, sum) = transform_chunks::<V, ENCRYPT, ROUNDS>(material, piece, carry);
             carry = zero;
         } else {
-            material.powers.reach::<V>(blocks + 2);
+            let power = blocks + 1 + ahead::<V>();
+            material.powers.reach::<V>(power);
             if let Some(prefix) = prefix {
-                sum = Sum::product(prefix.xor(carry), material.powers.load(blocks + 2));
+                sum = Sum::product(prefix.xor(carry), material.powers.load(power));
                 carry = zero;
             }
         }
@@ -214,11 +222,34 @@ unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     piece: &Piece<'_>,
     carry: V,
 ) -> (usize, Sum<V>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_straight::<V>() {
+            let keys = Shared::<V>::load::<ROUNDS>(keys);
+            chunks_with::<V, ENCRYPT, ROUNDS>(&keys, powers, counters, piece, carry)
+        } else {
+            chunks_with::<V, ENCRYPT, ROUNDS>(keys, powers, counters, piece, carry)
+        }
+    }
+}
+
+/// [`chunks`] with the keys as they serve best.
+///
+/// # Safety
+/// As for [`transform_chunks`].
+#[inline(always)]
+unsafe fn chunks_with<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    keys: &impl Keys<V>,
+    powers: &Powers,
+    counters: &mut impl States<V>,
+    piece: &Piece<'_>,
+    carry: V,
+) -> (usize, Sum<V>) {
     let chunk = STRIDES * V::BLOCKS * BLOCK;
     let chunks = piece.length / chunk;
     let done = chunks * chunk;
     // The last chunk's first block has the power that the blocks from there on need.
-    let power = (piece.length - done) / BLOCK + STRIDES * V::BLOCKS + 1;
+    let power = (piece.length - done) / BLOCK + STRIDES * V::BLOCKS + ahead::<V>();
     let (mut input, mut output) = (piece.input, piece.output);
     let mut hash = Hash::new(powers, carry, chunks - 1);
     // SAFETY: the caller's promise: `chunks` of them are there, at least one.
@@ -244,7 +275,7 @@ unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     }
 }
 
-/// Does a piece from `done` on, of which there is at most [`LONGEST_REST`]. The carry is added to
+/// Does a piece from `done` on, of which there is at most [`longest_rest`]. The carry is added to
 /// its first block. Returns the sum of all products.
 ///
 /// # Safety
@@ -263,30 +294,35 @@ unsafe fn transform_rest<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>
     unsafe {
         let (high, low) = piece.counter;
         let mut counters = V::counters(high, low.wrapping_add((done / BLOCK) as u64));
+        let (mut pads, mut next) = ([counters; MAX_BLOCKS], 0);
         while done < piece.length {
             let count = (piece.length - done).min(width);
             let (input, output) = (piece.input.add(done), piece.output.add(done));
-            let mut pads = [counters.swap_bytes()];
+            if V::BLOCKS > 1 || next == 0 {
+                pads = more_pads::<V, ROUNDS>(keys, counters);
+            }
+            let pad = pads[next];
             counters = counters.add_to_counters(V::BLOCKS as u64);
-            encrypt::<V, 1, ROUNDS>(keys, &mut pads);
+            next = if V::BLOCKS == 1 { (next + 1) % MAX_BLOCKS } else { 0 };
             let text: V = if count == width {
                 let data = V::load(input);
-                let result = data.xor(pads[0]);
+                let result = data.xor(pad);
                 result.store(output);
                 if ENCRYPT { result } else { data }
             } else {
                 let data = V::load_bytes(input, count);
-                let result = data.xor(pads[0]);
+                let result = data.xor(pad);
                 result.store_bytes(output, count);
                 let text = if ENCRYPT { result } else { data };
                 let whole = count / BLOCK * BLOCK;
                 if whole < count {
                     text.truncated(count).store(piece.tail.as_mut_ptr());
-                    pads[0].store(piece.pad.as_mut_ptr());
+                    pad.store(piece.pad.as_mut_ptr());
                 }
                 text.truncated(whole)
             };
-            sum.add(Sum::product(text.swap_bytes().xor(carry), powers.load(power + 1)));
+            let factor = powers.load(power + ahead::<V>());
+            sum.add(Sum::product(text.swap_bytes().xor(carry), factor));
             carry = carry.xor(carry);
             power = power.saturating_sub(V::BLOCKS);
             done += count;
@@ -307,13 +343,17 @@ pub(super) unsafe fn finish<V: Carryless, const ROUNDS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         powers.reach::<V>(2);
-        let lengths: V = V::load_block(&end.lengths).swap_bytes();
-        let mut sum = Sum::product(lengths, powers.load(1));
-        let mut hash = V::load_block(&end.hash);
+        let mut hash: V = V::load_block(&end.hash);
+        let mut last = V::load_block(&end.lengths).swap_bytes();
+        if ahead::<V>() == 0 && end.rest.is_none() {
+            last = last.xor(hash);
+            hash = hash.xor(hash);
+        }
+        let mut sum = Sum::product(last, powers.load(1));
         if let Some(rest) = &end.rest {
-            // The hash is ahead by one, and is to be multiplied by two powers: one is left.
+            // A hash that is ahead by one is to be multiplied by two powers: one is left.
             let rest = V::load_block(rest).swap_bytes();
-            sum.add(Sum::product(rest.xor(second(&end.hash)), powers.load(2)));
+            sum.add(Sum::product(rest.xor(carried(&end.hash)), powers.load(2)));
             hash = hash.xor(hash);
         }
         let pad = match &end.pad {

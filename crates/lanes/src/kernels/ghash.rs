@@ -1,7 +1,7 @@
 //! GHASH (NIST SP 800-38D, section 6.4) by carry-less multiplication.
 //!
 //! A message's blocks are multiplied by falling powers of the hash subkey and added up, and only
-//! the sum is reduced. Blocks are stored with their bytes reversed. GHASH also counts bits in
+//! the sum is reduced. Blocks are stored as numbers. GHASH also counts bits in
 //! reverse, so a product is shifted by one bit; the powers compensate for this in advance.
 
 use zeroize::Zeroize;
@@ -27,8 +27,13 @@ pub(super) struct Powers {
     /// The same, folded as by [`fold_halves`].
     folded: [Block; MAX_POWER + MAX_BLOCKS],
     /// Powers for two chunks' registers, each in every lane, and the same folded.
+    #[cfg(target_arch = "x86_64")]
     strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
+    #[cfg(target_arch = "x86_64")]
     folded_strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
+    /// Powers for two chunks' registers, which have one block each, by pairs.
+    #[cfg(target_arch = "aarch64")]
+    pairs: [Pair; STRIDES],
     /// The highest computed power; 0 without a subkey.
     highest: usize,
     /// Whether the strides are computed too.
@@ -39,13 +44,16 @@ impl Powers {
     /// No powers yet.
     pub(super) fn new() -> Powers {
         let none = [[0; BLOCK]; MAX_POWER + MAX_BLOCKS];
-        let strides = [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES];
         Powers {
             falling: none,
             folded: none,
             highest: 0,
-            strides,
-            folded_strides: strides,
+            #[cfg(target_arch = "x86_64")]
+            strides: [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES],
+            #[cfg(target_arch = "x86_64")]
+            folded_strides: [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES],
+            #[cfg(target_arch = "aarch64")]
+            pairs: [[[0; BLOCK]; 3]; STRIDES],
             is_complete: false,
         }
     }
@@ -61,11 +69,12 @@ impl Powers {
     }
 
     /// Sets the subkey: the cipher of a block of zeros.
-    pub(super) fn set(&mut self, subkey: &Block) {
+    pub(super) fn set<V: Carryless>(&mut self, subkey: &Block) {
         let subkey = u128::from_be_bytes(*subkey);
         // Multiplied by x, without a branch on the carry.
         let carry = (subkey >> 127).wrapping_neg();
         let shifted = subkey << 1 ^ carry & POLYNOMIAL;
+        let shifted = if V::HIGH_FIRST { shifted.rotate_left(64) } else { shifted };
         self.falling[MAX_POWER - 1] = shifted.to_le_bytes();
         self.folded[MAX_POWER - 1] = (shifted ^ shifted.rotate_left(64)).to_le_bytes();
         self.highest = 1;
@@ -84,6 +93,14 @@ impl Powers {
         // SAFETY: the caller's promise; a row has as many blocks as any vector.
         unsafe {
             self.reach::<V>(MAX_SHORT_POWER.max((2 * STRIDES + 1) * V::BLOCKS));
+            #[cfg(target_arch = "aarch64")]
+            for pair in 0..STRIDES {
+                let first = 2 * (STRIDES - pair);
+                let (one, other): (Power<V>, Power<V>) = (self.splat(first), self.splat(first - 1));
+                let folded = one.whole.fold_two(other.whole);
+                self.pairs[pair] = [one.whole.block(), other.whole.block(), folded.block()];
+            }
+            #[cfg(target_arch = "x86_64")]
             for step in 0..2 * STRIDES {
                 let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
                 power.whole.store(self.strides[step].as_mut_ptr().cast());
@@ -93,10 +110,19 @@ impl Powers {
         self.is_complete = true;
     }
 
+    /// The powers for a chunk of a long message whose first register has this number in the two
+    /// chunks.
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    pub(super) fn pairs(&self, stride: usize) -> &[Pair] {
+        &self.pairs[stride / 2..][..STRIDES / 2]
+    }
+
     /// The power for a register of a long message, in every lane.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) unsafe fn stride<V: Carryless>(&self, step: usize) -> Power<V> {
         let whole: &[Block] = &self.strides[step][..V::BLOCKS];
@@ -172,10 +198,18 @@ impl Drop for Powers {
     fn drop(&mut self) {
         self.falling.as_flattened_mut().zeroize();
         self.folded.as_flattened_mut().zeroize();
+        #[cfg(target_arch = "x86_64")]
         self.strides.as_flattened_mut().as_flattened_mut().zeroize();
+        #[cfg(target_arch = "x86_64")]
         self.folded_strides.as_flattened_mut().as_flattened_mut().zeroize();
+        #[cfg(target_arch = "aarch64")]
+        self.pairs.as_flattened_mut().as_flattened_mut().zeroize();
     }
 }
+
+/// Two powers, and their halves' sums as [`Carryless::fold_two`] makes them.
+#[cfg(target_arch = "aarch64")]
+pub(super) type Pair = [Block; 3];
 
 /// The factors of blocks, one per lane.
 #[derive(Clone, Copy)]
@@ -219,6 +253,23 @@ impl<V: Carryless> Sum<V> {
         self.high = self.high.xor(other.high);
     }
 
+    /// Adds the products of two blocks, with instructions for both where that is possible.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`, which has registers of one block.
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    pub(super) unsafe fn add_two(&mut self, one: V, other: V, powers: &Pair) {
+        // SAFETY: the caller's promise.
+        let [first, second, folded]: [V; 3] = unsafe {
+            [V::load_block(&powers[0]), V::load_block(&powers[1]), V::load_block(&powers[2])]
+        };
+        let sums = one.fold_two(other);
+        self.low = self.low.plus(one.multiply_low(first), other.multiply_low(second));
+        self.middle = self.middle.plus(sums.multiply_low(folded), sums.multiply_high(folded));
+        self.high = self.high.plus(one.multiply_high(first), other.multiply_high(second));
+    }
+
     /// Adds up the lanes of every sum: those of `sums[i]` go into lane `i`.
     #[inline(always)]
     pub(super) fn across(sums: &[Sum<V>; MAX_BLOCKS]) -> Sum<V> {
@@ -244,7 +295,7 @@ impl<V: Carryless> Sum<V> {
         let polynomial = unsafe { V::splat(&POLYNOMIAL.to_le_bytes()) };
         let between = self.middle.xor(self.low).xor(self.high);
         let middle = between.xor(fold(self.low, polynomial));
-        self.high.xor(fold(middle, polynomial))
+        self.high.xor(fold(middle, polynomial)).to_number()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::stream::{End, Piece};
 /// A key, as a kernel needs it. Wiped when it drops.
 #[derive(Clone)]
 pub(crate) enum Keyed {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Wide(here::Keyed),
     Portable(Box<portable::Keyed>),
 }
@@ -20,17 +20,15 @@ impl Keyed {
     pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
         match kernel.0 {
             Set::Portable => Some(Keyed::Portable(Box::new(portable::Keyed::new(key)?))),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             _ => Some(Keyed::Wide(here::Keyed::new(kernel, key)?)),
-            #[cfg(target_arch = "aarch64")]
-            Set::Neon => None,
         }
     }
 
     /// Replaces the key by one of the same length; `None` where it has another.
     pub(crate) fn set(&mut self, key: &[u8]) -> Option<()> {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.set(key),
             Keyed::Portable(keyed) => keyed.set(key),
         }
@@ -39,7 +37,7 @@ impl Keyed {
     /// Adds data to a hash, filled up with zeros to whole blocks.
     pub(crate) fn hash(&mut self, hash: &mut Block, data: &[u8]) {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.hash(hash, data),
             Keyed::Portable(keyed) => keyed.hash(hash, data),
         }
@@ -49,7 +47,7 @@ impl Keyed {
     #[inline]
     pub(crate) fn transform(&mut self, direction: Direction, piece: &mut Piece<'_>) {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.transform(direction, piece),
             Keyed::Portable(keyed) => keyed.transform(direction, piece),
         }
@@ -58,7 +56,7 @@ impl Keyed {
     /// Length of the kernel's registers in bytes.
     pub(crate) fn registers(&self) -> usize {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.registers(),
             Keyed::Portable(_) => portable::REGISTERS,
         }
@@ -67,14 +65,14 @@ impl Keyed {
     /// Makes the tag.
     pub(crate) fn finish(&mut self, end: &End) -> Block {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.finish(end),
             Keyed::Portable(keyed) => keyed.finish(end),
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod here {
     use evener_core::Direction;
 
@@ -83,7 +81,7 @@ mod here {
     use crate::kernels::vector::Block;
     use crate::stream::{End, Piece};
 
-    /// A key for the kernels of x86-64.
+    /// A key for the kernels of this architecture.
     #[derive(Clone)]
     pub(crate) struct Keyed {
         code: Code,

@@ -12,17 +12,17 @@ mod cbc_rows;
 mod cbc_serial;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod entries;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod first_rounds;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod gcm;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod gcm_entries;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod gcm_long;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod gcm_stream;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod ghash;
 mod jobs;
 mod keyed;
@@ -36,10 +36,12 @@ mod vector;
 
 use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
-#[cfg(target_arch = "aarch64")]
-use entries::neon;
 #[cfg(target_arch = "x86_64")]
 use entries::{aes_ni, vaes_avx2, vaes_avx512};
+#[cfg(target_arch = "aarch64")]
+use entries::{neon, neon_sha3};
+#[cfg(target_arch = "aarch64")]
+use gcm_entries::{neon_gcm, neon_sha3_gcm};
 #[cfg(target_arch = "x86_64")]
 use gcm_entries::{vaes_avx2_gcm, vaes_avx512_gcm};
 pub(crate) use keyed::Keyed;
@@ -61,6 +63,8 @@ enum Set {
     #[cfg(target_arch = "x86_64")]
     AesNi,
     #[cfg(target_arch = "aarch64")]
+    NeonSha3,
+    #[cfg(target_arch = "aarch64")]
     Neon,
     Portable,
 }
@@ -79,8 +83,11 @@ pub fn available() -> Vec<Kernel> {
 /// The kernels that this CPU can run, fastest first.
 #[cfg(target_arch = "aarch64")]
 pub fn available() -> Vec<Kernel> {
-    let has_aes = std::arch::is_aarch64_feature_detected!("aes");
-    has_aes.then_some(Kernel(Set::Neon)).into_iter().collect()
+    use std::arch::is_aarch64_feature_detected as has;
+    // Linux says each by itself (AT_HWCAP), though what has AES has PMULL.
+    let neon = has!("aes") && has!("pmull");
+    let sets = [(neon && has!("sha3"), Set::NeonSha3), (neon, Set::Neon)];
+    sets.into_iter().filter_map(|(can_run, set)| can_run.then_some(Kernel(set))).collect()
 }
 
 /// There are no kernels for this architecture.
@@ -137,7 +144,7 @@ impl Kernel {
         }
         let own = match (cipher.mode(), direction) {
             (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(cbc_encrypt::Room::new())),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             (Mode::Gcm, _) => Room::Gcm(Box::new(gcm::Room::new())),
             _ => Room::One(Box::new(SharedKeys::new())),
         };
@@ -154,7 +161,9 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Set::AesNi => Facts::of::<vector::AesNi>("aes-ni", "AES-NI"),
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => Facts::of::<vector::Neon>("armv8-aes", "ARMv8 AES"),
+            Set::NeonSha3 => Facts::of::<vector::Neon<true>>("armv8-sha3", "ARMv8 AES and SHA3"),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => Facts::of::<vector::Neon<false>>("armv8-aes", "ARMv8 AES"),
             Set::Portable => Facts { name: "portable", title: "portable code", lanes: 1 },
         }
     }
@@ -170,18 +179,31 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Set::AesNi => aes_ni::code(cipher, direction),
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => neon::code(cipher, direction),
+            Set::NeonSha3 => neon_sha3::code(cipher, direction)
+                .or_else(|| neon_sha3_gcm::code(cipher, direction)),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => {
+                neon::code(cipher, direction).or_else(|| neon_gcm::code(cipher, direction))
+            }
             Set::Portable => None,
         }
     }
 
     /// Its code for GCM of messages that come in pieces, with keys of so many bytes.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn stream(self, key_length: usize) -> Option<gcm_stream::Code> {
         match self.0 {
+            #[cfg(target_arch = "x86_64")]
             Set::VaesAvx512 => vaes_avx512_gcm::stream(key_length),
+            #[cfg(target_arch = "x86_64")]
             Set::VaesAvx2 => vaes_avx2_gcm::stream(key_length),
-            Set::AesNi | Set::Portable => None,
+            #[cfg(target_arch = "x86_64")]
+            Set::AesNi => None,
+            #[cfg(target_arch = "aarch64")]
+            Set::NeonSha3 => neon_sha3_gcm::stream(key_length),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => neon_gcm::stream(key_length),
+            Set::Portable => None,
         }
     }
 
@@ -273,7 +295,7 @@ enum Room {
     /// Many at once.
     Lanes(Box<cbc_encrypt::Room>),
     /// For GCM, with the tables of its hash.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Gcm(Box<gcm::Room>),
 }
 

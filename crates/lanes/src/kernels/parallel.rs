@@ -8,6 +8,7 @@
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome, Padding, Rejection, padding};
 use zeroize::Zeroize;
 
+use super::cbc_lanes::{Shared, is_straight};
 use super::jobs::{admit, is_large};
 use super::schedule::{OneKey, SharedKeys};
 use super::vector::{BLOCK, Block, Vector};
@@ -35,12 +36,30 @@ pub(super) trait Mode {
     /// Whether it uses the keys of the inverse cipher.
     const INVERSE: bool;
 
-    /// Transforms a text without padding.
+    /// Transforms a text without padding. Where instructions take no operands from memory and there
+    /// are registers enough, a long text's keys are in these.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. `length` bytes may be read from the text's input
     /// and written to its output, which does not overlap unless it is the same or begins before.
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text);
+    #[inline(always)]
+    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if is_straight::<V>() && text.length >= GROUPS * BLOCK {
+                let keys = Shared::<V>::load::<ROUNDS>(keys);
+                Self::transform_with::<V, ROUNDS>(&keys, text)
+            } else {
+                Self::transform_with::<V, ROUNDS>(keys, text)
+            }
+        }
+    }
+
+    /// [`Mode::transform`] with the keys as they serve best.
+    ///
+    /// # Safety
+    /// As for that.
+    unsafe fn transform_with<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text);
 
     /// Processes one job whose lengths were checked.
     ///
@@ -150,7 +169,7 @@ impl Mode for EcbEncrypt {
     const INVERSE: bool = false;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
+    unsafe fn transform_with<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
         // SAFETY: the caller's promise.
         unsafe { transform::<V, _>(&mut Encrypting::<_, ROUNDS>(keys), text) }
     }
@@ -185,7 +204,7 @@ impl Mode for EcbDecrypt {
     const INVERSE: bool = true;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
+    unsafe fn transform_with<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
         // SAFETY: the caller's promise.
         unsafe { transform::<V, _>(&mut Decrypting::<_, ROUNDS>(keys), text) }
     }
@@ -209,7 +228,7 @@ impl Mode for CbcDecrypt {
     const INVERSE: bool = true;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
+    unsafe fn transform_with<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
         // SAFETY: the caller's promise.
         unsafe {
             let previous = V::splat(&text.iv);
@@ -236,7 +255,7 @@ impl Mode for Ctr {
     const INVERSE: bool = false;
 
     #[inline(always)]
-    unsafe fn transform<V: Vector, const ROUNDS: usize>(keys: &impl OneKey, text: &Text) {
+    unsafe fn transform_with<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
         let counter = u128::from_be_bytes(text.iv);
         let (mut high, mut low) = ((counter >> 64) as u64, counter as u64);
         let mut done = 0;
@@ -354,7 +373,7 @@ unsafe fn transform<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
 /// FIPS 197's cipher.
 struct Encrypting<'k, K, const ROUNDS: usize>(&'k K);
 
-impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Encrypting<'_, K, ROUNDS> {
+impl<V: Vector, K: OneKey<V>, const ROUNDS: usize> Step<V> for Encrypting<'_, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         // SAFETY: the caller's promise.
@@ -365,7 +384,7 @@ impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Encrypting<'_, K, RO
 /// FIPS 197's equivalent inverse cipher.
 struct Decrypting<'k, K, const ROUNDS: usize>(&'k K);
 
-impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Decrypting<'_, K, ROUNDS> {
+impl<V: Vector, K: OneKey<V>, const ROUNDS: usize> Step<V> for Decrypting<'_, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         // SAFETY: the caller's promise.
@@ -380,7 +399,7 @@ struct Unchaining<'k, V, K, const ROUNDS: usize> {
     previous: V,
 }
 
-impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Unchaining<'_, V, K, ROUNDS> {
+impl<V: Vector, K: OneKey<V>, const ROUNDS: usize> Step<V> for Unchaining<'_, V, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         let mut before = *data;
@@ -402,7 +421,7 @@ struct Counting<'k, V, K, const ROUNDS: usize> {
     next: V,
 }
 
-impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Counting<'_, V, K, ROUNDS> {
+impl<V: Vector, K: OneKey<V>, const ROUNDS: usize> Step<V> for Counting<'_, V, K, ROUNDS> {
     #[inline(always)]
     unsafe fn apply<const N: usize>(&mut self, data: &mut [V; N]) {
         let mut pad = *data;
@@ -422,22 +441,19 @@ impl<V: Vector, K: OneKey, const ROUNDS: usize> Step<V> for Counting<'_, V, K, R
 /// The CPU has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: &impl OneKey,
+    keys: &impl OneKey<V>,
     data: &mut [V; N],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let key: V = keys.round(0);
+        let key = keys.round(0);
         for block in data.iter_mut() {
             *block = block.xor(key);
         }
-        for round in 1..ROUNDS {
-            let key: V = keys.round(round);
-            for block in data.iter_mut() {
-                *block = block.encrypt_round(key);
-            }
-        }
-        let key: V = keys.round(ROUNDS);
+        let middle = cut::<V>(MIDDLE, ROUNDS);
+        encrypt_rounds(keys, data, 1, middle);
+        encrypt_rounds(keys, data, middle, ROUNDS);
+        let key = keys.round(ROUNDS);
         for block in data.iter_mut() {
             *block = block.encrypt_last(key);
         }
@@ -448,24 +464,64 @@ pub(super) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
 /// The CPU has the instructions of `V`.
 #[inline(always)]
 unsafe fn decrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: &impl OneKey,
+    keys: &impl OneKey<V>,
     data: &mut [V; N],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let key: V = keys.round(0);
+        let key = keys.round(0);
         for block in data.iter_mut() {
             *block = block.xor(key);
         }
-        for round in 1..ROUNDS {
-            let key: V = keys.round(round);
-            for block in data.iter_mut() {
-                *block = block.decrypt_round(key);
-            }
-        }
-        let key: V = keys.round(ROUNDS);
+        let middle = cut::<V>(MIDDLE, ROUNDS);
+        decrypt_rounds(keys, data, 1, middle);
+        decrypt_rounds(keys, data, middle, ROUNDS);
+        let key = keys.round(ROUNDS);
         for block in data.iter_mut() {
             *block = block.decrypt_last(key);
         }
     }
 }
+
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn encrypt_rounds<V: Vector, const N: usize>(
+    keys: &impl OneKey<V>,
+    data: &mut [V; N],
+    first: usize,
+    end: usize,
+) {
+    for round in first..end {
+        // SAFETY: the caller's promise.
+        let key = unsafe { keys.round(round) };
+        for block in data.iter_mut() {
+            *block = block.encrypt_round(key);
+        }
+    }
+}
+
+/// # Safety
+/// The CPU has the instructions of `V`.
+#[inline(always)]
+unsafe fn decrypt_rounds<V: Vector, const N: usize>(
+    keys: &impl OneKey<V>,
+    data: &mut [V; N],
+    first: usize,
+    end: usize,
+) {
+    for round in first..end {
+        // SAFETY: the caller's promise.
+        let key = unsafe { keys.round(round) };
+        for block in data.iter_mut() {
+            *block = block.decrypt_round(key);
+        }
+    }
+}
+
+/// Where the loop over the rounds is cut. A round of ARM is three operations to the compiler: it unrolls
+/// two short loops, and not a long one, whose blocks would then be in memory.
+pub(super) const fn cut<V: Vector>(round: usize, rounds: usize) -> usize {
+    if is_straight::<V>() && round < rounds { round } else { rounds }
+}
+pub(super) const MIDDLE: usize = 7;

@@ -110,17 +110,17 @@ unsafe fn mix_inversely<V: Vector>(keys: *mut u8) {
 }
 
 /// Round keys of one key, which every lane has.
-pub(super) trait OneKey {
+pub(super) trait OneKey<V> {
     /// The key of a round, in every lane.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
-    unsafe fn round<V: Vector>(&self, round: usize) -> V;
+    unsafe fn round(&self, round: usize) -> V;
 }
 
-impl OneKey for SharedKeys {
+impl<V: Vector> OneKey<V> for SharedKeys {
     #[inline(always)]
-    unsafe fn round<V: Vector>(&self, round: usize) -> V {
+    unsafe fn round(&self, round: usize) -> V {
         // SAFETY: the caller's promise.
         unsafe { self.load(round, 0) }
     }
@@ -132,9 +132,9 @@ impl OneKey for SharedKeys {
 #[repr(C, align(16))]
 pub(super) struct SingleKeys([Block; MAX_ROUND_KEYS]);
 
-impl OneKey for SingleKeys {
+impl<V: Vector> OneKey<V> for SingleKeys {
     #[inline(always)]
-    unsafe fn round<V: Vector>(&self, round: usize) -> V {
+    unsafe fn round(&self, round: usize) -> V {
         // SAFETY: the caller's promise.
         unsafe { V::splat(&self.0[round]) }
     }

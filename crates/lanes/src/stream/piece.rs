@@ -1,6 +1,9 @@
 //! What a kernel gets of a message that comes in pieces.
 
-#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no kernel reads them"))]
+#![cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "no kernel reads them")
+)]
 
 use std::marker::PhantomData;
 

@@ -16,6 +16,8 @@ pub(in crate::kernels) struct AesNi(__m128i);
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Vector for AesNi {
     const BLOCKS: usize = 1;
+    const HAS_MANY_REGISTERS: bool = false;
+    const HIGH_FIRST: bool = false;
 
     #[inline(always)]
     unsafe fn splat(block: &Block) -> Self {

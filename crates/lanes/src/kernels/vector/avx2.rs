@@ -18,6 +18,8 @@ const BYTES: usize = 2 * BLOCK;
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Vector for VaesAvx2 {
     const BLOCKS: usize = 2;
+    const HAS_MANY_REGISTERS: bool = false;
+    const HIGH_FIRST: bool = false;
 
     #[inline(always)]
     unsafe fn splat(block: &Block) -> Self {
@@ -239,8 +241,6 @@ fn transpose([a, b, c, d]: [VaesAvx2; 4]) -> [VaesAvx2; 4] {
 // SAFETY of every block below: a value proves the instructions.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Carryless for VaesAvx2 {
-    const HAS_MANY_REGISTERS: bool = false;
-
     #[inline(always)]
     unsafe fn load_block(block: &Block) -> Self {
         unsafe { Self(_mm256_zextsi128_si256(_mm_loadu_si128(block.as_ptr().cast()))) }
@@ -266,6 +266,11 @@ impl Carryless for VaesAvx2 {
     #[inline(always)]
     fn multiply_low_by_high(self, other: Self) -> Self {
         unsafe { Self(_mm256_clmulepi64_epi128::<0x10>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn to_number(self) -> Self {
+        self
     }
 
     #[inline(always)]

@@ -14,6 +14,8 @@ pub(in crate::kernels) struct VaesAvx512(__m512i);
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Vector for VaesAvx512 {
     const BLOCKS: usize = 4;
+    const HAS_MANY_REGISTERS: bool = true;
+    const HIGH_FIRST: bool = false;
 
     #[inline(always)]
     unsafe fn splat(block: &Block) -> Self {
@@ -211,8 +213,6 @@ impl Vector for VaesAvx512 {
 // SAFETY of every block below: a value proves the instructions.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl Carryless for VaesAvx512 {
-    const HAS_MANY_REGISTERS: bool = true;
-
     #[inline(always)]
     unsafe fn load_block(block: &Block) -> Self {
         unsafe { Self(_mm512_zextsi128_si512(_mm_loadu_si128(block.as_ptr().cast()))) }
@@ -238,6 +238,11 @@ impl Carryless for VaesAvx512 {
     #[inline(always)]
     fn multiply_low_by_high(self, other: Self) -> Self {
         unsafe { Self(_mm512_clmulepi64_epi128::<0x10>(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn to_number(self) -> Self {
+        self
     }
 
     #[inline(always)]

@@ -44,6 +44,13 @@ pub(super) trait Vector: Copy {
     /// Lanes in the register.
     const BLOCKS: usize;
 
+    /// Whether there are 32 registers, enough for eight of text, the round keys, and the hash of
+    /// other text; with 16, intermediate values would go to memory.
+    const HAS_MANY_REGISTERS: bool;
+
+    /// Whether numbers have their upper half in the lower half of the lane.
+    const HIGH_FIRST: bool;
+
     /// The same block in every lane.
     unsafe fn splat(block: &Block) -> Self;
 
@@ -109,13 +116,13 @@ pub(super) trait Vector: Copy {
     /// FIPS 197: InvShiftRows, InvSubBytes, AddRoundKey.
     fn decrypt_last(self, key: Self) -> Self;
 
-    /// Little-endian 128-bit counters, `high · 2⁶⁴ + low + lane`; `low + lane` wraps.
+    /// The numbers `high · 2⁶⁴ + low + lane`; `low + lane` wraps.
     unsafe fn counters(high: u64, low: u64) -> Self;
 
-    /// Adds `blocks` to the low half of every lane's little-endian counter; it wraps.
+    /// Adds `blocks` to the low half of every lane's number; it wraps.
     fn add_to_counters(self, blocks: u64) -> Self;
 
-    /// Reverses the bytes of each lane.
+    /// Turns blocks, as big-endian numbers, into numbers, and back.
     fn swap_bytes(self) -> Self;
 
     /// Rotates each 32-bit word of the block by one byte: FIPS 197's RotWord.
@@ -131,16 +138,13 @@ pub(super) trait Vector: Copy {
     fn shift_in(self, previous: Self) -> Self;
 }
 
-/// Vectors that also multiply polynomials over GF(2), for GCM.
+/// Vectors that also multiply polynomials over GF(2), for GCM. Factors are numbers; products are
+/// little-endian.
 ///
 /// # Safety
 /// As for [`Vector`].
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) trait Carryless: Vector {
-    /// Whether there are enough registers to encrypt one part of a message and hash another at
-    /// once: 32 are enough; with 16, intermediate values would go to memory.
-    const HAS_MANY_REGISTERS: bool;
-
     /// A block in the first lane, zeros in the others.
     unsafe fn load_block(block: &Block) -> Self;
 
@@ -153,8 +157,11 @@ pub(super) trait Carryless: Vector {
     /// The product of the high halves of each lane.
     fn multiply_high(self, other: Self) -> Self;
 
-    /// The product of the low halves of `self` and the high halves of `other`.
+    /// The product of the low halves of `self` and the high halves of `other`, both little-endian.
     fn multiply_low_by_high(self, other: Self) -> Self;
+
+    /// A little-endian polynomial as a number.
+    fn to_number(self) -> Self;
 
     /// Swaps the halves of each lane.
     fn swap_halves(self) -> Self;
@@ -171,6 +178,14 @@ pub(super) trait Carryless: Vector {
 
     /// The first `count` bytes (up to the register's length), then zeros.
     fn truncated(self, count: usize) -> Self;
+
+    /// The sum of the halves of the lane, in its lower half, and that of another's, in its upper.
+    #[cfg(target_arch = "aarch64")]
+    fn fold_two(self, other: Self) -> Self;
+
+    /// The sum with two others.
+    #[cfg(target_arch = "aarch64")]
+    fn plus(self, one: Self, other: Self) -> Self;
 
     /// The lanes that are not equal, one bit each, in a time that does not depend on them.
     fn differing_lanes(self, other: Self) -> u32;

@@ -1,25 +1,32 @@
 //! One block a register: the ARMv8 cryptographic extension.
 //!
+//! One instruction reverses the bytes of each half of a register, and two those of the whole, so
+//! numbers have their upper half first.
+//!
 //! Its AESE adds the round key first, where the x86 instruction adds it last. A zero key there
 //! and an exclusive or here give the same round; the compiler folds the exclusive or into the
 //! next AESE.
 
 use std::arch::aarch64::*;
+use std::arch::asm;
 
 use zeroize::Zeroize;
 
-use super::{BLOCK, Block, LINE_BLOCKS, Vector};
+use super::{BLOCK, Block, Carryless, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
-/// Needs the AES instructions of ARMv8.
+/// Needs the AES instructions of ARMv8, and with `SHA3` those of SHA3, of which one adds three
+/// registers.
 #[derive(Clone, Copy)]
-pub(in crate::kernels) struct Neon(uint8x16_t);
+pub(in crate::kernels) struct Neon<const SHA3: bool>(uint8x16_t);
 
 // SAFETY of every block below: the CPU has the instructions, because the caller of an unsafe
 // constructor vouched for them and a safe method has a value that came from one. Memory is the
 // caller's promise, and every access is as long as it is documented to be.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
-impl Vector for Neon {
+impl<const SHA3: bool> Vector for Neon<SHA3> {
     const BLOCKS: usize = 1;
+    const HAS_MANY_REGISTERS: bool = true;
+    const HIGH_FIRST: bool = true;
 
     #[inline(always)]
     unsafe fn splat(block: &Block) -> Self {
@@ -140,23 +147,20 @@ impl Vector for Neon {
 
     #[inline(always)]
     unsafe fn counters(high: u64, low: u64) -> Self {
-        unsafe { Self(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high)))) }
+        unsafe { Self(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(high), vcreate_u64(low)))) }
     }
 
     #[inline(always)]
     fn add_to_counters(self, blocks: u64) -> Self {
         unsafe {
-            let blocks = vcombine_u64(vcreate_u64(blocks), vcreate_u64(0));
+            let blocks = vcombine_u64(vcreate_u64(0), vcreate_u64(blocks));
             Self(vreinterpretq_u8_u64(vaddq_u64(vreinterpretq_u64_u8(self.0), blocks)))
         }
     }
 
     #[inline(always)]
     fn swap_bytes(self) -> Self {
-        unsafe {
-            let halves = vrev64q_u8(self.0);
-            Self(vextq_u8::<8>(halves, halves))
-        }
+        unsafe { Self(vrev64q_u8(self.0)) }
     }
 
     #[inline(always)]
@@ -197,6 +201,99 @@ impl Vector for Neon {
     }
 }
 
+// SAFETY: as above. The CPU has PMULL, since it is a carry-less kernel that calls these.
+#[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
+impl<const SHA3: bool> Carryless for Neon<SHA3> {
+    #[inline(always)]
+    unsafe fn load_block(block: &Block) -> Self {
+        unsafe { Self::splat(block) }
+    }
+
+    #[inline(always)]
+    fn block(self) -> Block {
+        let mut block = [0; BLOCK];
+        unsafe { self.store(block.as_mut_ptr()) }
+        block
+    }
+
+    #[inline(always)]
+    fn multiply_low(self, other: Self) -> Self {
+        unsafe { Self(multiply_upper(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn multiply_high(self, other: Self) -> Self {
+        unsafe { Self(multiply_lower(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn multiply_low_by_high(self, other: Self) -> Self {
+        unsafe { Self(multiply_lower(self.0, vextq_u8::<8>(other.0, other.0))) }
+    }
+
+    #[inline(always)]
+    fn to_number(self) -> Self {
+        self.swap_halves()
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> Self {
+        unsafe { Self(vextq_u8::<8>(self.0, self.0)) }
+    }
+
+    #[inline(always)]
+    fn subtract_from_counters(self, other: Self) -> Self {
+        unsafe {
+            let (one, other) = (vreinterpretq_u64_u8(self.0), vreinterpretq_u64_u8(other.0));
+            Self(vreinterpretq_u8_u64(vsubq_u64(one, other)))
+        }
+    }
+
+    #[inline(always)]
+    fn diagonal([row, ..]: [Self; MAX_BLOCKS]) -> Self {
+        row
+    }
+
+    #[inline(always)]
+    fn sum_lanes([row, ..]: [Self; MAX_BLOCKS]) -> Self {
+        row
+    }
+
+    #[inline(always)]
+    fn truncated(self, count: usize) -> Self {
+        const PLACES: Block = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+        unsafe {
+            let count = vdupq_n_u8(count.min(BLOCK) as u8);
+            Self(vandq_u8(self.0, vcltq_u8(vld1q_u8(PLACES.as_ptr()), count)))
+        }
+    }
+
+    #[inline(always)]
+    fn fold_two(self, other: Self) -> Self {
+        unsafe {
+            let (one, other) = (vreinterpretq_u64_u8(self.0), vreinterpretq_u64_u8(other.0));
+            let sums = veorq_u64(vtrn1q_u64(one, other), vtrn2q_u64(one, other));
+            Self(vreinterpretq_u8_u64(sums))
+        }
+    }
+
+    #[inline(always)]
+    fn plus(self, one: Self, other: Self) -> Self {
+        unsafe {
+            Self(if SHA3 {
+                add_three(self.0, one.0, other.0)
+            } else {
+                add_two(self.0, one.0, other.0)
+            })
+        }
+    }
+
+    #[inline(always)]
+    fn differing_lanes(self, other: Self) -> u32 {
+        unsafe { u32::from(vmaxvq_u8(veorq_u8(self.0, other.0)) != 0) }
+    }
+}
+
 // The compiler inlines these instructions into functions that have their feature, and only such
 // functions into a kernel's entry.
 
@@ -222,4 +319,52 @@ fn decrypt_round(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
 #[target_feature(enable = "neon,aes")]
 fn decrypt_last(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
     veorq_u8(vaesdq_u8(block, vdupq_n_u8(0)), key)
+}
+
+#[inline]
+#[target_feature(enable = "neon,sha3")]
+fn add_three(one: uint8x16_t, other: uint8x16_t, third: uint8x16_t) -> uint8x16_t {
+    veor3q_u8(one, other, third)
+}
+
+// In assembly: the compiler would take a factor's halves apart where it is loaded, with an instruction
+// for each, and would change the order of sums so that more of them have to be kept.
+
+/// Adds two to a sum.
+#[inline]
+#[target_feature(enable = "neon")]
+fn add_two(mut sum: uint8x16_t, one: uint8x16_t, other: uint8x16_t) -> uint8x16_t {
+    // SAFETY: the instructions have no other effect.
+    unsafe {
+        asm!("eor {0:v}.16b, {0:v}.16b, {1:v}.16b", "eor {0:v}.16b, {0:v}.16b, {2:v}.16b",
+            inout(vreg) sum, in(vreg) one, in(vreg) other,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    sum
+}
+
+/// The product of the lower halves of the registers.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn multiply_lower(one: uint8x16_t, other: uint8x16_t) -> uint8x16_t {
+    let product;
+    // SAFETY: the instruction has no other effect.
+    unsafe {
+        asm!("pmull {0:v}.1q, {1:v}.1d, {2:v}.1d", lateout(vreg) product, in(vreg) one,
+            in(vreg) other, options(pure, nomem, nostack, preserves_flags));
+    }
+    product
+}
+
+/// The product of the upper halves of the registers.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn multiply_upper(one: uint8x16_t, other: uint8x16_t) -> uint8x16_t {
+    let product;
+    // SAFETY: the instruction has no other effect.
+    unsafe {
+        asm!("pmull2 {0:v}.1q, {1:v}.2d, {2:v}.2d", lateout(vreg) product, in(vreg) one,
+            in(vreg) other, options(pure, nomem, nostack, preserves_flags));
+    }
+    product
 }
