@@ -116,8 +116,9 @@ impl Trouble {
 
     /// Keeps the message for [`last_message`] on this thread.
     pub(crate) fn keep(self) -> Status {
-        // A message contains a zero byte only if a quoted name or path does.
-        let message = CString::new(self.message.replace('\0', "\u{FFFD}")).unwrap_or_default();
+        // One line, whatever names it quotes; control characters are escaped, zero bytes too.
+        let message = facade::shown_text(&self.message).replace('\n', " ");
+        let message = CString::new(message).unwrap_or_default();
         // While a thread ends its messages may be freed already; only the status remains.
         let _ = LAST.try_with(|last| last.replace(message));
         self.status

@@ -18,6 +18,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         | FileError::Differs(_)
         | FileError::OtherKey(_)
         | FileError::Newer(_) => "; --overwrite replaces it",
+        FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Suffix(_) => " (see --suffix)",
         FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",

@@ -222,7 +222,7 @@ const ALIASES: &[(&str, Cipher)] = &[
 
 /// A cipher name that Evener does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown cipher `{0}`; `evener engines` lists the ciphers")]
+#[error("unknown cipher `{0}`")]
 pub struct UnknownCipher(pub String);
 
 /// A mode of operation. `Poly1305` stands for the RFC 8439 construction, `Cfb` for CFB with

@@ -52,10 +52,7 @@ pub enum FileError {
     )]
     StoredChanging,
     /// The output goes to a terminal, which control characters in it could garble.
-    #[error(
-        "is binary and would garble the terminal; redirect it or name a file, or add --force to \
-         show it all the same"
-    )]
+    #[error("is binary and would garble the terminal; redirect it or name a file")]
     NoText,
     /// The source was written to after its output was made, so it was not removed.
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]

@@ -110,7 +110,7 @@ impl Aead {
     }
 
     /// As [`Aead::with_engines`], with engines that the caller has. One that has a guard
-    /// ([`watched`](crate::engine::watched)) keeps it with its settings; other modules get one, which compares 1 of
+    /// ([`watched`](crate::engines::watched)) keeps it with its settings; other modules get one, which compares 1 of
     /// 1,000 results with OpenSSL's. What a module that lies did before that is not found.
     ///
     /// # Errors

@@ -157,8 +157,8 @@ impl TreeWork<'_> {
                 let (plain, sealed) = (shown(name), shown(&sealed));
                 let reason = format!(
                     "`{plain}` and `{sealed}` among the outputs would both be decrypted to `{plain}`, \
-                     and one of them is of an older state of the source; --update with --delete \
-                     removes it, or remove it yourself"
+                     and one of them is of an older state of the source; remove it, or update \
+                     with deletions"
                 );
                 self.record.failed(&pair.path.join(name), FileError::Refused(reason));
             }
