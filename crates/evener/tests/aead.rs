@@ -198,18 +198,42 @@ struct Module {
     engine: Arc<dyn Engine>,
     batches: usize,
     lies: bool,
+    failure: EngineError,
 }
 
 struct ModuleSession {
     session: Box<dyn Session>,
     batches: usize,
     lies: bool,
+    failure: EngineError,
 }
 
 fn module(batches: usize, lies: bool) -> Arc<dyn Engine> {
+    let (engine, reason) = ("module".to_owned(), "gone".to_owned());
+    module_with(batches, lies, EngineError::Failed { engine, reason })
+}
+
+fn module_with(batches: usize, lies: bool, failure: EngineError) -> Arc<dyn Engine> {
     let (name, detail) = ("module".to_owned(), String::new());
     let description = Description { name, kind: Kind::Module, detail };
-    Arc::new(Module { description, engine: find("openssl").unwrap(), batches, lies })
+    Arc::new(Module { description, engine: find("openssl").unwrap(), batches, lies, failure })
+}
+
+/// An error that would be the caller's fault, were it true.
+#[test]
+fn a_module_that_blames_its_caller_is_left() {
+    let cipher = Cipher::Aes128Gcm;
+    let failure = EngineError::NoKey { engine: "module".to_owned() };
+    // Some batches are the test with known answers.
+    let engine = module_with(20, false, failure);
+    let aead = Aead::on(cipher, &key(cipher), vec![engine]).unwrap();
+    let mut nonces = NonceSequence::counter([0; 4]);
+    let mut sealed = [0; 40];
+    for _ in 0..100 {
+        aead.seal(nonces.next_nonce().unwrap(), b"", &[7; 24], &mut sealed).unwrap();
+    }
+    let account = aead.engines()[0].account().unwrap();
+    assert!(matches!(account.fault, Some(EngineError::Failed { .. })), "{:?}", account.fault);
 }
 
 impl Engine for Module {
@@ -223,15 +247,14 @@ impl Engine for Module {
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
         let session = self.engine.open(request)?;
-        Ok(Box::new(ModuleSession { session, batches: self.batches, lies: self.lies }))
+        let (batches, lies, failure) = (self.batches, self.lies, self.failure.clone());
+        Ok(Box::new(ModuleSession { session, batches, lies, failure }))
     }
 }
 
 impl Session for ModuleSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        let (engine, reason) = ("module".to_owned(), "gone".to_owned());
-        let gone = EngineError::Failed { engine, reason };
-        self.batches = self.batches.checked_sub(1).ok_or(gone)?;
+        self.batches = self.batches.checked_sub(1).ok_or_else(|| self.failure.clone())?;
         self.session.process(batch)?;
         for job in batch.iter_mut().filter(|_| self.lies) {
             if let (Outcome::Done { written: 1.. }, Some(first)) =

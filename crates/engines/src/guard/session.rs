@@ -20,6 +20,8 @@ pub(super) struct GuardedSession {
     reference: Option<Box<dyn Session>>,
     cipher: Cipher,
     direction: Direction,
+    /// Whether there is a key for all jobs.
+    has_key: bool,
     /// Whether the inner session copies all data, so that layouts gain nothing.
     copies: bool,
     retreats: bool,
@@ -60,6 +62,7 @@ impl GuardedSession {
             reference,
             cipher: request.cipher,
             direction: request.direction,
+            has_key: request.key.is_some(),
             copies: watch.deadline.is_some(),
             retreats: watch.retreats,
             sampling: Sampling::new(watch.verify_every.unwrap_or(Watch::USUAL)),
@@ -73,7 +76,12 @@ impl GuardedSession {
     fn process_guarded(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         self.service.check()?;
         let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
-        inner.process(batch).map_err(|error| self.judge(error))?;
+        if let Err(error) = inner.process(batch) {
+            let is_keyed = |job: &Job<'_>| {
+                job.key.map_or(self.has_key, |key| key.len() == self.cipher.key_length())
+            };
+            return Err(self.judge(error, batch.iter().all(is_keyed)));
+        }
         let examined = self.examine(batch).map_err(|fault| self.end(fault))?;
         self.hand_on(examined)
     }
@@ -82,14 +90,22 @@ impl GuardedSession {
         self.service.check()?;
         let before = (records.done(), records.rejected().len());
         let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
-        inner.process_records(records).map_err(|error| self.judge(error))?;
+        inner.process_records(records).map_err(|error| self.judge(error, self.has_key))?;
         let examined = self.examine_records(records, before).map_err(|fault| self.end(fault))?;
         self.hand_on(examined)
     }
 
-    /// Errors of the caller are no fault of the engine; all others are.
-    fn judge(&self, error: EngineError) -> EngineError {
-        if is_callers(&error) { error } else { self.service.end(error) }
+    /// Errors of the caller are no fault of the engine; all others are. Where all jobs have their
+    /// keys there are none of the caller's any more.
+    fn judge(&self, error: EngineError, are_keyed: bool) -> EngineError {
+        match is_callers(&error) {
+            true if are_keyed => {
+                let (engine, reason) = (self.service.engine().to_owned(), error.to_string());
+                self.service.end(EngineError::Failed { engine, reason })
+            }
+            true => error,
+            false => self.service.end(error),
+        }
     }
 
     fn end(&self, fault: Fault) -> EngineError {
