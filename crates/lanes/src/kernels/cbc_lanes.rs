@@ -32,7 +32,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::parallel::{MIDDLE, cut};
+use super::rounds::{MIDDLE, cut};
 use super::schedule::{MAX_ROUND_KEYS, OneKey, RoundKeys, SharedKeys};
 use super::vector::{BLOCK, LINE_BLOCKS, MAX_BLOCKS, Vector};
 

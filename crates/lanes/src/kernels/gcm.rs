@@ -14,7 +14,7 @@ use super::first_rounds::FirstRounds;
 use super::gcm_long::shorten;
 use super::ghash::{MAX_SHORT_POWER, Powers, STRIDES, Sum};
 use super::jobs::admit;
-use super::parallel::encrypt;
+use super::rounds::encrypt;
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, Vector};
 

@@ -14,7 +14,7 @@ use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
 #[cfg(target_arch = "aarch64")]
 use super::ghash::Pair;
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
-use super::parallel::MIDDLE;
+use super::rounds::MIDDLE;
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 

@@ -30,6 +30,7 @@ mod mode_key;
 mod parallel;
 mod portable;
 mod records;
+mod rounds;
 mod rows;
 mod schedule;
 mod vector;

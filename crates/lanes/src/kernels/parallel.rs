@@ -10,6 +10,7 @@ use zeroize::Zeroize;
 
 use super::cbc_lanes::{Shared, is_straight};
 use super::jobs::{admit, is_large};
+use super::rounds::{decrypt, encrypt};
 use super::schedule::{OneKey, SharedKeys};
 use super::vector::{BLOCK, Block, Vector};
 
@@ -436,92 +437,3 @@ impl<V: Vector, K: OneKey<V>, const ROUNDS: usize> Step<V> for Counting<'_, V, K
         }
     }
 }
-
-/// # Safety
-/// The CPU has the instructions of `V`.
-#[inline(always)]
-pub(super) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: &impl OneKey<V>,
-    data: &mut [V; N],
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let key = keys.round(0);
-        for block in data.iter_mut() {
-            *block = block.xor(key);
-        }
-        let middle = cut::<V>(MIDDLE, ROUNDS);
-        encrypt_rounds(keys, data, 1, middle);
-        encrypt_rounds(keys, data, middle, ROUNDS);
-        let key = keys.round(ROUNDS);
-        for block in data.iter_mut() {
-            *block = block.encrypt_last(key);
-        }
-    }
-}
-
-/// # Safety
-/// The CPU has the instructions of `V`.
-#[inline(always)]
-unsafe fn decrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: &impl OneKey<V>,
-    data: &mut [V; N],
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let key = keys.round(0);
-        for block in data.iter_mut() {
-            *block = block.xor(key);
-        }
-        let middle = cut::<V>(MIDDLE, ROUNDS);
-        decrypt_rounds(keys, data, 1, middle);
-        decrypt_rounds(keys, data, middle, ROUNDS);
-        let key = keys.round(ROUNDS);
-        for block in data.iter_mut() {
-            *block = block.decrypt_last(key);
-        }
-    }
-}
-
-/// # Safety
-/// The CPU has the instructions of `V`.
-#[inline(always)]
-unsafe fn encrypt_rounds<V: Vector, const N: usize>(
-    keys: &impl OneKey<V>,
-    data: &mut [V; N],
-    first: usize,
-    end: usize,
-) {
-    for round in first..end {
-        // SAFETY: the caller's promise.
-        let key = unsafe { keys.round(round) };
-        for block in data.iter_mut() {
-            *block = block.encrypt_round(key);
-        }
-    }
-}
-
-/// # Safety
-/// The CPU has the instructions of `V`.
-#[inline(always)]
-unsafe fn decrypt_rounds<V: Vector, const N: usize>(
-    keys: &impl OneKey<V>,
-    data: &mut [V; N],
-    first: usize,
-    end: usize,
-) {
-    for round in first..end {
-        // SAFETY: the caller's promise.
-        let key = unsafe { keys.round(round) };
-        for block in data.iter_mut() {
-            *block = block.decrypt_round(key);
-        }
-    }
-}
-
-/// Where the loop over the rounds is cut. A round of ARM is three operations to the compiler: it unrolls
-/// two short loops, and not a long one, whose blocks would then be in memory.
-pub(super) const fn cut<V: Vector>(round: usize, rounds: usize) -> usize {
-    if is_straight::<V>() && round < rounds { round } else { rounds }
-}
-pub(super) const MIDDLE: usize = 7;
