@@ -1,16 +1,13 @@
 //! The command line, parsed.
 
-use std::ffi::OsString;
-
 use clap::{Command as CommandLine, CommandFactory, Parser, Subcommand};
-use evener::Report;
 use evener_program::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
     Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,
 };
+use crate::document::print_failure;
 use crate::help::{self, Page};
-use crate::run::print_json;
 use crate::trouble::Trouble;
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
@@ -53,20 +50,25 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
     };
     let mut options = typed.words.iter().take_while(|word| *word != "--");
     if error.use_stderr() && options.any(|word| word == "--json") {
-        let is_command = |word: &&OsString| program.find_subcommand(word).is_some();
-        let mut report = Report::default();
-        let command = typed.words.first().filter(is_command);
-        if let Some(command) = command.and_then(|word| word.to_str()) {
-            command.clone_into(&mut report.operation);
-        }
-        let sentence = in_one_line(&error);
-        report.failures.push(Trouble::Usage(sentence).as_failure());
-        print_json(&report)?;
+        let command = typed.words.first().and_then(|word| program.find_subcommand(word));
+        let command = command.map_or("", CommandLine::get_name);
+        print_failure(command, &Trouble::Usage(in_one_line(&error)))?;
     }
     end_with(&error)
 }
 
 impl Command {
+    /// The command's name, if it prints a document that is no report of files.
+    pub(crate) fn own_document(&self) -> Option<&'static str> {
+        let (name, json) = match self {
+            Command::Engines(options) => ("engines", options.json),
+            Command::Speed(options) => ("speed", options.json),
+            Command::Gate(options) => ("gate", options.json),
+            _ => return None,
+        };
+        json.then_some(name)
+    }
+
     /// Whether the command handles keys of the user's.
     pub(crate) fn holds_keys(&self) -> bool {
         use Command::{Decrypt, Encrypt, Keygen, List, Verify};

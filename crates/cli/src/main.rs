@@ -9,6 +9,7 @@
 mod arguments;
 mod commands;
 mod deletion;
+mod document;
 mod ends;
 mod help;
 mod hints;
@@ -46,7 +47,8 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         // The work is possible without it.
         let _ = evener::keys::protect_process();
     }
-    match command {
+    let document = command.own_document();
+    let result = match command {
         Command::Keygen(options) => options.perform(&signals),
         Command::Encrypt(options) => options.perform(&signals),
         Command::Decrypt(options) => options.perform(&signals),
@@ -58,5 +60,11 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Tls(options) => options.perform(),
         Command::Completions(options) => options.perform(program(Page::All)),
         Command::Man(options) => options.perform(program(Page::All)),
+    };
+    if let (Some(name), Err(trouble)) = (document, &result)
+        && !matches!(trouble, Trouble::Output(_))
+    {
+        document::print_failure(name, trouble)?;
     }
+    result
 }

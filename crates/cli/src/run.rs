@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use evener::{
 };
 use evener_program::streams;
 
+use crate::document::{print_failure, print_json};
 use crate::ends::{Ends, Place};
 use crate::keys::WrittenKey;
 use crate::options::Telling;
@@ -41,10 +42,7 @@ pub(crate) fn run(
         && telling.json
         && !matches!(trouble, Trouble::Output(_))
     {
-        let mut report = Report::default();
-        report.operation = operation.name().to_owned();
-        report.failures.push(trouble.as_failure());
-        print_json(&report)?;
+        print_failure(operation.name(), trouble)?;
     }
     result
 }
@@ -320,14 +318,4 @@ fn reader_left(plan: &Plan, report: &Report) -> bool {
             if errno.kind() == io::ErrorKind::BrokenPipe)
     };
     plan.route.first().target == Some(Place::Pipe) && report.failures.iter().any(broken)
-}
-
-/// Prints a JSON document.
-pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Trouble> {
-    let print = || -> io::Result<()> {
-        let mut text = shown_json(&serde_json::to_string_pretty(document)?);
-        text.push('\n');
-        streams::output_file()?.write_all(text.as_bytes())
-    };
-    print().map_err(Trouble::Output)
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use common::{Bench, Ended, RECIPIENT, has};
+use common::{Ended, Fixture, RECIPIENT, has};
 
 /// A recipient and an identity of the plugin below.
 const PLUGINS_RECIPIENT: &str = "age1evtest1v4mx2mn9wgaa36uv";
@@ -72,46 +72,47 @@ elif sys.argv[1] == "--age-plugin=identity-v1":
 send("done")
 "#;
 
-/// A bench whose `bin` has the plugin.
-fn bench_with_plugin() -> Option<Bench> {
+/// A fixture whose `bin` has the plugin.
+fn fixture_with_plugin() -> Option<Fixture> {
     if !has("python3") {
         evener_skipped::skipped!("there is no python3 for a plugin");
         return None;
     }
-    let bench = Bench::new();
-    fs::create_dir(bench.path("bin")).unwrap();
-    let program = bench.path("bin/age-plugin-evtest");
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("bin")).unwrap();
+    let program = fixture.path("bin/age-plugin-evtest");
     fs::write(&program, PLUGIN).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    bench.secret("plugins", &format!("# an identity\n{PLUGINS_IDENTITY}\n"));
-    Some(bench)
+    fixture.secret("plugins", &format!("# an identity\n{PLUGINS_IDENTITY}\n"));
+    Some(fixture)
 }
 
-fn run(bench: &Bench, status: i32, line: &str) -> Ended {
-    let ended = bench.shell(line);
+fn run(fixture: &Fixture, status: i32, line: &str) -> Ended {
+    let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(status), "{line}: {}", ended.messages);
     ended
 }
 
 #[test]
 fn a_plugin_wraps_and_unwraps_keys() {
-    let Some(bench) = bench_with_plugin() else { return };
+    let Some(fixture) = fixture_with_plugin() else { return };
     let path = "PATH=$PWD/bin:$PATH";
     let both = format!("-r {PLUGINS_RECIPIENT} -r {RECIPIENT}");
-    run(&bench, 0, &format!("{path} $evener encrypt {both} tree sealed"));
-    let verified = run(&bench, 0, &format!("{path} $evener verify -i plugins sealed"));
+    run(&fixture, 0, &format!("{path} $evener encrypt {both} tree sealed"));
+    let verified = run(&fixture, 0, &format!("{path} $evener verify -i plugins sealed"));
     assert!(verified.messages.contains("evener: please touch the device\n"), "{verified:?}");
     // With an identity that needs no plugin, nothing has to be touched.
-    let verified = run(&bench, 0, &format!("{path} $evener verify -i plugins -i identity sealed"));
+    let verified =
+        run(&fixture, 0, &format!("{path} $evener verify -i plugins -i identity sealed"));
     assert!(!verified.messages.contains("touch"), "{verified:?}");
-    run(&bench, 0, "$evener verify -i identity sealed");
+    run(&fixture, 0, "$evener verify -i identity sealed");
     if has("age") {
-        let key = run(&bench, 0, &format!("{path} age -d -i plugins sealed/evener-key.age"));
+        let key = run(&fixture, 0, &format!("{path} age -d -i plugins sealed/evener-key.age"));
         assert!(key.output.starts_with(b"evener-key:v1:"), "{key:?}");
         let line = format!("age -r {PLUGINS_RECIPIENT} -o theirs.age my.key");
-        run(&bench, 0, &format!("{path} {line}"));
-        run(&bench, 0, &format!("{path} $evener encrypt -k theirs.age -i plugins tree other"));
-        run(&bench, 0, "$evener verify -k my.key other");
+        run(&fixture, 0, &format!("{path} {line}"));
+        run(&fixture, 0, &format!("{path} $evener encrypt -k theirs.age -i plugins tree other"));
+        run(&fixture, 0, "$evener verify -k my.key other");
     } else {
         evener_skipped::lacking!("there is no program `age`");
     }
@@ -119,7 +120,7 @@ fn a_plugin_wraps_and_unwraps_keys() {
 
 #[test]
 fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
-    let Some(bench) = bench_with_plugin() else { return };
+    let Some(fixture) = fixture_with_plugin() else { return };
     let encrypt = format!("$evener encrypt -r {PLUGINS_RECIPIENT} tree sealed");
     let path = "PATH=$PWD/bin:$PATH";
     let cases = [
@@ -128,12 +129,12 @@ fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
         (format!("EVTEST_DIES=1 {path} {encrypt}"), "the age plugin failed: it ended before"),
     ];
     for (line, told) in cases {
-        let ended = run(&bench, 2, &line);
+        let ended = run(&fixture, 2, &line);
         assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
         assert_eq!(ended.messages.lines().count(), 1, "{}", ended.messages);
-        assert!(!bench.path("sealed").exists());
+        assert!(!fixture.path("sealed").exists());
     }
-    run(&bench, 0, &format!("{path} {encrypt}"));
+    run(&fixture, 0, &format!("{path} {encrypt}"));
     let verify = "$evener verify -i plugins sealed";
     for (environment, told) in [
         ("", "there is no program `age-plugin-evtest` in PATH"),
@@ -141,7 +142,7 @@ fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
         ("EVTEST_DIES=1 PATH=$PWD/bin:$PATH", "the age plugin failed: it ended before"),
         ("EVTEST_SHORT=1 PATH=$PWD/bin:$PATH", "or broke the protocol"),
     ] {
-        let ended = run(&bench, 2, &format!("{environment} {verify}"));
+        let ended = run(&fixture, 2, &format!("{environment} {verify}"));
         assert!(ended.messages.contains(told), "{}", ended.messages);
         assert!(!ended.messages.contains(PLUGINS_IDENTITY), "{}", ended.messages);
     }
@@ -153,35 +154,35 @@ fn ssh_keys_are_recipients_and_identities() {
         evener_skipped::lacking!("there is no ssh-keygen (openssh-client)");
         return;
     }
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (kind, options) in [("ed25519", ""), ("rsa", "-b 2048"), ("rsa", "-b 2048 -m PEM")] {
-        run(&bench, 0, "rm -rf sealed id id.pub recipients theirs.age");
-        run(&bench, 0, &format!("ssh-keygen -q -t {kind} {options} -N '' -C ann -f id"));
-        run(&bench, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
-        run(&bench, 0, "$evener verify -i id sealed");
-        let other = run(&bench, 2, "$evener verify -i identity sealed");
+        run(&fixture, 0, "rm -rf sealed id id.pub recipients theirs.age");
+        run(&fixture, 0, &format!("ssh-keygen -q -t {kind} {options} -N '' -C ann -f id"));
+        run(&fixture, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
+        run(&fixture, 0, "$evener verify -i id sealed");
+        let other = run(&fixture, 2, "$evener verify -i identity sealed");
         assert!(other.messages.contains("no identity given opens"), "{}", other.messages);
         // In a file, and beside others.
         let list = format!("(echo '# the team'; cat id.pub; echo {RECIPIENT}) > recipients");
-        run(&bench, 0, &list);
-        run(&bench, 0, "$evener keygen -R recipients > both.age");
-        run(&bench, 0, "$evener encrypt -q --overwrite -k both.age -i id tree/one one");
-        run(&bench, 0, "$evener verify -q -k both.age -i identity one");
+        run(&fixture, 0, &list);
+        run(&fixture, 0, "$evener keygen -R recipients > both.age");
+        run(&fixture, 0, "$evener encrypt -q --overwrite -k both.age -i id tree/one one");
+        run(&fixture, 0, "$evener verify -q -k both.age -i identity one");
         if !has("age") {
             evener_skipped::lacking!("there is no program `age`");
             continue;
         }
-        run(&bench, 0, "age -d -i id sealed/evener-key.age > opened.key && chmod 600 opened.key");
-        run(&bench, 0, "$evener verify -k opened.key sealed");
-        run(&bench, 0, "age -R id.pub -o theirs.age opened.key");
-        run(&bench, 0, "$evener verify -k theirs.age -i id sealed");
+        run(&fixture, 0, "age -d -i id sealed/evener-key.age > opened.key && chmod 600 opened.key");
+        run(&fixture, 0, "$evener verify -k opened.key sealed");
+        run(&fixture, 0, "age -R id.pub -o theirs.age opened.key");
+        run(&fixture, 0, "$evener verify -k theirs.age -i id sealed");
     }
-    let mut public = fs::read_to_string(bench.path("id.pub")).unwrap();
+    let mut public = fs::read_to_string(fixture.path("id.pub")).unwrap();
     public.truncate(60);
-    let ended = bench.expect(2, &["keygen", "-r", &public]);
+    let ended = fixture.expect(2, &["keygen", "-r", &public]);
     assert!(ended.messages.contains("the SSH key is mistyped"), "{}", ended.messages);
-    fs::set_permissions(bench.path("id"), fs::Permissions::from_mode(0o644)).unwrap();
-    let ended = bench.expect(2, &["verify", "-i", "id", "sealed"]);
+    fs::set_permissions(fixture.path("id"), fs::Permissions::from_mode(0o644)).unwrap();
+    let ended = fixture.expect(2, &["verify", "-i", "id", "sealed"]);
     assert!(ended.messages.contains("run `chmod 600` on it"), "{}", ended.messages);
 }
 
@@ -206,10 +207,10 @@ sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-fn at_terminal(bench: &Bench, prompt: &str, answer: &str, line: &str) -> Ended {
+fn at_terminal(fixture: &Fixture, prompt: &str, answer: &str, line: &str) -> Ended {
     let mut command = Command::new("python3");
     command.args(["-c", TERMINAL, prompt, answer, "sh", "-c", line]);
-    command.current_dir(bench.path(".")).env("evener", env!("CARGO_BIN_EXE_evener"));
+    command.current_dir(fixture.path(".")).env("evener", env!("CARGO_BIN_EXE_evener"));
     Ended::of(&mut command)
 }
 
@@ -219,16 +220,16 @@ fn an_ssh_key_with_a_passphrase_asks_for_it() {
         evener_skipped::lacking!("there is no ssh-keygen (openssh-client), or no python3");
         return;
     }
-    let bench = Bench::new();
-    run(&bench, 0, "ssh-keygen -q -t ed25519 -a 1 -N 'open sesame' -C ann -f id");
-    run(&bench, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
+    let fixture = Fixture::new();
+    run(&fixture, 0, "ssh-keygen -q -t ed25519 -a 1 -N 'open sesame' -C ann -f id");
+    run(&fixture, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
     let line = "$evener verify -i id sealed";
     let prompt = "Passphrase for id: ";
-    let right = at_terminal(&bench, prompt, "open sesame", line);
+    let right = at_terminal(&fixture, prompt, "open sesame", line);
     let shown = String::from_utf8_lossy(&right.output).into_owned();
     assert_eq!(right.status, Some(0), "{shown}");
     assert!(!shown.contains("sesame"), "{shown}");
-    let wrong = at_terminal(&bench, prompt, "open barley", line);
+    let wrong = at_terminal(&fixture, prompt, "open barley", line);
     let shown = String::from_utf8_lossy(&wrong.output).into_owned();
     assert_eq!(wrong.status, Some(2), "{shown}");
     assert!(shown.contains("the passphrase does not open"), "{shown}");
@@ -236,11 +237,11 @@ fn an_ssh_key_with_a_passphrase_asks_for_it() {
 
 #[test]
 fn a_plugin_asks_for_a_pin_on_the_terminal() {
-    let Some(bench) = bench_with_plugin() else { return };
+    let Some(fixture) = fixture_with_plugin() else { return };
     let path = "PATH=$PWD/bin:$PATH";
-    run(&bench, 0, &format!("{path} $evener encrypt -r {PLUGINS_RECIPIENT} tree sealed"));
+    run(&fixture, 0, &format!("{path} $evener encrypt -r {PLUGINS_RECIPIENT} tree sealed"));
     let line = format!("EVTEST_PIN=1 {path} $evener verify -i plugins sealed");
-    let ended = at_terminal(&bench, "PIN of the device: ", "1234", &line);
+    let ended = at_terminal(&fixture, "PIN of the device: ", "1234", &line);
     let shown = String::from_utf8_lossy(&ended.output).into_owned();
     assert_eq!(ended.status, Some(0), "{shown}");
     assert!(!shown.contains("1234"), "{shown}");
@@ -248,58 +249,58 @@ fn a_plugin_asks_for_a_pin_on_the_terminal() {
 
 #[test]
 fn a_pipe_carries_its_wrapped_key() {
-    let bench = Bench::new();
-    bench.secret("passphrase", "correct horse\n");
-    let two = fs::read(bench.path("tree/deep/two")).unwrap();
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse\n");
+    let two = fs::read(fixture.path("tree/deep/two")).unwrap();
     let recipient = format!("-r {RECIPIENT}");
     for (how, opens) in [
         (&*recipient, "-i identity"),
         (&format!("{recipient} --format tink"), "-i identity"),
         ("--passphrase-file passphrase", "--passphrase-file passphrase"),
     ] {
-        run(&bench, 0, "rm -f piped fifo out; mkfifo fifo");
-        run(&bench, 0, &format!("cat tree/deep/two | $evener encrypt {how} - - | cat > piped"));
-        assert!(fs::read(bench.path("piped")).unwrap().starts_with(b"evener-pipe:v1:"));
+        run(&fixture, 0, "rm -f piped fifo out; mkfifo fifo");
+        run(&fixture, 0, &format!("cat tree/deep/two | $evener encrypt {how} - - | cat > piped"));
+        assert!(fs::read(fixture.path("piped")).unwrap().starts_with(b"evener-pipe:v1:"));
         // From the pipe alone, from a file, and from a FIFO.
-        let back = run(&bench, 0, &format!("cat piped | $evener decrypt {opens} - -"));
+        let back = run(&fixture, 0, &format!("cat piped | $evener decrypt {opens} - -"));
         assert!(back.output == two);
-        let back = run(&bench, 0, &format!("$evener decrypt {opens} piped -"));
+        let back = run(&fixture, 0, &format!("$evener decrypt {opens} piped -"));
         assert!(back.output == two);
-        run(&bench, 0, &format!("cat piped > fifo & $evener decrypt {opens} fifo out"));
-        assert!(fs::read(bench.path("out")).unwrap() == two);
-        run(&bench, 0, &format!("$evener verify {opens} piped"));
-        run(&bench, 0, &format!("$evener verify {opens} - < piped"));
-        let listed = bench.expect(0, &["list", "piped"]);
+        run(&fixture, 0, &format!("cat piped > fifo & $evener decrypt {opens} fifo out"));
+        assert!(fs::read(fixture.path("out")).unwrap() == two);
+        run(&fixture, 0, &format!("$evener verify {opens} piped"));
+        run(&fixture, 0, &format!("$evener verify {opens} - < piped"));
+        let listed = fixture.expect(0, &["list", "piped"]);
         assert!(String::from_utf8_lossy(&listed.output).contains(" evener-pipe "));
     }
     // Whatever is written to a descriptor has no place for a key beside it.
-    run(&bench, 0, &format!("$evener encrypt {recipient} tree/one /dev/fd/3 3> descriptor"));
-    let back = run(&bench, 0, "$evener decrypt -i identity descriptor -");
+    run(&fixture, 0, &format!("$evener encrypt {recipient} tree/one /dev/fd/3 3> descriptor"));
+    let back = run(&fixture, 0, "$evener decrypt -i identity descriptor -");
     assert_eq!(back.output, b"the first file");
 }
 
 #[test]
 fn the_key_of_a_pipe_is_read_with_care() {
-    let bench = Bench::new();
-    run(&bench, 0, &format!("cat tree/one | $evener encrypt -r {RECIPIENT} - - > piped"));
-    let piped = fs::read(bench.path("piped")).unwrap();
+    let fixture = Fixture::new();
+    run(&fixture, 0, &format!("cat tree/one | $evener encrypt -r {RECIPIENT} - - > piped"));
+    let piped = fs::read(fixture.path("piped")).unwrap();
     // The key can be taken out and given by its name, which is all that age can do with it.
     let line_end = piped.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let length: usize = std::str::from_utf8(&piped[15..line_end - 1]).unwrap().parse().unwrap();
-    fs::write(bench.path("key.age"), &piped[line_end..line_end + length]).unwrap();
-    let back = run(&bench, 0, "$evener decrypt -k key.age -i identity piped -");
+    fs::write(fixture.path("key.age"), &piped[line_end..line_end + length]).unwrap();
+    let back = run(&fixture, 0, "$evener decrypt -k key.age -i identity piped -");
     assert_eq!(back.output, b"the first file");
-    fs::write(bench.path("rest"), &piped[line_end + length..]).unwrap();
-    let back = run(&bench, 0, "$evener decrypt -k key.age -i identity - - < rest");
+    fs::write(fixture.path("rest"), &piped[line_end + length..]).unwrap();
+    let back = run(&fixture, 0, "$evener decrypt -k key.age -i identity - - < rest");
     assert_eq!(back.output, b"the first file");
     if has("age") {
-        let key = run(&bench, 0, "age -d -i identity key.age");
+        let key = run(&fixture, 0, "age -d -i identity key.age");
         assert!(key.output.starts_with(b"evener-key:v1:"), "{key:?}");
     } else {
         evener_skipped::lacking!("there is no program `age`");
     }
 
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "plain.enc"]);
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "plain.enc"]);
     for (line, told) in [
         ("$evener decrypt -i identity - - < plain.enc", "does not begin with a wrapped key"),
         ("head -c 100 piped | $evener decrypt -i identity - -", "it ends in the wrapped key"),
@@ -307,14 +308,14 @@ fn the_key_of_a_pipe_is_read_with_care() {
         ("$evener decrypt -i identity --resume piped out", "--resume does not go with a pipe; "),
         ("$evener encrypt -i identity - - < piped", "--recipient, which writes a fresh one"),
     ] {
-        let ended = run(&bench, 2, line);
+        let ended = run(&fixture, 2, line);
         assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
         assert!(ended.output.is_empty());
     }
     let mut changed = piped.clone();
     *changed.last_mut().unwrap() ^= 1;
-    fs::write(bench.path("changed"), &changed).unwrap();
-    let ended = run(&bench, 1, "$evener decrypt -i identity changed out");
+    fs::write(fixture.path("changed"), &changed).unwrap();
+    let ended = run(&fixture, 1, "$evener decrypt -i identity changed out");
     assert!(ended.messages.contains("changed: chunk 0"), "{}", ended.messages);
-    assert!(!bench.path("out").exists());
+    assert!(!fixture.path("out").exists());
 }

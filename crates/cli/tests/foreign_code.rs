@@ -8,28 +8,28 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::Bench;
+use common::Fixture;
 
 /// A module has half a minute to say what it is.
 const LONGEST: Duration = Duration::from_secs(45);
 
 /// Has the program use a module of this C code; `None` where there is no compiler.
 fn encrypt_with(code: &str) -> Option<Output> {
-    let bench = Bench::new();
-    fs::write(bench.path("module.c"), code).unwrap();
-    fs::write(bench.path("plain"), "some text").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.path("module.c"), code).unwrap();
+    fs::write(fixture.path("plain"), "some text").unwrap();
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     // Not to be unloaded before the end.
     compiler.args(["-shared", "-fPIC", "-Wl,-z,nodelete"]);
-    compiler.arg(bench.path("module.c")).arg("-o").arg(bench.path("module.so"));
+    compiler.arg(fixture.path("module.c")).arg("-o").arg(fixture.path("module.so"));
     let Ok(compiled) = compiler.output() else {
         evener_skipped::lacking!("there is no C compiler for a module");
         return None;
     };
     assert!(compiled.status.success(), "{compiled:?}");
-    let engine = format!("pkcs11:?module-path={}", bench.path("module.so").display());
+    let engine = format!("pkcs11:?module-path={}", fixture.path("module.so").display());
     let mut command =
-        bench.command(&["encrypt", "-k", "my.key", "--engine", &engine, "plain", "plain.enc"]);
+        fixture.command(&["encrypt", "-k", "my.key", "--engine", &engine, "plain", "plain.enc"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
@@ -40,7 +40,7 @@ fn encrypt_with(code: &str) -> Option<Output> {
         }
         sleep(Duration::from_millis(5));
     }
-    assert!(!bench.path("plain.enc").exists());
+    assert!(!fixture.path("plain.enc").exists());
     Some(child.wait_with_output().unwrap())
 }
 

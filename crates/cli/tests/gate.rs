@@ -8,21 +8,21 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::Bench;
+use common::Fixture;
 use serde_json::Value;
 
 #[test]
 fn the_second_waits_until_the_first_ends_in_whatever_way() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for killed in [false, true] {
-        let mut first = encrypting_a_pipe(&bench, &format!("pipe-{killed}"));
+        let mut first = encrypting_a_pipe(&fixture, &format!("pipe-{killed}"));
         let mut input = first.stdin.take().unwrap();
         // More than the workers hold at once, so that they have begun; the input stays open.
         input.write_all(&vec![7; 4 << 20]).unwrap();
-        wait_until(&bench, "holders", &first);
+        wait_until(&fixture, "holders", &first);
 
         let sealed = format!("sealed-{killed}");
-        let mut second = bench
+        let mut second = fixture
             .command(&[
                 "encrypt",
                 "-k",
@@ -36,7 +36,7 @@ fn the_second_waits_until_the_first_ends_in_whatever_way() {
             ])
             .spawn()
             .unwrap();
-        wait_until(&bench, "waiters", &second);
+        wait_until(&fixture, "waiters", &second);
         assert!(second.try_wait().unwrap().is_none());
 
         if killed {
@@ -45,21 +45,21 @@ fn the_second_waits_until_the_first_ends_in_whatever_way() {
         drop(input);
         assert_eq!(first.wait().unwrap().success(), !killed);
         assert!(second.wait().unwrap().success());
-        assert!(bench.path(&sealed).join("deep/two.enc").exists());
+        assert!(fixture.path(&sealed).join("deep/two.enc").exists());
     }
 }
 
 #[test]
 fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
-    let bench = Bench::new();
-    let mut first = encrypting_a_pipe(&bench, "pipe");
+    let fixture = Fixture::new();
+    let mut first = encrypting_a_pipe(&fixture, "pipe");
     let mut input = first.stdin.take().unwrap();
     input.write_all(&vec![7; 4 << 20]).unwrap();
-    wait_until(&bench, "holders", &first);
+    wait_until(&fixture, "holders", &first);
 
     let arguments =
         ["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1", "tree", "sealed"];
-    let mut second = bench.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let mut second = fixture.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(second.stderr.take().unwrap());
     let mut line = String::new();
     told.read_line(&mut line).unwrap();
@@ -72,7 +72,7 @@ fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
     told.read_to_string(&mut rest).unwrap();
     assert_eq!(status.code(), Some(130), "{rest}");
     assert!(rest.contains("interrupted") && !rest.contains("out of service"), "{rest}");
-    assert!(!bench.path("sealed/deep/two.enc").exists());
+    assert!(!fixture.path("sealed/deep/two.enc").exists());
 
     drop(input);
     assert!(first.wait().unwrap().success());
@@ -80,17 +80,17 @@ fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
 
 #[test]
 fn a_group_and_a_lease_make_a_gate_of_their_own() {
-    let bench = Bench::new();
-    let group = bench.path("tree").metadata().unwrap().gid().to_string();
+    let fixture = Fixture::new();
+    let group = fixture.path("tree").metadata().unwrap().gid().to_string();
     let mut arguments = vec!["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1"];
     arguments.extend(["--gate-lease", "5s", "--gate-group", &group, "tree", "sealed"]);
-    let ran = bench.run(&arguments);
+    let ran = fixture.run(&arguments);
     assert_eq!(ran.status, Some(0), "{ran:?}");
-    let shown = bench.run(&["gate", "--group", &group]);
+    let shown = fixture.run(&["gate", "--group", &group]);
     let shown = String::from_utf8(shown.output).unwrap();
     assert!(shown.contains("openssl: fifo, 0 of 1 permits in use"), "{shown}");
-    assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(0));
-    assert_eq!(bench.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(2));
+    assert_eq!(fixture.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(0));
+    assert_eq!(fixture.run(&["gate", "reset", "--group", &group, "openssl"]).status, Some(2));
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn a_gate_that_is_cut_short_ends_a_process_with_a_message() {
         return;
     }
     const GROUP: &str = "54321";
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let arguments = ["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1"];
     let arguments = [&arguments[..], &["--gate-group", GROUP, "-", "sealed"]].concat();
     let mut process =
-        bench.command(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        fixture.command(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = process.stdin.take().unwrap();
     input.write_all(&vec![7; 4 << 20]).unwrap();
     let files = ["/run", "/dev/shm"].map(|parent| format!("{parent}/evener-group-{GROUP}"));
@@ -120,8 +120,8 @@ fn a_gate_that_is_cut_short_ends_a_process_with_a_message() {
     assert!(told.contains("cut the file of a gate short"), "{told}");
 }
 
-fn encrypting_a_pipe(bench: &Bench, target: &str) -> Child {
-    bench
+fn encrypting_a_pipe(fixture: &Fixture, target: &str) -> Child {
+    fixture
         .command(&["encrypt", "-k", "my.key", "--engine", "openssl", "--permits", "1", "-", target])
         .stdin(Stdio::piped())
         .spawn()
@@ -129,9 +129,9 @@ fn encrypting_a_pipe(bench: &Bench, target: &str) -> Child {
 }
 
 /// Waits until `evener gate` shows the process among the `holders` or `waiters` of openssl.
-fn wait_until(bench: &Bench, role: &str, process: &Child) {
+fn wait_until(fixture: &Fixture, role: &str, process: &Child) {
     loop {
-        let shown = bench.run(&["gate", "--json"]);
+        let shown = fixture.run(&["gate", "--json"]);
         assert_eq!(shown.status, Some(0), "{shown:?}");
         let document: Value = serde_json::from_slice(&shown.output).unwrap();
         let gates = document["gates"].as_array().unwrap();

@@ -4,39 +4,39 @@ mod common;
 
 use std::fs;
 
-use common::{Bench, RECIPIENT, has};
+use common::{Fixture, RECIPIENT, has};
 
 #[test]
 fn examples_of_file_commands_work_as_they_stand() {
-    let bench = Bench::new();
-    fs::remove_file(bench.path("my.key")).unwrap();
-    fs::rename(bench.path("tree"), bench.path("photos")).unwrap();
-    fs::rename(bench.path("identity"), bench.path("identity.txt")).unwrap();
-    fs::write(bench.path("recipients.txt"), RECIPIENT).unwrap();
-    fs::write(bench.path("notes.txt"), "a note").unwrap();
+    let fixture = Fixture::new();
+    fs::remove_file(fixture.path("my.key")).unwrap();
+    fs::rename(fixture.path("tree"), fixture.path("photos")).unwrap();
+    fs::rename(fixture.path("identity"), fixture.path("identity.txt")).unwrap();
+    fs::write(fixture.path("recipients.txt"), RECIPIENT).unwrap();
+    fs::write(fixture.path("notes.txt"), "a note").unwrap();
     let mut ran = 0;
     for command in ["keygen", "encrypt", "verify", "list", "decrypt", "completions", "man"] {
-        for line in examples(&bench, command) {
+        for line in examples(&fixture, command) {
             // Nobody is there to type a passphrase, and nothing to page.
             if line.contains("--passphrase") || line.contains("man -l") || line.contains("~/") {
                 continue;
             }
             let line = line.replace("<(evener completions bash)", "/dev/null");
-            let ended = bench.shell(&format!("evener() {{ \"$evener\" \"$@\"; }}; {line}"));
+            let ended = fixture.shell(&format!("evener() {{ \"$evener\" \"$@\"; }}; {line}"));
             let is_source = line.starts_with("source ");
             assert!(is_source || ended.status == Some(0), "{line}: {}", ended.messages);
             ran += 1;
         }
     }
     assert!(ran >= 12, "{ran} examples ran");
-    bench.assert_same_tree("photos", "restored");
-    bench.assert_same_tree("photos", "opened");
-    assert_eq!(fs::read(bench.path("copy.txt")).unwrap(), b"a note");
+    fixture.assert_same_tree("photos", "restored");
+    fixture.assert_same_tree("photos", "opened");
+    assert_eq!(fs::read(fixture.path("copy.txt")).unwrap(), b"a note");
 }
 
 /// The lines under `Examples:` in the help of a command.
-fn examples(bench: &Bench, command: &str) -> Vec<String> {
-    let help = bench.expect(0, &["help", command]);
+fn examples(fixture: &Fixture, command: &str) -> Vec<String> {
+    let help = fixture.expect(0, &["help", command]);
     let help = String::from_utf8(help.output).unwrap();
     let (_, examples) = help.split_once("\nExamples:\n").expect("a heading");
     let examples = examples.replace(" \\\n        ", " ");
@@ -48,22 +48,22 @@ fn examples(bench: &Bench, command: &str) -> Vec<String> {
 
 #[test]
 fn help_is_asked_for_in_two_ways() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for path in [&["encrypt"][..], &["gate", "reset"], &["man"]] {
-        let named = bench.expect(0, &[&["help"], path].concat());
-        let asked = bench.expect(0, &[path, &["--help"]].concat());
+        let named = fixture.expect(0, &[&["help"], path].concat());
+        let asked = fixture.expect(0, &[path, &["--help"]].concat());
         assert!(!named.output.is_empty());
         assert_eq!(named.output, asked.output, "{path:?}");
     }
-    let plain = bench.expect(0, &["help"]);
-    assert_eq!(plain.output, bench.expect(0, &["--help"]).output);
-    let ended = bench.expect(2, &["help", "encrpt"]);
+    let plain = fixture.expect(0, &["help"]);
+    assert_eq!(plain.output, fixture.expect(0, &["--help"]).output);
+    let ended = fixture.expect(2, &["help", "encrpt"]);
     assert!(ended.messages.contains("'encrypt'"), "{}", ended.messages);
 }
 
 #[test]
 fn near_misses_are_answered_with_what_was_meant() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (typed, meant) in [
         (&["encrpt"][..], "'encrypt'"),
         (&["encrypt", "--resum", "tree", "out"], "similar argument exists: '--resume'"),
@@ -76,7 +76,7 @@ fn near_misses_are_answered_with_what_was_meant() {
         (&["engines", "--measure", "--cipher", "aes-128-gc"], "'aes-128-gcm'"),
         (&["man", "encryp"], "'encrypt'"),
     ] {
-        let ended = bench.expect(2, typed);
+        let ended = fixture.expect(2, typed);
         assert!(ended.messages.contains(meant), "{typed:?}: {}", ended.messages);
         assert!(ended.messages.starts_with("evener: "), "{typed:?}: {}", ended.messages);
         assert!(!ended.messages.contains("error: "), "{typed:?}: {}", ended.messages);
@@ -85,49 +85,49 @@ fn near_misses_are_answered_with_what_was_meant() {
 
 #[test]
 fn benchmarks_are_in_another_program() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for command in ["bench", "simulate"] {
-        bench.expect(2, &[command]);
+        fixture.expect(2, &[command]);
     }
     // The engine that models another machine's.
     let model = ["--engine", "model:machine.json#cpu"];
     let ended =
-        bench.expect(2, &[&["encrypt", "-k", "my.key"], &model[..], &["tree", "out"]].concat());
+        fixture.expect(2, &[&["encrypt", "-k", "my.key"], &model[..], &["tree", "out"]].concat());
     assert!(ended.messages.contains("there is no engine of this name"), "{}", ended.messages);
 }
 
 #[test]
 fn usage_errors_steer_no_terminal() {
-    let bench = Bench::new();
-    let ended = bench.expect(2, &["encrypt", "--\u{1b}[31m"]);
+    let fixture = Fixture::new();
+    let ended = fixture.expect(2, &["encrypt", "--\u{1b}[31m"]);
     assert!(ended.messages.starts_with("evener: "), "{}", ended.messages);
     assert!(!ended.messages.contains('\u{1b}'), "{:?}", ended.messages);
 }
 
 #[test]
 fn options_of_engines_are_accepted_from_either_page() {
-    let bench = Bench::new();
-    let page = |option| String::from_utf8(bench.expect(0, &["encrypt", option]).output).unwrap();
+    let fixture = Fixture::new();
+    let page = |option| String::from_utf8(fixture.expect(0, &["encrypt", option]).output).unwrap();
     assert!(!page("--help").contains("--engine <"));
     assert!(!page("-h").contains("--engine <"));
     let engines = page("--help-engines");
     assert!(engines.contains("--engine <") && engines.contains("--permits <"), "{engines}");
     assert!(engines.contains("--engine cryptodev --permits 2"), "{engines}");
     let options = ["--engine", "openssl", "--policy", "pull", "--gate", "none"];
-    bench.expect(0, &[&["encrypt", "-k", "my.key"], &options[..], &["tree", "out"]].concat());
+    fixture.expect(0, &[&["encrypt", "-k", "my.key"], &options[..], &["tree", "out"]].concat());
 }
 
 #[test]
 fn the_manual_has_headings_and_examples() {
-    let bench = Bench::new();
-    let page = |name| String::from_utf8(bench.expect(0, &["man", name]).output).unwrap();
+    let fixture = Fixture::new();
+    let page = |name| String::from_utf8(fixture.expect(0, &["man", name]).output).unwrap();
     let encrypt = page("encrypt");
     for heading in ["OPTIONS", "ENGINES", "POLICIES", "GATE", "EXAMPLES"] {
         assert!(encrypt.contains(&format!("\n.SH {heading}\n")), "{heading}: {encrypt}");
     }
     assert!(encrypt.contains("photos backup\n"), "{encrypt}");
     assert!(page("gate-reset").contains("\n.SH EXAMPLES\n"));
-    let whole = String::from_utf8(bench.expect(0, &["man"]).output).unwrap();
+    let whole = String::from_utf8(fixture.expect(0, &["man"]).output).unwrap();
     assert!(whole.contains(".SH \"EXIT STATUS\"\n"), "{whole}");
 }
 
@@ -137,7 +137,7 @@ fn the_shell_completes_names() {
         evener_skipped::lacking!("completions: there is no bash");
         return;
     }
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (words, begun, name) in [
         ("evener encrypt --cipher", "aes-256-g", "aes-256-gcm"),
         ("evener encrypt --engine", "crypt", "cryptodev"),
@@ -155,7 +155,7 @@ fn the_shell_completes_names() {
                 _evener evener {begun} \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
                 printf \"%s\\n\" \"${{COMPREPLY[@]}}\"'"
         );
-        let ended = bench.shell(&line);
+        let ended = fixture.shell(&line);
         let offered = String::from_utf8(ended.output).unwrap();
         assert!(
             offered.lines().any(|word| word == name),

@@ -8,31 +8,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::{Bench, RECIPIENT};
+use common::{Fixture, RECIPIENT};
 
 #[test]
 fn no_name_steers_the_terminal() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let names: [&[u8]; 5] =
         [b"a\x1b[2Jb", b"new\nline", b"\xff\xfe", "c\u{202e}txt.exe".as_bytes(), b"\xc2\x9b31m"];
-    fs::create_dir(bench.path("odd")).unwrap();
+    fs::create_dir(fixture.path("odd")).unwrap();
     for name in names {
-        fs::write(bench.path("odd").join(OsStr::from_bytes(name)), "content").unwrap();
+        fs::write(fixture.path("odd").join(OsStr::from_bytes(name)), "content").unwrap();
         let link = [name, b"-link"].concat();
-        symlink("nowhere", bench.path("odd").join(OsStr::from_bytes(&link))).unwrap();
+        symlink("nowhere", fixture.path("odd").join(OsStr::from_bytes(&link))).unwrap();
     }
-    bench.expect(0, &["encrypt", "-k", "my.key", "odd", "sealed"]);
+    fixture.expect(0, &["encrypt", "-k", "my.key", "odd", "sealed"]);
     let mut said = Vec::new();
     // Outputs that exist, those that differ, a wrong name, and damage.
-    said.push(bench.expect(1, &["encrypt", "-k", "my.key", "odd", "sealed"]));
+    said.push(fixture.expect(1, &["encrypt", "-k", "my.key", "odd", "sealed"]));
     for name in names {
         let sealed = [name, b".enc"].concat();
-        fs::write(bench.path("sealed").join(OsStr::from_bytes(&sealed)), "damaged").unwrap();
+        fs::write(fixture.path("sealed").join(OsStr::from_bytes(&sealed)), "damaged").unwrap();
     }
-    said.push(bench.expect(1, &["encrypt", "--resume", "-k", "my.key", "odd", "sealed"]));
-    said.push(bench.expect(1, &["verify", "-k", "my.key", "sealed"]));
-    said.push(bench.expect(1, &["verify", "-k", "my.key", "odd"]));
-    let list = bench.expect(0, &["list", "sealed"]);
+    said.push(fixture.expect(1, &["encrypt", "--resume", "-k", "my.key", "odd", "sealed"]));
+    said.push(fixture.expect(1, &["verify", "-k", "my.key", "sealed"]));
+    said.push(fixture.expect(1, &["verify", "-k", "my.key", "odd"]));
+    let list = fixture.expect(0, &["list", "sealed"]);
     assert!(list.output.windows(7).any(|text| text == b"\\u{1b}["), "{list:?}");
     said.push(list);
     for ended in said {
@@ -101,11 +101,11 @@ fn look_through(directory: &Path, found: &mut Vec<String>) {
 
 #[test]
 fn the_key_is_no_source() {
-    let bench = Bench::new();
-    bench.expect(0, &["keygen", "-o", "tree/own.key"]);
-    fs::hard_link(bench.path("tree/own.key"), bench.path("tree/deep/alias")).unwrap();
-    fs::copy(bench.path("identity"), bench.path("tree/identity")).unwrap();
-    let ended = bench.expect(
+    let fixture = Fixture::new();
+    fixture.expect(0, &["keygen", "-o", "tree/own.key"]);
+    fs::hard_link(fixture.path("tree/own.key"), fixture.path("tree/deep/alias")).unwrap();
+    fs::copy(fixture.path("identity"), fixture.path("tree/identity")).unwrap();
+    let ended = fixture.expect(
         0,
         &[
             "encrypt",
@@ -119,47 +119,48 @@ fn the_key_is_no_source() {
         ],
     );
     assert_eq!(ended.messages.matches("left alone").count(), 3, "{}", ended.messages);
-    assert_eq!(bench.names("tree"), ["deep", "identity", "own.key"]);
-    assert_eq!(bench.names("tree/deep"), ["alias"]);
-    bench.expect(0, &["decrypt", "-k", "tree/own.key", "sealed", "back"]);
-    assert_eq!(bench.names("back"), ["deep", "one"]);
+    assert_eq!(fixture.names("tree"), ["deep", "identity", "own.key"]);
+    assert_eq!(fixture.names("tree/deep"), ["alias"]);
+    fixture.expect(0, &["decrypt", "-k", "tree/own.key", "sealed", "back"]);
+    assert_eq!(fixture.names("back"), ["deep", "one"]);
 }
 
 #[test]
 fn links_are_not_followed_to_remove_what_they_lead_to() {
-    let bench = Bench::new();
-    symlink(bench.path("my.key"), bench.path("tree/link")).unwrap();
+    let fixture = Fixture::new();
+    symlink(fixture.path("my.key"), fixture.path("tree/link")).unwrap();
     let both = ["--follow-symlinks", "--remove-source"];
-    let refused = bench.expect(2, &["encrypt", both[0], both[1], "-k", "my.key", "tree", "sealed"]);
+    let refused =
+        fixture.expect(2, &["encrypt", both[0], both[1], "-k", "my.key", "tree", "sealed"]);
     assert!(refused.messages.contains("does not go with"), "{}", refused.messages);
-    assert_eq!(bench.names("tree"), ["deep", "link", "one"]);
+    assert_eq!(fixture.names("tree"), ["deep", "link", "one"]);
 }
 
 #[test]
 fn keys_are_sought_no_further_up_than_src() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
-    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
-    bench.expect(0, &["verify", "-i", "identity", "sealed/one.enc"]);
-    let above = bench.expect(2, &["verify", "-i", "identity", "sealed/deep"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
+    fixture.expect(0, &["verify", "-i", "identity", "sealed/one.enc"]);
+    let above = fixture.expect(2, &["verify", "-i", "identity", "sealed/deep"]);
     assert!(above.messages.contains("give the tree's key with --key"), "{}", above.messages);
     let named = ["verify", "-i", "identity", "-k", "sealed/evener-key.age", "sealed/deep"];
-    bench.expect(0, &named);
+    fixture.expect(0, &named);
 }
 
 #[test]
 fn planted_keys_cost_little() {
-    let bench = Bench::new();
-    bench.secret("right", "open sesame");
-    bench.secret("wrong", "something else");
-    bench.expect(0, &["encrypt", "--passphrase-file", "wrong", "tree", "sealed"]);
-    let genuine = fs::read(bench.path("sealed/evener-key.age")).unwrap();
+    let fixture = Fixture::new();
+    fixture.secret("right", "open sesame");
+    fixture.secret("wrong", "something else");
+    fixture.expect(0, &["encrypt", "--passphrase-file", "wrong", "tree", "sealed"]);
+    let genuine = fs::read(fixture.path("sealed/evener-key.age")).unwrap();
     let plant = |number: usize, content: &[u8]| {
-        fs::write(bench.path(&format!("sealed/evener-key-{number}.age")), content).unwrap();
+        fs::write(fixture.path(&format!("sealed/evener-key-{number}.age")), content).unwrap();
     };
     // Copies count once.
     (2..40).for_each(|number| plant(number, &genuine));
-    let refused = bench.expect(2, &["verify", "--passphrase-file", "right", "sealed"]);
+    let refused = fixture.expect(2, &["verify", "--passphrase-file", "right", "sealed"]);
     assert!(refused.messages.contains("does not open"), "{}", refused.messages);
     assert!(!refused.messages.contains("keys"), "{}", refused.messages);
     // What was changed behind the key opens no more, and takes as long.
@@ -170,22 +171,22 @@ fn planted_keys_cost_little() {
     };
     (2..40).for_each(|number| plant(number, &changed(number)));
     let begun = std::time::Instant::now();
-    let opened = bench.expect(0, &["verify", "--passphrase-file", "wrong", "sealed"]);
+    let opened = fixture.expect(0, &["verify", "--passphrase-file", "wrong", "sealed"]);
     println!("{:?}", begun.elapsed());
     assert!(opened.messages.contains("was tried on 4 keys"), "{}", opened.messages);
 }
 
 #[test]
 fn no_output_replaces_a_key() {
-    let bench = Bench::new();
-    fs::write(bench.path("a"), "text").unwrap();
-    fs::create_dir_all(bench.path("home")).unwrap();
-    fs::create_dir_all(bench.path("other")).unwrap();
-    fs::write(bench.path("other/my"), "text").unwrap();
-    fs::copy(bench.path("my.key"), bench.path("home/my.key")).unwrap();
-    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "sealed"]);
-    let key = fs::read(bench.path("my.key")).unwrap();
-    let wrapped = fs::read(bench.path("sealed/evener-key.age")).unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.path("a"), "text").unwrap();
+    fs::create_dir_all(fixture.path("home")).unwrap();
+    fs::create_dir_all(fixture.path("other")).unwrap();
+    fs::write(fixture.path("other/my"), "text").unwrap();
+    fs::copy(fixture.path("my.key"), fixture.path("home/my.key")).unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "sealed"]);
+    let key = fs::read(fixture.path("my.key")).unwrap();
+    let wrapped = fs::read(fixture.path("sealed/evener-key.age")).unwrap();
     let overwriting: [&[&str]; 6] = [
         &["encrypt", "-k", "my.key", "--overwrite", "a", "my.key"],
         &["encrypt", "-n", "-k", "my.key", "--overwrite", "a", "my.key"],
@@ -195,20 +196,20 @@ fn no_output_replaces_a_key() {
         &["decrypt", "-i", "identity", "--overwrite", "sealed/one.enc", "sealed/evener-key.age"],
     ];
     for arguments in overwriting {
-        let ended = bench.run(arguments);
+        let ended = fixture.run(arguments);
         assert!(matches!(ended.status, Some(1 | 2)), "{arguments:?}: {ended:?}");
         assert!(ended.messages.contains("would replace a key"), "{arguments:?}: {ended:?}");
-        assert_eq!(fs::read(bench.path("my.key")).unwrap(), key, "{arguments:?}");
-        assert_eq!(fs::read(bench.path("home/my.key")).unwrap(), key, "{arguments:?}");
-        assert_eq!(fs::read(bench.path("sealed/evener-key.age")).unwrap(), wrapped);
-        assert_eq!(fs::read_to_string(bench.path("identity")).unwrap(), common::IDENTITY);
+        assert_eq!(fs::read(fixture.path("my.key")).unwrap(), key, "{arguments:?}");
+        assert_eq!(fs::read(fixture.path("home/my.key")).unwrap(), key, "{arguments:?}");
+        assert_eq!(fs::read(fixture.path("sealed/evener-key.age")).unwrap(), wrapped);
+        assert_eq!(fs::read_to_string(fixture.path("identity")).unwrap(), common::IDENTITY);
     }
 }
 
 #[test]
 fn nobody_else_can_write_what_a_checked_program_reads() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let look = "umask 0; $evener tls check --module my.key sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
-    let ended = bench.shell(look);
+    let ended = fixture.shell(look);
     assert_eq!(String::from_utf8_lossy(&ended.output), "700\n", "{}", ended.messages);
 }

@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
-use common::{Bench, has};
+use common::{Fixture, has};
 
 /// Runs `evener encrypt -k my.key` with these arguments and returns what it said.
-fn refused(bench: &Bench, arguments: &[&str]) -> String {
-    let ended = bench.run(&[&["encrypt", "-k", "my.key"], arguments].concat());
+fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
+    let ended = fixture.run(&[&["encrypt", "-k", "my.key"], arguments].concat());
     assert_ne!(ended.status, Some(0), "{arguments:?}: {}", ended.messages);
     // A dry run lists what could be done before that.
     let is_refusal = |line: &&str| !line.starts_with("evener: would encrypt ");
@@ -19,10 +19,10 @@ fn refused(bench: &Bench, arguments: &[&str]) -> String {
 
 #[test]
 fn what_is_no_directory_is_named() {
-    let bench = Bench::new();
-    fs::write(bench.path("file"), "a file").unwrap();
-    symlink("file", bench.path("link")).unwrap();
-    symlink("nowhere/at/all", bench.path("dangling")).unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.path("file"), "a file").unwrap();
+    symlink("file", fixture.path("link")).unwrap();
+    symlink("nowhere/at/all", fixture.path("dangling")).unwrap();
     for (target, expected) in [
         ("file/x", "evener: file/x: `file` is no directory but a file"),
         ("link/x", "evener: link/x: `link` is no directory but a file"),
@@ -30,25 +30,25 @@ fn what_is_no_directory_is_named() {
         ("dangling/x", "evener: dangling/x: `dangling` is a symbolic link to what is not there"),
     ] {
         for source in ["tree", "tree/one", "-"] {
-            assert_eq!(refused(&bench, &[source, target]), expected, "{source}");
+            assert_eq!(refused(&fixture, &[source, target]), expected, "{source}");
         }
     }
     assert_eq!(
-        refused(&bench, &["tree", "file"]),
+        refused(&fixture, &["tree", "file"]),
         "evener: file: `file` is no directory but a file"
     );
 
     // What has the name of an output directory.
-    let _ = fs::create_dir(bench.path("sealed"));
+    let _ = fs::create_dir(fixture.path("sealed"));
     for (make, kind) in [(true, "a symbolic link"), (false, "a file")] {
-        let there = bench.path("sealed/deep");
+        let there = fixture.path("sealed/deep");
         let _ = fs::remove_file(&there);
         match make {
             true => symlink("elsewhere", &there).unwrap(),
             false => fs::write(&there, "").unwrap(),
         }
         for dry in [&["-n"][..], &[]] {
-            let told = refused(&bench, &[dry, &["--overwrite", "tree", "sealed"]].concat());
+            let told = refused(&fixture, &[dry, &["--overwrite", "tree", "sealed"]].concat());
             let expected = format!(
                 "evener: tree/deep: its output directory `deep` is there already and is {kind}; \
                  remove that first"
@@ -60,97 +60,97 @@ fn what_is_no_directory_is_named() {
 
 #[test]
 fn options_are_named_only_where_they_help() {
-    let bench = Bench::new();
-    fs::create_dir_all(bench.path("sealed/one.enc")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("sealed/one.enc")).unwrap();
     for source in ["tree", "tree/one"] {
         for option in ["-q", "--overwrite", "-n"] {
-            let told = refused(&bench, &[option, source, "sealed"]);
+            let told = refused(&fixture, &[option, source, "sealed"]);
             let expected = "evener: tree/one: the output `one.enc` is a directory, which is not \
                             replaced by a file; remove it first";
             assert_eq!(told, expected, "{source} {option}");
-            let _ = fs::remove_dir_all(bench.path("sealed/deep"));
+            let _ = fs::remove_dir_all(fixture.path("sealed/deep"));
         }
     }
-    let told = refused(&bench, &["-", "sealed"]);
+    let told = refused(&fixture, &["-", "sealed"]);
     assert_eq!(told, "evener: sealed: is a directory; name a file in it");
-    fs::write(bench.path("there"), "").unwrap();
-    let told = refused(&bench, &["-", "there"]);
+    fs::write(fixture.path("there"), "").unwrap();
+    let told = refused(&fixture, &["-", "there"]);
     assert_eq!(told, "evener: there: the output `there` exists; --overwrite replaces it");
-    let told = refused(&bench, &["tree/one", "there"]);
+    let told = refused(&fixture, &["tree/one", "there"]);
     assert!(told.ends_with("; --overwrite replaces it, --resume skips what is complete"), "{told}");
 
     // A link is not what is complete or not.
-    symlink("one", bench.path("tree/link")).unwrap();
-    fs::create_dir(bench.path("other")).unwrap();
-    symlink("two", bench.path("other/link")).unwrap();
+    symlink("one", fixture.path("tree/link")).unwrap();
+    fs::create_dir(fixture.path("other")).unwrap();
+    symlink("two", fixture.path("other/link")).unwrap();
     for option in ["-q", "--resume"] {
-        let told = refused(&bench, &[option, "tree", "other"]);
+        let told = refused(&fixture, &[option, "tree", "other"]);
         let expected = "evener: tree/link: the output `link` exists; --overwrite replaces it";
         assert_eq!(told, expected);
-        bench.shell("rm -r other/one.enc other/deep");
+        fixture.shell("rm -r other/one.enc other/deep");
     }
 }
 
 #[test]
 fn names_that_leave_no_name_are_left_out() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
     for name in [".enc", "..enc", "...enc"] {
-        fs::copy(bench.path("sealed/one.enc"), bench.path("sealed").join(name)).unwrap();
+        fs::copy(fixture.path("sealed/one.enc"), fixture.path("sealed").join(name)).unwrap();
     }
-    let ended = bench.expect(0, &["decrypt", "-k", "my.key", "sealed", "back"]);
+    let ended = fixture.expect(0, &["decrypt", "-k", "my.key", "sealed", "back"]);
     let told = "without `.enc` its name is none that a file can have; skipped";
     assert_eq!(ended.messages.matches(told).count(), 3, "{}", ended.messages);
-    bench.assert_same_tree("tree", "back");
-    let ended = bench.expect(2, &["decrypt", "-k", "my.key", "sealed/..enc", "back"]);
+    fixture.assert_same_tree("tree", "back");
+    let ended = fixture.expect(2, &["decrypt", "-k", "my.key", "sealed/..enc", "back"]);
     assert!(ended.messages.contains(told), "{}", ended.messages);
-    bench.expect(0, &["decrypt", "-k", "my.key", "sealed/..enc", "back/named"]);
+    fixture.expect(0, &["decrypt", "-k", "my.key", "sealed/..enc", "back/named"]);
 }
 
 #[test]
 fn data_that_ends_too_soon_is_said_to() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
     for cut in [
         "head -c 200000 two.enc >cut; $evener decrypt -k my.key cut out",
         "head -c 200000 two.enc | $evener decrypt -k my.key - out",
         "head -c 200000 two.enc | $evener verify -k my.key -",
     ] {
-        let ended = bench.shell(cut);
+        let ended = fixture.shell(cut);
         assert_eq!(ended.status, Some(1), "{cut}: {}", ended.messages);
         assert!(ended.messages.contains("ended too soon"), "{cut}: {}", ended.messages);
         // The header has shown that the key is right.
         assert!(!ended.messages.contains("key is wrong"), "{cut}: {}", ended.messages);
     }
     // Chunks that others follow are changed, and no end.
-    let mut sealed = fs::read(bench.path("two.enc")).unwrap();
+    let mut sealed = fs::read(fixture.path("two.enc")).unwrap();
     sealed[100] ^= 1;
-    fs::write(bench.path("changed"), sealed).unwrap();
-    let ended = bench.expect(1, &["verify", "-k", "my.key", "changed"]);
+    fs::write(fixture.path("changed"), sealed).unwrap();
+    let ended = fixture.expect(1, &["verify", "-k", "my.key", "changed"]);
     assert!(ended.messages.contains("the data was changed or the key is wrong"), "{ended:?}");
 }
 
 #[test]
 fn standard_output_has_its_name() {
-    let bench = Bench::new();
-    let ended = bench.shell("cat tree/one | $evener encrypt -q -k my.key - - > /dev/full");
+    let fixture = Fixture::new();
+    let ended = fixture.shell("cat tree/one | $evener encrypt -q -k my.key - - > /dev/full");
     let expected = "evener: -: can't write to standard output: No space left on device\n";
     assert_eq!((ended.status, &*ended.messages), (Some(1), expected));
-    let ended = bench.shell("$evener encrypt -q -k my.key - out < tree");
+    let ended = fixture.shell("$evener encrypt -q -k my.key - out < tree");
     let expected = "evener: -: can't read standard input: Is a directory\n";
     assert_eq!((ended.status, &*ended.messages), (Some(1), expected));
 }
 
 #[test]
 fn a_file_without_recipients_is_said_to_have_none() {
-    let bench = Bench::new();
-    let ended = bench.expect(2, &["encrypt", "-R", "/dev/null", "tree", "sealed"]);
+    let fixture = Fixture::new();
+    let ended = fixture.expect(2, &["encrypt", "-R", "/dev/null", "tree", "sealed"]);
     assert!(ended.messages.contains("it holds no recipients"), "{}", ended.messages);
-    assert!(!bench.path("sealed").exists());
+    assert!(!fixture.path("sealed").exists());
     // They are no secret, so a pipe is as good as a file.
     let line = format!("echo {} | $evener encrypt -R /dev/stdin tree sealed", common::RECIPIENT);
-    assert_eq!(bench.shell(&line).status, Some(0));
-    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
+    assert_eq!(fixture.shell(&line).status, Some(0));
+    fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
 }
 
 #[test]
@@ -160,17 +160,17 @@ fn a_gate_for_anothers_group_leaves_nothing_behind() {
         return;
     }
     const GROUP: &str = "54322";
-    let bench = Bench::new();
-    let program = bench.path("evener");
+    let fixture = Fixture::new();
+    let program = fixture.path("evener");
     fs::hard_link(env!("CARGO_BIN_EXE_evener"), &program)
         .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_evener"), &program).map(drop))
         .unwrap();
-    fs::set_permissions(bench.path("."), fs::Permissions::from_mode(0o777)).unwrap();
-    bench.shell("chown 61234 my.key tree/one");
+    fs::set_permissions(fixture.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    fixture.shell("chown 61234 my.key tree/one");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=61234", "--regid=61234", "--clear-groups", "./evener", "encrypt"]);
     command.args(["-k", "my.key", "--engine", "openssl", "--permits", "1", "--gate-group", GROUP]);
-    command.args(["tree/one", "out"]).current_dir(bench.path(".")).env("HOME", ".");
+    command.args(["tree/one", "out"]).current_dir(fixture.path(".")).env("HOME", ".");
     let ended = common::Ended::of(&mut command);
     let told = format!("no gate for group {GROUP} can be made");
     assert!(ended.messages.contains(&told), "{}", ended.messages);
@@ -179,40 +179,40 @@ fn a_gate_for_anothers_group_leaves_nothing_behind() {
 
 #[test]
 fn globs_that_match_nothing_are_told() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let encrypt = ["encrypt", "-k", "my.key"];
     let rest = ["--exclude", "./deep", "--exclude", "./none", "--include", "on*", "tree", "sealed"];
-    let ended = bench.expect(0, &[&encrypt[..], &rest].concat());
+    let ended = fixture.expect(0, &[&encrypt[..], &rest].concat());
     let notice = "evener: tree: the glob to exclude, `./none`, matches nothing here\n";
     assert!(ended.messages.starts_with(notice), "{}", ended.messages);
     assert_eq!(ended.messages.matches("matches nothing").count(), 1, "{}", ended.messages);
-    assert_eq!(bench.names("sealed"), ["one.enc"]);
-    let ended = bench.expect(2, &[&encrypt[..], &["--exclude", "", "tree", "sealed"]].concat());
+    assert_eq!(fixture.names("sealed"), ["one.enc"]);
+    let ended = fixture.expect(2, &[&encrypt[..], &["--exclude", "", "tree", "sealed"]].concat());
     assert_eq!(ended.messages, "evener: malformed glob ``: it is empty\n");
 }
 
 #[test]
 fn nothing_done_is_told_of_what_links_lead_to() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("links")).unwrap();
-    symlink("../tree", bench.path("links/tree")).unwrap();
-    symlink("../links", bench.path("links/circle")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("links")).unwrap();
+    symlink("../tree", fixture.path("links/tree")).unwrap();
+    symlink("../links", fixture.path("links/circle")).unwrap();
     // Links are no files.
-    bench.expect(0, &["verify", "-k", "my.key", "links"]);
-    fs::remove_file(bench.path("links/circle")).unwrap();
-    let ended = bench.expect(1, &["verify", "--follow-symlinks", "-k", "my.key", "links"]);
+    fixture.expect(0, &["verify", "-k", "my.key", "links"]);
+    fs::remove_file(fixture.path("links/circle")).unwrap();
+    let ended = fixture.expect(1, &["verify", "--follow-symlinks", "-k", "my.key", "links"]);
     assert!(ended.messages.contains("nothing was verified"), "{}", ended.messages);
 }
 
 #[test]
 fn iterations_that_openssl_cannot_count_are_refused() {
-    let bench = Bench::new();
-    bench.secret("passphrase", "correct horse\n");
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse\n");
     for number in ["2147483648", "4294967295", "4294967296", "0"] {
         for command in ["encrypt", "decrypt"] {
             let options = [command, "--format", "openssl", "--cipher", "aes-256-cbc"];
             let rest = ["--passphrase-file", "passphrase", "--iterations", number, "tree/one", "o"];
-            let ended = bench.expect(2, &[&options[..], &rest].concat());
+            let ended = fixture.expect(2, &[&options[..], &rest].concat());
             let bounds = "not a number from 1 to 2147483647";
             assert!(ended.messages.contains(bounds), "{}", ended.messages);
         }
@@ -221,11 +221,11 @@ fn iterations_that_openssl_cannot_count_are_refused() {
 
 #[test]
 fn a_profile_that_was_named_must_be_one() {
-    let bench = Bench::new();
-    fs::write(bench.path("old"), r#"{"version": 1, "profiles": []}"#).unwrap();
-    fs::write(bench.path("torn"), "{").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.path("old"), r#"{"version": 1, "profiles": []}"#).unwrap();
+    fs::write(fixture.path("torn"), "{").unwrap();
     let measure = "engines --measure --engine openssl --bytes 16 --time 1 --rounds 1 -o whole";
-    bench.expect(0, &measure.split(' ').collect::<Vec<_>>());
+    fixture.expect(0, &measure.split(' ').collect::<Vec<_>>());
     for (profile, why) in [
         ("none", "No such file or directory"),
         ("tree", "it is not a regular file"),
@@ -234,19 +234,19 @@ fn a_profile_that_was_named_must_be_one() {
     ] {
         for policy in ["pull", "adaptive"] {
             let options = ["--policy", policy, "--profile", profile, "tree/one", "one.enc"];
-            let ended = bench.expect(2, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
+            let ended = fixture.expect(2, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
             let told = format!("evener: {profile}: can't read it: ");
             assert!(ended.messages.starts_with(&told), "{}", ended.messages);
             assert!(ended.messages.contains(why), "{}", ended.messages);
-            assert!(!bench.path("one.enc").exists());
+            assert!(!fixture.path("one.enc").exists());
         }
     }
     let options = ["--profile", "whole", "tree/one", "one.enc"];
-    bench.expect(0, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
+    fixture.expect(0, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
     // Nobody has named the default one.
     let line = "mkdir cache cache/evener; cp old cache/evener/profile.json; \
                 XDG_CACHE_HOME=$PWD/cache $evener encrypt -k my.key --policy adaptive tree/one two";
-    let ended = bench.shell(line);
+    let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
     assert!(ended.messages.contains("this profile of the engines is not used"));
     assert!(ended.messages.contains("measure the engines again"), "{}", ended.messages);
@@ -254,34 +254,34 @@ fn a_profile_that_was_named_must_be_one() {
 
 #[test]
 fn a_name_that_only_a_directory_has_makes_no_file() {
-    let bench = Bench::new();
-    fs::write(bench.path("file"), "a file").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.path("file"), "a file").unwrap();
     for target in ["new/.", "file/"] {
         for dry in [&["-n"][..], &[], &["--overwrite"]] {
-            let told = refused(&bench, &[dry, &["tree/one", target]].concat());
+            let told = refused(&fixture, &[dry, &["tree/one", target]].concat());
             let rest = "there is no such directory; make it first, or give the name of a file";
             assert_eq!(told, format!("evener: {target}: {rest}"));
         }
     }
     for target in ["new/", "new/.", "new//", "file/"] {
-        let told = refused(&bench, &["-", target]);
+        let told = refused(&fixture, &["-", target]);
         assert!(told.contains("no such directory"), "{told}");
-        assert!(!bench.path("new").exists());
+        assert!(!fixture.path("new").exists());
     }
-    assert_eq!(fs::read(bench.path("file")).unwrap(), b"a file");
-    fs::create_dir(bench.path("there")).unwrap();
+    assert_eq!(fs::read(fixture.path("file")).unwrap(), b"a file");
+    fs::create_dir(fixture.path("there")).unwrap();
     for (source, target) in [("tree/one", "there/"), ("tree", "new/")] {
-        bench.expect(0, &["encrypt", "-q", "-k", "my.key", source, target]);
+        fixture.expect(0, &["encrypt", "-q", "-k", "my.key", source, target]);
     }
-    assert!(bench.path("there/one.enc").is_file() && bench.path("new/one.enc").is_file());
+    assert!(fixture.path("there/one.enc").is_file() && fixture.path("new/one.enc").is_file());
 }
 
 #[test]
 fn what_is_no_regular_file_is_said_to_be_none() {
-    let bench = Bench::new();
-    bench.shell("mkfifo pipe");
+    let fixture = Fixture::new();
+    fixture.shell("mkfifo pipe");
     for options in [["-k", "pipe"], ["-i", "pipe"], ["-k", "/dev/stdin"]] {
-        let ended = bench.run(&[&["encrypt"], &options[..], &["tree/one", "out"]].concat());
+        let ended = fixture.run(&[&["encrypt"], &options[..], &["tree/one", "out"]].concat());
         let told = "is not a regular file, as key and identity files must be; \
                     write it to a file first";
         assert_eq!(ended.status, Some(2));
@@ -289,7 +289,7 @@ fn what_is_no_regular_file_is_said_to_be_none() {
     }
     for source in ["pipe", "/dev/null", "-"] {
         for json in [&[][..], &["--json"]] {
-            let ended = bench.expect(2, &[&["list"], json, &[source]].concat());
+            let ended = fixture.expect(2, &[&["list"], json, &[source]].concat());
             let told = format!("evener: {source}: is a pipe or a device, and list shows files");
             assert!(ended.messages.starts_with(&told), "{}", ended.messages);
             assert_eq!(ended.output.is_empty(), json.is_empty());
@@ -299,10 +299,10 @@ fn what_is_no_regular_file_is_said_to_be_none() {
 
 #[test]
 fn a_place_that_keeps_no_calibration_is_named() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("cache")).unwrap();
-    fs::write(bench.path("cache/evener"), "a file").unwrap();
-    let ended = bench.shell("XDG_CACHE_HOME=$PWD/cache $evener engines --calibrate");
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("cache")).unwrap();
+    fs::write(fixture.path("cache/evener"), "a file").unwrap();
+    let ended = fixture.shell("XDG_CACHE_HOME=$PWD/cache $evener engines --calibrate");
     let told = "cache/evener: can't keep the calibration in it: File exists";
     assert_eq!(ended.status, Some(2));
     assert!(ended.messages.contains(told), "{}", ended.messages);
@@ -310,39 +310,69 @@ fn a_place_that_keeps_no_calibration_is_named() {
 
 #[test]
 fn a_key_for_another_format_is_wrong_usage() {
-    let bench = Bench::new();
-    bench.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
     // One salt in 256 begins with the byte that such a stream does.
     loop {
-        bench.expect(0, &["encrypt", "-q", "-k", "my.key", "--overwrite", "tree/one", "one.enc"]);
-        if fs::read(bench.path("one.enc")).unwrap()[0] != 40 {
+        fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "--overwrite", "tree/one", "one.enc"]);
+        if fs::read(fixture.path("one.enc")).unwrap()[0] != 40 {
             break;
         }
     }
-    let told = bench.expect(2, &["decrypt", "-k", "tink.key", "one.enc", "out"]).messages;
+    let told = fixture.expect(2, &["decrypt", "-k", "tink.key", "one.enc", "out"]).messages;
     let expected = "one.enc: not a file of the format tink: it does not begin as a Tink stream under \
                     this key does; give the key of its own format";
     assert!(told.contains(expected), "{told}");
-    bench.secret("passphrase", "correct horse\n");
+    fixture.secret("passphrase", "correct horse\n");
     let options = "--format openssl --cipher aes256 --iterations 1 --passphrase-file passphrase";
     let options: Vec<_> = options.split(' ').collect();
-    let told = bench.expect(2, &[&["decrypt"], &options[..], &["one.enc", "out"]].concat());
+    let told = fixture.expect(2, &[&["decrypt"], &options[..], &["one.enc", "out"]].concat());
     let expected = "not a file of the format openssl enc: it does not begin with `Salted__`";
     assert!(told.messages.contains(expected), "{}", told.messages);
-    assert!(!bench.path("out").exists());
+    assert!(!fixture.path("out").exists());
 }
 
 #[test]
 fn empty_names_and_directories_for_streams_are_refused() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (ends, told) in [
         (["", "out"], "SRC is empty; name a file or a directory, or give - for a pipe"),
         (["tree", ""], "DST is empty; name a file or a directory, or give - for a pipe"),
     ] {
-        assert_eq!(refused(&bench, &ends), format!("evener: {told}"));
+        assert_eq!(refused(&fixture, &ends), format!("evener: {told}"));
     }
     for target in ["tree", "tree/", "tree/.", "tree/deep/.."] {
-        let told = refused(&bench, &["-", target]);
+        let told = refused(&fixture, &["-", target]);
         assert_eq!(told, format!("evener: {target}: is a directory; name a file in it"));
+    }
+}
+
+#[test]
+fn a_document_has_the_error_and_no_other_command_s_fields() {
+    let fixture = Fixture::new();
+    let report = ["operation", "failures"];
+    for (arguments, status, fields) in [
+        (&["encrypt", "--json", "--no-such"][..], 2, &report[..]),
+        (&["verify", "--json", "-k", "my.key", "no-such"], 2, &report),
+        (&["list", "--json", "--no-such"], 2, &["failures", "files", "notices"]),
+        (&["list", "--json", "no-such"], 2, &["failures", "files", "notices"]),
+        (&["engines", "--json", "--no-such"], 2, &["failures"]),
+        (&["gate", "--json", "--group", "no such group"], 2, &["failures"]),
+        (&["speed", "--json", "--engine", "pkcs11:token=no-such"], 2, &["failures"]),
+        (&["tls", "status", "--json", "no-such"], 1, &["failures", "processes"]),
+        (&["--json"], 2, &["failures"]),
+    ] {
+        let ended = fixture.expect(status, arguments);
+        let document = ended.document();
+        let document = document.as_object().unwrap();
+        let names = document.keys().map(String::as_str);
+        match fields == report {
+            true => assert_eq!(document["operation"], arguments[0]),
+            false => assert!(names.eq(fields.iter().copied()), "{arguments:?}: {document:?}"),
+        }
+        let cause = document["failures"][0]["cause"].as_str().unwrap();
+        // Standard error has the same words, in more lines or with the path before them.
+        let first = cause.split(" [possible").next().unwrap();
+        assert!(ended.messages.contains(first), "{arguments:?}: {cause}: {}", ended.messages);
     }
 }

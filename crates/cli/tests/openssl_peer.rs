@@ -4,71 +4,71 @@ mod common;
 
 use std::fs;
 
-use common::{Bench, Ended, has};
+use common::{Ended, Fixture, has};
 
-fn run(bench: &Bench, status: i32, line: &str) -> Ended {
-    let ended = bench.shell(line);
+fn run(fixture: &Fixture, status: i32, line: &str) -> Ended {
+    let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(status), "{line}: {}", ended.messages);
     ended
 }
 
-fn bench() -> Option<Bench> {
+fn fixture() -> Option<Fixture> {
     if !has("openssl") {
         evener_skipped::lacking!("there is no program `openssl`");
         return None;
     }
-    let bench = Bench::new();
-    bench.secret("passphrase", "correct horse\n");
-    Some(bench)
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse\n");
+    Some(fixture)
 }
 
 /// Encrypts with each and decrypts with the other, with these options of each.
-fn both_ways(bench: &Bench, ours: &str, theirs: &str, source: &str) {
-    run(bench, 0, "rm -f a b c d");
+fn both_ways(fixture: &Fixture, ours: &str, theirs: &str, source: &str) {
+    run(fixture, 0, "rm -f a b c d");
     let ours = format!("--format openssl --passphrase-file passphrase {ours}");
     let theirs = format!("{theirs} -pass file:passphrase");
-    run(bench, 0, &format!("$evener encrypt -q {ours} {source} a"));
-    run(bench, 0, &format!("openssl enc -d {theirs} -in a -out b 2>&1"));
-    run(bench, 0, &format!("cmp b {source}"));
-    run(bench, 0, &format!("openssl enc {theirs} -in {source} -out c 2>&1"));
-    run(bench, 0, &format!("$evener decrypt -q {ours} c d && cmp d {source}"));
-    run(bench, 0, &format!("cat c | $evener decrypt -q {ours} - - | cmp - {source}"));
-    run(bench, 0, &format!("$evener verify -q {ours} c"));
+    run(fixture, 0, &format!("$evener encrypt -q {ours} {source} a"));
+    run(fixture, 0, &format!("openssl enc -d {theirs} -in a -out b 2>&1"));
+    run(fixture, 0, &format!("cmp b {source}"));
+    run(fixture, 0, &format!("openssl enc {theirs} -in {source} -out c 2>&1"));
+    run(fixture, 0, &format!("$evener decrypt -q {ours} c d && cmp d {source}"));
+    run(fixture, 0, &format!("cat c | $evener decrypt -q {ours} - - | cmp - {source}"));
+    run(fixture, 0, &format!("$evener verify -q {ours} c"));
 }
 
 #[test]
 fn short_names_and_ecb_are_openssls() {
-    let Some(bench) = bench() else { return };
+    let Some(fixture) = fixture() else { return };
     for name in ["aes128", "aes192", "aes256", "camellia128", "camellia256", "des3"] {
         let rest = "1000 --digest sha512";
         let ours = format!("--cipher {name} --iterations {rest}");
-        both_ways(&bench, &ours, &format!("-{name} -pbkdf2 -iter 1000 -md sha512"), "tree/one");
+        both_ways(&fixture, &ours, &format!("-{name} -pbkdf2 -iter 1000 -md sha512"), "tree/one");
     }
     // Longer than a chunk, and whole blocks.
-    fs::write(bench.path("whole"), vec![7; 131_072]).unwrap();
-    fs::write(bench.path("empty"), "").unwrap();
+    fs::write(fixture.path("whole"), vec![7; 131_072]).unwrap();
+    fs::write(fixture.path("empty"), "").unwrap();
     for source in ["tree/one", "tree/deep/two", "whole", "empty"] {
         let ours = "--cipher aes-256-ecb --iterations 1000";
-        both_ways(&bench, ours, "-aes-256-ecb -pbkdf2 -iter 1000", source);
+        both_ways(&fixture, ours, "-aes-256-ecb -pbkdf2 -iter 1000", source);
     }
-    bench.secret("key.hex", &"0f".repeat(16));
+    fixture.secret("key.hex", &"0f".repeat(16));
     let ours = "--format openssl --cipher aes-128-ecb --key-hex-file key.hex";
-    let told = run(&bench, 0, &format!("$evener encrypt {ours} tree/one raw"));
+    let told = run(&fixture, 0, &format!("$evener encrypt {ours} tree/one raw"));
     assert!(told.messages.contains("warning: ECB shows which blocks"), "{}", told.messages);
-    run(&bench, 0, "openssl enc -d -aes-128-ecb -K $(cat key.hex) -in raw | cmp - tree/one");
+    run(&fixture, 0, "openssl enc -d -aes-128-ecb -K $(cat key.hex) -in raw | cmp - tree/one");
     let ours = format!("{ours} --iv-hex-file key.hex");
-    let told = run(&bench, 2, &format!("$evener encrypt {ours} tree/one raw2"));
+    let told = run(&fixture, 2, &format!("$evener encrypt {ours} tree/one raw2"));
     assert!(told.messages.contains("ECB has no IV"), "{}", told.messages);
 }
 
 #[test]
 fn every_cipher_of_openssl_enc_is_read_and_written() {
-    let Some(bench) = bench() else { return };
+    let Some(fixture) = fixture() else { return };
     // Some chunks, and an end that is no whole block.
     let mut long: Vec<u8> = (0..200_003_u32).map(|index| (index / 7) as u8).collect();
     long.rotate_left(1);
-    fs::write(bench.path("long"), &long).unwrap();
-    let listed = run(&bench, 0, "openssl enc -list | tr -s ' ' '\\n'");
+    fs::write(fixture.path("long"), &long).unwrap();
+    let listed = run(&fixture, 0, "openssl enc -list | tr -s ' ' '\\n'");
     let listed = String::from_utf8(listed.output).unwrap();
     for cipher in evener::EncCipher::all().map(evener::Cipher::Enc) {
         let name = cipher.name();
@@ -77,7 +77,7 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
             continue;
         }
         let refuses = format!("echo | openssl enc -{name} -k x -provider default -provider legacy");
-        if bench.shell(&format!("{refuses} -pbkdf2 > x.enc")).status != Some(0) {
+        if fixture.shell(&format!("{refuses} -pbkdf2 > x.enc")).status != Some(0) {
             evener_skipped::skipped!("{name}: OpenSSL's legacy provider is not there");
             continue;
         }
@@ -85,52 +85,52 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
         let theirs = format!("openssl enc {theirs} -pass file:passphrase");
         let ours = format!("--format openssl --passphrase-file passphrase --cipher {name}");
         let ours = format!("{ours} --iterations 10");
-        run(&bench, 0, "rm -f a b");
-        run(&bench, 0, &format!("$evener encrypt -q {ours} long a"));
-        run(&bench, 0, &format!("{theirs} -d -in a | cmp - long"));
-        run(&bench, 0, &format!("{theirs} -in long | $evener decrypt -q {ours} - b"));
-        run(&bench, 0, "cmp b long");
+        run(&fixture, 0, "rm -f a b");
+        run(&fixture, 0, &format!("$evener encrypt -q {ours} long a"));
+        run(&fixture, 0, &format!("{theirs} -d -in a | cmp - long"));
+        run(&fixture, 0, &format!("{theirs} -in long | $evener decrypt -q {ours} - b"));
+        run(&fixture, 0, "cmp b long");
         // One of each mode as part of a tree, and read back before its source is removed.
         if ["aria-128-ecb", "cast5-cbc", "sm4-ctr", "aes-128-cfb1", "aria-192-ofb", "chacha20"]
             .contains(&name)
         {
-            run(&bench, 0, "rm -rf t s r && mkdir t && cp long t");
-            run(&bench, 0, &format!("$evener encrypt -q --remove-source {ours} t s"));
-            run(&bench, 0, &format!("$evener decrypt -q {ours} s r && cmp r/long long"));
-            assert!(!bench.path("t/long").exists());
+            run(&fixture, 0, "rm -rf t s r && mkdir t && cp long t");
+            run(&fixture, 0, &format!("$evener encrypt -q --remove-source {ours} t s"));
+            run(&fixture, 0, &format!("$evener decrypt -q {ours} s r && cmp r/long long"));
+            assert!(!fixture.path("t/long").exists());
         }
     }
     // The counter of ChaCha20 carries.
-    bench.secret("key.hex", &"0f".repeat(32));
-    fs::write(bench.path("iv.hex"), "fffffffffffffffff1f2f3f4f5f6f7f8").unwrap();
+    fixture.secret("key.hex", &"0f".repeat(32));
+    fs::write(fixture.path("iv.hex"), "fffffffffffffffff1f2f3f4f5f6f7f8").unwrap();
     let raw = "--key-hex-file key.hex --iv-hex-file iv.hex";
     run(
-        &bench,
+        &fixture,
         0,
         &format!("$evener encrypt -q --format openssl --cipher chacha20 {raw} long raw"),
     );
     let line = "openssl enc -chacha20 -d -K $(cat key.hex) -iv $(cat iv.hex) -in raw";
-    run(&bench, 0, &format!("{line} | cmp - long"));
+    run(&fixture, 0, &format!("{line} | cmp - long"));
 }
 
 #[test]
 fn files_without_salt_are_read_and_written() {
-    let Some(bench) = bench() else { return };
+    let Some(fixture) = fixture() else { return };
     for cipher in ["aes-256-cbc", "aes-128-ctr"] {
         let ours = format!("--cipher {cipher} --iterations 1000 --nosalt");
         let theirs = format!("-{cipher} -pbkdf2 -iter 1000 -nosalt");
-        both_ways(&bench, &ours, &theirs, "tree/deep/two");
-        assert!(!fs::read(bench.path("a")).unwrap().starts_with(b"Salted__"));
+        both_ways(&fixture, &ours, &theirs, "tree/deep/two");
+        assert!(!fs::read(fixture.path("a")).unwrap().starts_with(b"Salted__"));
     }
     let options = "--format openssl --passphrase-file passphrase --cipher aes-128-ctr --nosalt";
-    let told = run(&bench, 2, &format!("$evener encrypt {options} tree sealed"));
+    let told = run(&fixture, 2, &format!("$evener encrypt {options} tree sealed"));
     assert!(told.messages.contains("use a passphrase, with salt"), "{}", told.messages);
 }
 
 #[test]
 fn base64_is_read_and_written() {
-    let Some(bench) = bench() else { return };
-    fs::write(bench.path("empty"), "").unwrap();
+    let Some(fixture) = fixture() else { return };
+    fs::write(fixture.path("empty"), "").unwrap();
     for source in ["tree/one", "tree/deep/two", "empty"] {
         for (text, theirs) in [("-a", "-a"), ("-a -A", "-a -A"), ("--base64", "-base64")] {
             for salt in ["", "--nosalt"] {
@@ -138,66 +138,66 @@ fn base64_is_read_and_written() {
                 let salt = salt.trim_start_matches('-');
                 let salt = if salt.is_empty() { String::new() } else { format!("-{salt}") };
                 let theirs = format!("-aes-256-cbc -pbkdf2 -iter 1000 {theirs} {salt}");
-                both_ways(&bench, &ours, &theirs, source);
+                both_ways(&fixture, &ours, &theirs, source);
             }
         }
     }
     let options = "--format openssl --passphrase-file passphrase --cipher aes-256-cbc -a";
-    run(&bench, 0, &format!("$evener encrypt -q {options} tree/deep/two text"));
-    let text = fs::read_to_string(bench.path("text")).unwrap();
+    run(&fixture, 0, &format!("$evener encrypt -q {options} tree/deep/two text"));
+    let text = fs::read_to_string(fixture.path("text")).unwrap();
     assert!(text.lines().all(|line| line.len() <= 64) && text.ends_with('\n'));
-    let listed = bench.expect(0, &["list", "text"]);
+    let listed = fixture.expect(0, &["list", "text"]);
     assert!(String::from_utf8_lossy(&listed.output).contains(" openssl -a "), "{listed:?}");
     // One that was cut, or is none.
-    fs::write(bench.path("cut"), &text[..text.len() - 3]).unwrap();
+    fs::write(fixture.path("cut"), &text[..text.len() - 3]).unwrap();
     let decrypt = format!("$evener decrypt -q {options} --iterations 600000");
-    fs::write(bench.path("none"), "This is no base64.\n").unwrap();
+    fs::write(fixture.path("none"), "This is no base64.\n").unwrap();
     for source in ["cut", "none"] {
-        let told = run(&bench, 1, &format!("{decrypt} {source} out"));
+        let told = run(&fixture, 1, &format!("{decrypt} {source} out"));
         assert!(told.messages.contains("is no base64, or was cut short"), "{}", told.messages);
-        assert!(!bench.path("out").exists());
+        assert!(!fixture.path("out").exists());
     }
     for (line, words) in [
         (format!("$evener encrypt {options} tree sealed"), "--base64 goes with a file or a pipe"),
         (format!("$evener encrypt {options} tree/one tree"), "tree is a directory, and with"),
         ("$evener encrypt -k my.key -a tree/one x".to_owned(), "--base64 goes only with"),
     ] {
-        let told = run(&bench, 2, &line);
+        let told = run(&fixture, 2, &line);
         assert!(told.messages.contains(words), "{}", told.messages);
     }
 }
 
 #[test]
 fn the_old_key_derivation_is_read_and_offered() {
-    let Some(bench) = bench() else { return };
+    let Some(fixture) = fixture() else { return };
     for (ours, theirs) in [
         ("--cipher aes-256-cbc", "-aes-256-cbc"),
         ("--cipher aes-256-cbc --digest md5", "-aes-256-cbc -md md5"),
         ("--cipher aes-128-ctr --digest sha512", "-aes-128-ctr -md sha512"),
         ("--cipher des3 --nosalt --digest sha1", "-des3 -nosalt -md sha1"),
     ] {
-        both_ways(&bench, &format!("--kdf legacy {ours}"), theirs, "tree/one");
+        both_ways(&fixture, &format!("--kdf legacy {ours}"), theirs, "tree/one");
     }
     let options = "--format openssl --passphrase-file passphrase --cipher aes-256-cbc";
     // Unasked, it is never written.
-    run(&bench, 0, &format!("$evener encrypt -q {options} tree/one new"));
+    run(&fixture, 0, &format!("$evener encrypt -q {options} tree/one new"));
     let line = "openssl enc -d -aes-256-cbc -pbkdf2 -iter 600000 -pass file:passphrase -in new";
-    run(&bench, 0, &format!("{line} | cmp - tree/one"));
-    let told = run(&bench, 0, &format!("$evener encrypt {options} --kdf legacy tree/one old"));
+    run(&fixture, 0, &format!("{line} | cmp - tree/one"));
+    let told = run(&fixture, 0, &format!("$evener encrypt {options} --kdf legacy tree/one old"));
     assert!(told.messages.contains("warning: --kdf legacy makes it quick"), "{}", told.messages);
     let told =
-        run(&bench, 2, &format!("$evener decrypt {options} --kdf legacy --iterations 1 old x"));
+        run(&fixture, 2, &format!("$evener decrypt {options} --kdf legacy --iterations 1 old x"));
     assert!(told.messages.contains("--kdf legacy has no iterations; "), "{}", told.messages);
     // Made with a fixed salt: of other wrong keys, one in 256 gives padding that looks right.
-    fs::write(bench.path("text"), "The quick brown fox jumps over the lazy dog.\n").unwrap();
+    fs::write(fixture.path("text"), "The quick brown fox jumps over the lazy dog.\n").unwrap();
     let line = "openssl enc -aes-256-cbc -S 0001020304050607 -pass file:passphrase -in text";
-    run(&bench, 0, &format!("{line} -out body 2>&1"));
+    run(&fixture, 0, &format!("{line} -out body 2>&1"));
     let mut old = b"Salted__\x00\x01\x02\x03\x04\x05\x06\x07".to_vec();
-    let body = fs::read(bench.path("body")).unwrap();
+    let body = fs::read(fixture.path("body")).unwrap();
     old.extend_from_slice(body.strip_prefix(&old.clone()[..]).unwrap_or(&body));
-    fs::write(bench.path("old"), old).unwrap();
-    let told = run(&bench, 1, &format!("$evener decrypt {options} --iterations 10000 old x"));
+    fs::write(fixture.path("old"), old).unwrap();
+    let told = run(&fixture, 1, &format!("$evener decrypt {options} --iterations 10000 old x"));
     assert!(told.messages.contains("without -pbkdf2 need --kdf legacy"), "{}", told.messages);
-    let read = run(&bench, 0, &format!("$evener decrypt -q {options} --kdf legacy old -"));
-    assert_eq!(read.output, fs::read(bench.path("text")).unwrap());
+    let read = run(&fixture, 0, &format!("$evener decrypt -q {options} --kdf legacy old -"));
+    assert_eq!(read.output, fs::read(fixture.path("text")).unwrap());
 }

@@ -5,21 +5,21 @@ mod common;
 use std::fs::{self, File};
 use std::process::Command;
 
-use common::{Bench, Ended, has};
+use common::{Ended, Fixture, has};
 use serde_json::Value;
 
 /// Runs a program of Python in which `run(columns, feed, arguments)` runs Evener in a terminal of that
 /// many columns and gives `(drawn, status)`: what was drawn, as the lines between two returns of the
 /// cursor, and how it ended. Where `feed` gives bytes, its standard input is a pipe of them; where it is
 /// an open file, that.
-fn in_terminal(bench: &Bench, program: &str) {
+fn in_terminal(fixture: &Fixture, program: &str) {
     if !has("python3") {
         evener_skipped::lacking!("there is no python3 to make a terminal");
         return;
     }
     let mut command = Command::new("python3");
     command.args(["-c", &format!("{HARNESS}{program}"), env!("CARGO_BIN_EXE_evener")]);
-    command.current_dir(bench.path(".")).env("XDG_CACHE_HOME", bench.path("cache"));
+    command.current_dir(fixture.path(".")).env("XDG_CACHE_HOME", fixture.path("cache"));
     command.env_remove("EVENER_KEY_FILE");
     let ended = Ended::of(&mut command);
     assert_eq!(
@@ -80,20 +80,20 @@ def bars(drawn):
 "#;
 
 /// Files that take a while each, on any machine: the passphrase of each is to be stretched.
-fn slow_tree(bench: &Bench) {
-    bench.secret("passphrase", "open sesame");
-    fs::create_dir(bench.path("many")).unwrap();
+fn slow_tree(fixture: &Fixture) {
+    fixture.secret("passphrase", "open sesame");
+    fs::create_dir(fixture.path("many")).unwrap();
     for number in 0..400 {
-        fs::write(bench.path(&format!("many/{number}")), vec![7; 50_000]).unwrap();
+        fs::write(fixture.path(&format!("many/{number}")), vec![7; 50_000]).unwrap();
     }
 }
 
 #[test]
 fn the_line_fits_terminals_of_40_and_80_columns_and_one_that_is_resized() {
-    let bench = Bench::new();
-    slow_tree(&bench);
+    let fixture = Fixture::new();
+    slow_tree(&fixture);
     in_terminal(
-        &bench,
+        &fixture,
         r#"
 slow = ["encrypt", "--format", "openssl", "--cipher", "aes-256-ctr", "--passphrase-file", "passphrase",
         "--iterations", "500000", "--exclude", "nothing", "many"]
@@ -128,10 +128,10 @@ assert after and all(len(line) < 40 for line in after), shown
 
 #[test]
 fn only_a_known_length_has_an_end() {
-    let bench = Bench::new();
-    File::create(bench.path("large")).unwrap().set_len(1 << 34).unwrap();
+    let fixture = Fixture::new();
+    File::create(fixture.path("large")).unwrap().set_len(1 << 34).unwrap();
     in_terminal(
-        &bench,
+        &fixture,
         r#"
 def slowly():
     for _ in range(12):
@@ -155,14 +155,14 @@ assert any(re.match(r" *\d+% \[.*/8.0 GiB .* left", line) for line in drawn), dr
 
 #[test]
 fn binary_plaintext_reaches_a_terminal_only_by_force() {
-    let bench = Bench::new();
-    fs::write(bench.path("text"), "Grüße,\tand\r\nmore\n").unwrap();
-    fs::write(bench.path("binary"), b"\x89PNG\r\n\x1a\n\0\0\0").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.path("text"), "Grüße,\tand\r\nmore\n").unwrap();
+    fs::write(fixture.path("binary"), b"\x89PNG\r\n\x1a\n\0\0\0").unwrap();
     for name in ["text", "binary"] {
-        bench.expect(0, &["encrypt", "-q", "-k", "my.key", name, &format!("{name}.enc")]);
+        fixture.expect(0, &["encrypt", "-q", "-k", "my.key", name, &format!("{name}.enc")]);
     }
     in_terminal(
-        &bench,
+        &fixture,
         r#"
 decrypt = ["decrypt", "-q", "-k", "my.key"]
 drawn, status = run(80, subprocess.DEVNULL, decrypt + ["text.enc", "-"])
@@ -182,7 +182,7 @@ assert b"PNG" in shown and status == 0, (shown, status)
 "#,
     );
     // Elsewhere everything is written.
-    let ended = bench.expect(0, &["decrypt", "-q", "-k", "my.key", "binary.enc", "-"]);
+    let ended = fixture.expect(0, &["decrypt", "-q", "-k", "my.key", "binary.enc", "-"]);
     assert_eq!(ended.output, b"\x89PNG\r\n\x1a\n\0\0\0");
 }
 
@@ -194,8 +194,8 @@ fn objects(text: &str) -> Vec<Value> {
 
 #[test]
 fn programs_get_one_object_a_line() {
-    let bench = Bench::new();
-    let ended = bench.expect(0, &["encrypt", "-k", "my.key", "--json-progress", "tree", "a"]);
+    let fixture = Fixture::new();
+    let ended = fixture.expect(0, &["encrypt", "-k", "my.key", "--json-progress", "tree", "a"]);
     let lines = objects(&ended.messages);
     let last = lines.last().unwrap();
     assert_eq!(last["event"], "end", "{last}");
@@ -206,15 +206,15 @@ fn programs_get_one_object_a_line() {
     assert!(ended.output.is_empty());
 
     // With names, to a descriptor; what is there already stays.
-    bench.shell("echo '{}' >lines");
+    fixture.shell("echo '{}' >lines");
     let line = "$evener encrypt -q -v -k my.key --json-progress=/dev/fd/3 tree - 3>>lines";
-    assert_eq!(bench.shell(line).status, Some(2));
+    assert_eq!(fixture.shell(line).status, Some(2));
     let line = "$evener encrypt -n -k my.key --json-progress=/dev/fd/3 tree b 3>>lines";
-    assert_eq!(bench.shell(line).status, Some(0));
+    assert_eq!(fixture.shell(line).status, Some(0));
     let line = "$evener decrypt -v -k my.key --json-progress=lines a/one.enc - >one";
-    assert_eq!(bench.shell(line).status, Some(0));
-    assert_eq!(fs::read(bench.path("one")).unwrap(), b"the first file");
-    let lines = objects(&fs::read_to_string(bench.path("lines")).unwrap());
+    assert_eq!(fixture.shell(line).status, Some(0));
+    assert_eq!(fs::read(fixture.path("one")).unwrap(), b"the first file");
+    let lines = objects(&fs::read_to_string(fixture.path("lines")).unwrap());
     let of_files: Vec<_> = lines.iter().filter(|line| line["event"] == "file").collect();
     let mut names: Vec<_> = of_files.iter().map(|line| line["path"].as_str().unwrap()).collect();
     names.sort_unstable();
@@ -225,9 +225,9 @@ fn programs_get_one_object_a_line() {
 
 #[test]
 fn the_lines_of_a_pipe_of_unknown_length_have_no_total() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let line = "(echo one; sleep 2; echo two) | $evener encrypt -k my.key --json-progress - out";
-    let lines = objects(&bench.shell(line).messages);
+    let lines = objects(&fixture.shell(line).messages);
     let (first, last) = (&lines[0], lines.last().unwrap());
     assert_eq!((&first["event"], &first["bytes"]), (&"progress".into(), &4.into()), "{first}");
     assert!(first["bytes_total"].is_null() && first["seconds_left"].is_null(), "{first}");
@@ -236,7 +236,7 @@ fn the_lines_of_a_pipe_of_unknown_length_have_no_total() {
 
 #[test]
 fn json_never_mixes_with_the_data() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for line in [
         "$evener encrypt -k my.key --json-progress tree/one - 2>&1 | cat",
         "$evener encrypt -k my.key --json-progress tree/one - >data 2>&1",
@@ -244,24 +244,24 @@ fn json_never_mixes_with_the_data() {
         "$evener encrypt -k my.key --json-progress=/dev/fd/3 tree/one - 3>&1 | cat",
         "$evener encrypt -k my.key --json --json-progress=/dev/stdout tree sealed",
     ] {
-        let ended = bench.shell(line);
+        let ended = fixture.shell(line);
         let said = [&ended.output[..], ended.messages.as_bytes()].concat();
-        let data = fs::read(bench.path("data")).unwrap_or_default();
+        let data = fs::read(fixture.path("data")).unwrap_or_default();
         let said = String::from_utf8([said, data].concat()).expect("no ciphertext");
         assert!(said.contains("--json-progress would mix"), "{line}: {said}");
         assert!(!said.contains("event"), "{line}: {said}");
     }
     // Where they do not mix, standard output may have them.
     let line = "$evener encrypt -q -k my.key --json-progress=/dev/stdout tree sealed";
-    let ended = bench.shell(line);
+    let ended = fixture.shell(line);
     assert_eq!(objects(&String::from_utf8(ended.output).unwrap()).len(), 1);
 }
 
 #[test]
 fn files_are_listed_on_request_and_in_a_dry_run() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let listed = |arguments: &[&str]| {
-        let ended = bench.expect(0, &[arguments, &["-k", "my.key"]].concat());
+        let ended = fixture.expect(0, &[arguments, &["-k", "my.key"]].concat());
         let is_file = |line: &&str| line.contains("tree/") || line.contains("sealed/");
         let mut lines: Vec<_> = ended.messages.lines().filter(is_file).map(str::to_owned).collect();
         lines.sort_unstable();
@@ -277,19 +277,19 @@ fn files_are_listed_on_request_and_in_a_dry_run() {
         listed(&["encrypt", "-v", "--resume", "tree", "sealed"]),
         ["evener: complete already: tree/deep/two", "evener: complete already: tree/one"]
     );
-    fs::write(bench.path("tree/one"), "another first file").unwrap();
+    fs::write(fixture.path("tree/one"), "another first file").unwrap();
     let update = ["encrypt", "--update", "tree", "sealed"];
     assert_eq!(listed(&[&update[..], &["-n"]].concat()), ["evener: would update tree/one"]);
     assert_eq!(
         listed(&[&update[..], &["-v"]].concat()),
         ["evener: unchanged: tree/deep/two", "evener: updated tree/one"]
     );
-    fs::remove_file(bench.path("tree/one")).unwrap();
+    fs::remove_file(fixture.path("tree/one")).unwrap();
     assert_eq!(
         listed(&[&update[..], &["-v", "--delete", "--yes"]].concat()),
         ["evener: deleted sealed/one.enc", "evener: unchanged: tree/deep/two"]
     );
     assert_eq!(listed(&["verify", "-v", "sealed"]), ["evener: verified sealed/deep/two.enc"]);
     let line = "$evener encrypt -v -k my.key - piped <tree/deep/two";
-    assert!(bench.shell(line).messages.contains("evener: encrypted -\n"));
+    assert!(fixture.shell(line).messages.contains("evener: encrypted -\n"));
 }

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Bench, has};
+use common::{Fixture, has};
 
 #[test]
 fn a_process_with_keys_leaves_no_core_dump() {
-    let bench = Bench::new();
-    let mut command = bench.command(&["encrypt", "-k", "my.key", "-", "sealed"]);
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&["encrypt", "-k", "my.key", "-", "sealed"]);
     let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = process.stdin.take().unwrap();
     input.write_all(&vec![7; 4 << 20]).unwrap();
@@ -46,12 +46,12 @@ fn an_ordinary_user_encrypts_and_decrypts() {
         );
         return;
     }
-    let bench = Bench::new();
-    fs::copy(env!("CARGO_BIN_EXE_evener"), bench.path("evener")).unwrap();
-    assert_eq!(bench.shell("chown -R 65534:65534 . && chmod 755 .").status, Some(0));
+    let fixture = Fixture::new();
+    fs::copy(env!("CARGO_BIN_EXE_evener"), fixture.path("evener")).unwrap();
+    assert_eq!(fixture.shell("chown -R 65534:65534 . && chmod 755 .").status, Some(0));
     let user = "setpriv --reuid=65534 --regid=65534 --clear-groups";
     for (number, namespace) in ["", "unshare --user --map-root-user"].into_iter().enumerate() {
-        if bench.shell(&format!("{user} {namespace} true")).status != Some(0) {
+        if fixture.shell(&format!("{user} {namespace} true")).status != Some(0) {
             evener_skipped::skipped!("user namespaces: they can't be made here");
             continue;
         }
@@ -61,17 +61,17 @@ fn an_ordinary_user_encrypts_and_decrypts() {
                 ./evener decrypt -k my.key sealed-{number} back-{number}
                 ./evener decrypt -k my.key - - < sealed-{number}/one.enc'"
         );
-        let ended = bench.shell(&line);
+        let ended = fixture.shell(&line);
         assert_eq!(ended.status, Some(0), "{ended:?}");
         assert_eq!(ended.output, b"the first file");
-        bench.assert_same_tree("tree", &format!("back-{number}"));
+        fixture.assert_same_tree("tree", &format!("back-{number}"));
     }
 
     // Its memory is not its user's to look at.
     let mut command = Command::new("setpriv");
-    command.env("HOME", bench.path(".")).env("XDG_CACHE_HOME", bench.path("."));
+    command.env("HOME", fixture.path(".")).env("XDG_CACHE_HOME", fixture.path("."));
     command.args(user.split(' ').skip(1)).args(["./evener", "encrypt", "-k", "my.key", "-", "x"]);
-    let mut process = command.current_dir(bench.path(".")).stdin(Stdio::piped()).spawn().unwrap();
+    let mut process = command.current_dir(fixture.path(".")).stdin(Stdio::piped()).spawn().unwrap();
     let memory = PathBuf::from(format!("/proc/{}/mem", process.id()));
     let is_closed = || fs::metadata(&memory).unwrap().uid() == 0 && has_become(process.id(), 65534);
     let closed = (0..6000).any(|_| {

@@ -5,97 +5,97 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use common::{Bench, RECIPIENT};
+use common::{Fixture, RECIPIENT};
 
 #[test]
 fn a_slash_makes_a_directory() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for target in ["new/", "newer//"] {
-        let planned = bench.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", target]);
+        let planned = fixture.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", target]);
         let listed = "evener: would encrypt tree/one\nevener: would encrypt 1 file, 14 B\n";
         assert_eq!(planned.messages, listed);
-        assert!(!bench.path(target).exists());
-        bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", target]);
-        assert_eq!(bench.names(target), ["one.enc"]);
+        assert!(!fixture.path(target).exists());
+        fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", target]);
+        assert_eq!(fixture.names(target), ["one.enc"]);
     }
-    let ended = bench.expect(2, &["encrypt", "-k", "my.key", "tree/one", "no/new/"]);
+    let ended = fixture.expect(2, &["encrypt", "-k", "my.key", "tree/one", "no/new/"]);
     assert_eq!(ended.messages, "evener: no/new/: can't make it: No such file or directory\n");
-    let planned = bench.expect(2, &["encrypt", "-n", "-k", "my.key", "tree/one", "no/new/"]);
+    let planned = fixture.expect(2, &["encrypt", "-n", "-k", "my.key", "tree/one", "no/new/"]);
     assert_eq!(planned.messages, ended.messages);
     // A wrapped key lies beside the file.
-    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "sealed/"]);
-    assert_eq!(bench.names("sealed"), ["one.enc", "one.enc.evener-key.age"]);
-    bench.expect(0, &["decrypt", "-q", "-i", "identity", "sealed/one.enc", "back/"]);
-    assert_eq!(fs::read(bench.path("back/one")).unwrap(), b"the first file");
+    fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "sealed/"]);
+    assert_eq!(fixture.names("sealed"), ["one.enc", "one.enc.evener-key.age"]);
+    fixture.expect(0, &["decrypt", "-q", "-i", "identity", "sealed/one.enc", "back/"]);
+    assert_eq!(fs::read(fixture.path("back/one")).unwrap(), b"the first file");
     // Where nothing was done, nothing was made.
-    fs::write(bench.path("broken.enc"), "not encrypted").unwrap();
-    bench.expect(1, &["decrypt", "-q", "-k", "my.key", "broken.enc", "nothing/"]);
-    assert!(!bench.path("nothing").exists());
+    fs::write(fixture.path("broken.enc"), "not encrypted").unwrap();
+    fixture.expect(1, &["decrypt", "-q", "-k", "my.key", "broken.enc", "nothing/"]);
+    assert!(!fixture.path("nothing").exists());
 }
 
 #[test]
 fn several_sources_go_to_one_directory_under_their_names() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("other")).unwrap();
-    fs::write(bench.path("other/three"), "3").unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("other")).unwrap();
+    fs::write(fixture.path("other/three"), "3").unwrap();
     let sources = ["tree", "other/", "tree/one"];
     let encrypt = |dry: &[&str], target| {
         let head = [&["encrypt", "--json"], dry, &["-k", "my.key"]].concat();
-        bench.expect(0, &[&head[..], &sources[..], &[target]].concat()).document()
+        fixture.expect(0, &[&head[..], &sources[..], &[target]].concat()).document()
     };
     let planned = encrypt(&["-n"], "all/");
-    assert!(!bench.path("all").exists());
+    assert!(!fixture.path("all").exists());
     let done = encrypt(&[], "all/");
     for document in [&planned, &done] {
         assert_eq!((&document["files"], &document["directories"]), (&4.into(), &3.into()));
         assert_eq!(document["operation"], "encrypt");
         assert_eq!(document["cipher"], "aes-256-gcm");
     }
-    assert_eq!(bench.names("all"), ["one.enc", "other", "tree"]);
-    let mode = fs::metadata(bench.path("all")).unwrap().permissions().mode() & 0o700;
+    assert_eq!(fixture.names("all"), ["one.enc", "other", "tree"]);
+    let mode = fs::metadata(fixture.path("all")).unwrap().permissions().mode() & 0o700;
     assert_eq!(mode, 0o700);
     // Options may stand anywhere.
-    bench.expect(0, &["encrypt", "tree", "-k", "my.key", "other", "-q", "mixed/"]);
-    bench.expect(0, &["encrypt", "-k", "my.key", "tree", "-q", "single"]);
-    assert_eq!(bench.names("mixed"), ["other", "tree"]);
-    assert_eq!(bench.names("single"), ["deep", "one.enc"]);
+    fixture.expect(0, &["encrypt", "tree", "-k", "my.key", "other", "-q", "mixed/"]);
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "-q", "single"]);
+    assert_eq!(fixture.names("mixed"), ["other", "tree"]);
+    assert_eq!(fixture.names("single"), ["deep", "one.enc"]);
     // A directory that is there needs no slash, when there is no other way to read the line.
-    fs::create_dir(bench.path("there")).unwrap();
+    fs::create_dir(fixture.path("there")).unwrap();
     encrypt(&[], "there");
-    assert_eq!(bench.names("there"), bench.names("all"));
+    assert_eq!(fixture.names("there"), fixture.names("all"));
 
     let sealed = ["all/tree", "all/other", "all/one.enc", "back/"];
-    let ended = bench.expect(0, &[&["decrypt", "-k", "my.key"], &sealed[..]].concat());
+    let ended = fixture.expect(0, &[&["decrypt", "-k", "my.key"], &sealed[..]].concat());
     assert!(ended.messages.contains("decrypted 4 files"), "{}", ended.messages);
-    bench.assert_same_tree("tree", "back/tree");
-    bench.assert_same_tree("other", "back/other");
-    assert_eq!(fs::read(bench.path("back/one")).unwrap(), b"the first file");
+    fixture.assert_same_tree("tree", "back/tree");
+    fixture.assert_same_tree("other", "back/other");
+    assert_eq!(fs::read(fixture.path("back/one")).unwrap(), b"the first file");
 }
 
 #[test]
 fn several_sources_have_one_wrapped_key() {
-    let bench = Bench::new();
-    fs::write(bench.path("note"), "a note").unwrap();
-    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "note", "all/"]);
-    assert_eq!(bench.names("all"), ["evener-key.age", "note.enc", "tree"]);
-    bench.expect(0, &["verify", "-q", "-i", "identity", "all"]);
-    bench.expect(0, &["decrypt", "-q", "-i", "identity", "all", "back"]);
-    bench.assert_same_tree("tree", "back/tree");
+    let fixture = Fixture::new();
+    fs::write(fixture.path("note"), "a note").unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "note", "all/"]);
+    assert_eq!(fixture.names("all"), ["evener-key.age", "note.enc", "tree"]);
+    fixture.expect(0, &["verify", "-q", "-i", "identity", "all"]);
+    fixture.expect(0, &["decrypt", "-q", "-i", "identity", "all", "back"]);
+    fixture.assert_same_tree("tree", "back/tree");
     // As a shell names them, the key is among them.
-    bench.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "note", "flat/"]);
-    let ended = bench.shell("$evener decrypt -i identity flat/* files/");
+    fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "note", "flat/"]);
+    let ended = fixture.shell("$evener decrypt -i identity flat/* files/");
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
-    assert_eq!(bench.names("files"), ["note", "one"]);
+    assert_eq!(fixture.names("files"), ["note", "one"]);
 }
 
 #[test]
 fn what_is_not_clear_is_refused_before_anything_is_written() {
-    let bench = Bench::new();
-    fs::create_dir_all(bench.path("more/deep")).unwrap();
-    fs::write(bench.path("more/one"), "another").unwrap();
-    fs::write(bench.path("deep"), "a file").unwrap();
-    fs::write(bench.path("file"), "a file").unwrap();
-    fs::create_dir_all(bench.path("there")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("more/deep")).unwrap();
+    fs::write(fixture.path("more/one"), "another").unwrap();
+    fs::write(fixture.path("deep"), "a file").unwrap();
+    fs::write(fixture.path("file"), "a file").unwrap();
+    fs::create_dir_all(fixture.path("there")).unwrap();
     let two = "another source has this name";
     let clear =
         "write `there/`; to decrypt only there of tree into more, write `tree more --only there`";
@@ -118,60 +118,60 @@ fn what_is_not_clear_is_refused_before_anything_is_written() {
         (&["decrypt", "deep", "--only", "one", "all"], "--only chooses a part of a tree"),
         (&["decrypt", "tree", "--only", "../one", "all"], "`..` leads out of the source"),
     ] {
-        let ended = bench.expect(2, &[arguments, &["-k", "my.key"]].concat());
+        let ended = fixture.expect(2, &[arguments, &["-k", "my.key"]].concat());
         assert!(ended.messages.contains(told), "{arguments:?}: {}", ended.messages);
-        assert!(!bench.path("all").exists() && !bench.path("tree/all").exists());
-        assert_eq!(bench.names("there"), Vec::<String>::new());
+        assert!(!fixture.path("all").exists() && !fixture.path("tree/all").exists());
+        assert_eq!(fixture.names("there"), Vec::<String>::new());
     }
 }
 
 #[test]
 fn one_source_that_fails_does_not_stop_the_others() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for name in ["one", "two"] {
-        fs::write(bench.path(name), name).unwrap();
-        bench.expect(0, &["encrypt", "-q", "-k", "my.key", name, "sealed/"]);
+        fs::write(fixture.path(name), name).unwrap();
+        fixture.expect(0, &["encrypt", "-q", "-k", "my.key", name, "sealed/"]);
     }
-    fs::write(bench.path("sealed/broken.enc"), "not encrypted").unwrap();
-    fs::write(bench.path("sealed/readme"), "not encrypted").unwrap();
+    fs::write(fixture.path("sealed/broken.enc"), "not encrypted").unwrap();
+    fs::write(fixture.path("sealed/readme"), "not encrypted").unwrap();
     let sealed = ["sealed/one.enc", "sealed/broken.enc", "sealed/readme", "sealed/two.enc"];
     let arguments = [&["decrypt", "--json", "-k", "my.key"], &sealed[..], &["back/"]].concat();
-    let document = bench.expect(1, &arguments).document();
+    let document = fixture.expect(1, &arguments).document();
     assert_eq!(document["files"], 2);
     assert_eq!(document["failures"][0]["path"], "sealed/broken.enc");
     assert_eq!(document["failures"][1]["path"], "sealed/readme");
-    assert_eq!(bench.names("back"), ["one", "two"]);
+    assert_eq!(fixture.names("back"), ["one", "two"]);
 }
 
 #[test]
 fn a_link_in_the_shared_directory_leads_nothing_elsewhere() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("more")).unwrap();
-    fs::write(bench.path("more/three"), "3").unwrap();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "more", "elsewhere"]);
-    fs::set_permissions(bench.path("elsewhere"), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::create_dir(bench.path("store")).unwrap();
-    symlink("../elsewhere", bench.path("store/tree")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("more")).unwrap();
+    fs::write(fixture.path("more/three"), "3").unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "more", "elsewhere"]);
+    fs::set_permissions(fixture.path("elsewhere"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(fixture.path("store")).unwrap();
+    symlink("../elsewhere", fixture.path("store/tree")).unwrap();
     for options in [&[][..], &["-n"], &["--overwrite"], &["--update", "--delete", "--yes"]] {
         let arguments = [&["encrypt", "-k", "my.key"], options, &["tree", "more", "store/"]];
-        let ended = bench.expect(1, &arguments.concat());
+        let ended = fixture.expect(1, &arguments.concat());
         assert!(ended.messages.contains("store/tree"), "{}", ended.messages);
         assert!(ended.messages.contains("is a symbolic link"), "{}", ended.messages);
-        assert_eq!(bench.names("elsewhere"), ["three.enc"]);
-        let _ = fs::remove_dir_all(bench.path("store/more"));
+        assert_eq!(fixture.names("elsewhere"), ["three.enc"]);
+        let _ = fs::remove_dir_all(fixture.path("store/more"));
     }
     // So is what was restored into one before.
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
-    fs::create_dir(bench.path("back")).unwrap();
-    symlink("../elsewhere", bench.path("back/sealed")).unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    fs::create_dir(fixture.path("back")).unwrap();
+    symlink("../elsewhere", fixture.path("back/sealed")).unwrap();
     let decrypt = ["decrypt", "-k", "my.key", "--overwrite", "sealed", "elsewhere", "back/"];
-    let ended = bench.expect(1, &decrypt);
+    let ended = fixture.expect(1, &decrypt);
     assert!(ended.messages.contains("is a symbolic link"), "{}", ended.messages);
-    assert_eq!(bench.names("elsewhere"), ["three.enc"]);
-    assert_eq!(bench.names("back/elsewhere"), ["three"]);
+    assert_eq!(fixture.names("elsewhere"), ["three.enc"]);
+    assert_eq!(fixture.names("back/elsewhere"), ["three"]);
     // The directory that the user has named may be a link.
-    symlink("store", bench.path("named")).unwrap();
-    fs::remove_file(bench.path("store/tree")).unwrap();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "more", "named/"]);
-    assert_eq!(bench.names("store"), ["more", "tree"]);
+    symlink("store", fixture.path("named")).unwrap();
+    fs::remove_file(fixture.path("store/tree")).unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "more", "named/"]);
+    assert_eq!(fixture.names("store"), ["more", "tree"]);
 }

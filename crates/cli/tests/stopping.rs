@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Bench, has};
+use common::{Fixture, has};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn send(child: &Child, signal: Signal) {
@@ -20,9 +20,9 @@ fn send(child: &Child, signal: Signal) {
 
 /// Runs a command that would not end, sends it one signal after a while, and checks that this
 /// has ended it.
-fn end_by_one_signal(bench: &Bench, arguments: &[&str], after: Duration) {
+fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut command = bench.command(arguments);
+        let mut command = fixture.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         sleep(after);
         assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it ended by itself");
@@ -41,8 +41,8 @@ const FOR_EVER: &str = "2000000000";
 
 #[test]
 fn one_signal_ends_whatever_the_program_is_at() {
-    let bench = Bench::new();
-    bench.secret("passphrase", "open sesame");
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "open sesame");
     let openssl = |operation: &'static str, from: &'static str, to: &'static str| {
         let passphrase = ["--passphrase-file", "passphrase", "--iterations", FOR_EVER];
         let mut arguments = vec![operation, "--format", "openssl", "--cipher", "aes-256-cbc"];
@@ -51,48 +51,48 @@ fn one_signal_ends_whatever_the_program_is_at() {
         arguments
     };
     // Deriving keys, in the workers and for a pipe.
-    end_by_one_signal(&bench, &openssl("encrypt", "tree", "sealed"), SOON);
-    end_by_one_signal(&bench, &openssl("encrypt", "tree/one", "-"), SOON);
+    end_by_one_signal(&fixture, &openssl("encrypt", "tree", "sealed"), SOON);
+    end_by_one_signal(&fixture, &openssl("encrypt", "tree/one", "-"), SOON);
     // Reading, when nobody writes, and opening and writing, when nobody reads.
     for name in ["in", "out"] {
-        assert!(Command::new("mkfifo").arg(bench.path(name)).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(fixture.path(name)).status().unwrap().success());
     }
-    let _held = File::options().read(true).write(true).open(bench.path("in")).unwrap();
-    end_by_one_signal(&bench, &["encrypt", "-k", "my.key", "tree/one", "out"], SOON);
-    File::create(bench.path("large")).unwrap().set_len(1 << 30).unwrap();
-    end_by_one_signal(&bench, &["encrypt", "-k", "my.key", "large", "-"], SOON);
-    assert!(!bench.path("sealed/one.enc").exists());
+    let _held = File::options().read(true).write(true).open(fixture.path("in")).unwrap();
+    end_by_one_signal(&fixture, &["encrypt", "-k", "my.key", "tree/one", "out"], SOON);
+    File::create(fixture.path("large")).unwrap().set_len(1 << 30).unwrap();
+    end_by_one_signal(&fixture, &["encrypt", "-k", "my.key", "large", "-"], SOON);
+    assert!(!fixture.path("sealed/one.enc").exists());
 }
 
 #[test]
 fn a_file_that_claims_to_be_huge_fails_at_once() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
     // As much as the filesystem takes.
-    let file = File::options().write(true).open(bench.path("two.enc")).unwrap();
+    let file = File::options().write(true).open(fixture.path("two.enc")).unwrap();
     let length =
         (30..=50).rev().map(|bits| 1_u64 << bits).find(|&length| file.set_len(length).is_ok());
     println!("{length:?} bytes");
     for policy in ["pull", "adaptive"] {
         let arguments = ["decrypt", "-k", "my.key", "--policy", policy, "two.enc", "out"];
-        let ended = bench.expect(1, &arguments);
+        let ended = fixture.expect(1, &arguments);
         assert!(ended.messages.contains("two.enc: "), "{}", ended.messages);
-        assert!(!bench.path("out").exists());
+        assert!(!fixture.path("out").exists());
     }
 }
 
 #[test]
 fn interrupted_at_random_no_file_is_half_there() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("plain")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("plain")).unwrap();
     let sizes =
         |number: usize| if number < 8 { 3_000_000 + number * 400_000 } else { number * 500 };
     for number in 0..60 {
         let content = vec![number as u8; sizes(number)];
-        fs::write(bench.path(&format!("plain/{number}")), content).unwrap();
+        fs::write(fixture.path(&format!("plain/{number}")), content).unwrap();
     }
     let begun = Instant::now();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "plain", "sealed"]);
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "plain", "sealed"]);
     let whole = begun.elapsed();
     let policies = ["pull", "adaptive", "round-robin", "cpu-only"];
     let mut interrupted = 0;
@@ -100,10 +100,10 @@ fn interrupted_at_random_no_file_is_half_there() {
         let (operation, from, to) =
             if round % 2 == 0 { ("encrypt", "plain", "out") } else { ("decrypt", "sealed", "out") };
         let like = if round % 2 == 0 { "sealed" } else { "plain" };
-        let _ = fs::remove_dir_all(bench.path("out"));
+        let _ = fs::remove_dir_all(fixture.path("out"));
         let policy = policies[round / 2 % policies.len()];
         let arguments = [operation, "-k", "my.key", "-j", "3", "--policy", policy, from, to];
-        let mut command = bench.command(&arguments);
+        let mut command = fixture.command(&arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         sleep(whole.mul_f64((round as f64 * 0.618_034).fract()));
         send(&child, [Signal::TERM, Signal::INT, Signal::HUP][round % 3]);
@@ -112,9 +112,9 @@ fn interrupted_at_random_no_file_is_half_there() {
         child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
         assert!(matches!(status, Some(0 | 130) | None), "{arguments:?}: {messages}");
         interrupted += usize::from(status == Some(130));
-        let names = if bench.path("out").exists() { bench.names("out") } else { Vec::new() };
+        let names = if fixture.path("out").exists() { fixture.names("out") } else { Vec::new() };
         for name in &names {
-            let length = |tree: &str| fs::metadata(bench.path(tree).join(name)).unwrap().len();
+            let length = |tree: &str| fs::metadata(fixture.path(tree).join(name)).unwrap().len();
             assert_eq!(length("out"), length(like), "{arguments:?}: {name} is half there");
         }
         if !messages.is_empty() {
@@ -131,7 +131,7 @@ fn a_signal_at_the_prompt_leaves_the_terminal_with_its_echo() {
         evener_skipped::skipped!("there is no python3 to make a terminal");
         return;
     }
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let program = r#"
 import os, pty, select, signal, sys, termios, time
 for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
@@ -154,10 +154,10 @@ for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
     assert echo(), "the terminal was left without echo after " + name
 "#;
     let mut command = Command::new("python3");
-    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
+    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(fixture.path("."));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!bench.path("wrapped.key").exists());
+    assert!(!fixture.path("wrapped.key").exists());
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn keys_of_the_terminal_act_at_the_prompt_as_elsewhere() {
         evener_skipped::skipped!("there is no python3 to make a terminal");
         return;
     }
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let program = r#"
 import os, pty, signal, sys, termios, time
 def start():
@@ -216,11 +216,11 @@ assert status == 0, (status, shown)
 assert b"sesam" not in shown and b"mistyped" not in shown, shown
 "#;
     let mut command = Command::new("python3");
-    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
+    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(fixture.path("."));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    bench.secret("passphrase", "open sesame\n");
-    bench.expect(
+    fixture.secret("passphrase", "open sesame\n");
+    fixture.expect(
         0,
         &["encrypt", "-k", "wrapped.key", "--passphrase-file", "passphrase", "tree/one", "out"],
     );
@@ -228,12 +228,12 @@ assert b"sesam" not in shown and b"mistyped" not in shown, shown
 
 #[test]
 fn an_interruption_before_the_work_is_told() {
-    let bench = Bench::new();
-    assert!(Command::new("mkfifo").arg(bench.path("never")).status().unwrap().success());
+    let fixture = Fixture::new();
+    assert!(Command::new("mkfifo").arg(fixture.path("never")).status().unwrap().success());
     for (signal, json) in [(Signal::INT, &[][..]), (Signal::HUP, &[]), (Signal::TERM, &["--json"])]
     {
         let arguments = [&["encrypt", "-R", "never", "tree", "sealed"], json].concat();
-        let mut command = bench.command(&arguments);
+        let mut command = fixture.command(&arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         sleep(SOON);
         send(&child, signal);
@@ -255,8 +255,8 @@ fn progress_leaves_the_lines_of_others_alone() {
         evener_skipped::skipped!("there is no python3 to make a terminal");
         return;
     }
-    let bench = Bench::new();
-    assert!(Command::new("mkfifo").arg(bench.path("fifo")).status().unwrap().success());
+    let fixture = Fixture::new();
+    assert!(Command::new("mkfifo").arg(fixture.path("fifo")).status().unwrap().success());
     let program = r#"
 import fcntl, os, pty, re, struct, sys, termios
 def resize(terminal, columns):
@@ -291,22 +291,22 @@ assert set(re.findall(rb"\x1b\[[0-9;?]*[A-Za-z]", shown)) == {b"\x1b[J"}, shown
 assert b"\r\x1b[Jevener: encrypted 1 file" in shown, shown
 "#;
     let mut command = Command::new("python3");
-    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(bench.path("."));
+    command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(fixture.path("."));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
 fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // A reader that never comes.
-    assert!(Command::new("mkfifo").arg(bench.path("out")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(fixture.path("out")).status().unwrap().success());
     for (before, ends) in [("", true), ("trap '' HUP QUIT;", false)] {
         for signal in [Signal::HUP, Signal::QUIT] {
             let line = format!("ulimit -c 0; {before} exec $evener encrypt -k my.key tree/one out");
             let mut command = Command::new("sh");
             command.args(["-c", &line]).env("evener", env!("CARGO_BIN_EXE_evener"));
-            let command = command.current_dir(bench.path(".")).stderr(Stdio::piped());
+            let command = command.current_dir(fixture.path(".")).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
             sleep(SOON);
             send(&child, signal);
@@ -331,37 +331,37 @@ fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
 
 #[test]
 fn no_signal_leaves_an_unfinished_file() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // A filesystem where unfinished files have names.
     let source = "../files/tests/shim/faults.c";
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut build = Command::new(compiler);
-    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(bench.path("shim.so")).arg(source);
+    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(fixture.path("shim.so")).arg(source);
     assert!(build.arg("-ldl").status().unwrap().success(), "the shim does not build");
     // Long enough to be stopped, and without blocks on the disk.
-    fs::create_dir(bench.path("large")).unwrap();
-    File::create(bench.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
-    fs::create_dir(bench.path("sealed")).unwrap();
+    fs::create_dir(fixture.path("large")).unwrap();
+    File::create(fixture.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
+    fs::create_dir(fixture.path("sealed")).unwrap();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut command = bench.command(&["encrypt", "-q", "-k", "my.key", "large", "sealed"]);
-        command.env("LD_PRELOAD", bench.path("shim.so")).env("EVENER_FAULT_NO_TMPFILE", "1");
+        let mut command = fixture.command(&["encrypt", "-q", "-k", "my.key", "large", "sealed"]);
+        command.env("LD_PRELOAD", fixture.path("shim.so")).env("EVENER_FAULT_NO_TMPFILE", "1");
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        while bench.names("sealed").is_empty() {
+        while fixture.names("sealed").is_empty() {
             assert!(child.try_wait().unwrap().is_none(), "{signal:?}: it ended by itself");
             sleep(Duration::from_millis(1));
         }
-        assert!(bench.names("sealed")[0].ends_with(".part"), "{signal:?}");
+        assert!(fixture.names("sealed")[0].ends_with(".part"), "{signal:?}");
         send(&child, signal);
         assert_eq!(child.wait().unwrap().code(), Some(130), "{signal:?}");
-        assert_eq!(bench.names("sealed"), Vec::<String>::new(), "{signal:?}");
+        assert_eq!(fixture.names("sealed"), Vec::<String>::new(), "{signal:?}");
     }
 }
 
 #[test]
 fn a_closed_standard_output_is_an_error() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "one.enc"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "one.enc"]);
     for line in [
         "decrypt -k my.key one.enc -",
         "decrypt -k my.key one.enc /dev/stdout",
@@ -371,57 +371,57 @@ fn a_closed_standard_output_is_an_error() {
         "engines",
         "completions bash",
     ] {
-        let ended = bench.shell(&format!("$evener {line} >&-"));
+        let ended = fixture.shell(&format!("$evener {line} >&-"));
         assert_eq!(ended.status, Some(1), "{line}: {}", ended.messages);
         let told = "can't write to standard output: it is closed";
         assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
         assert!(!ended.messages.contains("crypted 1 file"), "{line}: {}", ended.messages);
     }
-    let ended = bench.shell("$evener decrypt -k my.key one.enc one >&-");
+    let ended = fixture.shell("$evener decrypt -k my.key one.enc one >&-");
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
     // Somebody's wish, and no mistake.
-    assert_eq!(bench.shell("$evener keygen >/dev/null").status, Some(0));
+    assert_eq!(fixture.shell("$evener keygen >/dev/null").status, Some(0));
 }
 
 #[test]
 fn a_closed_standard_input_is_an_error() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for line in
         ["encrypt -k my.key - out", "encrypt -k my.key /dev/stdin out", "verify -k my.key -"]
     {
-        let ended = bench.shell(&format!("$evener {line} <&-"));
+        let ended = fixture.shell(&format!("$evener {line} <&-"));
         assert_eq!(ended.status, Some(2), "{line}: {}", ended.messages);
         assert_eq!(ended.messages, "evener: can't read standard input: it is closed\n");
     }
-    assert!(!bench.path("out").exists());
+    assert!(!fixture.path("out").exists());
     // Nobody needs it, and an empty one is a file.
-    assert_eq!(bench.shell("$evener encrypt -k my.key tree sealed <&-").status, Some(0));
-    assert_eq!(bench.shell("$evener encrypt -k my.key - out </dev/null").status, Some(0));
+    assert_eq!(fixture.shell("$evener encrypt -k my.key tree sealed <&-").status, Some(0));
+    assert_eq!(fixture.shell("$evener encrypt -k my.key - out </dev/null").status, Some(0));
 }
 
 #[test]
 fn a_file_beyond_the_limit_is_an_error_of_that_file() {
-    let bench = Bench::new();
-    let ended = bench.shell("ulimit -f 100; $evener encrypt -k my.key tree sealed");
+    let fixture = Fixture::new();
+    let ended = fixture.shell("ulimit -f 100; $evener encrypt -k my.key tree sealed");
     assert_eq!(ended.status, Some(1), "{}", ended.messages);
     let told = "tree/deep/two: can't write its output: File too large";
     assert!(ended.messages.contains(told), "{}", ended.messages);
-    assert_eq!(bench.names("sealed/deep"), Vec::<String>::new());
-    assert_eq!(bench.names("sealed"), ["deep", "one.enc"]);
+    assert_eq!(fixture.names("sealed/deep"), Vec::<String>::new());
+    assert_eq!(fixture.names("sealed"), ["deep", "one.enc"]);
 }
 
 #[test]
 fn threads_and_memory_that_cant_be_had_are_errors() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     if !has("prlimit") || !has("setpriv") || !rustix::process::geteuid().is_root() {
         evener_skipped::skipped!("only root can be another user, with prlimit and setpriv");
         return;
     }
     // The limit of processes does not bind root.
-    let owner = Command::new("chown").arg("61234").arg(bench.path("my.key")).status();
+    let owner = Command::new("chown").arg("61234").arg(fixture.path("my.key")).status();
     assert!(owner.unwrap().success());
-    fs::set_permissions(bench.path("."), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = bench.path("evener");
+    fs::set_permissions(fixture.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = fixture.path("evener");
     fs::hard_link(env!("CARGO_BIN_EXE_evener"), &program)
         .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_evener"), &program).map(drop))
         .unwrap();
@@ -429,11 +429,11 @@ fn threads_and_memory_that_cant_be_had_are_errors() {
     let memory = ["--as=50000000", "--as=70000000", "--as=100000000", "--as=200000000"];
     for limit in threads.into_iter().chain(memory) {
         for policy in ["adaptive", "pull"] {
-            let _ = fs::remove_dir_all(bench.path("sealed"));
+            let _ = fs::remove_dir_all(fixture.path("sealed"));
             let mut command = Command::new("prlimit");
             command.args([limit, "setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]);
             command.args(["./evener", "encrypt", "-j", "4", "--policy", policy, "-k", "my.key"]);
-            command.args(["tree", "sealed"]).current_dir(bench.path(".")).env("HOME", ".");
+            command.args(["tree", "sealed"]).current_dir(fixture.path(".")).env("HOME", ".");
             let output = command.output().unwrap();
             let messages = String::from_utf8_lossy(&output.stderr);
             println!("{limit} {policy}: {}: {messages}", output.status);
@@ -453,10 +453,10 @@ fn a_run_with_owners_that_was_stopped_is_resumed() {
         evener_skipped::skipped!("only root may give files to other users");
         return;
     }
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let old = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
     for number in 0..20 {
-        let directory = bench.path(&format!("plain/{number}"));
+        let directory = fixture.path(&format!("plain/{number}"));
         fs::create_dir_all(&directory).unwrap();
         for file in 0..20 {
             fs::write(directory.join(file.to_string()), vec![1; 50_000]).unwrap();
@@ -464,16 +464,16 @@ fn a_run_with_owners_that_was_stopped_is_resumed() {
         chown(&directory, Some(1234), Some(1234)).unwrap();
         fs::File::open(&directory).unwrap().set_modified(old).unwrap();
     }
-    let mut command = bench.command(&["encrypt", "-k", "my.key", "--owner", "plain", "sealed"]);
+    let mut command = fixture.command(&["encrypt", "-k", "my.key", "--owner", "plain", "sealed"]);
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-    while !bench.path("sealed").exists() && child.try_wait().unwrap().is_none() {
+    while !fixture.path("sealed").exists() && child.try_wait().unwrap().is_none() {
         sleep(Duration::from_millis(1));
     }
     send(&child, Signal::INT);
     child.wait().unwrap();
-    bench.expect(0, &["encrypt", "-k", "my.key", "--owner", "--resume", "plain", "sealed"]);
+    fixture.expect(0, &["encrypt", "-k", "my.key", "--owner", "--resume", "plain", "sealed"]);
     for number in 0..20 {
-        let status = fs::metadata(bench.path(&format!("sealed/{number}"))).unwrap();
+        let status = fs::metadata(fixture.path(&format!("sealed/{number}"))).unwrap();
         assert_eq!((status.uid(), status.gid(), status.mode() & 0o777), (1234, 1234, 0o755));
         assert_eq!(status.modified().unwrap(), old, "directory {number}");
     }

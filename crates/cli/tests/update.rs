@@ -8,13 +8,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Bench, RECIPIENT, has};
+use common::{Fixture, RECIPIENT, has};
 
 /// Waits until the filesystem's clock has gone on, so that what comes now is newer than what was.
-fn let_time_pass(bench: &Bench) {
+fn let_time_pass(fixture: &Fixture) {
     let changed = |name: &str| {
-        fs::write(bench.path(name), "").unwrap();
-        let status = fs::metadata(bench.path(name)).unwrap();
+        fs::write(fixture.path(name), "").unwrap();
+        let status = fs::metadata(fixture.path(name)).unwrap();
         (status.ctime(), status.ctime_nsec())
     };
     let before = changed("before");
@@ -25,25 +25,25 @@ fn let_time_pass(bench: &Bench) {
 
 #[test]
 fn an_update_says_what_it_did() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let update = ["encrypt", "-k", "my.key", "--update"];
     let run = |options: &[&str]| {
-        let ended = bench.expect(0, &[&update, options, &["tree", "sealed"]].concat());
+        let ended = fixture.expect(0, &[&update, options, &["tree", "sealed"]].concat());
         ended.messages.lines().last().unwrap_or_default().to_owned()
     };
-    let_time_pass(&bench);
+    let_time_pass(&fixture);
     assert!(run(&[]).starts_with("evener: encrypted 2 files, "));
     assert!(run(&[]).ends_with("; 2 unchanged"));
-    fs::write(bench.path("tree/one"), "another content").unwrap();
-    fs::write(bench.path("tree/new"), "new").unwrap();
+    fs::write(fixture.path("tree/one"), "another content").unwrap();
+    fs::write(fixture.path("tree/new"), "new").unwrap();
     assert_eq!(run(&["-n"]), "evener: would encrypt 2 files, 18 B; 1 to update; 1 unchanged");
     let told = run(&[]);
     assert!(told.starts_with("evener: encrypted 2 files, 18 B in "), "{told}");
     assert!(told.ends_with("; 1 updated; 1 unchanged"), "{told}");
-    let_time_pass(&bench);
-    fs::remove_file(bench.path("tree/new")).unwrap();
-    fs::remove_dir_all(bench.path("tree/deep")).unwrap();
-    let ended = bench.expect(0, &[&update[..], &["--delete", "-n", "tree", "sealed"]].concat());
+    let_time_pass(&fixture);
+    fs::remove_file(fixture.path("tree/new")).unwrap();
+    fs::remove_dir_all(fixture.path("tree/deep")).unwrap();
+    let ended = fixture.expect(0, &[&update[..], &["--delete", "-n", "tree", "sealed"]].concat());
     let told = "evener: sealed/deep/two.enc: its source has gone, so it would be deleted\n\
                 evener: sealed/new.enc: its source has gone, so it would be deleted\n\
                 evener: would encrypt 0 files, 0 B; 1 unchanged; 2 to delete\n";
@@ -52,23 +52,23 @@ fn an_update_says_what_it_did() {
     let same = same.replace("evener: would update tree/one\n", "");
     assert_eq!(same, told);
     let delete = [&update[..], &["--delete", "--yes", "--json", "tree", "sealed"]].concat();
-    let document = bench.expect(0, &delete).document();
+    let document = fixture.expect(0, &delete).document();
     assert_eq!(document["files_deleted"], 2);
     assert_eq!(document["update"], true);
-    assert_eq!(bench.names("sealed"), ["one.enc"]);
-    bench.expect(0, &["decrypt", "-q", "-k", "my.key", "sealed", "back"]);
-    bench.assert_same_tree("tree", "back");
+    assert_eq!(fixture.names("sealed"), ["one.enc"]);
+    fixture.expect(0, &["decrypt", "-q", "-k", "my.key", "sealed", "back"]);
+    fixture.assert_same_tree("tree", "back");
 }
 
 const UNCHANGED: &str = "would encrypt 0 files, 0 B; 1 unchanged";
 
 #[test]
 fn nothing_is_deleted_unasked() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
-    fs::remove_file(bench.path("tree/one")).unwrap();
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    fs::remove_file(fixture.path("tree/one")).unwrap();
     let delete = ["encrypt", "-k", "my.key", "--update", "--delete", "tree", "sealed"];
-    let ended = bench.expect(2, &delete);
+    let ended = fixture.expect(2, &delete);
     assert!(ended.messages.contains("there is no terminal to ask on; --yes deletes"), "{ended:?}");
     for arguments in [
         &["--delete", "--yes"][..],
@@ -76,15 +76,15 @@ fn nothing_is_deleted_unasked() {
         &["--update", "--resume"],
         &["--update", "--remove-source"],
     ] {
-        bench.expect(2, &[&["encrypt", "-k", "my.key"], arguments, &["tree", "sealed"]].concat());
+        fixture.expect(2, &[&["encrypt", "-k", "my.key"], arguments, &["tree", "sealed"]].concat());
     }
     let decrypt = ["decrypt", "-k", "my.key", "--update", "--delete", "-y", "sealed", "back"];
-    let ended = bench.expect(2, &decrypt);
+    let ended = fixture.expect(2, &decrypt);
     assert!(ended.messages.contains("only when a tree is encrypted"), "{}", ended.messages);
     let file = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "my.key", "sealed"];
-    let ended = bench.expect(2, &file);
+    let ended = fixture.expect(2, &file);
     assert!(ended.messages.contains("what has gone from a tree"), "{}", ended.messages);
-    assert!(bench.path("sealed/one.enc").exists());
+    assert!(fixture.path("sealed/one.enc").exists());
     if !has("python3") {
         evener_skipped::skipped!("there is no python3 to make a terminal");
         return;
@@ -114,28 +114,28 @@ assert not os.path.exists("sealed/one.enc")
 "#;
     let mut command = Command::new("python3");
     command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).args(delete);
-    let output = command.current_dir(bench.path(".")).output().unwrap();
+    let output = command.current_dir(fixture.path(".")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
 fn an_updated_tree_keeps_its_one_key() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let update = ["encrypt", "-q", "-r", RECIPIENT, "--update", "tree", "sealed"];
-    bench.expect(0, &update);
-    fs::write(bench.path("tree/one"), "another content").unwrap();
-    let ended = bench.expect(2, &update);
+    fixture.expect(0, &update);
+    fs::write(fixture.path("tree/one"), "another content").unwrap();
+    let ended = fixture.expect(2, &update);
     let told = "--update goes on with the key in sealed/evener-key.age, and does not add another";
     assert!(ended.messages.contains(told), "{}", ended.messages);
     for options in [&["-i", "identity"][..], &["-i", "identity", "-r", RECIPIENT]] {
-        fs::write(bench.path("tree/deep/three"), options.len().to_string()).unwrap();
+        fs::write(fixture.path("tree/deep/three"), options.len().to_string()).unwrap();
         let rest = ["--update", "--json", "tree", "sealed"];
-        let document = bench.expect(0, &[&["encrypt"], options, &rest[..]].concat()).document();
+        let document = fixture.expect(0, &[&["encrypt"], options, &rest[..]].concat()).document();
         assert_ne!(document["files"], 0);
     }
-    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
-    bench.expect(0, &["decrypt", "-q", "-i", "identity", "sealed", "back"]);
-    bench.assert_same_tree("tree", "back");
+    assert_eq!(fixture.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+    fixture.expect(0, &["decrypt", "-q", "-i", "identity", "sealed", "back"]);
+    fixture.assert_same_tree("tree", "back");
 }
 
 /// A file system in an image, mounted at `mount`; unmounted again in the end.
@@ -145,14 +145,14 @@ struct Image {
 
 impl Image {
     /// `None`, told aloud, where this machine can't make or mount it.
-    fn new(bench: &Bench, make: &[&str], mount: &[&str]) -> Option<Image> {
-        let image = bench.path("image");
+    fn new(fixture: &Fixture, make: &[&str], mount: &[&str]) -> Option<Image> {
+        let image = fixture.path("image");
         fs::File::create(&image).unwrap().set_len(20 << 20).unwrap();
-        let at = bench.path("mount");
+        let at = fixture.path("mount");
         fs::create_dir(&at).unwrap();
         let runs = |words: &[&str], further: &[&std::path::Path]| {
             let mut command = Command::new(words[0]);
-            command.args(&words[1..]).args(further).current_dir(bench.path("."));
+            command.args(&words[1..]).args(further).current_dir(fixture.path("."));
             command.output().is_ok_and(|output| output.status.success())
         };
         if runs(make, &[&image]) && runs(mount, &[&image, &at]) {
@@ -172,84 +172,84 @@ impl Drop for Image {
 /// A file system that finds a name however its letters are written, and lists it otherwise.
 #[test]
 fn where_names_ignore_case_nothing_that_is_wanted_is_deleted() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mount = ["lowntfs-3g", "-o", "ignore_case"];
-    let Some(_image) = Image::new(&bench, &["mkfs.ntfs", "-QF"], &mount) else { return };
-    fs::create_dir(bench.path("tree/Deep2")).unwrap();
-    fs::write(bench.path("tree/README"), "precious").unwrap();
-    fs::write(bench.path("tree/Deep2/Other"), "precious").unwrap();
-    fs::write(bench.path("tree/gone"), "gone").unwrap();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/d"]);
-    fs::remove_file(bench.path("tree/gone")).unwrap();
+    let Some(_image) = Image::new(&fixture, &["mkfs.ntfs", "-QF"], &mount) else { return };
+    fs::create_dir(fixture.path("tree/Deep2")).unwrap();
+    fs::write(fixture.path("tree/README"), "precious").unwrap();
+    fs::write(fixture.path("tree/Deep2/Other"), "precious").unwrap();
+    fs::write(fixture.path("tree/gone"), "gone").unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/d"]);
+    fs::remove_file(fixture.path("tree/gone")).unwrap();
     let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "tree", "mount/d"];
-    let ended = bench.expect(0, &update);
+    let ended = fixture.expect(0, &update);
     assert!(ended.messages.contains("; 1 deleted"), "{}", ended.messages);
-    assert_eq!(bench.names("mount/d").len(), 4);
-    bench.expect(0, &["verify", "-q", "-k", "my.key", "mount/d"]);
-    assert!(bench.path("mount/d/README.enc").exists());
-    assert!(bench.path("mount/d/Deep2/Other.enc").exists());
+    assert_eq!(fixture.names("mount/d").len(), 4);
+    fixture.expect(0, &["verify", "-q", "-k", "my.key", "mount/d"]);
+    assert!(fixture.path("mount/d/README.enc").exists());
+    assert!(fixture.path("mount/d/Deep2/Other.enc").exists());
 }
 
 /// A file system that gives one file a number for each way to write its name.
 #[test]
 fn two_sources_never_share_an_output() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mount = ["mount.exfat-fuse"];
-    let Some(_image) = Image::new(&bench, &["mkfs.exfat"], &mount) else { return };
+    let Some(_image) = Image::new(&fixture, &["mkfs.exfat"], &mount) else { return };
     for name in ["File", "file"] {
-        fs::create_dir_all(bench.path("two")).unwrap();
-        fs::write(bench.path("two").join(name), name.repeat(name.len())).unwrap();
+        fs::create_dir_all(fixture.path("two")).unwrap();
+        fs::write(fixture.path("two").join(name), name.repeat(name.len())).unwrap();
     }
     for option in ["--update", "--overwrite", "--update"] {
-        let ended = bench.expect(1, &["encrypt", "-k", "my.key", option, "two", "mount/d"]);
+        let ended = fixture.expect(1, &["encrypt", "-k", "my.key", option, "two", "mount/d"]);
         assert!(ended.messages.contains("the two names are one"), "{option}: {}", ended.messages);
     }
     // A directory that was renamed in case only, with a foreign file in its counterpart.
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/t"]);
-    fs::rename(bench.path("tree/deep"), bench.path("tree/DEEP")).unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/t"]);
+    fs::rename(fixture.path("tree/deep"), fixture.path("tree/DEEP")).unwrap();
     let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "tree", "mount/t"];
-    let ended = bench.expect(0, &update);
+    let ended = fixture.expect(0, &update);
     assert!(!ended.messages.contains("deleted"), "{}", ended.messages);
-    assert!(bench.path("mount/t/deep/two.enc").exists());
+    assert!(fixture.path("mount/t/deep/two.enc").exists());
 }
 
 #[test]
 fn one_source_of_several_does_not_take_the_place_of_all() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("letters")).unwrap();
-    fs::write(bench.path("letters/2"), "2").unwrap();
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "letters", "backup/"]);
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("letters")).unwrap();
+    fs::write(fixture.path("letters/2"), "2").unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "letters", "backup/"]);
     let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y"];
     for target in ["backup/", "backup"] {
-        let ended = bench.expect(2, &[&update[..], &["tree", target]].concat());
+        let ended = fixture.expect(2, &[&update[..], &["tree", target]].concat());
         assert!(ended.messages.contains("backup/tree is there, as if tree"), "{}", ended.messages);
-        assert_eq!(bench.names("backup"), ["letters", "tree"]);
+        assert_eq!(fixture.names("backup"), ["letters", "tree"]);
     }
-    bench.expect(0, &[&update[..], &["tree", "backup/tree"]].concat());
-    bench.expect(0, &[&update[..], &["tree", "letters", "backup/"]].concat());
+    fixture.expect(0, &[&update[..], &["tree", "backup/tree"]].concat());
+    fixture.expect(0, &[&update[..], &["tree", "letters", "backup/"]].concat());
 }
 
 #[test]
 fn a_tree_without_files_to_decrypt_is_no_success() {
-    let bench = Bench::new();
-    fs::create_dir_all(bench.path("empty/sub")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("empty/sub")).unwrap();
     for arguments in [&["verify", "empty"][..], &["decrypt", "empty", "back"]] {
-        let ended = bench.expect(1, &[arguments, &["-k", "my.key"]].concat());
+        let ended = fixture.expect(1, &[arguments, &["-k", "my.key"]].concat());
         assert!(ended.messages.contains(": it holds no files"), "{}", ended.messages);
     }
-    bench.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
     for choice in [["--exclude", "one"], ["--include", "two"]] {
         let decrypt = ["decrypt", "-k", "my.key", "--only", "one", "sealed", "part"];
-        let ended = bench.expect(1, &[&decrypt[..], &choice].concat());
+        let ended = fixture.expect(1, &[&decrypt[..], &choice].concat());
         assert!(ended.messages.contains("nothing was decrypted"), "{}", ended.messages);
     }
 }
 
 #[test]
 fn help_that_can_not_be_printed_is_no_success() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for arguments in ["help", "help encrypt", "--version", "list tree"] {
-        let ended = bench.shell(&format!("$evener {arguments} >/dev/full"));
+        let ended = fixture.shell(&format!("$evener {arguments} >/dev/full"));
         let told = "evener: can't write to standard output: No space left on device\n";
         assert_eq!((ended.status, &*ended.messages), (Some(1), told), "{arguments}");
     }
@@ -257,8 +257,8 @@ fn help_that_can_not_be_printed_is_no_success() {
 
 #[test]
 fn a_key_of_which_no_note_can_be_kept_is_told_of() {
-    let bench = Bench::new();
-    let mut command = bench.command(&["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
     let ended = common::Ended::of(command.env_remove("XDG_STATE_HOME").env("HOME", "/proc"));
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
     assert!(ended.messages.contains("no note of this key could be kept"), "{}", ended.messages);

@@ -5,26 +5,26 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Bench, Ended, RECIPIENT, has};
+use common::{Ended, Fixture, RECIPIENT, has};
 
 /// Another recipient, whose identity nobody has.
 const STRANGER: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
 #[test]
 fn a_tree_carries_its_wrapped_key() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
-    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
-    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
-    bench.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
-    bench.assert_same_tree("tree", "restored");
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    assert_eq!(fixture.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+    fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
+    fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    fixture.assert_same_tree("tree", "restored");
 
     // A part of the tree takes the tree's key by its name.
     let key = ["-k", "sealed/evener-key.age"];
-    bench.expect(0, &["verify", key[0], key[1], "-i", "identity", "sealed/deep"]);
+    fixture.expect(0, &["verify", key[0], key[1], "-i", "identity", "sealed/deep"]);
     let file = "sealed/deep/two.enc";
-    let two = bench.expect(0, &["decrypt", key[0], key[1], "-i", "identity", file, "-"]);
-    assert_eq!(two.output, fs::read(bench.path("tree/deep/two")).unwrap());
+    let two = fixture.expect(0, &["decrypt", key[0], key[1], "-i", "identity", file, "-"]);
+    assert_eq!(two.output, fs::read(fixture.path("tree/deep/two")).unwrap());
 }
 
 #[test]
@@ -33,228 +33,231 @@ fn age_opens_the_wrapped_key_and_makes_others() {
         evener_skipped::lacking!("there is no program `age`");
         return;
     }
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
     let mut age = Command::new("age");
-    age.args(["-d", "-i", "identity", "sealed/evener-key.age"]).current_dir(bench.path("."));
+    age.args(["-d", "-i", "identity", "sealed/evener-key.age"]).current_dir(fixture.path("."));
     let opened = Ended::of(&mut age);
     assert!(opened.output.starts_with(b"evener-key:v1:cobblestone-256:"), "{opened:?}");
 
     // What age shows is a key file, and a key file that age wraps can be used.
-    bench.secret("opened.key", std::str::from_utf8(&opened.output).unwrap());
-    bench.expect(0, &["verify", "-k", "opened.key", "sealed"]);
+    fixture.secret("opened.key", std::str::from_utf8(&opened.output).unwrap());
+    fixture.expect(0, &["verify", "-k", "opened.key", "sealed"]);
     let line = format!("age -a -r {RECIPIENT} -o armoured.key opened.key");
-    assert_eq!(bench.shell(&line).status, Some(0));
-    bench.expect(0, &["verify", "-k", "armoured.key", "-i", "identity", "sealed"]);
-    let refused = bench.expect(2, &["verify", "-k", "armoured.key", "sealed"]);
+    assert_eq!(fixture.shell(&line).status, Some(0));
+    fixture.expect(0, &["verify", "-k", "armoured.key", "-i", "identity", "sealed"]);
+    let refused = fixture.expect(2, &["verify", "-k", "armoured.key", "sealed"]);
     assert!(refused.messages.contains("(`-i`)"), "{}", refused.messages);
 }
 
 #[test]
 fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
-    fs::write(bench.path("tree/three"), "later").unwrap();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fs::write(fixture.path("tree/three"), "later").unwrap();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"]);
     assert_eq!(
-        bench.names("sealed"),
+        fixture.names("sealed"),
         ["deep", "evener-key-2.age", "evener-key.age", "one.enc", "three.enc"]
     );
-    fs::write(bench.path("tree/four"), "later still").unwrap();
+    fs::write(fixture.path("tree/four"), "later still").unwrap();
     let reuse = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
-    let reused = bench.expect(0, &reuse);
+    let reused = fixture.expect(0, &reuse);
     assert!(reused.messages.contains("evener-key.age, which you made before"), "{reused:?}");
-    assert!(!bench.path("sealed/evener-key-3.age").exists());
-    bench.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
-    bench.assert_same_tree("tree", "restored");
+    assert!(!fixture.path("sealed/evener-key-3.age").exists());
+    fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    fixture.assert_same_tree("tree", "restored");
 }
 
 #[test]
 fn a_planted_key_is_never_encrypted_with() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Somebody who can write to the place makes keys and wraps them for the owner, whose recipient
     // is no secret; or leaves them in plain text, for their owner alone.
-    fs::create_dir(bench.path("sealed")).unwrap();
-    let made = bench.expect(0, &["keygen"]).output;
-    bench.secret("planted.key", std::str::from_utf8(&made).unwrap());
-    bench.secret("sealed/evener-key-0.age", std::str::from_utf8(&made).unwrap());
-    bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);
-    bench.expect(0, &["keygen", "-r", STRANGER, "-o", "sealed/evener-key-1.age"]);
-    fs::create_dir(bench.path("sealed/evener-key-3.age")).unwrap();
-    fs::copy(bench.path("sealed/evener-key.age"), bench.path("planted.age")).unwrap();
+    fs::create_dir(fixture.path("sealed")).unwrap();
+    let made = fixture.expect(0, &["keygen"]).output;
+    fixture.secret("planted.key", std::str::from_utf8(&made).unwrap());
+    fixture.secret("sealed/evener-key-0.age", std::str::from_utf8(&made).unwrap());
+    fixture.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);
+    fixture.expect(0, &["keygen", "-r", STRANGER, "-o", "sealed/evener-key-1.age"]);
+    fs::create_dir(fixture.path("sealed/evener-key-3.age")).unwrap();
+    fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("planted.age")).unwrap();
 
     // Without --recipient there is nothing to encrypt with.
-    let refused = bench.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
+    let refused = fixture.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
     assert!(refused.messages.contains("may be somebody else's"), "{refused:?}");
     assert!(refused.messages.contains("--key sealed/evener-key.age"), "{refused:?}");
-    assert!(!bench.path("sealed/one.enc").exists());
+    assert!(!fixture.path("sealed/one.enc").exists());
 
     let encrypt = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", "sealed"];
-    let made = bench.expect(0, &encrypt);
+    let made = fixture.expect(0, &encrypt);
     assert!(made.messages.contains("makes a fresh key and leaves sealed/evener-key.age alone"));
-    assert!(bench.path("sealed/evener-key-2.age").exists());
+    assert!(fixture.path("sealed/evener-key-2.age").exists());
     let planted = ["-k", "planted.key", "-k", "planted.age", "-i", "identity"];
-    bench.expect(2, &[&["verify"], &planted[..], &["sealed"]].concat());
-    bench.expect(0, &["verify", "-k", "sealed/evener-key-2.age", "-i", "identity", "sealed"]);
+    fixture.expect(2, &[&["verify"], &planted[..], &["sealed"]].concat());
+    fixture.expect(0, &["verify", "-k", "sealed/evener-key-2.age", "-i", "identity", "sealed"]);
 
     // The same when the run is continued and the key's own file was replaced meanwhile.
-    fs::rename(bench.path("sealed/evener-key.age"), bench.path("sealed/evener-key-2.age")).unwrap();
-    fs::write(bench.path("tree/three"), "later").unwrap();
+    fs::rename(fixture.path("sealed/evener-key.age"), fixture.path("sealed/evener-key-2.age"))
+        .unwrap();
+    fs::write(fixture.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
-    bench.expect(0, &resume);
+    fixture.expect(0, &resume);
     let three = ["sealed/three.enc", "-"];
-    bench.expect(2, &[&["decrypt"], &planted[..], &three].concat());
+    fixture.expect(2, &[&["decrypt"], &planted[..], &three].concat());
     // A key that is given by name is used: the user says whose it is.
     let named = ["-k", "sealed/evener-key-2.age", "-i", "identity", "--overwrite"];
-    bench.expect(0, &[&["encrypt"], &named[..], &["tree", "sealed"]].concat());
+    fixture.expect(0, &[&["encrypt"], &named[..], &["tree", "sealed"]].concat());
 }
 
 #[test]
 fn a_key_that_was_made_elsewhere_is_left_alone() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
-    fs::write(bench.path("tree/three"), "later").unwrap();
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fs::write(fixture.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
-    let mut elsewhere = bench.command(&resume);
-    let ended = Ended::of(elsewhere.env_remove("XDG_STATE_HOME").env("HOME", bench.path("home")));
+    let mut elsewhere = fixture.command(&resume);
+    let ended = Ended::of(elsewhere.env_remove("XDG_STATE_HOME").env("HOME", fixture.path("home")));
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert!(ended.messages.contains("nothing shows that you made it on this machine"));
-    assert!(bench.path("sealed/evener-key-2.age").exists());
-    assert!(bench.path("home/.local/state/evener/keys").exists());
-    bench.expect(0, &["verify", "-i", "identity", "sealed"]);
+    assert!(fixture.path("sealed/evener-key-2.age").exists());
+    assert!(fixture.path("home/.local/state/evener/keys").exists());
+    fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
 }
 
 #[test]
 fn a_key_of_another_place_or_for_others_is_left_alone() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let shared = ["encrypt", "-r", RECIPIENT, "-r", STRANGER];
-    bench.expect(0, &[&shared[..], &["tree", "shared"]].concat());
+    fixture.expect(0, &[&shared[..], &["tree", "shared"]].concat());
     // A reader of one place's key copies it to another place, to read what is added there.
-    fs::create_dir(bench.path("private")).unwrap();
+    fs::create_dir(fixture.path("private")).unwrap();
     let replay =
-        || fs::copy(bench.path("shared/evener-key.age"), bench.path("private/evener-key.age"));
+        || fs::copy(fixture.path("shared/evener-key.age"), fixture.path("private/evener-key.age"));
     replay().unwrap();
-    let refused = bench.expect(2, &["encrypt", "-i", "identity", "tree", "private"]);
+    let refused = fixture.expect(2, &["encrypt", "-i", "identity", "tree", "private"]);
     assert!(refused.messages.contains("you made it for another place"), "{refused:?}");
     assert!(refused.messages.contains("shared/evener-key.age"), "{refused:?}");
     let own = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", "private"];
-    let made = bench.expect(0, &own);
+    let made = fixture.expect(0, &own);
     assert!(made.messages.contains("private/evener-key.age alone: you made it for"), "{made:?}");
     let copied = ["-k", "private/evener-key.age", "-i", "identity"];
-    bench.expect(2, &[&["verify"], &copied[..], &["private"]].concat());
-    bench.expect(0, &["verify", "-i", "identity", "private"]);
+    fixture.expect(2, &[&["verify"], &copied[..], &["private"]].concat());
+    fixture.expect(0, &["verify", "-i", "identity", "private"]);
     // Nor from one file to another in the same directory.
-    bench.expect(0, &[&shared[..], &["tree/one", "one.enc"]].concat());
-    let beside = [bench.path("one.enc.evener-key.age"), bench.path("two.enc.evener-key.age")];
+    fixture.expect(0, &[&shared[..], &["tree/one", "one.enc"]].concat());
+    let beside = [fixture.path("one.enc.evener-key.age"), fixture.path("two.enc.evener-key.age")];
     fs::copy(&beside[0], &beside[1]).unwrap();
-    bench.expect(2, &["encrypt", "-i", "identity", "tree/one", "two.enc"]);
+    fixture.expect(2, &["encrypt", "-i", "identity", "tree/one", "two.enc"]);
 
     // In its own place it is for those that it was made for, in any order, by any name.
-    fs::write(bench.path("tree/three"), "later").unwrap();
-    std::os::unix::fs::symlink("shared", bench.path("link")).unwrap();
+    fs::write(fixture.path("tree/three"), "later").unwrap();
+    std::os::unix::fs::symlink("shared", fixture.path("link")).unwrap();
     let same = ["-r", STRANGER, "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "link"];
-    let reused = bench.expect(0, &[&["encrypt"], &same[..]].concat());
+    let reused = fixture.expect(0, &[&["encrypt"], &same[..]].concat());
     assert!(reused.messages.contains("evener-key.age, which you made before"), "{reused:?}");
-    fs::write(bench.path("tree/four"), "later still").unwrap();
+    fs::write(fixture.path("tree/four"), "later still").unwrap();
     let fewer = ["-r", RECIPIENT, "-i", "identity", "--resume", "tree", "shared"];
-    let made = bench.expect(0, &[&["encrypt"], &fewer[..]].concat());
+    let made = fixture.expect(0, &[&["encrypt"], &fewer[..]].concat());
     assert!(made.messages.contains("did not make it for the recipients"), "{made:?}");
-    assert!(bench.path("shared/evener-key-2.age").exists());
+    assert!(fixture.path("shared/evener-key-2.age").exists());
 
     // A tree that was moved gets a fresh key.
-    fs::rename(bench.path("shared"), bench.path("moved")).unwrap();
-    fs::write(bench.path("tree/five"), "last").unwrap();
+    fs::rename(fixture.path("shared"), fixture.path("moved")).unwrap();
+    fs::write(fixture.path("tree/five"), "last").unwrap();
     let moved = ["-r", RECIPIENT, "-i", "identity", "--resume", "tree", "moved"];
-    let made = bench.expect(0, &[&["encrypt"], &moved[..]].concat());
+    let made = fixture.expect(0, &[&["encrypt"], &moved[..]].concat());
     assert!(made.messages.contains("you made it for another place"), "{made:?}");
-    bench.expect(0, &["verify", "-i", "identity", "moved"]);
+    fixture.expect(0, &["verify", "-i", "identity", "moved"]);
 }
 
 #[test]
 fn a_key_that_nothing_was_encrypted_with_is_not_left_behind() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "--dry-run", "tree", "sealed"]);
-    assert!(!bench.path("sealed").exists());
-    bench.expect(2, &["encrypt", "-r", RECIPIENT, "tree", "tree/sealed"]);
-    assert!(!bench.path("tree/sealed").exists());
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "--dry-run", "tree", "sealed"]);
+    assert!(!fixture.path("sealed").exists());
+    fixture.expect(2, &["encrypt", "-r", RECIPIENT, "tree", "tree/sealed"]);
+    assert!(!fixture.path("tree/sealed").exists());
 
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
-    bench.expect(1, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"]);
-    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fixture.expect(1, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"]);
+    assert_eq!(fixture.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
 
-    fs::write(bench.path("taken"), "").unwrap();
-    bench.expect(1, &["encrypt", "-r", RECIPIENT, "tree/one", "taken"]);
-    assert!(!bench.path("taken.evener-key.age").exists());
+    fs::write(fixture.path("taken"), "").unwrap();
+    fixture.expect(1, &["encrypt", "-r", RECIPIENT, "tree/one", "taken"]);
+    assert!(!fixture.path("taken.evener-key.age").exists());
 }
 
 #[test]
 fn a_single_file_has_its_key_beside_it() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "one.enc"]);
-    assert!(bench.path("one.enc.evener-key.age").exists());
-    let one = bench.expect(0, &["decrypt", "-i", "identity", "one.enc", "-"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "one.enc"]);
+    assert!(fixture.path("one.enc.evener-key.age").exists());
+    let one = fixture.expect(0, &["decrypt", "-i", "identity", "one.enc", "-"]);
     assert_eq!(one.output, b"the first file");
 
-    fs::create_dir(bench.path("box")).unwrap();
-    bench.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "box"]);
-    assert_eq!(bench.names("box"), ["one.enc", "one.enc.evener-key.age"]);
-    bench.expect(0, &["verify", "-i", "identity", "box/one.enc"]);
+    fs::create_dir(fixture.path("box")).unwrap();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "box"]);
+    assert_eq!(fixture.names("box"), ["one.enc", "one.enc.evener-key.age"]);
+    fixture.expect(0, &["verify", "-i", "identity", "box/one.enc"]);
 }
 
 #[test]
 fn a_wrong_identity_opens_nothing_and_writes_nothing() {
-    let bench = Bench::new();
-    bench.expect(0, &["encrypt", "-r", STRANGER, "tree", "sealed"]);
-    let refused = bench.expect(2, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", STRANGER, "tree", "sealed"]);
+    let refused = fixture.expect(2, &["decrypt", "-i", "identity", "sealed", "restored"]);
     assert!(refused.messages.contains("no identity given opens"), "{}", refused.messages);
-    assert!(!bench.path("restored").exists());
-    let refused = bench.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
+    assert!(!fixture.path("restored").exists());
+    let refused = fixture.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
     assert!(refused.messages.contains("no identity given opens"), "{}", refused.messages);
-    let refused = bench.expect(2, &["decrypt", "-i", "identity", "tree", "restored"]);
+    let refused = fixture.expect(2, &["decrypt", "-i", "identity", "tree", "restored"]);
     assert!(refused.messages.contains("no wrapped key"), "{}", refused.messages);
 }
 
 #[test]
 fn a_pipe_without_a_wrapped_key_takes_one_by_its_name() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (arguments, told) in [
         (["encrypt", "-i", "identity", "-", "-"], "or --key KEYFILE"),
         (["decrypt", "-i", "identity", "-", "-"], "name its key file (`--key` takes one)"),
     ] {
-        let refused = bench.expect(2, &arguments);
+        let refused = fixture.expect(2, &arguments);
         assert!(refused.messages.contains(told), "{}", refused.messages);
     }
-    bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "wrapped.key"]);
+    fixture.expect(0, &["keygen", "-r", RECIPIENT, "-o", "wrapped.key"]);
     let line = "$evener encrypt -q -k wrapped.key -i identity - - < tree/one \
                 | $evener decrypt -q -k wrapped.key -i identity - -";
-    assert_eq!(bench.shell(line).output, b"the first file");
+    assert_eq!(fixture.shell(line).output, b"the first file");
 }
 
 #[test]
 fn a_passphrase_wraps_a_tree_and_comes_from_a_descriptor() {
-    let bench = Bench::new();
-    bench.secret("passphrase", "correct horse\nfor somebody else\n");
-    bench.secret("other", "wrong horse\n");
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse\nfor somebody else\n");
+    fixture.secret("other", "wrong horse\n");
     let encrypt = "$evener encrypt --passphrase-fd 3 tree sealed 3<passphrase";
-    assert_eq!(bench.shell(encrypt).status, Some(0));
-    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
+    assert_eq!(fixture.shell(encrypt).status, Some(0));
+    assert_eq!(fixture.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
     let verify = ["verify", "--passphrase-file", "passphrase", "sealed"];
-    bench.expect(0, &verify);
-    let refused = bench.expect(2, &["verify", "--passphrase-file", "other", "sealed"]);
+    fixture.expect(0, &verify);
+    let refused = fixture.expect(2, &["verify", "--passphrase-file", "other", "sealed"]);
     assert!(refused.messages.contains("does not open"), "{}", refused.messages);
 
     // The same passphrase goes on with the same key; another one does not make a second.
-    fs::write(bench.path("tree/three"), "later").unwrap();
+    fs::write(fixture.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "--resume", "--passphrase-file"];
-    bench.expect(2, &[&resume[..], &["other", "tree", "sealed"]].concat());
+    fixture.expect(2, &[&resume[..], &["other", "tree", "sealed"]].concat());
     // A key that somebody else put there is not encrypted with, even if it was there first.
-    fs::rename(bench.path("sealed/evener-key.age"), bench.path("sealed/evener-key-2.age")).unwrap();
-    bench.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);
-    let resumed = bench
+    fs::rename(fixture.path("sealed/evener-key.age"), fixture.path("sealed/evener-key-2.age"))
+        .unwrap();
+    fixture.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);
+    let resumed = fixture
         .expect(0, &[&resume[..], &["passphrase", "-i", "identity", "tree", "sealed"]].concat());
     assert!(resumed.messages.contains("evener-key-2.age, which"), "{resumed:?}");
-    fs::rename(bench.path("sealed/evener-key-2.age"), bench.path("sealed/evener-key.age")).unwrap();
-    assert_eq!(bench.names("sealed"), ["deep", "evener-key.age", "one.enc", "three.enc"]);
-    bench.expect(0, &verify);
+    fs::rename(fixture.path("sealed/evener-key-2.age"), fixture.path("sealed/evener-key.age"))
+        .unwrap();
+    assert_eq!(fixture.names("sealed"), ["deep", "evener-key.age", "one.enc", "three.enc"]);
+    fixture.expect(0, &verify);
 }

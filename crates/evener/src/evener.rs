@@ -9,8 +9,8 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
 use evener_files::{
-    Failure, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget, Total,
-    measure, process, process_stream,
+    Failure, FileError, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget,
+    Total, measure, process, process_stream,
 };
 
 use evener_gate::Wait;
@@ -342,11 +342,14 @@ impl Evener {
 
     /// The options with one seat for each worker, and a notice for the user if the profile is
     /// ignored.
-    fn seated(&self, operation: Operation) -> Result<(Options, Option<Notice>), EngineError> {
+    fn seated(&self, operation: Operation) -> Result<(Options, Option<Notice>), FileError> {
         let Settings { workers, verify_every, turns, on_wait, options, profile, .. } =
             &self.settings;
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let mut options = options.clone();
+        if !options.seats.is_empty() && (self.settings.are_chosen || workers.is_some()) {
+            return Err(FileError::Refused(SEATS.to_owned()));
+        }
         if options.seats.is_empty() {
             // New guards, so that each operation has its own count of jobs.
             let watch = Watch::of_a_run(*verify_every);
@@ -378,6 +381,9 @@ impl Evener {
     }
 }
 
-fn cannot_begin(path: &Path, error: EngineError) -> Failure {
-    Failure { path: path.to_owned(), error: error.into() }
+fn cannot_begin(path: &Path, error: FileError) -> Failure {
+    Failure { path: path.to_owned(), error }
 }
+
+const SEATS: &str = "`Options::seats` has the workers already, so the builder can't choose engines or their \
+    number";

@@ -66,7 +66,8 @@ impl Control {
     }
 
     /// Whether there are unfinished files with temporary names, as on filesystems that have no
-    /// nameless ones. If the process ended now, they would stay until the next `--resume`.
+    /// nameless ones. If the process ended now, they would stay until the next run with
+    /// `Options::resume`.
     pub fn has_temporary_files(&self) -> bool {
         self.temporaries.load(Ordering::SeqCst) > 0
     }

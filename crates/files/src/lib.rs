@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod bench;
 pub mod buffer;
+mod contradictions;
 mod control;
 mod error;
 pub mod format;
@@ -31,6 +31,7 @@ mod source;
 mod stream;
 mod trail;
 mod tree;
+mod workspace;
 
 pub use control::{Control, Progress};
 pub use error::{FileError, SystemError};

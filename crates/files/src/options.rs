@@ -24,23 +24,23 @@ pub type Listener = Arc<dyn Fn(&Path, FileOutcome) + Send + Sync>;
 pub enum FileOutcome {
     /// It was encrypted, decrypted or verified.
     Done,
-    /// Its output was brought up to date (`--update`).
+    /// Its output was brought up to date ([`Options::update`]).
     Updated,
-    /// Its output was complete already (`--resume`).
+    /// Its output was complete already ([`Options::resume`]).
     Skipped,
-    /// Its output needed no update (`--update`).
+    /// Its output needed no update ([`Options::update`]).
     Unchanged,
     /// It is a further name of a file, and was made as a hard link.
     Linked,
-    /// It is an output whose source has gone, and was deleted (`--delete`).
+    /// It is an output whose source has gone, and was deleted ([`Options::delete`]).
     Deleted,
 }
 
 /// How an operation is to be done. [`Options::new`] gives the defaults of the program.
 #[derive(Clone)]
 pub struct Options {
-    /// One worker for each entry, on that engine. (In the facade, empty stands for the workers of
-    /// the selected engines.)
+    /// One worker for each entry, on that engine. In the facade, empty stands for the workers of
+    /// the selected engines; it can't have both.
     pub seats: Vec<Arc<dyn Engine>>,
     /// The engine that reads outputs back before their sources are removed: one that is trusted,
     /// whatever wrote them. Without it no source is removed.
@@ -59,7 +59,8 @@ pub struct Options {
     /// Which files of a tree are taken.
     pub selection: Selection,
     /// Skip files whose output is complete: it has the size that is expected, the source's time
-    /// and, in formats that show it, the right key. Its content is not verified.
+    /// and, in formats that show it, the right key. Its content is not verified. Does not go with
+    /// [`Options::update`], nor with a stream.
     pub resume: bool,
     /// Whether the key was made for this very run, so that complete outputs are of other keys,
     /// and [`Options::resume`] can't look at their headers.
@@ -75,13 +76,12 @@ pub struct Options {
     /// its size or time is not the output's, or if its status (mode, owner, content) was changed
     /// after that of the output. An output that was not made with the keys is replaced only with
     /// [`Options::overwrite`], and so is a decrypted file that is newer than its source. Does not
-    /// go with [`Options::remove_source`].
+    /// go with [`Options::remove_source`] and [`Options::resume`], nor with a stream.
     pub update: bool,
     /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
     /// once all else is done without a failure, if outputs of this source were there before, and if
     /// this agrees. Only files that one of the keys opens are removed, links in whose place a file
-    /// has come, and directories that are empty then. Beside a single file nothing
-    /// is removed.
+    /// has come, and directories that are empty then. Beside a single file nothing is removed.
     pub delete: Option<Agree>,
     /// Leave out files that change each time they are read. Otherwise, when encrypting, what was
     /// read last is stored, and the file is among the failures all the same. With
@@ -111,15 +111,16 @@ pub struct Options {
     /// When decrypting, leave holes where the plaintext has whole pages of zeros.
     pub sparse: bool,
     /// Say what would be done and write nothing. All is checked that can be without reading
-    /// content: existing outputs, names, permissions, and the headers of what is to be opened.
+    /// content: existing outputs, names, permissions, and the headers of what is to be opened. Does
+    /// not go with a stream.
     pub dry_run: bool,
     /// Add up the sizes of all files while walking, so that progress can tell the remaining
     /// time. Costs a system call a file.
     pub measure_total: bool,
     /// A function that is called for each file.
     pub listener: Option<Listener>,
-    /// Let nothing reach a descriptor but text: bytes that would command a terminal are an error. For
-    /// a standard output that is one.
+    /// Streams only: let nothing reach a descriptor but text. Bytes that would command a terminal
+    /// are an error. For a standard output that is one.
     pub only_text: bool,
     /// Where progress is counted and by which the operation is stopped.
     pub control: Arc<Control>,

@@ -30,7 +30,7 @@ pub(crate) struct Outputs {
     /// Whether a nameless file has been given a name.
     proved: AtomicBool,
     replace: bool,
-    /// Whether `--resume` would skip an output that is complete.
+    /// Whether `Options::resume` would skip an output that is complete.
     resumable: bool,
     /// Files that no output may replace.
     protected: Protected,

@@ -9,11 +9,11 @@ use evener_core::{Direction, Engine};
 use evener_pipeline::Worker;
 use rustix::fs::CWD;
 
-use crate::bench::{Bench, zeros};
 use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_sealed};
 use crate::segment::{SegmentError, Segments, process_segment};
 use crate::source::Source;
+use crate::workspace::{Workspace, zeros};
 use crate::{FileError, KeyRing};
 
 /// The plaintext of a sealed file, of which any part can be read; each read decrypts and
@@ -36,11 +36,11 @@ pub struct RandomAccess<'e> {
     source: Source,
     cipher: FileCipher,
     segments: Segments,
-    bench: Bench,
+    workspace: Workspace,
     worker: Worker<'e>,
     length: u64,
     position: u64,
-    /// Which segment lies decrypted in the bench's output buffer, and how long it is.
+    /// Which segment lies decrypted in the workspace's output buffer, and how long it is.
     current: Option<(u64, usize)>,
 }
 
@@ -71,13 +71,13 @@ impl<'e> RandomAccess<'e> {
         }
         // A chunk is never longer than the file, whatever chunks the format has.
         let room = cipher.geometry().longest_chunk().min(source.length()) as usize;
-        let bench = Bench::new(room);
-        if !bench.has_room(room) {
+        let workspace = Workspace::new(room);
+        if !workspace.has_room(room) {
             return Err(FileError::Memory { needed: 2 * room as u64 });
         }
         let mut opened = RandomAccess {
             segments: Segments::new(layout, cipher.geometry(), room)?,
-            bench,
+            workspace,
             source,
             cipher,
             worker,
@@ -113,7 +113,7 @@ impl<'e> RandomAccess<'e> {
             let index = self.segments.of_chunk(chunk);
             let written = self.load(index)?;
             let start = (at - self.segments.segment(index).plain.start) as usize;
-            let Some(found) = self.bench.output.get(start..written).filter(|f| !f.is_empty())
+            let Some(found) = self.workspace.output.get(start..written).filter(|f| !f.is_empty())
             else {
                 break;
             };
@@ -134,14 +134,14 @@ impl<'e> RandomAccess<'e> {
         let direction = Direction::Decrypt;
         let (length, _) = segment.lengths(&self.cipher, direction);
         let before = self.source.block_before(&self.cipher, segment.sealed.start)?;
-        self.source.read_exact_at(&mut self.bench.input[..length], segment.sealed.start)?;
+        self.source.read_exact_at(&mut self.workspace.input[..length], segment.sealed.start)?;
         let written = process_segment(
             &self.cipher,
             &self.segments,
             &segment,
             direction,
             before,
-            &mut self.bench,
+            &mut self.workspace,
             &mut self.worker,
         )?;
         self.current = Some((index, written));

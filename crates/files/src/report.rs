@@ -11,8 +11,8 @@ use serde::{Serialize, Serializer};
 
 use crate::FileError;
 
-/// What an operation did. Its JSON is the document that `--json` prints. A `path` that is not UTF-8
-/// has replacement characters there, and beside it is `path_hex`, its bytes in hexadecimal.
+/// What an operation did. Its JSON is the document that the program prints. A `path` that is not
+/// UTF-8 has replacement characters there, and beside it is `path_hex`, its bytes in hexadecimal.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -28,15 +28,16 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes written for them.
     pub bytes_written: u64,
-    /// Files that were complete already (`--resume`): their outputs have the right size and
+    /// Files that were complete already (`Options::resume`): their outputs have the right size and
     /// time and, in formats that show it, the right key. Their content was not verified.
     pub files_skipped: u64,
-    /// Outputs that were brought up to date (`--update`): older ones that were replaced, whose
-    /// files are among those done, and those that only got another mode.
+    /// Outputs that were brought up to date (`Options::update`): older ones that were replaced,
+    /// whose files are among those done, and those that only got another mode.
     pub files_updated: u64,
-    /// Files whose outputs needed no update (`--update`). Their content was not verified.
+    /// Files whose outputs needed no update (`Options::update`). Their content was not verified.
     pub files_unchanged: u64,
-    /// Outputs removed since their source has gone (`--delete`); in a dry run, those that would be.
+    /// Outputs removed since their source has gone (`Options::delete`); in a dry run, those that
+    /// would be.
     pub files_deleted: u64,
     /// Further names of files done, made as hard links.
     pub hard_links: u64,

@@ -6,9 +6,9 @@ use evener_core::{Direction, EngineError, Iv, Job, Mode, Outcome, Verification};
 use evener_pipeline::{Worker, emptied};
 
 use crate::FileError;
-use crate::bench::Bench;
 use crate::format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
 use crate::trail::Seen;
+use crate::workspace::Workspace;
 
 /// A file's chunks, grouped so that each group fits a worker's buffers.
 #[derive(Clone, Debug)]
@@ -237,7 +237,7 @@ fn lengths(
     }
 }
 
-/// Processes one segment, whose input lies at the start of the bench's input buffer. Returns
+/// Processes one segment, whose input lies at the start of the workspace's input buffer. Returns
 /// the length of the result, at the start of its output buffer.
 pub(crate) fn process_segment(
     file: &FileCipher,
@@ -245,11 +245,11 @@ pub(crate) fn process_segment(
     segment: &Segment,
     direction: Direction,
     before: Option<Iv>,
-    bench: &mut Bench,
+    workspace: &mut Workspace,
     worker: &mut Worker<'_>,
 ) -> Result<usize, SegmentError> {
     let (input_length, output_length) = segment.lengths(file, direction);
-    let (input, output, kept) = bench.parts();
+    let (input, output, kept) = workspace.parts();
     let mut jobs = emptied(std::mem::take(kept));
     let chunks = segment.chunks.clone().map(|index| segments.layout().chunk(index));
     let (input, output) = (&input[..input_length], &mut output[..output_length]);
@@ -266,7 +266,7 @@ pub(crate) fn process_segment(
     let written = collect(&jobs, segment.chunks.start).map_err(|error| explain(error, last, file));
     let seen = Seen::of(&jobs);
     *kept = emptied(jobs);
-    bench.seen = seen;
+    workspace.seen = seen;
     processed?;
     Ok(written?)
 }

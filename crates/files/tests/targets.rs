@@ -29,19 +29,25 @@ fn child() {
 const KEY: &str = "EVENER_TEST_KEY_TO_MAKE";
 
 /// A sealed file, what is in it, and a directory for outputs.
-struct Bench {
+struct Fixture {
     home: tempfile::TempDir,
     content: Vec<u8>,
 }
 
-impl Bench {
-    fn new() -> Bench {
-        let bench = Bench { home: home(), content: bytes(200_000) };
-        fs::write(bench.at("plain"), &bench.content).unwrap();
-        let target = bench.at("sealed");
-        process(Operation::Encrypt, &cobblestone(), &bench.at("plain"), Some(&target), &options())
-            .unwrap();
-        bench
+impl Fixture {
+    fn new() -> Fixture {
+        let fixture = Fixture { home: home(), content: bytes(200_000) };
+        fs::write(fixture.at("plain"), &fixture.content).unwrap();
+        let target = fixture.at("sealed");
+        process(
+            Operation::Encrypt,
+            &cobblestone(),
+            &fixture.at("plain"),
+            Some(&target),
+            &options(),
+        )
+        .unwrap();
+        fixture
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -65,59 +71,59 @@ fn overwriting() -> Options {
 
 #[test]
 fn devices_and_fifos_are_written_into() {
-    let bench = Bench::new();
-    let fifo = bench.fifo("fifo");
+    let fixture = Fixture::new();
+    let fifo = fixture.fifo("fifo");
     for options in [options(), overwriting()] {
-        let report = bench.decrypt(Path::new("/dev/null"), &options).unwrap();
+        let report = fixture.decrypt(Path::new("/dev/null"), &options).unwrap();
         assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
         let read = thread::scope(|scope| {
             let reader = scope.spawn(|| fs::read(&fifo).unwrap());
-            let report = bench.decrypt(&fifo, &options).unwrap();
+            let report = fixture.decrypt(&fifo, &options).unwrap();
             assert!(report.is_success(), "{:?}", report.failures);
             reader.join().unwrap()
         });
-        assert!(read == bench.content);
+        assert!(read == fixture.content);
         assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
     }
     let moving = Options { remove_source: true, ..options() };
-    let refused = bench.decrypt(Path::new("/dev/null"), &moving).unwrap_err();
+    let refused = fixture.decrypt(Path::new("/dev/null"), &moving).unwrap_err();
     assert!(refused.to_string().contains("can't be read back"), "{refused}");
-    assert!(bench.at("sealed").exists());
+    assert!(fixture.at("sealed").exists());
 }
 
 #[test]
 fn what_a_link_points_to_is_replaced_and_the_link_stays() {
-    let bench = Bench::new();
-    let (real, link) = (bench.at("real"), bench.at("link"));
+    let fixture = Fixture::new();
+    let (real, link) = (fixture.at("real"), fixture.at("link"));
     fs::write(&real, "old").unwrap();
     symlink("real", &link).unwrap();
-    let report = bench.decrypt(&link, &options()).unwrap();
+    let report = fixture.decrypt(&link, &options()).unwrap();
     assert!(report.failures[0].error.to_string().contains("`real` exists"), "{report:?}");
     assert_eq!(fs::read(&real).unwrap(), b"old");
-    assert!(bench.decrypt(&link, &overwriting()).unwrap().is_success());
-    assert!(fs::read(&real).unwrap() == bench.content);
+    assert!(fixture.decrypt(&link, &overwriting()).unwrap().is_success());
+    assert!(fs::read(&real).unwrap() == fixture.content);
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("real"));
 
-    symlink("loop", bench.at("loop")).unwrap();
-    let refused = bench.decrypt(&bench.at("loop"), &overwriting()).unwrap_err();
+    symlink("loop", fixture.at("loop")).unwrap();
+    let refused = fixture.decrypt(&fixture.at("loop"), &overwriting()).unwrap_err();
     assert!(refused.to_string().contains("Too many levels of symbolic links"), "{refused}");
-    symlink("no/where", bench.at("dangling")).unwrap();
-    assert!(bench.decrypt(&bench.at("dangling"), &overwriting()).is_err());
+    symlink("no/where", fixture.at("dangling")).unwrap();
+    assert!(fixture.decrypt(&fixture.at("dangling"), &overwriting()).is_err());
     // What is not there is not made elsewhere.
-    symlink("elsewhere", bench.at("planted")).unwrap();
+    symlink("elsewhere", fixture.at("planted")).unwrap();
     for options in [options(), overwriting()] {
-        let refused = bench.decrypt(&bench.at("planted"), &options).unwrap_err();
+        let refused = fixture.decrypt(&fixture.at("planted"), &options).unwrap_err();
         assert!(refused.to_string().contains("a symbolic link to what is not there"), "{refused}");
-        assert!(!bench.at("elsewhere").exists());
+        assert!(!fixture.at("elsewhere").exists());
     }
 }
 
 #[test]
 fn in_a_tree_whatever_is_no_file_stays() {
-    let bench = Bench::new();
-    let (plain, sealed) = (bench.at("tree"), bench.at("sealed-tree"));
+    let fixture = Fixture::new();
+    let (plain, sealed) = (fixture.at("tree"), fixture.at("sealed-tree"));
     fs::create_dir_all(&plain).unwrap();
     fs::create_dir_all(&sealed).unwrap();
     for name in ["fifo", "file", "link"] {
@@ -125,8 +131,8 @@ fn in_a_tree_whatever_is_no_file_stays() {
     }
     // Longer than a buffer.
     fs::write(plain.join("long"), bytes(2_000_000)).unwrap();
-    fs::write(bench.at("precious"), "precious").unwrap();
-    bench.fifo("sealed-tree/fifo.enc");
+    fs::write(fixture.at("precious"), "precious").unwrap();
+    fixture.fifo("sealed-tree/fifo.enc");
     fs::write(sealed.join("file.enc"), "old").unwrap();
     for name in ["link.enc", "long.enc"] {
         symlink("../precious", sealed.join(name)).unwrap();
@@ -147,7 +153,7 @@ fn in_a_tree_whatever_is_no_file_stays() {
         assert!(errors.contains("`long.enc` is a symbolic link, which is not"), "{errors}");
         assert!(fs::symlink_metadata(sealed.join("fifo.enc")).unwrap().file_type().is_fifo());
         assert!(fs::symlink_metadata(sealed.join("link.enc")).unwrap().is_symlink());
-        assert_eq!(fs::read(bench.at("precious")).unwrap(), b"precious");
+        assert_eq!(fs::read(fixture.at("precious")).unwrap(), b"precious");
         assert!(fs::metadata(sealed.join("file.enc")).unwrap().len() > 3);
         assert_eq!(fs::read_dir(&sealed).unwrap().count(), 4);
     }

@@ -225,7 +225,7 @@ fn create(
 fn read(file: &OwnedFd, stat: &Stat) -> Result<Table<Mapping>, String> {
     let length = usize::try_from(stat.st_size).unwrap_or(0);
     let words = length / size_of::<u64>();
-    if !(header::CLAIMED + 1..=LARGEST).contains(&words) {
+    if !(header::RELIEVED + 1..=LARGEST).contains(&words) {
         return Err(format!("its length of {length} bytes is wrong"));
     }
     let memory = Mapping::new(file.as_fd(), words).map_err(|cause| cause.to_string())?;

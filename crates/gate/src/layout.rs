@@ -137,9 +137,9 @@ pub(crate) mod header {
     /// Time of the last check for dead processes.
     pub(crate) const LOOKED: usize = 10;
     /// The waiters that check for dead processes.
-    pub(crate) const SEATS: [usize; 3] = [11, 12, 13];
-    /// Time of the last claim to a seat in a long queue.
-    pub(crate) const CLAIMED: usize = 14;
+    pub(crate) const SENTRIES: [usize; 3] = [11, 12, 13];
+    /// Time of the last relief of a sentry in a long queue.
+    pub(crate) const RELIEVED: usize = 14;
 }
 
 const HEADER: usize = 16;
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn no_two_things_share_a_word() {
         let layout = Layout { queues: 3, permits: 5, places: 4, lease: None };
-        let mut words: HashSet<usize> = (0..=header::CLAIMED).collect();
+        let mut words: HashSet<usize> = (0..=header::RELIEVED).collect();
         let mut expected = words.len();
         let mut add = |word: usize| {
             expected += 1;

@@ -1,15 +1,14 @@
 //! Finds dead and stopped processes and releases their permits and places.
 //!
 //! A process gets no notice when another one dies, so some process must check, and waiting must use
-//! no CPU. Three waiters of the whole gate have *seats* and check for all: they wake every
-//! [`PERIODS`], and check if no other has in the meantime. The seats belong to late arrivals,
-//! because these wait longest: a new waiter claims one (in a long queue at most one per
-//! [`CLAIMS_APART`]), and a waiter that leaves a seat wakes one of the last waiters to take it. All
-//! other waiters sleep until their bell rings. There are three seats because one might die together
-//! with a holder. If all three die with it, the other waiters notice after their own, much longer,
-//! periods.
+//! no CPU. Three waiters of the whole gate are its *sentries* and check for all: they wake every
+//! [`PERIODS`], and check if no other has in the meantime. Late arrivals are sentries, because these
+//! wait longest: a new waiter relieves one (in a long queue at most one per [`RELIEFS_APART`]), and
+//! a sentry that leaves wakes one of the last waiters to take its post. All other waiters sleep until
+//! their bell rings. There are three sentries because one might die together with a holder. If all
+//! three die with it, the other waiters notice after their own, much longer, periods.
 //!
-//! Cost: for any number of waiters, the seats wake at most 54 times a second together, and 25 of
+//! Cost: for any number of waiters, the sentries wake at most 54 times a second together, and 25 of
 //! these wake-ups read `/proc/PID/stat` of every holder and of the head (some 6 µs each). Every
 //! other waiter wakes after a second, and then hardly ever (`long_period`). A gate without waiters
 //! costs nothing: the first process that must wait finds a dead holder.
@@ -31,9 +30,9 @@ impl<M: Memory> Table<M> {
         first: bool,
     ) -> Result<(), Refusal> {
         let Bell { queue, position, seen } = bell;
-        let claims = first && self.is_claim_due(queue);
-        let period = match self.take_seat(queue, position, claims) {
-            Some(seat) => PERIODS[seat],
+        let relieves = first && self.is_relief_due(queue);
+        let period = match self.take_post(queue, position, relieves) {
+            Some(post) => PERIODS[post],
             None => self.long_period(queue, position),
         };
         let looked = self.memory.load(header::LOOKED);
@@ -73,21 +72,21 @@ impl<M: Memory> Table<M> {
             }
             self.prompt(queue)?;
         }
-        for seat in header::SEATS {
-            let sitter = self.memory.load(seat);
-            if sitter == VACANT || !self.sits(sitter, me) {
-                self.memory.exchange(seat, sitter, VACANT);
+        for post in header::SENTRIES {
+            let sentry = self.memory.load(post);
+            if sentry == VACANT || !self.is_on_duty(sentry, me) {
+                self.memory.exchange(post, sentry, VACANT);
                 self.nominate();
             }
         }
         Ok(())
     }
 
-    /// Passes this waiter's seat, if it has one, to another waiter.
+    /// Passes this waiter's post, if it is a sentry, to another waiter.
     pub(crate) fn stand_down(&self, queue: usize, position: u64) {
-        let me = sitter(queue, position);
-        for seat in header::SEATS {
-            if self.memory.load(seat) == me && self.memory.exchange(seat, me, VACANT) {
+        let me = sentry(queue, position);
+        for post in header::SENTRIES {
+            if self.memory.load(post) == me && self.memory.exchange(post, me, VACANT) {
                 self.nominate();
             }
         }
@@ -113,53 +112,54 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// The waiter's seat, or the one that it takes now: a vacant one, or any if it `claims` one.
-    fn take_seat(&self, queue: usize, position: u64, claims: bool) -> Option<usize> {
-        let me = sitter(queue, position);
-        let mut seats = header::SEATS.iter();
-        let mine = seats.position(|&seat| self.memory.load(seat) == me);
-        let mut seats = header::SEATS.iter();
-        mine.or_else(|| seats.position(|&seat| self.memory.exchange(seat, VACANT, me))).or_else(
-            || {
-                let seat = (position % header::SEATS.len() as u64) as usize;
-                claims.then(|| self.memory.store(header::SEATS[seat], me)).map(|()| seat)
-            },
-        )
+    /// The waiter's post, or the one that it takes now: a vacant one, or any if it `relieves` a
+    /// sentry.
+    fn take_post(&self, queue: usize, position: u64, relieves: bool) -> Option<usize> {
+        let me = sentry(queue, position);
+        let mine = header::SENTRIES.iter().position(|&post| self.memory.load(post) == me);
+        let vacant = || {
+            let mut posts = header::SENTRIES.iter();
+            posts.position(|&post| self.memory.exchange(post, VACANT, me))
+        };
+        mine.or_else(vacant).or_else(|| {
+            let post = (position % header::SENTRIES.len() as u64) as usize;
+            relieves.then(|| self.memory.store(header::SENTRIES[post], me)).map(|()| post)
+        })
     }
 
-    /// Whether a new waiter claims a seat even if none is vacant. The former owner then wakes once
-    /// for nothing, so in a long queue only some do.
-    fn is_claim_due(&self, queue: usize) -> bool {
+    /// Whether a new waiter relieves a sentry even if no post is vacant. The former sentry then
+    /// wakes once for nothing, so in a long queue only some do.
+    fn is_relief_due(&self, queue: usize) -> bool {
         let (head, tail) = (self.layout.head(queue), self.layout.tail(queue));
         if self.memory.load(tail).saturating_sub(self.memory.load(head)) <= FEW {
             return true;
         }
-        let (claimed, now) = (self.memory.load(header::CLAIMED), self.memory.now());
-        let is_long_ago = Duration::from_nanos(now.saturating_sub(claimed)) >= CLAIMS_APART;
-        is_long_ago && self.memory.exchange(header::CLAIMED, claimed, now)
+        let (relieved, now) = (self.memory.load(header::RELIEVED), self.memory.now());
+        let is_long_ago = Duration::from_nanos(now.saturating_sub(relieved)) >= RELIEFS_APART;
+        is_long_ago && self.memory.exchange(header::RELIEVED, relieved, now)
     }
 
-    /// Wakes a waiter that has no seat, so that it takes a vacant one: the last of a queue.
+    /// Wakes a waiter that is no sentry, so that it takes a vacant post: the last of a queue.
     fn nominate(&self) {
         for queue in 0..self.layout.queues {
             let tail = self.memory.load(self.layout.tail(queue));
             for position in (tail.saturating_sub(NOMINEES)..tail).rev() {
                 let waits = matches!(self.standing(queue, position), Standing::Waiting(_));
-                if waits && !self.has_seat(queue, position) && self.ring(queue, position) {
+                if waits && !self.is_sentry(queue, position) && self.ring(queue, position) {
                     return;
                 }
             }
         }
     }
 
-    fn has_seat(&self, queue: usize, position: u64) -> bool {
-        let who = sitter(queue, position);
-        header::SEATS.iter().any(|&seat| self.memory.load(seat) == who)
+    fn is_sentry(&self, queue: usize, position: u64) -> bool {
+        let me = sentry(queue, position);
+        header::SENTRIES.iter().any(|&post| self.memory.load(post) == me)
     }
 
-    /// Whether a seat's waiter still waits.
-    fn sits(&self, sitter: u64, me: Identity) -> bool {
-        let (queue, position) = ((sitter >> QUEUE_SHIFT) as usize, sitter & POSITION_MASK);
+    /// Whether a sentry still waits.
+    fn is_on_duty(&self, sentry: u64, me: Identity) -> bool {
+        let (queue, position) = ((sentry >> QUEUE_SHIFT) as usize, sentry & POSITION_MASK);
         let Some(position) = position.checked_sub(1) else { return false };
         if queue >= self.layout.queues {
             return false;
@@ -170,7 +170,7 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// How long a waiter without a seat sleeps: longer if more waiters came after it. For n waiters
+    /// How long a waiter that is no sentry sleeps: longer if more waiters came after it. For n waiters
     /// this is some ln(n) wake-ups a second in all.
     fn long_period(&self, queue: usize, position: u64) -> Duration {
         let tail = self.memory.load(self.layout.tail(queue));
@@ -179,23 +179,23 @@ impl<M: Memory> Table<M> {
     }
 }
 
-/// A seat's value: the queue and position of its waiter.
-fn sitter(queue: usize, position: u64) -> u64 {
+/// A post's value: the queue and position of its sentry.
+fn sentry(queue: usize, position: u64) -> u64 {
     (queue as u64) << QUEUE_SHIFT | position.wrapping_add(1) & POSITION_MASK
 }
 
-/// Time without a check after which the waiter on each seat checks. The last one bounds the time
-/// until a dead process' place is released even if two seats died with it.
-const PERIODS: [Duration; header::SEATS.len()] =
+/// Time without a check after which each sentry checks. The last one bounds the time until a dead
+/// process' place is released even if two sentries died with it.
+const PERIODS: [Duration; header::SENTRIES.len()] =
     [Duration::from_millis(40), Duration::from_millis(60), Duration::from_millis(80)];
 
-/// In a shorter queue each new waiter claims a seat.
+/// In a shorter queue each new waiter relieves a sentry.
 const FEW: u64 = 16;
 
-/// Least time between two claims to a seat in a long queue.
-const CLAIMS_APART: Duration = Duration::from_millis(10);
+/// Least time between two reliefs in a long queue.
+const RELIEFS_APART: Duration = Duration::from_millis(10);
 
-/// Number of waiters from the end that are asked to take a vacant seat.
+/// Number of waiters from the end that are asked to take a vacant post.
 const NOMINEES: u64 = 8;
 
 const VACANT: u64 = 0;

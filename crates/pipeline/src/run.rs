@@ -24,10 +24,10 @@ pub trait Work: Sync {
     type Task: Send;
 
     /// Data that a worker keeps between tasks, such as its buffers. It stays on the worker's thread.
-    type Bench;
+    type Workspace;
 
-    /// Makes a worker's bench at its first claim.
-    fn bench(&self) -> Self::Bench;
+    /// Makes a worker's workspace at its first claim.
+    fn workspace(&self) -> Self::Workspace;
 
     /// The load of a task.
     fn load(task: &Self::Task) -> Load {
@@ -44,7 +44,7 @@ pub trait Work: Sync {
     fn perform(
         &self,
         task: Self::Task,
-        bench: &mut Self::Bench,
+        workspace: &mut Self::Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Self::Task>,
     ) -> Result<(), Returned<Self::Task>>;
@@ -58,12 +58,12 @@ pub trait Work: Sync {
     fn perform_claim(
         &self,
         tasks: &mut VecDeque<Self::Task>,
-        bench: &mut Self::Bench,
+        workspace: &mut Self::Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Self::Task>,
     ) -> Result<(), EngineError> {
         while let Some(task) = tasks.pop_front() {
-            if let Err(Returned { task, cause }) = self.perform(task, bench, worker, queue) {
+            if let Err(Returned { task, cause }) = self.perform(task, workspace, worker, queue) {
                 tasks.push_front(task);
                 return Err(cause);
             }

@@ -76,9 +76,9 @@ const MESSAGES: u8 = 100;
 
 impl Work for Messages {
     type Task = u8;
-    type Bench = ();
+    type Workspace = ();
 
-    fn bench(&self) {}
+    fn workspace(&self) {}
 
     fn perform(
         &self,

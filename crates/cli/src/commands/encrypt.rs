@@ -61,9 +61,9 @@ pub(crate) struct Encrypt {
     engines: EngineOptions,
     #[command(flatten)]
     telling: Telling,
-    /// Files, trees, or `-` for standard input: SRC, one or more, and last DST, the file, the directory,
+    /// Files, trees, or `-` for standard input, one or more. The last name is DST: the file, the directory,
     /// or `-` for standard output. A DST that ends in a slash is a directory, made if it is missing
-    #[arg(value_name = "PATH", required = true, num_args = 1..)]
+    #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<OsString>,
 }
 

@@ -16,7 +16,7 @@ use evener::{Engine, Kind, shown};
 use evener_program::streams;
 use serde::Serialize;
 
-use crate::run::print_json;
+use crate::document::print_json;
 use crate::trouble::{Ending, Trouble};
 use measuring::Measuring;
 
@@ -34,7 +34,7 @@ use measuring::Measuring;
 pub(crate) struct Engines {
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Print each engine's ciphers with direction, depth, batch and test result
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
@@ -87,20 +87,23 @@ fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(not_kept)?;
     }
     let crossovers = cpu::calibrate(kernel)?;
-    let kept = keeps.then(|| cpu::keep(&crossovers)).transpose().map_err(not_kept)?;
     let mut out = io::stdout().lock();
     let mut print = || -> io::Result<()> {
         writeln!(out, "{:26} batches that go to lanes", "cipher and direction")?;
         for (name, crossover) in crossovers.iter() {
             writeln!(out, "{name:26} {}", batches(crossover))?;
         }
-        if let Some(path) = &kept {
-            writeln!(out, "kept in {}", shown(path))?;
-        }
         out.flush()
     };
-    print().map_err(Trouble::Output)?;
-    Ok(Ending::Done)
+    let printed = print().map_err(Trouble::Output);
+    if keeps {
+        let path = cpu::keep(&crossovers).map_err(not_kept)?;
+        printed?;
+        writeln!(out, "kept in {}", shown(&path)).map_err(Trouble::Output)?;
+        Ok(Ending::Done)
+    } else {
+        printed.map(|()| Ending::Done)
+    }
 }
 
 fn not_kept(cause: io::Error) -> Trouble {
@@ -187,9 +190,11 @@ fn ability(engine: &dyn Engine, test: SelfTest) -> Option<Ability> {
 impl Found {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            Found::Absent { name, absent } => writeln!(out, "{name}: absent: {absent}"),
+            Found::Absent { name, absent } => {
+                out.write_all(grid::wrapped(&format!("{name}: absent: {absent}")).as_bytes())
+            }
             Found::Present { name, kind, detail, ciphers } => {
-                writeln!(out, "{name}: {kind}, {detail}")?;
+                out.write_all(grid::wrapped(&format!("{name}: {kind}, {detail}")).as_bytes())?;
                 writeln!(
                     out,
                     "  {:18} {:9} {:>5} {:>5}  self-test",

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use evener::Failure;
 use evener::gate::{Condition, Presence, Scope, Snapshot, list_gates, reset, snapshot};
 use serde::Serialize;
 
+use crate::document::print_json;
 use crate::options::values;
-use crate::run::print_json;
 use crate::trouble::{Ending, Trouble, complain};
 
 /// Show which processes use limited engines, and which wait for them
@@ -20,7 +21,7 @@ use crate::trouble::{Ending, Trouble, complain};
 pub(crate) struct Gate {
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Show the gates that --gate-group made for this group (name or number)
     #[arg(long, value_name = "GROUP", value_parser = values::group)]
     group: Option<u32>,
@@ -73,19 +74,19 @@ fn reset_all(scope: Scope) -> Result<Ending, Trouble> {
 }
 
 fn show(scope: Scope, json: bool) -> Result<Ending, Trouble> {
-    let mut ending = Ending::Done;
-    let mut gates = Vec::new();
+    let (mut gates, mut failures) = (Vec::new(), Vec::new());
     for engine in list_gates(scope, None)? {
         match snapshot(&engine, scope, None) {
             Ok(found) => gates.extend(found.as_ref().map(Shown::from)),
             Err(error) => {
                 complain(&error);
-                ending = Ending::SomeFailed;
+                failures.push(Trouble::from(error).as_failure());
             }
         }
     }
+    let ending = if failures.is_empty() { Ending::Done } else { Ending::SomeFailed };
     if json {
-        print_json(&Document { gates })?;
+        print_json(&Document { gates, failures })?;
     } else {
         let mut out = io::stdout().lock();
         gates
@@ -100,6 +101,7 @@ fn show(scope: Scope, json: bool) -> Result<Ending, Trouble> {
 #[derive(Serialize)]
 struct Document {
     gates: Vec<Shown>,
+    failures: Vec<Failure>,
 }
 
 /// A gate as it is shown.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use evener::{Failure, FileError, Listing, Options, list};
 
+use crate::document::{print_failure, print_json};
 use crate::ends::Place;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys};
-use crate::run::print_json;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 
@@ -38,9 +38,7 @@ impl List {
             Ok(listing) => listing,
             Err(trouble) => {
                 if self.json {
-                    let mut listing = Listing::default();
-                    listing.failures.push(trouble.as_failure());
-                    print_json(&listing)?;
+                    print_failure("list", &trouble)?;
                 }
                 return Err(trouble);
             }

@@ -11,7 +11,7 @@ use evener::{Cipher, Direction, Engine, EngineError, Mode};
 use evener_program::values;
 use serde::Serialize;
 
-use crate::run::print_json;
+use crate::document::print_json;
 use crate::trouble::{Ending, Trouble};
 
 /// Measure the throughput of the engines by cipher and message length
@@ -47,7 +47,7 @@ pub(crate) struct Speed {
     rounds: u16,
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Speed {

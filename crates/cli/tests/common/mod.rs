@@ -13,7 +13,7 @@ pub const IDENTITY: &str =
 pub const RECIPIENT: &str = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95";
 
 /// A directory with a key, a small tree, and the program to run in it.
-pub struct Bench {
+pub struct Fixture {
     directory: tempfile::TempDir,
     /// What is learnt here is none of the user's.
     cache: tempfile::TempDir,
@@ -28,17 +28,17 @@ pub struct Ended {
     pub messages: String,
 }
 
-impl Bench {
+impl Fixture {
     /// Makes `my.key`, `identity` and `tree`.
-    pub fn new() -> Bench {
+    pub fn new() -> Fixture {
         let directory = tempfile::tempdir().unwrap();
-        let bench = Bench { directory, cache: tempfile::tempdir().unwrap() };
-        bench.secret("identity", IDENTITY);
-        fs::create_dir_all(bench.path("tree/deep")).unwrap();
-        fs::write(bench.path("tree/one"), "the first file").unwrap();
-        fs::write(bench.path("tree/deep/two"), vec![7; 300_000]).unwrap();
-        bench.expect(0, &["keygen", "-o", "my.key"]);
-        bench
+        let fixture = Fixture { directory, cache: tempfile::tempdir().unwrap() };
+        fixture.secret("identity", IDENTITY);
+        fs::create_dir_all(fixture.path("tree/deep")).unwrap();
+        fs::write(fixture.path("tree/one"), "the first file").unwrap();
+        fs::write(fixture.path("tree/deep/two"), vec![7; 300_000]).unwrap();
+        fixture.expect(0, &["keygen", "-o", "my.key"]);
+        fixture
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

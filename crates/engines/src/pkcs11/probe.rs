@@ -96,7 +96,7 @@ fn load(library: &Library) -> Result<Module, String> {
         ),
         Library::Default => format!(
             "no module was named, and the system has no default one ({reason}); name it, as in \
-             ?module-path=/usr/lib/softhsm/libsofthsm2.so"
+             pkcs11:token=NAME?module-path=/usr/lib/softhsm/libsofthsm2.so"
         ),
     })
 }

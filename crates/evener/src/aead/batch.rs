@@ -185,9 +185,9 @@ struct Messages<'j, 'm> {
 
 impl<'j, 'm> Work for Messages<'j, 'm> {
     type Task = &'j mut [Job<'m>];
-    type Bench = ();
+    type Workspace = ();
 
-    fn bench(&self) {}
+    fn workspace(&self) {}
 
     fn load(task: &Self::Task) -> Load {
         let bytes = task.iter().map(|job| job.input.len() as u64).sum();

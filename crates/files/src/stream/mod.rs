@@ -33,7 +33,10 @@ use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
 use crate::seats::Accounts;
 use crate::segment::{SegmentError, chunks_in};
-use crate::{Failure, FileError, FileOutcome, KeyRing, Notice, Operation, Options, Report, seats};
+use crate::{
+    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, Options, Report, contradictions,
+    seats,
+};
 
 pub use self::base64::Base64;
 use pool::Pool;
@@ -54,6 +57,16 @@ pub enum StreamSource {
     Opened(OwnedFd, PathBuf),
 }
 
+impl StreamSource {
+    /// The path that reports have; `-` for a descriptor.
+    fn name(&self) -> PathBuf {
+        match self {
+            StreamSource::Descriptor(_) => PathBuf::from("-"),
+            StreamSource::File(path) | StreamSource::Opened(_, path) => path.clone(),
+        }
+    }
+}
+
 /// Where a stream goes.
 #[derive(Debug)]
 pub enum StreamTarget {
@@ -72,8 +85,8 @@ pub enum StreamTarget {
 /// Later failures are in the report, with the path `-` for a descriptor.
 ///
 /// # Errors
-/// When the operation could not begin: an end can't be opened, no engine can do the cipher, or one
-/// chunk takes more memory than is allowed.
+/// When the operation could not begin: an end can't be opened, no engine can do the cipher, one chunk
+/// takes more memory than is allowed, or the options are of use for trees only.
 pub fn process_stream(
     operation: Operation,
     keys: &KeyRing,
@@ -81,11 +94,21 @@ pub fn process_stream(
     target: StreamTarget,
     options: &Options,
 ) -> Result<Report, Failure> {
+    let fail = |error| Failure { path: source.name(), error };
+    contradictions::in_stream(options).map_err(fail)?;
+    run(operation, keys, source, target, options)
+}
+
+/// As [`process_stream`], with options that are of no use in a stream.
+pub(crate) fn run(
+    operation: Operation,
+    keys: &KeyRing,
+    source: StreamSource,
+    target: StreamTarget,
+    options: &Options,
+) -> Result<Report, Failure> {
     let started = Instant::now();
-    let name = match &source {
-        StreamSource::Descriptor(_) => PathBuf::from("-"),
-        StreamSource::File(path) | StreamSource::Opened(_, path) => path.clone(),
-    };
+    let name = source.name();
     let fail = |error| Failure { path: name.clone(), error };
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;

@@ -136,9 +136,9 @@ impl<'a> StreamWork<'a> {
 
 impl Work for StreamWork<'_> {
     type Task = Piece;
-    type Bench = Vec<Job<'static>>;
+    type Workspace = Vec<Job<'static>>;
 
-    fn bench(&self) -> Vec<Job<'static>> {
+    fn workspace(&self) -> Vec<Job<'static>> {
         Vec::new()
     }
 

@@ -9,9 +9,9 @@ use super::finish::{Done, TreeOutput};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
-use crate::bench::Bench;
 use crate::segment::{SegmentError, iv_after, process_segment};
 use crate::source::read_exact_at;
+use crate::workspace::Workspace;
 
 impl TreeWork<'_> {
     /// Decrypts the sealed file on the reference engine and compares it with the plain one, whichever of them is the
@@ -20,7 +20,7 @@ impl TreeWork<'_> {
         &self,
         done: &Done<'_>,
         output: &TreeOutput,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
     ) -> Result<(), FileError> {
         // Never with the engine that wrote it: what that gets wrong both ways looks right to it.
         let reference = self.options.reference.as_deref().ok_or(FileError::NotVerified)?;
@@ -39,14 +39,14 @@ impl TreeWork<'_> {
         for index in 0..done.segments.count() {
             let segment = done.segments.segment(index);
             let (length, _) = segment.lengths(done.cipher, Direction::Decrypt);
-            read_exact_at(sealed, &mut bench.input[..length], segment.sealed.start)?;
+            read_exact_at(sealed, &mut workspace.input[..length], segment.sealed.start)?;
             let decrypted = process_segment(
                 done.cipher,
                 done.segments,
                 &segment,
                 Direction::Decrypt,
                 before,
-                bench,
+                workspace,
                 worker,
             );
             let written = decrypted.map_err(|error| match error {
@@ -54,12 +54,12 @@ impl TreeWork<'_> {
                 SegmentError::Engine(error) => error.into(),
             })?;
             if done.cipher.is_chained(Direction::Encrypt) {
-                let (input, output) = (&bench.input[..length], &bench.output[..written]);
+                let (input, output) = (&workspace.input[..length], &workspace.output[..written]);
                 before = iv_after(done.cipher, Direction::Decrypt, input, output);
             }
-            let expected = &mut bench.input[..written];
+            let expected = &mut workspace.input[..written];
             read_exact_at(plain, expected, segment.plain.start)?;
-            if *expected != bench.output[..written] {
+            if *expected != workspace.output[..written] {
                 return Err(FileError::NotVerified);
             }
             compared += written as u64;

@@ -19,13 +19,13 @@ use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
-use crate::bench::zeros;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, Identity};
 use crate::options::Agree;
 use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
+use crate::workspace::zeros;
 
 /// Entries of the target tree that may be removed, as paths below its root.
 #[derive(Default)]

@@ -279,7 +279,13 @@ fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
 /// would find its own outputs.
 fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), FileError> {
     let at = match open_target(target) {
-        Ok(directory) => directory,
+        Ok(directory) => {
+            let there = fstat(&directory).map_err(FileError::system("read its status"))?;
+            if same_file(&there, status) {
+                return Err(FileError::Refused("is the source itself".to_owned()));
+            }
+            directory
+        }
         // Not there yet: what counts is where it will be made.
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
             open_directory(split(target)?.0)?

@@ -14,13 +14,13 @@ use super::directory::{Directory, Item, Made, TargetDirectory, open_path};
 use super::endpoints::Endpoints;
 use super::work::TreeWork;
 use crate::Operation;
-use crate::bench::Bench;
 use crate::format::FileCipher;
 use crate::identity::Identity;
 use crate::output::Output;
 use crate::segment::Segments;
 use crate::selection::{ends_in, without_suffix};
 use crate::source::Source;
+use crate::workspace::Workspace;
 use crate::{FileError, Report};
 
 /// An output of a tree with the mode that it has since it was created, if that is known.
@@ -125,7 +125,7 @@ impl TreeWork<'_> {
         &self,
         done: Done<'_>,
         output: Option<TreeOutput>,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
         let is_unchanged = self.is_unchanged(done.item, done.source)?;
@@ -139,7 +139,7 @@ impl TreeWork<'_> {
             output.file.set_length(done.length)?;
         }
         if self.options.remove_source {
-            self.compare(&done, &output, bench)?;
+            self.compare(&done, &output, workspace)?;
         }
         let (source, status) = (done.source.as_fd(), done.source.status());
         self.metadata.apply(source, status, output.file.as_fd().as_fd(), output.created)?;
@@ -210,8 +210,8 @@ impl TreeWork<'_> {
     }
 
     /// Sets the mode, times and so on of every target directory that this run has made, the
-    /// deepest first. With `--resume` also those that an interrupted run may have made, and with
-    /// `--update` all.
+    /// deepest first. With `Options::resume` also those that an interrupted run may have made, and
+    /// with `Options::update` all.
     fn finish_directories(&self, root: &Directory) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);

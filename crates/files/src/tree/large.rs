@@ -13,11 +13,11 @@ use super::ledger::{End, Ledger};
 use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::Operation;
-use crate::bench::Bench;
 use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use crate::segment::{Segment, SegmentError, Segments, iv_after, process_segment};
 use crate::source::Source;
+use crate::workspace::Workspace;
 
 /// A file at work in segments, which workers claim by their numbers. The one that settles the
 /// last of them finishes the file, if the ledger proves that all were done.
@@ -65,7 +65,7 @@ impl TreeWork<'_> {
         directory: &Arc<Directory>,
         item: &Item,
         source: Source,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<Arc<Large>, SegmentError> {
         let Prepared { cipher, layout, header } = match self.operation.direction() {
@@ -73,11 +73,17 @@ impl TreeWork<'_> {
             Direction::Decrypt => {
                 let length = source.length().min(bytes_to_prepare(self.keys));
                 let beginning = usize::try_from(length).ok();
-                let beginning = beginning.and_then(|length| bench.input.get_mut(..length));
+                let beginning = beginning.and_then(|length| workspace.input.get_mut(..length));
                 let beginning =
                     beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
                 source.read_exact_at(beginning, 0)?;
-                prepare_sealed(self.keys, beginning, source.length(), &mut bench.output, worker)?
+                prepare_sealed(
+                    self.keys,
+                    beginning,
+                    source.length(),
+                    &mut workspace.output,
+                    worker,
+                )?
             }
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
@@ -110,7 +116,7 @@ impl TreeWork<'_> {
     pub(super) fn help_with(
         &self,
         large: Arc<Large>,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
@@ -125,12 +131,14 @@ impl TreeWork<'_> {
             }
             let task = if chained {
                 // Segments only in order: the next worker must begin with this one.
-                self.perform_segment(large.clone(), index, bench, worker, queue).map_err(|failed| {
-                    large.ledger().give_back(index);
-                    Returned { task: Task::Large(large.clone()), cause: failed.cause }
-                })
+                self.perform_segment(large.clone(), index, workspace, worker, queue).map_err(
+                    |failed| {
+                        large.ledger().give_back(index);
+                        Returned { task: Task::Large(large.clone()), cause: failed.cause }
+                    },
+                )
             } else {
-                self.perform_segment(large.clone(), index, bench, worker, queue)
+                self.perform_segment(large.clone(), index, workspace, worker, queue)
             };
             task?;
         }
@@ -141,14 +149,14 @@ impl TreeWork<'_> {
         &self,
         large: Arc<Large>,
         index: u64,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
         let result = if self.is_stopped() || large.ledger().has_failed() {
             Err(FileError::Interrupted)
         } else {
-            match self.transform(&large, index, bench, worker) {
+            match self.transform(&large, index, workspace, worker) {
                 Ok(written) => Ok(written),
                 Err(SegmentError::File(error)) => Err(error),
                 Err(SegmentError::Engine(cause)) => {
@@ -166,7 +174,7 @@ impl TreeWork<'_> {
                 self.failed_or_again(&large.directory, &large.item, error, queue);
             }
             Some(End::Done { written }) => {
-                if let Err(error) = self.finish_large(&large, written, bench, worker) {
+                if let Err(error) = self.finish_large(&large, written, workspace, worker) {
                     self.failed_or_again(&large.directory, &large.item, error, queue);
                 }
             }
@@ -201,7 +209,7 @@ impl TreeWork<'_> {
         &self,
         large: &Large,
         index: u64,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<u64, SegmentError> {
         let direction = self.operation.direction();
@@ -212,14 +220,14 @@ impl TreeWork<'_> {
             Direction::Decrypt => segment.sealed.start,
         };
         let (input_length, _) = segment.lengths(&large.cipher, direction);
-        large.source.read_exact_at(&mut bench.input[..input_length], read_at)?;
+        large.source.read_exact_at(&mut workspace.input[..input_length], read_at)?;
         let written = process_segment(
             &large.cipher,
             &large.segments,
             &segment,
             direction,
             before,
-            bench,
+            workspace,
             worker,
         )?;
         self.options.control.done_bytes(input_length as u64);
@@ -227,13 +235,13 @@ impl TreeWork<'_> {
             .control
             .has_processed(&worker.engine().description().name, input_length as u64);
         // What is read back is verified as a whole.
-        if worker.is_watched() && !self.options.remove_source && bench.seen.open {
-            bench.trail.add(&worker.engine().description().name, || large.path());
+        if worker.is_watched() && !self.options.remove_source && workspace.seen.open {
+            workspace.trail.add(&worker.engine().description().name, || large.path());
         }
 
         if large.cipher.is_chained(direction) {
             let mut chain = large.chain.lock().unwrap_or_else(PoisonError::into_inner);
-            let (input, output) = (&bench.input[..input_length], &bench.output[..written]);
+            let (input, output) = (&workspace.input[..input_length], &workspace.output[..written]);
             *chain = iv_after(&large.cipher, direction, input, output);
         }
         let write_at = match direction {
@@ -244,7 +252,7 @@ impl TreeWork<'_> {
             large.length.store(write_at + written as u64, Ordering::Release);
         }
         if let Some(output) = &large.output {
-            self.write(output, &bench.output[..written], write_at)?;
+            self.write(output, &workspace.output[..written], write_at)?;
         }
         Ok(written as u64)
     }
@@ -263,7 +271,7 @@ impl TreeWork<'_> {
         &self,
         large: &Large,
         written: u64,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
         let layout = large.segments.layout();
@@ -283,6 +291,6 @@ impl TreeWork<'_> {
             segments: &large.segments,
             length,
         };
-        self.finish(done, large.output.clone(), bench, worker)
+        self.finish(done, large.output.clone(), workspace, worker)
     }
 }

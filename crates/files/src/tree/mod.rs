@@ -36,8 +36,10 @@ use crate::error::IntoSystemError;
 use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Report, seats};
-use crate::{StreamSource, StreamTarget, process_stream};
+use crate::{
+    Failure, FileError, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget,
+    contradictions, seats, stream,
+};
 
 pub(crate) use directory::open_path;
 pub(crate) use endpoints::target_name;
@@ -60,9 +62,9 @@ use work::TreeWork;
 ///
 /// # Errors
 /// When the operation could not begin: the source is not there; the target can't be made, lies
-/// inside the source tree or contains it; the suffix is no part of a name; no engine can do the
-/// cipher; or sources are to be removed without an [`Options::reference`] to read the outputs
-/// back with, or where nothing tells whether they were decrypted with the right key.
+/// inside the source tree or contains it; no engine can do the cipher; or options contradict each
+/// other or the operation, as when sources are to be removed without an [`Options::reference`] to
+/// read the outputs back with.
 pub fn process(
     operation: Operation,
     keys: &KeyRing,
@@ -81,27 +83,8 @@ pub fn process(
     };
     let started = Instant::now();
     let fail = |error| Failure { path: source.to_owned(), error };
-    let suffix = options.suffix.as_encoded_bytes();
-    if suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0)) {
-        return Err(fail(FileError::Refused(NO_SUFFIX.to_owned())));
-    }
     let cipher = keys.primary().cipher();
-    if operation == Operation::Decrypt && options.remove_source && !cipher.is_authenticated() {
-        return Err(fail(FileError::Refused(NO_PROOF.to_owned())));
-    }
-    if options.follow_symlinks && options.remove_source {
-        return Err(fail(FileError::Refused(NOT_BELOW.to_owned())));
-    }
-    if options.remove_source && options.reference.is_none() {
-        return Err(fail(FileError::Refused(NO_REFERENCE.to_owned())));
-    }
-    if options.update && options.remove_source {
-        return Err(fail(FileError::Refused(NO_UPDATE.to_owned())));
-    }
-    let may_delete = options.update && operation == Operation::Encrypt && cipher.is_authenticated();
-    if options.delete.is_some() && !may_delete {
-        return Err(fail(FileError::Refused(NO_DELETE.to_owned())));
-    }
+    contradictions::in_tree(operation, cipher, options).map_err(fail)?;
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
@@ -149,8 +132,11 @@ fn to_stream(
     options: &Options,
 ) -> Result<Report, Failure> {
     refuse_stream(target, options)?;
-    let source = StreamSource::File(source.to_owned());
-    process_stream(operation, keys, source, StreamTarget::File(target.to_owned()), options)
+    contradictions::in_general(options)
+        .map_err(|error| Failure { path: source.to_owned(), error })?;
+    let (source, target) =
+        (StreamSource::File(source.to_owned()), StreamTarget::File(target.to_owned()));
+    stream::run(operation, keys, source, target, options)
 }
 
 /// Refuses a stream as the target where it can't be one.
@@ -171,22 +157,6 @@ fn full(root: &Path, path: &Path) -> PathBuf {
 
 const NO_READING_BACK: &str =
     "is no regular file, so the output can't be read back, and the source is not removed";
-
-const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong key can go \
-    unnoticed: decrypting does not remove them";
-
-const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
-    does not go with removing sources";
-
-const NO_UPDATE: &str = "where sources are removed nothing is left to compare with, so outputs \
-    can't be updated";
-
-const NO_DELETE: &str = "outputs are deleted only when a tree is encrypted and its outputs are \
-    updated, and not in the format of openssl enc: nothing shows which other files Evener has made";
-
-const NO_SUFFIX: &str = "a suffix has at least one character, and neither a slash nor a zero byte";
-
-const NO_REFERENCE: &str = "there is no engine to read outputs back with, so no source is removed";
 
 /// How many tasks wait at most. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;

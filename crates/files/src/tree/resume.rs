@@ -33,9 +33,9 @@ pub(super) enum Existing {
 }
 
 impl TreeWork<'_> {
-    /// With `--resume` or `--update`: whether a file's output is complete. An output never has its
-    /// final name before it is, so one of the right size and time is taken for complete if its
-    /// header fits the key. Its content is not looked at.
+    /// With `Options::resume` or `Options::update`: whether a file's output is complete. An output
+    /// never has its final name before it is, so one of the right size and time is taken for
+    /// complete if its header fits the key. Its content is not looked at.
     ///
     /// `input` and `scratch` are what is left of the worker's buffers; `is_all` says that they
     /// are whole.

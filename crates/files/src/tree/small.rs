@@ -16,12 +16,12 @@ use super::resume::Existing;
 use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::Operation;
-use crate::bench::Bench;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
 use crate::segment::{SegmentError, Segments, collect, explain, push_jobs, verify_some};
 use crate::source::Source;
 use crate::trail::Seen;
+use crate::workspace::Workspace;
 
 /// A file that has been read, and where its bytes lie in the worker's buffers.
 struct Small {
@@ -55,7 +55,7 @@ impl TreeWork<'_> {
         &self,
         directory: Arc<Directory>,
         files: Vec<Item>,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
@@ -74,12 +74,12 @@ impl TreeWork<'_> {
             if self.is_stopped() {
                 break;
             }
-            match self.begin(&directory, item, &group, bench, worker) {
+            match self.begin(&directory, item, &group, workspace, worker) {
                 Ok(Begun::Small(small)) => group.push(*small),
                 Ok(Begun::Large(large)) => queue.share(Task::Large(large)),
                 Ok(Begun::Finished) => {}
                 Ok(Begun::Full) => {
-                    self.perform_group(&directory, &mut group, bench, worker, queue)
+                    self.perform_group(&directory, &mut group, workspace, worker, queue)
                         .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
                     continue;
                 }
@@ -92,11 +92,11 @@ impl TreeWork<'_> {
             }
             files.next();
             if group.len() == most {
-                self.perform_group(&directory, &mut group, bench, worker, queue)
+                self.perform_group(&directory, &mut group, workspace, worker, queue)
                     .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
             }
         }
-        self.perform_group(&directory, &mut group, bench, worker, queue)
+        self.perform_group(&directory, &mut group, workspace, worker, queue)
             .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
         for item in files {
             self.record.failed(&directory.path_of(&item.name), FileError::Interrupted);
@@ -110,7 +110,7 @@ impl TreeWork<'_> {
         directory: &Arc<Directory>,
         item: &Item,
         group: &[Small],
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<Begun, SegmentError> {
         refuse_long_name(item)?;
@@ -125,7 +125,7 @@ impl TreeWork<'_> {
             return Ok(Begun::Finished);
         }
         let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
-        let (input, output, _) = bench.parts();
+        let (input, output, _) = workspace.parts();
         let left = (&mut input[used.0..], &mut output[used.1..], group.is_empty());
         let existing = match self.look_for_output(directory, item, &source, left, worker)? {
             Existing::Complete => return Ok(Begun::Finished),
@@ -143,7 +143,7 @@ impl TreeWork<'_> {
             if !group.is_empty() {
                 return Ok(Begun::Full);
             }
-            return self.begin_large(directory, item, source, bench, worker).map(Begun::Large);
+            return self.begin_large(directory, item, source, workspace, worker).map(Begun::Large);
         }
         let input_range = used.0..used.0 + length as usize;
         let Some(content) = input.get_mut(input_range.clone()) else { return Ok(Begun::Full) };
@@ -162,7 +162,7 @@ impl TreeWork<'_> {
             if !group.is_empty() {
                 return Ok(Begun::Full);
             }
-            return self.begin_large(directory, item, source, bench, worker).map(Begun::Large);
+            return self.begin_large(directory, item, source, workspace, worker).map(Begun::Large);
         }
         let same_cipher =
             group.first().is_none_or(|first| first.cipher.cipher() == cipher.cipher());
@@ -187,19 +187,19 @@ impl TreeWork<'_> {
         &self,
         directory: &Arc<Directory>,
         group: &mut Vec<Small>,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), evener_core::EngineError> {
         let Some(cipher) = group.first().map(|small| small.cipher.cipher()) else { return Ok(()) };
-        let results = process_group(group, cipher, self.operation.direction(), bench, worker)?;
+        let results = process_group(group, cipher, self.operation.direction(), workspace, worker)?;
         let bytes = group.iter().map(|small| small.input.len() as u64).sum();
         self.options.control.has_processed(&worker.engine().description().name, bytes);
-        self.note_unverified(directory, group, &results, bench, worker);
+        self.note_unverified(directory, group, &results, workspace, worker);
         for (small, (result, _)) in group.drain(..).zip(results) {
             let item = small.item.clone();
             let finished = result
-                .and_then(|length| self.finish_small(directory, small, length, bench, worker));
+                .and_then(|length| self.finish_small(directory, small, length, workspace, worker));
             if let Err(error) = finished {
                 self.failed_or_again(directory, &item, error, queue);
             }
@@ -213,7 +213,7 @@ impl TreeWork<'_> {
         directory: &Arc<Directory>,
         group: &[Small],
         results: &[Processed],
-        bench: &Bench,
+        workspace: &Workspace,
         worker: &Worker<'_>,
     ) {
         // What is read back is verified as a whole.
@@ -223,7 +223,7 @@ impl TreeWork<'_> {
         for (small, (_, seen)) in group.iter().zip(results) {
             if seen.open {
                 let engine = &worker.engine().description().name;
-                bench.trail.add(engine, || directory.path_of(&small.item.name));
+                workspace.trail.add(engine, || directory.path_of(&small.item.name));
             }
         }
     }
@@ -234,7 +234,7 @@ impl TreeWork<'_> {
         directory: &Arc<Directory>,
         small: Small,
         length: usize,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
         let Small { item, source, cipher, layout, output, header, .. } = small;
@@ -245,7 +245,7 @@ impl TreeWork<'_> {
             None => None,
             Some(target) => {
                 let file = self.create(target, &item, &source)?;
-                self.write(&file, &bench.output[whole], 0)?;
+                self.write(&file, &workspace.output[whole], 0)?;
                 Some(file)
             }
         };
@@ -258,7 +258,7 @@ impl TreeWork<'_> {
             segments: &segments,
             length: written,
         };
-        self.finish(done, file, bench, worker)
+        self.finish(done, file, workspace, worker)
     }
 }
 
@@ -267,10 +267,10 @@ fn process_group(
     group: &[Small],
     cipher: Cipher,
     direction: Direction,
-    bench: &mut Bench,
+    workspace: &mut Workspace,
     worker: &mut Worker<'_>,
 ) -> Result<Vec<Processed>, evener_core::EngineError> {
-    let (mut input, mut output, kept) = bench.parts();
+    let (mut input, mut output, kept) = workspace.parts();
     let mut jobs = emptied(std::mem::take(kept));
     let mut ends = Vec::with_capacity(group.len());
     let (mut input_at, mut output_at) = (0, 0);

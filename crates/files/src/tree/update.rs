@@ -20,8 +20,8 @@ use crate::segment::SegmentError;
 use crate::source::Source;
 
 impl TreeWork<'_> {
-    /// With `--update`: whether the output `there` is that of its source as it is now. One that
-    /// is, but for its mode and what else is kept, gets that from the source.
+    /// With `Options::update`: whether the output `there` is that of its source as it is now. One
+    /// that is, but for its mode and what else is kept, gets that from the source.
     ///
     /// # Errors
     /// When the output may not be replaced, as [`Options::update`](crate::Options::update) says.

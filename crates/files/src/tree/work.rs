@@ -13,11 +13,11 @@ use super::large::Large;
 use super::links::Links;
 use super::record::Record;
 use crate::Operation;
-use crate::bench::Bench;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
 use crate::selection::Watch;
 use crate::trail::Trails;
+use crate::workspace::Workspace;
 use crate::{FileError, KeyRing, Options};
 
 /// A task in the queue.
@@ -70,7 +70,7 @@ impl<'a> TreeWork<'a> {
             links: Links::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
-            room: crate::bench::room(options.memory, seats.len(), keys),
+            room: crate::workspace::room(options.memory, seats.len(), keys),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
             selection: options.selection.watch(),
@@ -109,12 +109,12 @@ impl<'a> TreeWork<'a> {
 
 impl Work for TreeWork<'_> {
     type Task = Task;
-    type Bench = Bench;
+    type Workspace = Workspace;
 
-    fn bench(&self) -> Bench {
-        let mut bench = Bench::new(self.room);
-        bench.trail = self.trails.begin();
-        bench
+    fn workspace(&self) -> Workspace {
+        let mut workspace = Workspace::new(self.room);
+        workspace.trail = self.trails.begin();
+        workspace
     }
 
     fn load(task: &Task) -> Load {
@@ -128,7 +128,7 @@ impl Work for TreeWork<'_> {
     fn perform(
         &self,
         task: Task,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
@@ -137,17 +137,19 @@ impl Work for TreeWork<'_> {
             self.abandon(task, None);
             return Ok(());
         }
-        if !bench.has_room(self.room) {
+        if !workspace.has_room(self.room) {
             let engine = worker.engine().description().name.clone();
             let reason = format!("there is no memory for its {} bytes of buffers", 2 * self.room);
             return Err(Returned { task, cause: EngineError::Unavailable { engine, reason } });
         }
         match task {
             Task::Files { directory, files } => {
-                self.perform_files(directory, files, bench, worker, queue)
+                self.perform_files(directory, files, workspace, worker, queue)
             }
-            Task::Large(large) => self.help_with(large, bench, worker, queue),
-            Task::Segment(large, index) => self.perform_segment(large, index, bench, worker, queue),
+            Task::Large(large) => self.help_with(large, workspace, worker, queue),
+            Task::Segment(large, index) => {
+                self.perform_segment(large, index, workspace, worker, queue)
+            }
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Task {
 }
 
 /// A worker's buffers.
-pub(super) struct Bench {
+pub(super) struct Workspace {
     input: Vec<u8>,
     output: Vec<u8>,
 }
@@ -80,13 +80,13 @@ impl Messages {
 
 impl Work for Messages {
     type Task = Task;
-    type Bench = Bench;
+    type Workspace = Workspace;
 
-    fn bench(&self) -> Bench {
+    fn workspace(&self) -> Workspace {
         let input = vec![0x33; self.length * self.count];
         // Staggered, so that buffers a power of two apart do not collide in the cache.
         let room = self.length + self.cipher.tag_length() + STAGGER;
-        Bench { input, output: vec![0; room * self.count] }
+        Workspace { input, output: vec![0; room * self.count] }
     }
 
     fn load(task: &Task) -> Load {
@@ -96,14 +96,14 @@ impl Work for Messages {
     fn perform(
         &self,
         task: Task,
-        bench: &mut Bench,
+        workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<'_, Task>,
     ) -> Result<(), Returned<Task>> {
-        let room = bench.output.len() / self.count;
-        let inputs = bench.input.chunks_exact(self.length);
+        let room = workspace.output.len() / self.count;
+        let inputs = workspace.input.chunks_exact(self.length);
         let mut jobs: Vec<_> = inputs
-            .zip(bench.output.chunks_exact_mut(room))
+            .zip(workspace.output.chunks_exact_mut(room))
             .map(|(input, output)| Job { key: Some(&self.key), ..Job::new(self.iv, input, output) })
             .collect();
         worker

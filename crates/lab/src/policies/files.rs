@@ -157,9 +157,9 @@ impl Processing<'_> {
 
 impl<'a> Work for Processing<'a> {
     type Task = Job<'a>;
-    type Bench = ();
+    type Workspace = ();
 
-    fn bench(&self) {}
+    fn workspace(&self) {}
 
     fn load(job: &Job<'a>) -> Load {
         Load::job(job.input.len() as u64)
@@ -168,12 +168,12 @@ impl<'a> Work for Processing<'a> {
     fn perform(
         &self,
         job: Job<'a>,
-        bench: &mut (),
+        workspace: &mut (),
         worker: &mut Worker<'_>,
         queue: &Queue<'_, Job<'a>>,
     ) -> Result<(), Returned<Job<'a>>> {
         let mut jobs = VecDeque::from([job]);
-        let performed = self.perform_claim(&mut jobs, bench, worker, queue);
+        let performed = self.perform_claim(&mut jobs, workspace, worker, queue);
         match (performed, jobs.pop_front()) {
             (Err(cause), Some(task)) => Err(Returned { task, cause }),
             _ => Ok(()),

@@ -18,7 +18,7 @@ use crate::watch::Watch;
 /// The report lists rivals that are not installed or fail, and places and trees that do not exist.
 ///
 /// # Errors
-/// When Evener itself or `cp` fails, when the machine fails, or when Ctrl-C was pressed. All
+/// When Evener itself or `cp` fails, when no tree could be measured, or when Ctrl-C was pressed. All
 /// trees are removed then, too.
 pub fn run(options: &TreeOptions, say: &mut dyn FnMut(&str)) -> Result<TreeReport, LabError> {
     let mut watch = Watch::new(say);
@@ -48,6 +48,11 @@ pub fn run(options: &TreeOptions, say: &mut dyn FnMut(&str)) -> Result<TreeRepor
             }
             measured => measured?,
         };
+    }
+    if report.rows.is_empty() && report.memory.is_empty() {
+        let reason = |skipped: &Skipped| format!("{}: {}", skipped.what, skipped.reason);
+        let reasons: Vec<_> = report.skipped.iter().map(reason).collect();
+        return Err(LabError::Unavailable(format!("nothing was measured: {}", reasons.join("; "))));
     }
     Ok(report)
 }

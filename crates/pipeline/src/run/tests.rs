@@ -53,9 +53,9 @@ struct Record {
 
 impl Work for Record {
     type Task = u8;
-    type Bench = ();
+    type Workspace = ();
 
-    fn bench(&self) {}
+    fn workspace(&self) {}
 
     fn perform(
         &self,

@@ -43,7 +43,7 @@ impl<W: Work> Run<'_, W> {
             .throttled(self.throttle.as_ref())
             .giving_way(self.pressure.as_ref());
         // Made for the first claim: in a short run some workers have none.
-        let mut bench = None;
+        let mut workspace = None;
         let mut performed = None;
         let mut ended = self.inner.now();
         let failure = loop {
@@ -52,8 +52,8 @@ impl<W: Work> Run<'_, W> {
             };
             let begun = self.inner.now();
             let before = worker.begin(claim.measured);
-            let bench = bench.get_or_insert_with(|| self.work.bench());
-            let result = self.work.perform_claim(tasks, bench, &mut worker, queue);
+            let workspace = workspace.get_or_insert_with(|| self.work.workspace());
+            let result = self.work.perform_claim(tasks, workspace, &mut worker, queue);
             ended = self.inner.now();
             let wall = ended.saturating_sub(begun);
             worker.statistics_mut().busy += wall;

@@ -112,9 +112,9 @@ struct Messages(Mutex<Vec<(u8, [u8; 64])>>);
 
 impl Work for Messages {
     type Task = u8;
-    type Bench = ();
+    type Workspace = ();
 
-    fn bench(&self) {}
+    fn workspace(&self) {}
 
     fn perform(
         &self,

@@ -87,8 +87,15 @@ fn notes(columns: &[Column<'_>], engines: &[Found], text: &mut String) {
         if std::mem::take(&mut first) && !text.is_empty() {
             text.push('\n');
         }
-        wrap(&format!("{name}: {rest}"), text);
+        text.push_str(&wrapped(&format!("{name}: {rest}")));
     };
+    let lacks = |cipher: &Cipher| {
+        let mut cells = columns.iter().map(|column| column.cell(cipher.name()));
+        cells.clone().any(|cell| cell != ABSENT) && cells.any(|cell| cell == ABSENT)
+    };
+    if Cipher::ALL.iter().any(lacks) {
+        paragraph(ABSENT, "the engine does not offer the cipher");
+    }
     let headings = headings(columns);
     for (column, heading) in columns.iter().zip(&headings) {
         if *heading != shown_text(column.name) {
@@ -108,9 +115,10 @@ fn notes(columns: &[Column<'_>], engines: &[Found], text: &mut String) {
     }
 }
 
-/// Adds a paragraph in lines of at most [`WIDTH`] characters, as far as its words allow. All but
-/// the first are indented.
-fn wrap(paragraph: &str, text: &mut String) {
+/// A paragraph in lines of at most [`WIDTH`] characters, as far as its words allow. All but the
+/// first are indented.
+pub(super) fn wrapped(paragraph: &str) -> String {
+    let mut text = String::new();
     let mut length = 0;
     for word in shown_text(paragraph).split_whitespace() {
         let more = word.chars().count();
@@ -125,6 +133,7 @@ fn wrap(paragraph: &str, text: &mut String) {
         length += more;
     }
     text.push('\n');
+    text
 }
 
 /// The cell of a cipher that an engine does not have.
@@ -184,6 +193,7 @@ cipher             cpu   lanes     dev
 aes-128-cbc         ✓   decrypt  FAILED
 bf-cbc              -      -     encrypt
 
+-: the engine does not offer the cipher
 dev: encrypt aes-128-cbc failed: wrong result
 cryptodev: absent: no /dev/crypto
 ";

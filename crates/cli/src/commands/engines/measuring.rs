@@ -76,10 +76,12 @@ impl Measuring {
             let (cipher, direction) = (self.cipher, self.direction);
             return Err(Trouble::Usage(format!("none of the engines {direction}s {cipher}")));
         }
+        // Where one fails, the result is not lost.
+        let told = self.tell(&profile);
         if self.keep {
             self.keep(&profile)?;
         }
-        self.tell(&profile)
+        told
     }
 
     /// Saves the profile for later runs.

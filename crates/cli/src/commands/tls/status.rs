@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use evener::Failure;
 use serde::Serialize;
 
 use super::counters::{Count, read};
-use crate::run::print_json;
+use crate::document::print_json;
 use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Show how many records Evener did, process by process
@@ -28,23 +29,25 @@ pub(crate) struct Status {
 #[derive(Serialize)]
 struct Document {
     processes: Vec<Count>,
+    failures: Vec<Failure>,
 }
 
 impl Status {
     pub(super) fn perform(self) -> Result<Ending, Trouble> {
-        let mut ending = Ending::Done;
-        let mut processes = Vec::new();
+        let (mut processes, mut failures) = (Vec::new(), Vec::new());
         for path in self.file.map_or_else(usual_files, |file| vec![file]) {
             match read(&path) {
                 Ok(counts) => processes.extend(counts),
                 Err(cause) => {
-                    complain(&Trouble::File { action: "read", path, cause });
-                    ending = Ending::SomeFailed;
+                    let trouble = Trouble::File { action: "read", path, cause };
+                    complain(&trouble);
+                    failures.push(trouble.as_failure());
                 }
             }
         }
+        let ending = if failures.is_empty() { Ending::Done } else { Ending::SomeFailed };
         if self.json {
-            print_json(&Document { processes })?;
+            print_json(&Document { processes, failures })?;
         } else {
             print(&processes, &mut io::stdout().lock()).map_err(Trouble::Output)?;
         }

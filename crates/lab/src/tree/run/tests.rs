@@ -65,10 +65,14 @@ fn no_budget_is_one_round() {
 fn what_is_not_there_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = tiny(directory.path());
-    options.places = vec![directory.path().join("missing")];
+    options.places.push(directory.path().join("missing"));
     let report = run(&options, &mut |_| {}).unwrap();
-    assert!(report.rows.is_empty());
+    assert!(!report.rows.is_empty());
     assert!(report.to_string().contains("skipped: "));
+    // A benchmark that measures nothing is a failure.
+    options.places.remove(0);
+    let error = run(&options, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.starts_with("nothing was measured: ") && error.contains("missing"), "{error}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing) -> usize {
 const USUAL_ROOM: usize = 264 << 10;
 
 /// A worker's buffers and job list, allocated once and wiped on drop.
-pub(crate) struct Bench {
+pub(crate) struct Workspace {
     /// The input.
     pub(crate) input: Zeroizing<Vec<u8>>,
     /// The engine's output.
@@ -42,11 +42,11 @@ pub(crate) struct Bench {
     pub(crate) trail: Arc<Trail>,
 }
 
-impl Bench {
+impl Workspace {
     /// Two buffers of `room` bytes each, which are empty where there is no memory for them.
-    pub(crate) fn new(room: usize) -> Bench {
+    pub(crate) fn new(room: usize) -> Workspace {
         let buffer = || zeros(room as u64).unwrap_or_default();
-        Bench {
+        Workspace {
             input: buffer(),
             output: buffer(),
             jobs: Vec::new(),
@@ -96,6 +96,6 @@ mod tests {
             let words = zeros(length).unwrap_err().to_string();
             assert!(words.contains("Cannot allocate memory"), "{words}");
         }
-        assert!(!Bench::new(usize::MAX).has_room(1));
+        assert!(!Workspace::new(usize::MAX).has_room(1));
     }
 }

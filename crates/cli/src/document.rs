@@ -1,0 +1,45 @@
+//! The documents of `--json`: one on standard output, whatever happens.
+
+use std::io::{self, Write};
+
+use evener::{Failure, Listing, Report, shown_json};
+use evener_program::streams;
+use serde::Serialize;
+
+use crate::trouble::Trouble;
+
+/// Prints a document.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Trouble> {
+    let print = || -> io::Result<()> {
+        let mut text = shown_json(&serde_json::to_string_pretty(document)?);
+        text.push('\n');
+        streams::output_file()?.write_all(text.as_bytes())
+    };
+    print().map_err(Trouble::Output)
+}
+
+/// Prints the document of a command that could not begin. All commands' documents have the error
+/// in the same place.
+pub(crate) fn print_failure(command: &str, trouble: &Trouble) -> Result<(), Trouble> {
+    let failures = vec![trouble.as_failure()];
+    match command {
+        "encrypt" | "decrypt" | "verify" => {
+            let mut report = Report::default();
+            command.clone_into(&mut report.operation);
+            report.failures = failures;
+            print_json(&report)
+        }
+        "list" => {
+            let mut listing = Listing::default();
+            listing.failures = failures;
+            print_json(&listing)
+        }
+        _ => print_json(&Failures { failures }),
+    }
+}
+
+/// The document of a command whose own has nothing to show.
+#[derive(Serialize)]
+struct Failures {
+    failures: Vec<Failure>,
+}
