@@ -8,10 +8,8 @@
 //! from a table for the key, and those of other spans by adding one block. The tables are read in
 //! the order of the counters, which are not secret.
 
-use zeroize::Zeroize;
-
 use super::schedule::SharedKeys;
-use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
+use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
 
 /// Blocks whose counters differ in the last byte.
 pub(super) const SPAN: usize = 256;
@@ -124,8 +122,8 @@ impl FirstRounds {
 
 impl Drop for FirstRounds {
     fn drop(&mut self) {
-        self.changes.as_flattened_mut().zeroize();
-        self.states.as_flattened_mut().zeroize();
+        wipe(&mut self.changes);
+        wipe(&mut self.states);
     }
 }
 

@@ -4,9 +4,7 @@
 //! the sum is reduced. Blocks are stored as numbers. GHASH also counts bits in
 //! reverse, so a product is shifted by one bit; the powers compensate for this in advance.
 
-use zeroize::Zeroize;
-
-use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
+use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
 
 /// The highest stored power; a multiple of the lanes of every vector.
 pub(super) const MAX_POWER: usize = 68;
@@ -196,14 +194,14 @@ impl Powers {
 
 impl Drop for Powers {
     fn drop(&mut self) {
-        self.falling.as_flattened_mut().zeroize();
-        self.folded.as_flattened_mut().zeroize();
+        wipe(&mut self.falling);
+        wipe(&mut self.folded);
         #[cfg(target_arch = "x86_64")]
-        self.strides.as_flattened_mut().as_flattened_mut().zeroize();
+        wipe(self.strides.as_flattened_mut());
         #[cfg(target_arch = "x86_64")]
-        self.folded_strides.as_flattened_mut().as_flattened_mut().zeroize();
+        wipe(self.folded_strides.as_flattened_mut());
         #[cfg(target_arch = "aarch64")]
-        self.pairs.as_flattened_mut().as_flattened_mut().zeroize();
+        wipe(self.pairs.as_flattened_mut());
     }
 }
 

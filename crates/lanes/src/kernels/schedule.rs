@@ -4,7 +4,7 @@
 //! block, ShiftRows does nothing. So there are no table look-ups, and as many keys as a vector
 //! has lanes are expanded at once.
 
-use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
+use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector, wipe};
 
 /// Number of round keys of AES-256, the most of all key lengths.
 pub(super) const MAX_ROUND_KEYS: usize = 15;
@@ -182,16 +182,13 @@ impl SingleKeys {
 
 impl Drop for SingleKeys {
     fn drop(&mut self) {
-        // SAFETY: they are this value's own.
-        unsafe { std::ptr::write_volatile(&mut self.0, [[0; BLOCK]; MAX_ROUND_KEYS]) }
+        wipe(&mut self.0);
     }
 }
 
 impl<const LANES: usize> Drop for RoundKeys<LANES> {
     fn drop(&mut self) {
-        // SAFETY: they are this value's own. In one write, since it is a thousand bytes or more that
-        // `zeroize` would write one by one.
-        unsafe { std::ptr::write_volatile(&mut self.0, [[[0; BLOCK]; LANES]; MAX_ROUND_KEYS]) }
+        wipe(self.0.as_flattened_mut());
     }
 }
 
