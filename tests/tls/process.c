@@ -181,13 +181,13 @@ void test_fork(const char *counters)
     printf("4 children\n");
 }
 
-/* From here on the process may compute, take memory, ask for its number and whether others are
- * there, write and end; another call of the system kills it. */
+/* From here on the process may compute, take memory, ask for its number, write and end, as sshd's
+ * children do; another call of the system kills it. */
 static void allow_little(void)
 {
-    static const unsigned allowed[] = { SYS_read,   SYS_write,  SYS_getpid, SYS_kill,
-                                        SYS_mmap,   SYS_munmap, SYS_mremap, SYS_brk,
-                                        SYS_madvise, SYS_futex, SYS_exit_group };
+    static const unsigned allowed[] = { SYS_read,   SYS_write,  SYS_getpid, SYS_mmap,
+                                        SYS_munmap, SYS_mremap, SYS_brk,    SYS_madvise,
+                                        SYS_futex,  SYS_exit_group };
     enum { COUNT = sizeof allowed / sizeof *allowed };
     struct sock_filter filter[COUNT + 3];
     filter[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,

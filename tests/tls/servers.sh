@@ -61,7 +61,7 @@ with_evener() {
     local name=$1
     shift
     if [ ! -e "$run/$name.cnf" ]; then
-        "$evener" tls config --module "$module" --counters "$run/$name" -o "$run/$name.cnf"
+        "$evener" tls config --provider "$module" --counters "$run/$name" -o "$run/$name.cnf"
     fi
     LD_LIBRARY_PATH=${libraries:-} OPENSSL_CONF=$run/$name.cnf "$@"
 }
@@ -162,14 +162,22 @@ END
     fetch_all "${by[@]}"
     has_done nginx encrypted 6098402
     # Both ends with Evener.
-    "$evener" tls check --module "$module" curl "${curl[@]}" "${by[@]}" -o "$work/got" \
-        https://localhost/3000000 >"$work/output" || fail "curl did not use Evener"
-    grep --quiet 'Evener did [1-9]' "$work/output" || fail "evener tls check says nothing"
+    "$evener" tls check --provider "$module" curl "${curl[@]}" "${by[@]}" -o "$work/got" \
+        https://localhost/3000000 >"$work/output" 2>"$work/errors" || fail "curl did not use Evener"
+    [ ! -s "$work/output" ] || fail "evener tls check writes into the program's output"
+    grep --quiet 'Evener did [1-9]' "$work/errors" || fail "evener tls check says nothing"
     cmp "$work/got" "$run/www/3000000"
     # A program without TLS.
-    if "$evener" tls check --module "$module" true 2>"$work/errors"; then
+    if "$evener" tls check --provider "$module" true 2>"$work/errors"; then
         fail "evener tls check says that a program without TLS uses Evener"
     fi
+    # What asks it to end asks the program, and what that did is said.
+    mkdir "$work/temporary"
+    TMPDIR=$work/temporary "$evener" tls check --provider "$module" sh -c 'openssl enc -aes-128-ctr \
+        -K 00 -iv 00 -in "$0" -out /dev/null; kill -TERM $PPID; sleep 100' "$0" 2>"$work/errors" ||
+        fail "evener tls check says nothing of a program that was ended"
+    grep --quiet SIGTERM "$work/errors" || fail "evener tls check does not pass SIGTERM on"
+    rmdir "$work/temporary" || fail "evener tls check leaves its files behind"
     "$evener" tls status "$run/nginx" >"$work/output"
     grep --quiet nginx "$work/output" || fail "evener tls status does not name nginx"
     echo "passed: curl and nginx"
@@ -340,7 +348,7 @@ try_postgresql() {
         chown -R nobody:nogroup "$run/postgresql"
         as=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
     fi
-    "$evener" tls config --module "$run/postgresql/evener.so" --counters "$run/postgresql/counters" \
+    "$evener" tls config --provider "$run/postgresql/evener.so" --counters "$run/postgresql/counters" \
         -o "$run/postgresql.cnf"
     (
         cd "$run/postgresql"

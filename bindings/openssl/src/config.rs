@@ -106,8 +106,8 @@ fn modes(text: &[u8]) -> Option<Vec<Mode>> {
 }
 
 fn is_module(name: &str) -> bool {
-    let kind = name.split_once(':').map_or(name, |(kind, _)| kind);
-    matches!(kind, "cryptodev" | "af_alg")
+    let (kind, driver) = name.split_once(':').map_or((name, None), |(kind, it)| (kind, Some(it)));
+    matches!(kind, "cryptodev" | "af_alg") && driver != Some("")
 }
 
 /// The names of the section's lines.
@@ -165,7 +165,7 @@ mod tests {
             let (routing, told) = parse(&[(c"engine", c"af_alg"), (c"modes", wrong)]);
             assert!(routing.is_none() && told[0].contains("neither gcm nor cbc"), "{told:?}");
         }
-        for wrong in [c"", c"openssl", c"cryptodevs", c"\xFF", c"model:am3358"] {
+        for wrong in [c"", c"openssl", c"cryptodevs", c"cryptodev:", c"\xFF", c"model:am3358"] {
             let (routing, told) = parse(&[(c"engine", wrong)]);
             assert!(routing.is_none() && told[0].contains("neither cryptodev"), "{told:?}");
         }

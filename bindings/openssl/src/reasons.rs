@@ -10,7 +10,8 @@ use crate::sys::Item;
 #[repr(u32)]
 pub(crate) enum Reason {
     /// The text or its tag is not genuine. As in OpenSSL's own ciphers, the status of the call
-    /// says it and nothing is put into the queue: a caller may go on after it.
+    /// says it and nothing is put into the queue: a caller may go on after it. (Of a record of
+    /// TLS 1.2 it is [`Reason::OperationFailed`].)
     Forged = 1,
     KeyLength,
     IvLength,

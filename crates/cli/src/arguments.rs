@@ -64,6 +64,7 @@ impl Command {
             Command::Engines(options) => ("engines", options.json),
             Command::Speed(options) => ("speed", options.json),
             Command::Gate(options) => ("gate", options.json),
+            Command::List(options) => ("list", options.json),
             _ => return None,
         };
         json.then_some(name)

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use evener::{Failure, Listing, Report, shown_json};
 use evener_program::streams;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::trouble::Trouble;
 
@@ -34,12 +35,27 @@ pub(crate) fn print_failure(command: &str, trouble: &Trouble) -> Result<(), Trou
             listing.failures = failures;
             print_json(&listing)
         }
-        _ => print_json(&Failures { failures }),
+        _ => print_json(&bare(command, &failures)),
     }
 }
 
-/// The document of a command whose own has nothing to show.
-#[derive(Serialize)]
-struct Failures {
-    failures: Vec<Failure>,
+/// The document of another command, with nothing but failures in it.
+fn bare(command: &str, failures: &[Failure]) -> serde_json::Value {
+    match command {
+        "engines" => json!({ "engines": [], "failures": failures }),
+        "speed" => json!({ "rows": [], "left_out": [], "failures": failures }),
+        "gate" => json!({ "gates": [], "failures": failures }),
+        "tls" => json!({ "processes": [], "failures": failures }),
+        _ => json!({ "failures": failures }),
+    }
+}
+
+/// What is printed of a command when a signal ends it before it has something to show.
+pub(crate) fn interruption(command: &str) -> Vec<u8> {
+    let failure = Trouble::usage("interrupted").as_failure();
+    let document = match command {
+        "list" => json!({ "files": [], "notices": [], "failures": [failure] }),
+        _ => bare(command, &[failure]),
+    };
+    format!("{document:#}\n").into_bytes()
 }

@@ -48,6 +48,10 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         let _ = evener::keys::protect_process();
     }
     let document = command.own_document();
+    if let Some(name) = document {
+        let line = b"evener: interrupted\n".to_vec();
+        signals.tell_before_work(document::interruption(name), line);
+    }
     let result = match command {
         Command::Keygen(options) => options.perform(&signals),
         Command::Encrypt(options) => options.perform(&signals),
@@ -57,7 +61,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Engines(options) => options.perform(),
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),
-        Command::Tls(options) => options.perform(),
+        Command::Tls(options) => options.perform(&signals),
         Command::Completions(options) => options.perform(program(Page::All)),
         Command::Man(options) => options.perform(program(Page::All)),
     };

@@ -5,6 +5,7 @@ mod sys;
 
 use std::fs;
 use std::io;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use evener::Control;
 use evener_program::streams::output;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::stderr;
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::flag;
@@ -124,6 +126,36 @@ impl Signals {
             flag::register(signal, at_once.clone()).map_err(Trouble::Signals)?;
         }
         Ok(working)
+    }
+
+    /// Runs a program to its end, whatever signals come. Ctrl-C reaches it from the terminal; what asks
+    /// this program alone to end is passed on.
+    pub(crate) fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
+        let mut arriving = Arriving::new(&self.gentle)?;
+        let handle = arriving.handle();
+        self.end_at_once(false);
+        let ended = command.spawn().and_then(|mut child| {
+            let process = Pid::from_child(&child);
+            let pass_on = move || {
+                for signal in arriving.forever() {
+                    let _ = match signal {
+                        SIGHUP => kill_process(process, Signal::HUP),
+                        SIGTERM => kill_process(process, Signal::TERM),
+                        _ => Ok(()),
+                    };
+                }
+            };
+            // Without the thread they are lost, and the program ends when it wants.
+            let thread = thread::Builder::new().name("signals".to_owned()).spawn(pass_on);
+            let status = child.wait();
+            handle.close();
+            if let Ok(thread) = thread {
+                let _ = thread.join();
+            }
+            status
+        });
+        self.end_at_once(true);
+        ended
     }
 
     /// Asks the user for a secret on the terminal. A signal meanwhile puts the terminal right,

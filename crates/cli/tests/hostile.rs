@@ -209,7 +209,7 @@ fn no_output_replaces_a_key() {
 #[test]
 fn nobody_else_can_write_what_a_checked_program_reads() {
     let fixture = Fixture::new();
-    let look = "umask 0; $evener tls check --module my.key sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
+    let look = "umask 0; $evener tls check --provider my.key sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
     let ended = fixture.shell(look);
     assert_eq!(String::from_utf8_lossy(&ended.output), "700\n", "{}", ended.messages);
 }

@@ -237,3 +237,23 @@ fn recipients_are_their_owners_and_proper_ones() {
     let words = done(&fixture, "$evener encrypt --insecure-key-file -R team tree sealed").messages;
     assert!(words.contains("warning: others may change the recipients in team"), "{words}");
 }
+
+/// What somebody encrypts so is not what they take it for.
+#[test]
+fn a_passphrase_that_opens_nothing_is_refused() {
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "some words\n");
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    for passphrase in ["passphrase", "missing"] {
+        let passphrase = ["-k", "my.key", "--passphrase-file", passphrase];
+        for arguments in [["encrypt", "tree", "out"], ["decrypt", "sealed", "out"]] {
+            let ended = fixture.expect(2, &[&arguments[..], &passphrase].concat());
+            assert!(ended.messages.contains("not both"), "{}", ended.messages);
+            assert!(!fixture.path("out").exists());
+        }
+    }
+    // One that opens the key file is no idle one.
+    fixture.expect(0, &["keygen", "--passphrase-file", "passphrase", "-o", "wrapped"]);
+    let wrapped = ["-k", "wrapped", "--passphrase-file", "passphrase"];
+    fixture.expect(0, &[&["encrypt", "tree", "other"], &wrapped[..]].concat());
+}

@@ -356,9 +356,13 @@ fn a_document_has_the_error_and_no_other_command_s_fields() {
         (&["verify", "--json", "-k", "my.key", "no-such"], 2, &report),
         (&["list", "--json", "--no-such"], 2, &["failures", "files", "notices"]),
         (&["list", "--json", "no-such"], 2, &["failures", "files", "notices"]),
-        (&["engines", "--json", "--no-such"], 2, &["failures"]),
-        (&["gate", "--json", "--group", "no such group"], 2, &["failures"]),
-        (&["speed", "--json", "--engine", "pkcs11:token=no-such"], 2, &["failures"]),
+        (&["engines", "--json", "--no-such"], 2, &["engines", "failures"]),
+        (&["gate", "--json", "--group", "no such group"], 2, &["failures", "gates"]),
+        (
+            &["speed", "--json", "--engine", "pkcs11:token=no-such"],
+            2,
+            &["failures", "left_out", "rows"],
+        ),
         (&["tls", "status", "--json", "no-such"], 1, &["failures", "processes"]),
         (&["--json"], 2, &["failures"]),
     ] {

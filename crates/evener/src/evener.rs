@@ -347,7 +347,12 @@ impl Evener {
             &self.settings;
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let mut options = options.clone();
-        if !options.seats.is_empty() && (self.settings.are_chosen || workers.is_some()) {
+        let is_set = self.settings.are_chosen
+            || workers.is_some()
+            || verify_every.is_some()
+            || on_wait.is_some()
+            || *turns != Turns::default();
+        if !options.seats.is_empty() && is_set {
             return Err(FileError::Refused(SEATS.to_owned()));
         }
         if options.seats.is_empty() {
@@ -385,5 +390,5 @@ fn cannot_begin(path: &Path, error: FileError) -> Failure {
     Failure { path: path.to_owned(), error }
 }
 
-const SEATS: &str = "`Options::seats` has the workers already, so the builder can't choose engines or their \
-    number";
+const SEATS: &str = "`Options::seats` has the workers already: the builder can't choose engines, their \
+    number, how they are verified or how they are shared";

@@ -55,3 +55,29 @@ fn no_secret_is_printed() {
     let evener = format!("{:?} {:?}", Evener::new(keys()).unwrap(), Evener::builder(keys()));
     assert!(!evener.to_lowercase().contains("key: ["), "{evener}");
 }
+
+#[test]
+fn workers_are_chosen_in_one_place() {
+    let seats = vec![evener::engines::find("openssl").unwrap()];
+    let builder = || {
+        let keys = KeyMaterial::generate(KeyFormat::default()).unwrap().key_ring(b"").unwrap();
+        let seats = seats.clone();
+        Evener::builder(keys).options(|options| options.seats = seats)
+    };
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "text").unwrap();
+    let sealed = home.path().join("sealed");
+    for builder in [
+        builder().engines(&["cpu"]),
+        builder().workers(2.try_into().unwrap()),
+        builder().verify_engine(1),
+        builder().on_wait(|_| ()),
+    ] {
+        let refused = builder.build().unwrap().encrypt(&file, &sealed).unwrap_err();
+        assert!(refused.to_string().contains("`Options::seats`"), "{refused}");
+        assert!(!sealed.exists());
+    }
+    let report = builder().build().unwrap().encrypt(&file, &sealed).unwrap();
+    assert_eq!((report.files, report.workers.len()), (1, 1));
+}

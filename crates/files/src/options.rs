@@ -40,7 +40,7 @@ pub enum FileOutcome {
 #[derive(Clone)]
 pub struct Options {
     /// One worker for each entry, on that engine. In the facade, empty stands for the workers of
-    /// the selected engines; it can't have both.
+    /// the selected engines, and they can't go with what the builder says of engines.
     pub seats: Vec<Arc<dyn Engine>>,
     /// The engine that reads outputs back before their sources are removed: one that is trusted,
     /// whatever wrote them. Without it no source is removed.

@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::workspace::{Workspace, zeros};
 use crate::{FileError, KeyRing};
 
-/// The plaintext of a sealed file, of which any part can be read; each read decrypts and
+/// The plaintext of an encrypted file, of which any part can be read; each read decrypts and
 /// authenticates only the chunks that it touches (with `openssl enc` files nothing
 /// authenticates them). Stays on the thread that opened it.
 ///
@@ -45,7 +45,7 @@ pub struct RandomAccess<'e> {
 }
 
 impl<'e> RandomAccess<'e> {
-    /// Opens a sealed file.
+    /// Opens an encrypted file.
     ///
     /// # Errors
     /// When it can't be read, no key fits, or its last chunk is not authentic.

@@ -3,9 +3,10 @@
 //!
 //! The file has lines of 128 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
 //! that have ended, and those that found no line; then a line for each process. A process that
-//! ends leaves its line, and the next one that needs a line adds it to the second. The file is
-//! opened when the provider is loaded, and belongs to who the process is then: a server's workers
-//! still count in it once they have another root, another user and no right to open files.
+//! ends leaves its line; where few lines are free, a process that starts or forks adds those to the
+//! second. The file is opened when the provider is loaded, and belongs to who the process is then: a
+//! server's workers still count in it once they have another root, another user and no right to open
+//! files.
 
 #[allow(unsafe_code)]
 mod sys;
@@ -20,7 +21,7 @@ use crate::config::Counting;
 /// A line of the file: what a process has done.
 #[repr(C)]
 struct Line {
-    /// The process, or 0 where the line is free.
+    /// The process, [`FREE`] or [`CLEARED`].
     process: AtomicU64,
     sealed: Sum,
     opened: Sum,
@@ -90,22 +91,13 @@ fn usual_place(user: u32, has_own: bool) -> PathBuf {
     }
 }
 
-/// Takes a line of a file for a process: one that is free, or whose process has ended.
-fn take(
-    lines: &[Line],
-    process: u64,
-    name: [u64; 2],
-    lives: impl Fn(u64) -> bool,
-) -> Option<&Line> {
+/// Takes a free line of a file for a process. What finds none is counted with those that have ended.
+fn take(lines: &[Line], process: u64, name: [u64; 2]) -> Option<&Line> {
     let [_, total, rest @ ..] = lines else { return None };
     for line in rest {
         let holder = line.process.load(Ordering::Relaxed);
         // One of this number is of a program that was here before this one.
-        let is_free = holder == 0 || holder == process || !lives(holder);
-        let swap = |from| {
-            line.process.compare_exchange(from, process, Ordering::Relaxed, Ordering::Relaxed)
-        };
-        if is_free && swap(holder).is_ok() {
+        if (holder == FREE || holder == process) && line.swap(holder, process) {
             line.give_to(total);
             line.name[0].store(name[0], Ordering::Relaxed);
             line.name[1].store(name[1], Ordering::Relaxed);
@@ -115,7 +107,30 @@ fn take(
     Some(total)
 }
 
+/// Frees the lines of processes that have ended, where few are free. Who takes one can't do it: it may
+/// be a process that is ended by a signal when it asks for another one.
+fn make_room(lines: &[Line], lives: impl Fn(u64) -> bool) {
+    let [_, total, rest @ ..] = lines else { return };
+    let holder = |line: &Line| line.process.load(Ordering::Relaxed);
+    if rest.iter().filter(|line| holder(line) == FREE).count() >= SPARE {
+        return;
+    }
+    for line in rest {
+        let holder = holder(line);
+        if holder != FREE && !lives(holder) && line.swap(holder, CLEARED) {
+            line.give_to(total);
+            line.process.store(FREE, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Line {
+    /// Has it change hands, if it is still `holder`'s.
+    fn swap(&self, holder: u64, next: u64) -> bool {
+        let relaxed = Ordering::Relaxed;
+        self.process.compare_exchange(holder, next, relaxed, relaxed).is_ok()
+    }
+
     /// Moves all numbers to another line.
     fn give_to(&self, other: &Line) {
         for (from, to) in [
@@ -137,6 +152,16 @@ const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
 
 /// The number of lines.
 const LINES: usize = 256;
+
+/// What holds a free line.
+const FREE: u64 = 0;
+
+/// What holds a line that is being freed. There is no such process, so that it is freed later if that
+/// does not end.
+const CLEARED: u64 = u64::MAX;
+
+/// How many lines are to be free for the processes that come.
+const SPARE: usize = 32;
 
 const _: () = assert!(size_of::<Line>() == 128);
 
@@ -163,17 +188,35 @@ mod tests {
     fn lines_of_processes_that_ended_are_added_up_and_taken_again() {
         let lines = lines();
         for process in [10, 11, 12] {
-            let line = take(&lines, process, [1, 2], |_| true).unwrap();
+            let line = take(&lines, process, [1, 2]).unwrap();
             line.sealed.bytes.fetch_add(process, Ordering::Relaxed);
         }
-        assert!(std::ptr::eq(take(&lines, 13, [0; 2], |_| true).unwrap(), &lines[1]));
-        let line = take(&lines, 14, [3, 4], |process| process != 11).unwrap();
+        assert!(std::ptr::eq(take(&lines, 13, [0; 2]).unwrap(), &lines[1]));
+        make_room(&lines, |process| process != 11);
+        let line = take(&lines, 14, [3, 4]).unwrap();
         assert!(std::ptr::eq(line, &lines[3]));
         assert_eq!(line.sealed.bytes.load(Ordering::Relaxed), 0);
         assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 11);
         // A program that another one became.
-        assert!(std::ptr::eq(take(&lines, 12, [5, 6], |_| true).unwrap(), &lines[4]));
+        assert!(std::ptr::eq(take(&lines, 12, [5, 6]).unwrap(), &lines[4]));
         assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 23);
+    }
+
+    #[test]
+    fn a_line_that_nobody_went_on_to_free_is_freed() {
+        let lines = lines();
+        lines[2].process.store(CLEARED, Ordering::Relaxed);
+        make_room(&lines, |process| process < 100);
+        assert!(std::ptr::eq(take(&lines, 7, [0; 2]).unwrap(), &lines[2]));
+    }
+
+    #[test]
+    fn where_many_lines_are_free_those_of_ended_processes_stay() {
+        let mut lines = lines();
+        (0..SPARE).for_each(|_| lines.extend(self::lines()));
+        take(&lines, 7, [0; 2]).unwrap();
+        make_room(&lines, |_| false);
+        assert_eq!(lines[2].process.load(Ordering::Relaxed), 7);
     }
 
     #[test]

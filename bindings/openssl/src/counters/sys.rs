@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{LINES, Line, MAGIC, take, usual_place};
+use super::{LINES, Line, MAGIC, make_room, take, usual_place};
 use crate::config::warn;
 
 /// The lines of the file, from when the provider was loaded, and the program's name at that time:
@@ -35,15 +35,25 @@ pub(super) fn want(place: Option<PathBuf>) {
     let place = place.unwrap_or_else(|| usual_place(user, has_own_directory(user)));
     match map(&place, user) {
         Ok(lines) => {
+            make_room(lines, lives);
             if FILE.set((lines, program())).is_ok() {
-                // SAFETY: the handler makes one atomic store, and this library is never unloaded.
-                let is_set = unsafe { libc::pthread_atfork(None, None, Some(forget)) } == 0;
+                // SAFETY: the handlers use atomic numbers and ask for processes, and this library is
+                // never unloaded.
+                let is_set =
+                    unsafe { libc::pthread_atfork(Some(prepare), None, Some(forget)) } == 0;
                 STATE.store(if is_set { WANTED } else { OFF }, Ordering::Release);
             }
         }
         Err(trouble) => {
             warn(&format_args!("{}: nothing is counted: {trouble}", place.display()));
         }
+    }
+}
+
+/// Before a fork: the child may be forbidden to ask for processes, as sshd's are.
+extern "C" fn prepare() {
+    if let Some((lines, _)) = FILE.get() {
+        make_room(lines, lives);
     }
 }
 
@@ -71,7 +81,7 @@ fn take_line() -> Option<&'static Line> {
     let &(lines, program) = FILE.get()?;
     // SAFETY: it asks the system for a number.
     let process = unsafe { libc::getpid() };
-    let line = take(lines, u64::from(process.cast_unsigned()), program, lives)?;
+    let line = take(lines, u64::from(process.cast_unsigned()), program)?;
     let address = ptr::from_ref(line).expose_provenance();
     match STATE.compare_exchange(WANTED, address, Ordering::AcqRel, Ordering::Acquire) {
         Err(first) if first != address => {
@@ -108,10 +118,10 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
     }
     if found.len() == 0 {
         check_limit(size)?;
-        file.set_len(size as u64)?;
     } else if found.len() != size as u64 {
         return Err(io::Error::other("it has another length; remove it"));
     }
+    allocate(&file, size)?;
     let lines = map_lines(&file, size)?;
     let [head, ..] = lines else { return Err(io::Error::other("it is empty")) };
     let old = head.process.compare_exchange(0, MAGIC, Ordering::Relaxed, Ordering::Relaxed);
@@ -133,6 +143,23 @@ fn check_limit(size: usize) -> io::Result<()> {
         return Err(io::Error::other(words));
     }
     Ok(())
+}
+
+/// Has the file so long and without holes: the system would end a process by a signal that writes
+/// to a hole where the file system is full.
+fn allocate(file: &File, size: usize) -> io::Result<()> {
+    let size = libc::off_t::try_from(size).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open, and the call takes no pointer.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size) } {
+        0 => Ok(()),
+        error => {
+            // A part of the length would be taken for another kind of file.
+            if file.metadata()?.len() < size.cast_unsigned() {
+                file.set_len(0)?;
+            }
+            Err(io::Error::from_raw_os_error(error))
+        }
+    }
 }
 
 fn map_lines(file: &File, size: usize) -> io::Result<&'static [Line]> {

@@ -118,6 +118,8 @@ impl Attendant {
     fn serve(mut self, tasks: Receiver<Task>) {
         for task in tasks {
             match task {
+                // Its connection may have ended meanwhile.
+                Task::Open { owner, .. } if !self.module.sessions().awaits(owner) => {}
                 Task::Open { owner, cipher, direction, key } => {
                     let session = match self.open(cipher, direction, &key) {
                         Ok(session) => session,
@@ -132,7 +134,17 @@ impl Attendant {
                     };
                     self.module.give(owner, session);
                 }
-                Task::Close(session) => self.close(session),
+                Task::Close(session) => {
+                    let began = Instant::now();
+                    self.close(session);
+                    self.module.sessions().closed();
+                    if began.elapsed() >= LONGEST_CLOSING {
+                        let engine = self.engine.description().name.clone();
+                        let seconds = LONGEST_CLOSING.as_secs_f64();
+                        let reason = format!("it did not close a session within {seconds} s");
+                        self.module.fail(&EngineError::Failed { engine, reason });
+                    }
+                }
             }
         }
     }
@@ -259,6 +271,10 @@ fn cost(
 /// How long a session may take to open, or to do a piece. The records of one connection wait so
 /// long, once in a process.
 const DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long a session may take to close. What hangs longer would keep a descriptor and a thread each
+/// time.
+const LONGEST_CLOSING: Duration = Duration::from_secs(1);
 
 /// The sizes that are measured, of a record's text, in bytes.
 const SIZES: [usize; 6] = [16_384, 8_192, 4_096, 2_048, 1_024, 512];

@@ -3,8 +3,10 @@
 /// A table of sessions.
 pub(super) struct Sessions<S> {
     entries: Vec<Entry<S>>,
-    /// How many entries there may be.
+    /// How many sessions there may be, with those that are being closed.
     most: usize,
+    /// How many are to be closed: they are out of the table, and still there.
+    closing: usize,
     /// How many sessions may be at work at once: what comes meanwhile is for the CPU.
     depth: usize,
     /// How often a session was asked for.
@@ -41,7 +43,7 @@ pub(super) enum Turn<S> {
 
 impl<S> Sessions<S> {
     pub(super) fn new(most: usize, depth: usize) -> Sessions<S> {
-        Sessions { entries: Vec::new(), most, depth, clock: 0 }
+        Sessions { entries: Vec::new(), most, closing: 0, depth, clock: 0 }
     }
 
     /// Sets how many sessions may be at work at once.
@@ -67,11 +69,14 @@ impl<S> Sessions<S> {
             };
         }
         let mut closed = None;
-        if self.entries.len() >= self.most {
-            let Some(at) = self.least_recently_used() else { return Turn::None };
-            if let State::Idle(session) = self.entries.swap_remove(at).state {
-                closed = Some(session);
+        if self.entries.len() + self.closing >= self.most {
+            // One at a time, so that there are never more than `most`.
+            if self.closing > 0 {
+                return Turn::None;
             }
+            let Some(at) = self.least_recently_used() else { return Turn::None };
+            let state = self.entries.swap_remove(at).state;
+            closed = self.retire(state);
         }
         self.entries.push(Entry { owner, used: self.clock, state: State::Opening });
         Turn::Open(closed)
@@ -87,6 +92,25 @@ impl<S> Sessions<S> {
         (self.clock - entry.used > patience).then_some(at)
     }
 
+    /// The session of an entry that has gone, if it has one.
+    fn retire(&mut self, state: State<S>) -> Option<S> {
+        let State::Idle(session) = state else { return None };
+        self.closing += 1;
+        Some(session)
+    }
+
+    /// One that was to be closed is.
+    pub(super) fn closed(&mut self) {
+        self.closing = self.closing.saturating_sub(1);
+    }
+
+    /// Whether a context still waits for its session to be opened.
+    pub(super) fn awaits(&self, owner: u64) -> bool {
+        let is_it =
+            |entry: &Entry<S>| entry.owner == owner && matches!(entry.state, State::Opening);
+        self.entries.iter().any(is_it)
+    }
+
     /// Gives a session back, or a new one, or none where none was to be had. What comes back is to
     /// be closed: its context is not there any more.
     pub(super) fn give(&mut self, owner: u64, session: Option<S>) -> Option<S> {
@@ -95,26 +119,21 @@ impl<S> Sessions<S> {
                 entry.state = session.map_or(State::Refused, State::Idle);
                 None
             }
-            None => session,
+            None => session.and_then(|session| self.retire(State::Idle(session))),
         }
     }
 
     /// Forgets a context; its session, if it has one, is to be closed.
     pub(super) fn forget(&mut self, owner: u64) -> Option<S> {
         let at = self.entries.iter().position(|entry| entry.owner == owner)?;
-        match self.entries.swap_remove(at).state {
-            State::Idle(session) => Some(session),
-            _ => None,
-        }
+        let state = self.entries.swap_remove(at).state;
+        self.retire(state)
     }
 
     /// Forgets all contexts; these sessions are to be closed.
     pub(super) fn clear(&mut self) -> Vec<S> {
-        let idle = |entry: Entry<S>| match entry.state {
-            State::Idle(session) => Some(session),
-            _ => None,
-        };
-        self.entries.drain(..).filter_map(idle).collect()
+        let entries = std::mem::take(&mut self.entries);
+        entries.into_iter().filter_map(|entry| self.retire(entry.state)).collect()
     }
 }
 
@@ -147,6 +166,23 @@ mod tests {
         assert_eq!(sessions.forget(7), Some(7));
         assert_eq!(sessions.forget(7), None);
         assert_eq!(sessions.take(7), Turn::Open(None));
+    }
+
+    #[test]
+    fn what_is_being_closed_takes_room() {
+        let mut sessions = Sessions::new(2, 2);
+        open(&mut sessions, 1);
+        open(&mut sessions, 2);
+        assert_eq!(sessions.forget(1), Some(1));
+        assert_eq!(sessions.take(3), Turn::None);
+        sessions.closed();
+        assert_eq!(sessions.take(3), Turn::Open(None));
+        assert!(sessions.awaits(3));
+        sessions.forget(3);
+        assert!(!sessions.awaits(3));
+        // It came too late.
+        assert_eq!(sessions.give(3, Some(3)), Some(3));
+        assert_eq!(sessions.take(4), Turn::None);
     }
 
     #[test]
@@ -205,6 +241,7 @@ mod tests {
         assert_eq!(sessions.take(1), Turn::Open(None));
         assert_eq!(sessions.forget(1), None);
         assert_eq!(sessions.give(1, Some(1)), Some(1));
+        sessions.closed();
         open(&mut sessions, 2);
         open(&mut sessions, 3);
         assert_eq!(sessions.take(3), Turn::Session(3));

@@ -38,8 +38,7 @@ use crate::trouble::{Ending, Trouble};
 /// With --update a tree keeps its one key, so what opens it has to be given: --identity,
 /// --passphrase, or the key itself with --key.
 ///
-/// A key that nothing here needs any more, as after --overwrite of a file, stays: there may be copies
-/// of what it encrypted elsewhere, and nothing shows that there are none.
+/// Evener never deletes a wrapped key, since copies of the files that it opens may be elsewhere.
 ///
 /// --recipient keeps files from everybody but the recipients. It does not show who encrypted
 /// them: recipients are not secret, so anybody can put files and keys of their own there.

@@ -51,6 +51,7 @@ pub(crate) struct Engines {
 
 impl Engines {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+        self.check()?;
         if self.measuring.is_wanted() {
             self.measuring.run()?;
             return Ok(Ending::Done);
@@ -64,8 +65,9 @@ impl Engines {
             #[derive(Serialize)]
             struct Document {
                 engines: Vec<Found>,
+                failures: [(); 0],
             }
-            print_json(&Document { engines })?;
+            print_json(&Document { engines, failures: [] })?;
         } else {
             let mut out = io::BufWriter::new(streams::output_file().map_err(Trouble::Output)?);
             let printed = match self.verbose {
@@ -75,6 +77,18 @@ impl Engines {
             printed.and_then(|()| out.flush()).map_err(Trouble::Output)?;
         }
         Ok(Ending::Done)
+    }
+
+    /// Refuses options of --measure without it. (What an option requires is not looked at where
+    /// something excludes it.)
+    fn check(&self) -> Result<(), Trouble> {
+        let other = if self.json { "--json" } else { "--calibrate" };
+        match self.measuring.stray() {
+            Some(option) if self.json || self.calibrate.is_some() => Err(Trouble::Usage(format!(
+                "{option} goes with --measure, and that does not go with {other}"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

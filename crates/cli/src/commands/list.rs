@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use evener::{Failure, FileError, Listing, Options, list};
 
-use crate::document::{print_failure, print_json};
+use crate::document::print_json;
 use crate::ends::Place;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys};
@@ -26,7 +26,7 @@ pub(crate) struct List {
     choosing: Choosing,
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// The file or tree to show
     #[arg(value_name = "SRC")]
     source: PathBuf,
@@ -34,15 +34,7 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
-        let listing = match self.keys.complete().and_then(|()| self.list(signals)) {
-            Ok(listing) => listing,
-            Err(trouble) => {
-                if self.json {
-                    print_failure("list", &trouble)?;
-                }
-                return Err(trouble);
-            }
-        };
+        let listing = self.keys.complete().and_then(|()| self.list(signals))?;
         if self.json {
             print_json(&listing)?;
         } else {

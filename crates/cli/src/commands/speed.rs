@@ -177,6 +177,7 @@ struct Report {
     rows: Vec<Row>,
     /// Engines that are absent or failed.
     left_out: Vec<LeftOut>,
+    failures: [(); 0],
 }
 
 /// A figure.
@@ -270,6 +271,7 @@ mod tests {
                 row("cpu", 2, 65_536, 3900.0),
             ],
             left_out: vec![LeftOut { name: "af_alg".to_owned(), reason: "no driver".to_owned() }],
+            failures: [],
         };
         let mut text = Vec::new();
         report.print(&mut text).unwrap();

@@ -92,6 +92,15 @@ impl<'a> Keyholder<'a> {
         self.source.is_some()
     }
 
+    /// Refuses a passphrase that the options speak of and that has opened nothing, now that all keys
+    /// are open: what is encrypted would not be what the user takes it for.
+    pub(super) fn refuse_idle_passphrase(&self) -> Result<(), Trouble> {
+        match self.has_passphrase() && self.given.get().is_none() {
+            true => Err(Trouble::usage(IDLE_PASSPHRASE)),
+            false => Ok(()),
+        }
+    }
+
     /// Whether the options give anything to open wrapped keys with.
     pub(crate) fn opens_something(&self) -> bool {
         self.has_passphrase() || !self.identities.is_empty()
@@ -141,6 +150,9 @@ impl<'a> Keyholder<'a> {
         }
     }
 }
+
+const IDLE_PASSPHRASE: &str = "the key is not encrypted, so no passphrase opens it: give a key or a \
+    passphrase, not both";
 
 impl Unlock for Keyholder<'_> {
     fn identities(&self) -> &[Identity] {

@@ -70,7 +70,11 @@ pub(crate) fn sealing(
                  give one of them",
             ));
         }
-        (Some(key), _) => (key.load(wanted, keyholder)?, None, None),
+        (Some(key), _) => {
+            let material = key.load(wanted, keyholder)?;
+            keyholder.refuse_idle_passphrase()?;
+            (material, None, None)
+        }
         (None, None) if options.identities.identity_files.is_empty() => {
             return Err(Trouble::usage(
                 "no key: give --key, --recipient or --passphrase (`evener keygen` makes a key)",
@@ -180,7 +184,10 @@ pub(crate) fn opening(
     let materials = if options.name_a_key() {
         let files = options.keys.iter().map(|path| Named::File(path));
         let command = options.origins.key_command.as_deref().map(Named::Command);
-        files.chain(command).map(|key| key.load(wanted, keyholder)).collect()
+        let loaded = files.chain(command).map(|key| key.load(wanted, keyholder));
+        let loaded: Vec<_> = loaded.collect::<Result<_, _>>()?;
+        keyholder.refuse_idle_passphrase()?;
+        Ok(loaded)
     } else if let (Some(head), true) = (head, keyholder.opens_something()) {
         let material = head.open(keyholder)?;
         check_format(&material, wanted, Path::new("the source"))?;

@@ -145,6 +145,11 @@ pub(crate) fn permits(text: &str) -> Result<NonZeroUsize, String> {
     up_to(GateOptions::MAX_PERMITS, text)
 }
 
+/// A number that is not zero.
+pub(crate) fn from_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "not a number from 1".to_owned())
+}
+
 fn up_to(most: usize, text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .ok()

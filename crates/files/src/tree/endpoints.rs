@@ -352,8 +352,7 @@ fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
 }
 
 /// Why a file is left alone.
-pub(super) const PROTECTED: &str =
-    "is a key of this operation, opens one, or is written by it, so it is left alone";
+pub(super) const PROTECTED: &str = "is a file of this run (its key, what opens that, or its profile or progress), and is left alone";
 
 /// Whether two statuses are of one file.
 pub(super) fn same_file(a: &Stat, b: &Stat) -> bool {

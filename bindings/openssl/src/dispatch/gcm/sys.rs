@@ -83,6 +83,14 @@ pub(super) unsafe extern "C" fn finish(
     status(context, result)
 }
 
+/// A forged record is an error in the queue, as with OpenSSL's own ciphers: servers log it.
+fn record(result: Result<usize, Reason>) -> Result<usize, Reason> {
+    result.map_err(|reason| match reason {
+        Reason::Forged => Reason::OperationFailed,
+        reason => reason,
+    })
+}
+
 /// Returns how many bytes there are now.
 ///
 /// # Safety
@@ -104,10 +112,11 @@ unsafe fn piece(
     if context.is_record() {
         if !is_in_place || length == 0 {
             // Takes the additional data away, so that the next call is none for a record.
-            return context.transform_record(&mut []);
+            return record(context.transform_record(&mut []));
         }
         // SAFETY: they are the bytes of the call, and nobody else uses them meanwhile.
-        return context.transform_record(unsafe { slice::from_raw_parts_mut(out, length) });
+        let result = context.transform_record(unsafe { slice::from_raw_parts_mut(out, length) });
+        return record(result);
     }
     if length == 0 {
         return Ok(0);

@@ -1,8 +1,9 @@
 //! `evener engines --measure`
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -37,11 +38,11 @@ pub(super) struct Measuring {
         requires = "measure")]
     bytes: Vec<usize>,
     /// Time for each engine and length in a round, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 100, requires = "measure",
+    #[arg(long, value_name = "MS", default_value_t = TIME, requires = "measure",
         value_parser = clap::value_parser!(u64).range(1..=60_000))]
     time: u64,
     /// Number of rounds; the figures are medians over them
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "measure",
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, requires = "measure",
         value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// Name of the machine in the profile [default: its processor's name]
@@ -60,6 +61,23 @@ impl Measuring {
     /// Whether `--measure` was given.
     pub(super) fn is_wanted(&self) -> bool {
         self.measure
+    }
+
+    /// An option that was given without `--measure`, of those that can be told from their defaults.
+    pub(super) fn stray(&self) -> Option<&'static str> {
+        let given = [
+            (!self.engines.is_empty(), "--engine"),
+            (self.cipher != Cipher::Aes128Cbc, "--cipher"),
+            (self.direction != Direction::Encrypt, "--direction"),
+            (!self.bytes.is_empty(), "--bytes"),
+            (self.time != TIME, "--time"),
+            (self.rounds != ROUNDS, "--rounds"),
+            (self.machine.is_some(), "--machine"),
+            (self.output.is_some(), "--output"),
+            (self.keep, "--keep"),
+        ];
+        let is_stray = |&(is_given, _): &(bool, _)| is_given && !self.measure;
+        given.into_iter().find(is_stray).map(|(_, option)| option)
     }
 
     /// Measures, prints and writes.
@@ -108,7 +126,7 @@ impl Measuring {
         let text = match &self.output {
             Some(path) => {
                 let wrong = |cause| Trouble::File { action: "write", path: path.clone(), cause };
-                fs::write(path, profile.to_json()).map_err(wrong)?;
+                write_whole(path, &profile.to_json()).map_err(wrong)?;
                 costs::table(profile)
             }
             None => profile.to_json(),
@@ -117,5 +135,21 @@ impl Measuring {
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Trouble::Output)
     }
 }
+
+/// Writes a file wholly, or leaves it as it is. What is no file, as a pipe, is written to.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fs::write(path, text);
+    }
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+const TIME: u64 = 100;
+const ROUNDS: u16 = 5;
 
 const NO_HOME: &str = "no home directory to save the profile in: set XDG_CACHE_HOME or HOME";

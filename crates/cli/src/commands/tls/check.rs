@@ -1,26 +1,29 @@
 //! `evener tls check`
 
+use std::env;
 use std::ffi::OsString;
 use std::fs::Permissions;
-use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use tempfile::TempDir;
 
-use super::config::{module, system_configuration, text, write};
+use super::config::{loads_evener, module, plain, system_configuration, text, write};
 use super::counters::{Count, read};
+use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Run a program and see whether Evener does its TLS
 ///
-/// The program runs with a configuration as `evener tls config` writes it. In the end this says
-/// how many records it did with Evener. The exit status is 1 when there were none.
+/// The program runs with a configuration as `evener tls config` writes it, which includes the one
+/// that OPENSSL_CONF names or the system's. In the end this says on standard error how many records
+/// it did with Evener. The exit status is 1 when there were none.
 #[derive(Args)]
 pub(crate) struct Check {
     /// The provider, evener.so [default: where `make install-tls` puts it]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
     /// The program with its arguments, such as `curl https://localhost`
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
@@ -29,29 +32,30 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(super) fn perform(self) -> Result<Ending, Trouble> {
-        let module = module(self.module.as_deref())?;
-        // Another user who could write there could have the program load any library.
-        let directory = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()
-            .map_err(|cause| Trouble::File { action: "write", path: "/tmp".into(), cause })?;
-        let counters = directory.path().join("counters");
-        let configuration = directory.path().join("openssl.cnf");
-        let base = system_configuration();
-        let line = counters.to_str().map_or(String::new(), |path| format!("counters = {path}\n"));
-        let text = text(base.as_deref(), &module, &line)?;
-        write(&configuration, &text)?;
-
+    pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         let Some((name, arguments)) = self.program.split_first() else {
             return Err(Trouble::usage("name a program"));
         };
         let program = Path::new(name);
-        let status = Command::new(name)
-            .args(arguments)
-            .env("OPENSSL_CONF", &configuration)
-            .status()
-            .map_err(|cause| Trouble::File { action: "run", path: program.into(), cause })?;
+        if name.as_encoded_bytes().starts_with(b"-") {
+            return Err(Trouble::Usage(format!(
+                "{}: this is no option of `tls check`, and no program; options come before the \
+                 program",
+                shown(program)
+            )));
+        }
+        let module = module(self.module.as_deref())?;
+        let directory = directory()?;
+        let counters = directory.path().join("counters");
+        let configuration = directory.path().join("openssl.cnf");
+        let line = format!("counters = {}\n", plain(&counters)?);
+        write(&configuration, &text(usual_configuration().as_deref(), &module, &line)?)?;
+
+        let mut command = Command::new(name);
+        command.args(arguments).env("OPENSSL_CONF", &configuration);
+        let status = signals.run(&mut command);
+        let status =
+            status.map_err(|cause| Trouble::File { action: "run", path: program.into(), cause })?;
         if !status.success() {
             complain(&format_args!("{}: it ended with {status}", shown(program)));
         }
@@ -68,18 +72,37 @@ impl Check {
         let (records, bytes) = (sum(Count::records), sum(Count::bytes));
         if records == 0 {
             complain(&format_args!(
-                "{}: Evener did no record of it. Perhaps there was no TLS with AES, or the \
-                 program has another library for it than the system's OpenSSL 3 (see `ldd`)",
-                shown(program)
+                "{}: Evener did no record of it. Perhaps there was no TLS with AES, the program \
+                 works on in the background, it has another library for it than the system's \
+                 OpenSSL 3 (see `ldd`), or OpenSSL can't load {} (see `openssl list -providers`)",
+                shown(program),
+                shown(&module)
             ));
             return Ok(Ending::SomeFailed);
         }
-        writeln!(
-            io::stdout(),
-            "{}: Evener did {records} records with {bytes} bytes",
-            shown(program)
-        )
-        .map_err(Trouble::Output)?;
+        // Standard output is the program's.
+        let program = shown(program);
+        let noun = if records == 1 { "record" } else { "records" };
+        complain(&format_args!("{program}: Evener did {records} {noun} with {bytes} bytes"));
         Ok(Ending::Done)
     }
+}
+
+/// A directory of its own: another user who could write there could have the program load any
+/// library. OpenSSL's configuration can't name every path.
+fn directory() -> Result<TempDir, Trouble> {
+    let mut place = env::temp_dir();
+    if plain(&place).is_err() {
+        place = "/tmp".into();
+    }
+    tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(&place)
+        .map_err(|cause| Trouble::File { action: "write", path: place, cause })
+}
+
+/// The configuration that the program would read otherwise, unless that loads Evener.
+fn usual_configuration() -> Option<PathBuf> {
+    let named = env::var_os("OPENSSL_CONF").map(PathBuf::from);
+    named.filter(|path| !loads_evener(path)).or_else(system_configuration)
 }

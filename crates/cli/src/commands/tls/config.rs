@@ -9,7 +9,7 @@ use std::{env, iter};
 
 use clap::{Args, ValueEnum};
 
-use crate::options::permits;
+use crate::options::{from_one, permits};
 use crate::trouble::{Ending, Trouble, shown};
 
 /// Print or write a configuration of OpenSSL that loads Evener
@@ -22,7 +22,7 @@ pub(crate) struct Config {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The provider, evener.so [default: where `make install-tls` puts it]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
     /// The configuration to include [default: the system's]
     #[arg(long, value_name = "FILE")]
@@ -51,10 +51,10 @@ struct Routing {
     )]
     modes: Vec<RecordMode>,
     /// Leave shorter records to the processor [default: each process measures it]
-    #[arg(long, value_name = "BYTES", requires = "engine")]
+    #[arg(long, value_name = "BYTES", requires = "engine", value_parser = from_one)]
     crossover: Option<NonZeroUsize>,
     /// Compute one of so many records again and compare [default: 100]
-    #[arg(long, value_name = "N", requires = "engine")]
+    #[arg(long, value_name = "N", requires = "engine", value_parser = from_one)]
     verify_engine: Option<NonZeroUsize>,
     /// Let so many processes use the module at once
     #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
@@ -74,7 +74,8 @@ impl Routing {
         let Some(engine) = &self.engine else { return Ok(String::new()) };
         let kind = engine.split_once(':').map_or(&**engine, |(kind, _)| kind);
         let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-:(),.".contains(char);
-        if !matches!(kind, "cryptodev" | "af_alg") || !engine.chars().all(is_plain) {
+        let is_known = matches!(kind, "cryptodev" | "af_alg") && !engine.ends_with(':');
+        if !is_known || !engine.chars().all(is_plain) {
             return Err(Trouble::usage(format!(
                 "{}: only cryptodev and af_alg do records, or one of them with a driver's name \
                  behind a colon",
@@ -132,7 +133,7 @@ pub(super) fn module(given: Option<&Path>) -> Result<PathBuf, Trouble> {
         .chain(["/usr/local/lib/evener/evener.so", "/usr/lib/evener/evener.so"].map(PathBuf::from));
     places.filter_map(|path| path.canonicalize().ok()).next().ok_or_else(|| {
         Trouble::usage(
-            "there is no evener.so: name it with --module; `make install-tls` in Evener's sources installs it",
+            "there is no evener.so: name it with --provider; `make install-tls` in Evener's sources installs it",
         )
     })
 }
@@ -143,6 +144,11 @@ pub(super) fn system_configuration() -> Option<PathBuf> {
         .map(PathBuf::from)
         .into_iter()
         .find(|path| path.exists())
+}
+
+/// Whether a configuration loads the provider.
+pub(super) fn loads_evener(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|read| Base::parse(&String::from_utf8_lossy(&read)).has_evener)
 }
 
 /// The configuration's text, with these lines in the provider's section.
@@ -156,9 +162,9 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
             cause,
         })?;
         found = Base::parse(&String::from_utf8_lossy(&read));
-        if found.has_evener {
+        if let Some(reason) = found.unfit(&read) {
             return Err(Trouble::usage(format!(
-                "{}: it loads Evener already; give another one with --base",
+                "{}: {reason}; give another one with --base",
                 shown(path)
             )));
         }
@@ -190,7 +196,7 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
 }
 
 /// A path that means the same in a configuration: it has no characters that are special there.
-fn plain(path: &Path) -> Result<String, Trouble> {
+pub(super) fn plain(path: &Path) -> Result<String, Trouble> {
     let is_plain = |char: char| char.is_alphanumeric() || "/._-+,@=:~".contains(char);
     match path.to_str() {
         Some(text) if text.starts_with('/') && text.chars().all(is_plain) => Ok(text.to_owned()),
@@ -211,6 +217,8 @@ struct Base {
     algorithms: Option<String>,
     properties: Option<String>,
     has_evener: bool,
+    /// Whether OpenSSL's usual provider is left out for the one that FIPS 140 asks for.
+    is_for_fips: bool,
 }
 
 impl Base {
@@ -230,8 +238,22 @@ impl Base {
         let providers = within(&main, "providers").filter(is_name);
         let algorithms = within(&main, "alg_section").filter(is_name);
         let properties = within(&algorithms, "default_properties");
-        let has_evener = within(&providers, "evener").is_some();
-        Base { main, providers, algorithms, properties, has_evener }
+        let has = |name| within(&providers, name).is_some();
+        let (has_evener, has_default) = (has("evener"), has("default"));
+        let is_for_fips = has("fips") && !has_default;
+        Base { main, providers, algorithms, properties, has_evener, is_for_fips }
+    }
+
+    /// Why it can't be included.
+    fn unfit(&self, text: &[u8]) -> Option<&'static str> {
+        // OpenSSL reads it where nothing includes it.
+        let has_mark = text.starts_with("\u{FEFF}".as_bytes());
+        let reasons = [
+            (self.has_evener, "it loads Evener already"),
+            (has_mark, "it begins with a byte-order mark, with which OpenSSL includes no file"),
+            (self.is_for_fips, "it has `fips` without `default`, which would be added"),
+        ];
+        reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)
     }
 }
 
@@ -269,7 +291,8 @@ const PREFERRED: &str = "?evener.cipher=yes";
 
 const HEAD: &str = "\
 # Has OpenSSL 3.0 or later do AES with Evener, in programs that find this file's name in the
-# environment variable OPENSSL_CONF. Written by `evener tls config`.
+# environment variable OPENSSL_CONF. Written by `evener tls config`. The file that it includes must not
+# include it: OpenSSL would go round until there are no descriptors.
 
 ";
 
@@ -280,7 +303,7 @@ mod tests {
     #[test]
     fn what_the_included_file_says_is_kept() {
         let base = "openssl_conf = init # first\n[init]\nproviders = some\nssl_conf = ssl\n\
-                    alg_section=alg\n[alg]\ndefault_properties = fips=yes\n[some]\nlegacy = l\n";
+                    alg_section=alg\n[alg]\ndefault_properties = fips=yes\n[some]\ndefault = d\nlegacy = l\n";
         let found = Base::parse(base);
         assert_eq!(found.main.as_deref(), Some("init"));
         assert_eq!(found.providers.as_deref(), Some("some"));
@@ -288,7 +311,13 @@ mod tests {
         assert_eq!(found.properties.as_deref(), Some("fips=yes"));
         assert!(!found.has_evener);
         assert!(Base::parse(&format!("{base}evener = e\n")).has_evener);
+        assert_eq!(found.unfit(base.as_bytes()), None);
         assert_eq!(Base::parse("[ca]\nopenssl_conf = x\n"), Base::default());
+        let reason = |base: &str| Base::parse(base).unfit(base.as_bytes()).unwrap_or_default();
+        assert!(reason(&format!("{base}evener = e\n")).contains("already"));
+        assert!(reason(&format!("\u{FEFF}{base}")).contains("byte-order mark"));
+        let strict = base.replace("default = d\n", "fips = f\n");
+        assert!(reason(&strict).contains("without `default`"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod status;
 
 use clap::{Args, Subcommand};
 
+use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
 
 /// Have programs that use OpenSSL do TLS with Evener
@@ -27,10 +28,10 @@ enum Action {
 }
 
 impl Tls {
-    pub(crate) fn perform(self) -> Result<Ending, Trouble> {
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         match self.action {
             Action::Config(options) => options.perform(),
-            Action::Check(options) => options.perform(),
+            Action::Check(options) => options.perform(signals),
             Action::Status(options) => options.perform(),
         }
     }

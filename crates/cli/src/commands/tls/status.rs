@@ -49,7 +49,7 @@ impl Status {
         if self.json {
             print_json(&Document { processes, failures })?;
         } else {
-            print(&processes, &mut io::stdout().lock()).map_err(Trouble::Output)?;
+            print(&processes, ending, &mut io::stdout().lock()).map_err(Trouble::Output)?;
         }
         Ok(ending)
     }
@@ -81,7 +81,10 @@ fn entries(directory: &str) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(Path::new(directory)).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-fn print(processes: &[Count], out: &mut dyn Write) -> io::Result<()> {
+fn print(processes: &[Count], ending: Ending, out: &mut dyn Write) -> io::Result<()> {
+    if processes.is_empty() && ending != Ending::Done {
+        return Ok(());
+    }
     if processes.is_empty() {
         return writeln!(
             out,
@@ -131,7 +134,7 @@ mod tests {
     fn a_program_has_one_line_whatever_its_name() {
         let count = Count { program: "x\n  1  root".to_owned(), ..Count::default() };
         let mut out = Vec::new();
-        print(&[count], &mut out).unwrap();
+        print(&[count], Ending::Done, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains(r#""x\u{a}  1  root""#), "{text}");
