@@ -63,7 +63,13 @@ struct Module {
 
 /// What the attendant is to do.
 enum Task {
-    Open { owner: u64, cipher: Cipher, direction: Direction, key: Key },
+    /// The key is boxed, because what goes through a channel is moved, and copies of it stay there.
+    Open {
+        owner: u64,
+        cipher: Cipher,
+        direction: Direction,
+        key: Box<Key>,
+    },
     Close(Box<dyn Session>),
 }
 
@@ -100,7 +106,8 @@ impl Module {
             Turn::Open(before) => {
                 self.close(before);
                 let direction = work.direction();
-                let _ = self.tasks.send(Task::Open { owner, cipher, direction, key: key.clone() });
+                let key = Box::new(key.clone());
+                let _ = self.tasks.send(Task::Open { owner, cipher, direction, key });
             }
             Turn::None => {}
         }
