@@ -1,5 +1,7 @@
 //! The requests of `/dev/crypto`, read from and written to the caller's memory by the offsets
-//! that cryptodev-linux's `crypto/cryptodev.h` has on 64-bit machines.
+//! that cryptodev-linux's `crypto/cryptodev.h` has on this machine: of 64 bits or of 32.
+
+use std::mem::size_of;
 
 use crate::sys::{read_memory, write_memory};
 
@@ -43,10 +45,10 @@ impl Caller {
     pub(crate) fn read(self, command: u32) -> Result<Call, Errno> {
         match command {
             CIOCGSESSION => {
-                let fields = self.fields(48)?;
+                let fields = self.fields(SESSION_OR_CRYPT)?;
                 Ok(Call::StartSession {
                     cipher: fields.u32(0),
-                    key: self.bytes(fields.u64(16), fields.u32(8))?,
+                    key: self.bytes(fields.pointer(FIRST), fields.u32(8))?,
                 })
             }
             CIOCFSESSION => Ok(Call::EndSession { id: self.fields(4)?.u32(0) }),
@@ -55,11 +57,11 @@ impl Caller {
             CIOCASYNCCRYPT => Ok(Call::Submit(self.crypt_operation()?)),
             CIOCASYNCFETCH => Ok(Call::Fetch),
             CIOCAUTHCRYPT => {
-                let fields = self.fields(72)?;
+                let fields = self.fields(AUTHENTICATE)?;
                 Ok(Call::Authenticate {
-                    operation: operation(&fields, fields.u64(24), fields.u64(32), 56)?,
-                    aad: self.bytes(fields.u64(16), fields.u32(12))?,
-                    tag_length: fields.u32(48),
+                    operation: operation(&fields, 16 + WORD, 16 + 5 * WORD)?,
+                    aad: self.bytes(fields.pointer(16), fields.u32(12))?,
+                    tag_length: fields.u32(16 + 4 * WORD),
                 })
             }
             _ => Err(libc::EINVAL),
@@ -68,7 +70,7 @@ impl Caller {
 
     /// Completes the answer to [`Call::StartSession`].
     pub(crate) fn write_session(self, id: u32) -> Result<(), Errno> {
-        self.write(self.argument + 40, &id.to_ne_bytes())
+        self.write(self.argument + (FIRST + 3 * WORD) as u64, &id.to_ne_bytes())
     }
 
     /// Completes the answer to [`Call::Describe`].
@@ -96,22 +98,18 @@ impl Caller {
         read_memory(self.thread, address, length as usize).map_err(|_| libc::EFAULT)
     }
 
-    fn fields(self, length: u32) -> Result<Fields, Errno> {
-        self.bytes(self.argument, length).map(Fields)
+    fn fields(self, length: usize) -> Result<Fields, Errno> {
+        self.bytes(self.argument, length as u32).map(Fields)
     }
 
     fn crypt_operation(self) -> Result<Operation, Errno> {
-        let fields = self.fields(48)?;
-        operation(&fields, fields.u64(16), fields.u64(24), 40)
+        let fields = self.fields(SESSION_OR_CRYPT)?;
+        operation(&fields, FIRST, FIRST + 3 * WORD)
     }
 }
 
-fn operation(
-    fields: &Fields,
-    input_address: u64,
-    output_address: u64,
-    iv_at: usize,
-) -> Result<Operation, Errno> {
+/// The pointer to the output follows that to the input.
+fn operation(fields: &Fields, input_at: usize, iv_at: usize) -> Result<Operation, Errno> {
     let decrypts = match fields.u32(4) & 0xFFFF {
         0 => false,
         1 => true,
@@ -120,10 +118,10 @@ fn operation(
     Ok(Operation {
         session: fields.u32(0),
         decrypts,
-        iv_address: fields.u64(iv_at),
-        input_address,
+        iv_address: fields.pointer(iv_at),
+        input_address: fields.pointer(input_at),
         length: fields.u32(8),
-        output_address,
+        output_address: fields.pointer(input_at + WORD),
         structure: fields.0.clone(),
     })
 }
@@ -135,16 +133,72 @@ impl Fields {
         self.0[at..].first_chunk().map_or(0, |chunk| u32::from_ne_bytes(*chunk))
     }
 
-    fn u64(&self, at: usize) -> u64 {
-        self.0[at..].first_chunk().map_or(0, |chunk| u64::from_ne_bytes(*chunk))
+    fn pointer(&self, at: usize) -> u64 {
+        self.0[at..].first_chunk().map_or(0, |chunk| usize::from_ne_bytes(*chunk) as u64)
     }
 }
 
-// As a C compiler computes them from the header on x86-64.
-const CIOCGSESSION: u32 = 0xC030_6366;
-const CIOCFSESSION: u32 = 0x4004_6367;
-const CIOCCRYPT: u32 = 0xC030_6368;
-const CIOCGSESSINFO: u32 = 0xC10C_636B;
-const CIOCAUTHCRYPT: u32 = 0xC048_636D;
-const CIOCASYNCCRYPT: u32 = 0x4030_636E;
-const CIOCASYNCFETCH: u32 = 0x8030_636F;
+/// Length of a pointer, and of what is aligned as one.
+const WORD: usize = size_of::<usize>();
+/// Where the first pointer is that follows three words of 32 bits.
+const FIRST: usize = 12_usize.next_multiple_of(WORD);
+/// Length of struct session_op, and of struct crypt_op.
+const SESSION_OR_CRYPT: usize = FIRST + 4 * WORD;
+/// Length of struct crypt_auth_op.
+const AUTHENTICATE: usize = 16 + 7 * WORD;
+
+const CIOCGSESSION: u32 = request(READ | WRITE, SESSION_OR_CRYPT, 102);
+const CIOCFSESSION: u32 = request(WRITE, 4, 103);
+const CIOCCRYPT: u32 = request(READ | WRITE, SESSION_OR_CRYPT, 104);
+const CIOCGSESSINFO: u32 = request(READ | WRITE, 268, 107);
+const CIOCAUTHCRYPT: u32 = request(READ | WRITE, AUTHENTICATE, 109);
+const CIOCASYNCCRYPT: u32 = request(WRITE, SESSION_OR_CRYPT, 110);
+const CIOCASYNCFETCH: u32 = request(READ, SESSION_OR_CRYPT, 111);
+
+/// The number of an ioctl, as `_IOC` of `asm-generic/ioctl.h` makes it.
+const fn request(direction: u32, length: usize, number: u32) -> u32 {
+    direction << 30 | (length as u32) << 16 | (b'c' as u32) << 8 | number
+}
+
+/// From the caller to the device.
+const WRITE: u32 = 1;
+const READ: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_requests_are_those_that_a_c_compiler_makes_of_the_header() {
+        let requests = [
+            CIOCGSESSION,
+            CIOCFSESSION,
+            CIOCCRYPT,
+            CIOCGSESSINFO,
+            CIOCAUTHCRYPT,
+            CIOCASYNCCRYPT,
+            CIOCASYNCFETCH,
+        ];
+        let expected: [u32; 7] = match WORD {
+            4 => [
+                0xC01C_6366,
+                0x4004_6367,
+                0xC01C_6368,
+                0xC10C_636B,
+                0xC02C_636D,
+                0x401C_636E,
+                0x801C_636F,
+            ],
+            _ => [
+                0xC030_6366,
+                0x4004_6367,
+                0xC030_6368,
+                0xC10C_636B,
+                0xC048_636D,
+                0x4030_636E,
+                0x8030_636F,
+            ],
+        };
+        assert_eq!(requests, expected);
+    }
+}
