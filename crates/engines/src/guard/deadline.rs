@@ -6,6 +6,7 @@
 //! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
 //! are still pending.
 
+use std::hint::black_box;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -16,6 +17,7 @@ use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Records, Session, SessionRequest,
 };
 use rustix::time::{ClockId, clock_gettime};
+use zeroize::Zeroize;
 
 use super::parcel::Parcel;
 
@@ -153,6 +155,8 @@ fn start(
     // Boxed, because what a thread is given is moved, and copies of it stay in freed memory.
     key: Option<Box<Key>>,
 ) -> io::Result<(SyncSender<Parcel>, Receiver<Reply>)> {
+    // A channel is copied to its place with what lies between its fields.
+    clear_stack();
     let (to_helper, requests) = sync_channel::<Parcel>(1);
     let (to_caller, replies) = sync_channel(1);
     let help = move || {
@@ -161,6 +165,7 @@ fn start(
         };
         let opened = engine.open(&SessionRequest { cipher, direction, key: key.as_deref() });
         drop(key);
+        clear_stack();
         let (mut session, result) = match opened {
             Ok(session) => (Some(session), Ok(())),
             Err(error) => (None, Err(error)),
@@ -177,6 +182,15 @@ fn start(
     };
     thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
     Ok((to_helper, replies))
+}
+
+/// Overwrites what earlier calls have left on the stack below this one's caller, such as copies of a
+/// key.
+#[inline(never)]
+fn clear_stack() {
+    let mut room = [0_u8; 16 << 10];
+    room.zeroize();
+    black_box(&room);
 }
 
 /// The CPU time that the calling thread has used so far, in user and kernel mode.
