@@ -146,3 +146,14 @@ fn wait_until(fixture: &Fixture, role: &str, process: &Child) {
         thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn what_no_gate_needs_is_refused() {
+    let fixture = Fixture::new();
+    for option in [["--permits", "4"], ["--gate-lease", "5s"], ["--gate-group", "0"]] {
+        let arguments = ["encrypt", "-k", "my.key", "--gate", "none", "tree", "sealed"];
+        let ended = fixture.expect(2, &[&arguments[..], &option].concat());
+        assert!(ended.messages.contains("--gate none"), "{}", ended.messages);
+        assert!(!fixture.path("sealed").exists());
+    }
+}

@@ -293,3 +293,12 @@ fn files_are_listed_on_request_and_in_a_dry_run() {
     let line = "$evener encrypt -v -k my.key - piped <tree/deep/two";
     assert!(fixture.shell(line).messages.contains("evener: encrypted -\n"));
 }
+
+#[test]
+fn progress_that_could_not_be_written_is_told_of() {
+    let fixture = Fixture::new();
+    let ended = fixture
+        .expect(0, &["encrypt", "-k", "my.key", "--json-progress=/dev/full", "tree", "sealed"]);
+    let told = "evener: /dev/full: progress could not be written: ";
+    assert_eq!(ended.messages.matches(told).count(), 1, "{}", ended.messages);
+}

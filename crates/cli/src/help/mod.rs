@@ -41,6 +41,11 @@ pub(crate) fn with_help(program: Command, page: Page) -> Command {
     let text = format!("{}\n{}", listed(examples("evener")), further("evener"));
     program
         .mut_subcommands(|command| arranged(command, "evener", page))
+        // It deletes nothing: the option is for encryption.
+        .mut_subcommand("decrypt", |decrypt| {
+            let hidden = |arg: Arg| arg.hide(true);
+            decrypt.mut_arg("delete", hidden).mut_arg("yes", hidden)
+        })
         .mut_subcommand("man", |man| {
             let pages = PossibleValuesParser::new(MANUAL);
             man.mut_arg("command", |arg| arg.value_parser(pages).hide_possible_values(true))

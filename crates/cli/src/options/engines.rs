@@ -82,6 +82,14 @@ impl EngineOptions {
         telling: &Telling,
         signals: &Signals,
     ) -> Result<Evener, Trouble> {
+        let is_set =
+            self.permits.is_some() || self.gate_group.is_some() || self.gate_lease.is_some();
+        if self.gate == Discipline::None && is_set {
+            return Err(Trouble::usage(
+                "--gate none has all processes use an engine at once: --permits, --gate-group and \
+                 --gate-lease do not go with it",
+            ));
+        }
         let turns = Turns {
             discipline: self.gate,
             permits: self.permits,

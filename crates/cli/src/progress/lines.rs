@@ -6,10 +6,11 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use evener::{Failure, FileOutcome, Report, shown_json};
+use evener_program::messages::words;
 use evener_program::streams::output;
 use serde::Serialize;
 
@@ -18,12 +19,15 @@ use super::lock;
 use crate::ends::Place;
 use crate::options::Telling;
 use crate::route::Route;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, complain, shown};
 
 /// Where the lines go.
 pub(super) struct Lines {
     file: Mutex<File>,
     is_stderr: bool,
+    place: PathBuf,
+    /// Why a line could not be written.
+    trouble: OnceLock<io::Error>,
 }
 
 /// A line that says how far the operation is.
@@ -82,7 +86,8 @@ impl Lines {
                  descriptor of its own, such as --json-progress=/dev/fd/3",
             ));
         }
-        Ok(Lines { file: Mutex::new(file), is_stderr })
+        let (place, trouble) = (place.to_owned(), OnceLock::new());
+        Ok(Lines { file: Mutex::new(file), is_stderr, place, trouble })
     }
 
     pub(super) fn are_on_stderr(&self) -> bool {
@@ -99,6 +104,10 @@ impl Lines {
             Err(_) => (false, 1),
         };
         self.write(&line("end", reading, Some(End { interrupted, failures })));
+        if let Some(cause) = self.trouble.get() {
+            let place = shown(&self.place);
+            complain(&format_args!("{place}: progress could not be written: {}", words(cause)));
+        }
     }
 
     pub(super) fn tell_of_file(&self, path: &Path, outcome: FileOutcome) {
@@ -121,12 +130,17 @@ impl Lines {
         });
     }
 
-    /// Writes a line in one piece. The operation goes on where nobody reads it.
+    /// Writes a line in one piece. The operation goes on where that fails; the end says it, unless the
+    /// reader has gone.
     fn write(&self, line: &impl Serialize) {
         let Ok(text) = serde_json::to_string(line) else { return };
         let mut text = shown_json(&text);
         text.push('\n');
-        let _ = lock(&self.file).write_all(text.as_bytes());
+        if let Err(cause) = lock(&self.file).write_all(text.as_bytes())
+            && cause.kind() != io::ErrorKind::BrokenPipe
+        {
+            let _ = self.trouble.set(cause);
+        }
     }
 }
 
