@@ -41,11 +41,6 @@ pub(crate) fn with_help(program: Command, page: Page) -> Command {
     let text = format!("{}\n{}", listed(examples("evener")), further("evener"));
     program
         .mut_subcommands(|command| arranged(command, "evener", page))
-        // It deletes nothing: the option is for encryption.
-        .mut_subcommand("decrypt", |decrypt| {
-            let hidden = |arg: Arg| arg.hide(true);
-            decrypt.mut_arg("delete", hidden).mut_arg("yes", hidden)
-        })
         .mut_subcommand("man", |man| {
             let pages = PossibleValuesParser::new(MANUAL);
             man.mut_arg("command", |arg| arg.value_parser(pages).hide_possible_values(true))
@@ -63,13 +58,21 @@ fn arranged(command: Command, parent: &str, page: Page) -> Command {
     let path = format!("{parent} {}", command.get_name());
     let has_engines = command.get_arguments().any(is_of_engines);
     let examples = listed(examples(&path));
+    // Decryption deletes nothing.
+    let is_hidden =
+        |arg: &Arg| path == "evener decrypt" && ["delete", "yes"].contains(&arg.get_id().as_str());
+    let placed = |arg: Arg| {
+        let is_hidden = is_hidden(&arg);
+        let arg = placed(arg, page);
+        if is_hidden { arg.hide(true) } else { arg }
+    };
     let command = match (has_engines, page) {
         (true, Page::Engines) => only_engines(command, &path),
         (true, _) => command
-            .mut_args(|arg| placed(arg, page))
+            .mut_args(placed)
             .arg(help_engines())
             .after_help(format!("{examples}\n{}", more_help(&path))),
-        (false, _) => command.mut_args(|arg| placed(arg, page)).after_help(examples),
+        (false, _) => command.mut_args(placed).after_help(examples),
     };
     command.mut_subcommands(|below| arranged(below, &path, page))
 }
