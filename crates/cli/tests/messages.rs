@@ -380,3 +380,22 @@ fn a_document_has_the_error_and_no_other_command_s_fields() {
         assert!(ended.messages.contains(first), "{arguments:?}: {cause}: {}", ended.messages);
     }
 }
+
+#[test]
+fn options_of_measuring_are_refused_without_it() {
+    let fixture = Fixture::new();
+    let (engine, output) = (["--engine", "openssl"], ["-o", "profile"]);
+    for what in ["--json", "--calibrate"] {
+        for option in [&engine[..], &output, &["--bytes", "16"], &["--keep"]] {
+            let ended = fixture.expect(2, &[&["engines", what], option].concat());
+            assert!(ended.messages.contains("goes with --measure"), "{}", ended.messages);
+        }
+    }
+    assert!(!fixture.path("profile").exists());
+    // A profile that can't be written leaves the one that is there.
+    fs::write(fixture.path("profile"), "an old one").unwrap();
+    let line = "ulimit -f 0; \"$evener\" engines --measure --engine openssl --bytes 16 --time 1 \
+                --rounds 1 -o profile";
+    assert_eq!(fixture.shell(line).status, Some(2));
+    assert_eq!(fs::read_to_string(fixture.path("profile")).unwrap(), "an old one");
+}
