@@ -23,6 +23,7 @@ mod signals;
 mod summary;
 mod terminal;
 mod trouble;
+mod whole_file;
 
 use arguments::{Command, program};
 use evener_program::end;

@@ -1,9 +1,7 @@
 //! `evener engines --measure`
 
-use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,6 +12,7 @@ use evener_program::values;
 
 use super::costs;
 use crate::trouble::Trouble;
+use crate::whole_file;
 
 /// The options of measuring.
 #[derive(Args)]
@@ -126,7 +125,7 @@ impl Measuring {
         let text = match &self.output {
             Some(path) => {
                 let wrong = |cause| Trouble::File { action: "write", path: path.clone(), cause };
-                write_whole(path, &profile.to_json()).map_err(wrong)?;
+                whole_file::replace(path, &profile.to_json()).map_err(wrong)?;
                 costs::table(profile)
             }
             None => profile.to_json(),
@@ -136,20 +135,9 @@ impl Measuring {
     }
 }
 
-/// Writes a file wholly, or leaves it as it is. What is no file, as a pipe, is written to.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return fs::write(path, text);
-    }
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
-    file.persist(path).map(drop).map_err(|error| error.error)
-}
-
+/// Milliseconds for each engine and length in a round, where nothing else is said.
 const TIME: u64 = 100;
+/// The same for the number of rounds.
 const ROUNDS: u16 = 5;
 
 const NO_HOME: &str = "no home directory to save the profile in: set XDG_CACHE_HOME or HOME";

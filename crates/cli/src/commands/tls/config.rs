@@ -1,9 +1,8 @@
 //! `evener tls config`
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, iter};
 
@@ -11,6 +10,7 @@ use clap::{Args, ValueEnum};
 
 use crate::options::{from_one, permits};
 use crate::trouble::{Ending, Trouble, shown};
+use crate::whole_file;
 
 /// Print or write a configuration of OpenSSL that loads Evener
 ///
@@ -272,16 +272,10 @@ fn lines(text: &str) -> Vec<(&str, &str, &str)> {
     lines
 }
 
-/// Writes the file wholly or not at all.
+/// Makes the file.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Trouble> {
     let failed = |cause| Trouble::File { action: "write", path: path.into(), cause };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut file =
-        tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
-    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    whole_file::make(path, text).map_err(failed)
 }
 
 /// What Evener's ciphers have and others don't; OpenSSL wants a dot in such a name. It isn't the

@@ -1,0 +1,32 @@
+//! Files that are written wholly or not at all, for all to read.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// Makes a file, which must not be there yet.
+pub(crate) fn make(path: &Path, text: &str) -> io::Result<()> {
+    beside(path, text)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
+}
+
+/// Makes a file, or replaces the one that is there. What is no file, as a pipe, is written to.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fs::write(path, text);
+    }
+    // What a link leads to is replaced, not the link.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    beside(&path, text)?.persist(&path).map(drop).map_err(|error| error.error)
+}
+
+/// The text in a file with a temporary name in the same directory.
+fn beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut file = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    Ok(file)
+}
