@@ -34,6 +34,21 @@ fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     }
 }
 
+#[test]
+fn an_interrupted_command_prints_its_document() {
+    let fixture = Fixture::new();
+    let arguments = ["speed", "--json", "--engine", "openssl", "--time", "60000"];
+    let mut command = fixture.command(&arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sleep(SOON);
+    send(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["failures"][0]["cause"], "interrupted");
+    assert_eq!(document["rows"], serde_json::json!([]));
+}
+
 const SOON: Duration = Duration::from_millis(300);
 
 /// Many minutes, on any machine.
