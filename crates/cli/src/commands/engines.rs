@@ -65,6 +65,7 @@ impl Engines {
             #[derive(Serialize)]
             struct Document {
                 engines: Vec<Found>,
+                /// None here: an error is printed alone.
                 failures: [(); 0],
             }
             print_json(&Document { engines, failures: [] })?;

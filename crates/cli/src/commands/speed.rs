@@ -177,6 +177,7 @@ struct Report {
     rows: Vec<Row>,
     /// Engines that are absent or failed.
     left_out: Vec<LeftOut>,
+    /// None here: an error is printed alone.
     failures: [(); 0],
 }
 
