@@ -179,7 +179,8 @@ typedef uint32_t evener_padding;
 #endif // __cplusplus
 
 /**
- * Options of an operation that are on or off, to be added up.
+ * Options of an operation that are on or off, to be added up. An operation does not begin with
+ * options that contradict each other.
  */
 enum evener_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -187,7 +188,7 @@ enum evener_flag
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * Skip files whose output is complete.
+     * Skip files whose output is complete. Not with `EVENER_FLAG_UPDATE`.
      */
     EVENER_FLAG_RESUME = 1,
     /**
@@ -195,7 +196,9 @@ enum evener_flag
      */
     EVENER_FLAG_OVERWRITE = 2,
     /**
-     * Remove each source after its output was read back, compared and synced.
+     * Remove each source after its output was read back, compared and synced. Neither with
+     * `EVENER_FLAG_UPDATE` nor with `EVENER_FLAG_FOLLOW_SYMLINKS`, nor to decrypt files of
+     * `openssl enc`, which nothing authenticates.
      */
     EVENER_FLAG_REMOVE_SOURCE = 4,
     /**
@@ -203,7 +206,7 @@ enum evener_flag
      */
     EVENER_FLAG_DURABLE = 8,
     /**
-     * Follow symbolic links instead of recreating them.
+     * Follow symbolic links instead of recreating them. Not with `EVENER_FLAG_REMOVE_SOURCE`.
      */
     EVENER_FLAG_FOLLOW_SYMLINKS = 16,
     /**
@@ -232,6 +235,7 @@ enum evener_flag
     EVENER_FLAG_BACKGROUND = 1024,
     /**
      * Bring existing outputs up to date: replace those whose source has changed, leave all others.
+     * Neither with `EVENER_FLAG_RESUME` nor with `EVENER_FLAG_REMOVE_SOURCE`.
      */
     EVENER_FLAG_UPDATE = 2048,
     /**

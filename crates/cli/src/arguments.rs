@@ -65,6 +65,7 @@ impl Command {
             Command::Speed(options) => ("speed", options.json),
             Command::Gate(options) => ("gate", options.json),
             Command::List(options) => ("list", options.json),
+            Command::Tls(options) => ("tls", options.json()),
             _ => return None,
         };
         json.then_some(name)

@@ -1,7 +1,7 @@
 //! The source and the target of an operation.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -26,6 +26,8 @@ pub(crate) struct Ends {
     pub(crate) length: Option<u64>,
     /// The source where it was opened to read the wrapped key at its head.
     opened: Option<File>,
+    /// Whether nothing has the target's name yet.
+    target_is_new: bool,
 }
 
 /// SRC or DST.
@@ -129,7 +131,17 @@ impl Ends {
                 shown(target)
             )));
         }
-        Ok(Ends { source, target, source_is_tree, source_is_stream, length, opened: None })
+        let target_is_new = matches!(&target, Some(Place::Path(path))
+            if fs::symlink_metadata(path).is_err());
+        let opened = None;
+        Ok(Ends { source, target, source_is_tree, source_is_stream, length, opened, target_is_new })
+    }
+
+    /// Removes output directories that were made in vain.
+    pub(crate) fn remove_empty_target(&self) {
+        if let (true, Some(Place::Path(path))) = (self.target_is_new, &self.target) {
+            remove_empty(path);
+        }
     }
 
     /// Whether one of the ends is a pipe or is read like one.
@@ -256,6 +268,15 @@ pub(crate) fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble>
     }
     let error = FileError::Refused(format!("lies inside the source `{}`", shown(source)));
     Err(Failure { path: target.to_owned(), error }.into())
+}
+
+/// Removes a directory and those below it, as far as nothing else is there.
+fn remove_empty(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_directory = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_directory).for_each(|entry| remove_empty(&entry.path()));
+    // The system refuses it where there is something.
+    let _ = fs::remove_dir(directory);
 }
 
 /// How much is left to read of standard input, where that is a file.

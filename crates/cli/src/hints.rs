@@ -37,12 +37,6 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
 /// An error of a key, with a hint.
 pub(crate) fn of_key(error: &KeyError) -> String {
     let hint = match error {
-        KeyError::NotRegular { path } => {
-            return format!(
-                "{path:?} is not a regular file, as key and identity files must be; \
-                 write it to a file first"
-            );
-        }
         KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
         KeyError::PassphraseNeeded { .. } => " (`--passphrase`)",
         KeyError::NoRecipients => " (`-r`)",

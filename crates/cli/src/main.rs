@@ -21,6 +21,7 @@ mod route;
 mod run;
 mod signals;
 mod summary;
+mod table;
 mod terminal;
 mod trouble;
 mod whole_file;

@@ -91,6 +91,9 @@ pub(crate) fn warnings(operation: Operation, evener: &Evener, is_tree: bool) -> 
             format!("engine {engine} can't {} {cipher} and is left out", operation.direction())
         })
         .collect();
+    warnings.extend(evener.engines_without_workers(operation).into_iter().map(|engine| {
+        format!("engine {engine} is left out: --jobs allows fewer workers than there are engines")
+    }));
     let recipe = evener.key_ring().primary();
     if !recipe.cipher().is_authenticated() {
         warnings.push(

@@ -47,7 +47,7 @@ impl Route {
         if sources.is_empty() {
             let (name, only) = (operation.name(), shown(Path::new(&target)));
             return Err(Trouble::Usage(format!(
-                "there is no destination for {only}: write `evener {name} SRC... DST`"
+                "{only} is alone, and both SRC and DST are needed: write `evener {name} SRC... DST`"
             )));
         }
         match <[OsString; 1]>::try_from(sources) {

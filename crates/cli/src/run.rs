@@ -127,7 +127,10 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
 fn process(plan: &Plan) -> Result<Report, Failure> {
     do_each(plan.operation, &plan.route, |ends| {
         let mut report = process_one(plan, ends)?;
-        report.failures.extend(nothing_done(plan, ends, &report));
+        if let Some(failure) = nothing_done(plan, ends, &report) {
+            report.failures.push(failure);
+            ends.remove_empty_target();
+        }
         Ok(report)
     })
 }

@@ -1,15 +1,13 @@
 //! Messages about the result of an operation.
 
-mod table;
-
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use evener::{Operation, Report};
-use rustix::termios::tcgetwinsize;
+use evener::{Effort, Operation, Report};
 
 use crate::hints;
 use crate::options::Telling;
+use crate::table::{self, Column};
 use crate::trouble::{complain, shown};
 
 /// Prints the result on standard error.
@@ -44,12 +42,31 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
         }
     }
     if telling.verbose && !telling.quiet {
-        let columns = tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col));
+        let terminal = table::width_of(io::stderr());
         let mut out = io::stderr().lock();
-        for line in table::lines(report, columns.filter(|&columns| columns > 0)) {
+        for line in table::lines(&COLUMNS, &efforts(report), terminal) {
             let _ = writeln!(out, "{line}");
         }
     }
+}
+
+/// What each worker and each engine did.
+fn efforts(report: &Report) -> Vec<[String; COLUMNS.len()]> {
+    let row = |engine: &str, worker: String, effort: &Effort| {
+        [
+            engine.to_owned(),
+            worker,
+            effort.files.to_string(),
+            effort.jobs.to_string(),
+            size(effort.bytes as f64),
+            format!("{:.3}", effort.busy_seconds),
+            format!("{:.3}", effort.cpu_seconds),
+        ]
+    };
+    let workers = report.workers.iter();
+    let workers = workers.map(|each| row(&each.engine, each.worker.to_string(), &each.effort));
+    let engines = report.engines.iter();
+    workers.chain(engines.map(|(engine, effort)| row(engine, "all".to_owned(), effort))).collect()
 }
 
 /// A line for each notice; of many alike the first ones and a number, unless all are wanted, or they
@@ -158,6 +175,17 @@ pub(crate) fn size(bytes: f64) -> String {
     }
     if unit == "B" { format!("{size:.0} B") } else { format!("{size:.1} {unit}") }
 }
+
+/// The columns of what workers and engines did.
+const COLUMNS: [Column; 7] = [
+    ("engine", 0),
+    ("worker", 0),
+    ("files", 0),
+    ("jobs", 1),
+    ("bytes", 0),
+    ("busy s", 2),
+    ("CPU s", 3),
+];
 
 #[cfg(test)]
 mod tests {

@@ -79,7 +79,16 @@ impl Trouble {
                 path: path.clone(),
                 error: FileError::Refused(format!("can't {action} it: {}", words(cause))),
             },
-            _ => Failure { path: PathBuf::new(), error: FileError::Refused(self.to_string()) },
+            _ => {
+                let path = match self {
+                    Trouble::Key(error) => error.path(),
+                    _ => None,
+                };
+                Failure {
+                    path: path.unwrap_or(Path::new("")).to_owned(),
+                    error: FileError::Refused(self.to_string()),
+                }
+            }
         }
     }
 

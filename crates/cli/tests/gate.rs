@@ -63,7 +63,7 @@ fn who_waits_says_so_and_ends_at_once_when_it_is_interrupted() {
     let mut told = BufReader::new(second.stderr.take().unwrap());
     let mut line = String::new();
     told.read_line(&mut line).unwrap();
-    assert!(line.contains("waiting for a turn at openssl"), "{line}");
+    assert!(line.contains("waiting for a permit of openssl"), "{line}");
 
     let number = second.id().to_string();
     assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());

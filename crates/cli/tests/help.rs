@@ -139,7 +139,7 @@ fn the_shell_completes_names() {
     }
     let fixture = Fixture::new();
     for (words, begun, name) in [
-        ("evener encrypt --cipher", "aes-256-g", "aes-256-gcm"),
+        ("evener encrypt --cipher", "camellia-256-ct", "camellia-256-ctr"),
         ("evener encrypt --engine", "crypt", "cryptodev"),
         ("evener encrypt --policy", "adap", "adaptive"),
         ("evener encrypt --format", "cobblestone-1", "cobblestone-128"),

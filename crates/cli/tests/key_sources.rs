@@ -71,9 +71,9 @@ fn standard_input_is_one_thing() {
 fn what_comes_through_a_pipe_must_be_a_key() {
     let fixture = Fixture::new();
     for (source, told) in [
-        ("true", "cannot use \"standard input\" as a key: it is empty"),
+        ("true", "can't use `standard input` as a key: it is empty"),
         ("echo swordfish", "neither an `evener-key:` line nor a Tink keyset"),
-        ("yes", "\"standard input\" gives more than 1 MiB"),
+        ("yes", "`standard input` gives more than 1 MiB"),
     ] {
         let words = refused(&fixture, &format!("{source} | $evener encrypt -k - tree/one out"));
         assert!(words.contains(told), "{words}");
@@ -125,9 +125,9 @@ fn a_command_writes_the_key() {
         ("kill -9 $$", "the key command failed (signal: 9"),
         ("no-such-program-42 2>&-", "the key command failed (exit status: 127)"),
         ("true", "the key command wrote nothing"),
-        ("yes", "\"what --key-command wrote\" gives more than 1 MiB"),
+        ("yes", "`what --key-command wrote` gives more than 1 MiB"),
         ("cat", "the key command wrote nothing"),
-        ("echo swordfish", "cannot use \"what --key-command wrote\" as a key: "),
+        ("echo swordfish", "can't use `what --key-command wrote` as a key: "),
     ] {
         let line = format!("cat my.key | $evener encrypt --key-command '{command}' tree/one out");
         let words = refused(&fixture, &line);
@@ -222,7 +222,7 @@ fn recipients_are_their_owners_and_proper_ones() {
     fs::write(fixture.path("team"), RECIPIENT).unwrap();
     fs::set_permissions(fixture.path("team"), fs::Permissions::from_mode(0o666)).unwrap();
     let words = refused(&fixture, "$evener encrypt -R team tree sealed");
-    assert!(words.contains("refusing the recipients in \"team\""), "{words}");
+    assert!(words.contains("refusing the recipients in `team`"), "{words}");
     let words = refused(&fixture, "$evener keygen -R team");
     assert!(words.contains("run `chmod go-w` on it"), "{words}");
     // Of low order: one of age, and one of SSH.
@@ -231,7 +231,7 @@ fn recipients_are_their_owners_and_proper_ones() {
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
     ] {
         let words = refused(&fixture, &format!("$evener encrypt -r '{weak}' tree sealed"));
-        assert!(words.contains("cannot encrypt for the recipient"), "{words}");
+        assert!(words.contains("can't encrypt for the recipient"), "{words}");
     }
     assert!(!fixture.path("sealed").exists());
     let words = done(&fixture, "$evener encrypt --insecure-key-file -R team tree sealed").messages;

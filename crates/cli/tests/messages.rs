@@ -363,7 +363,7 @@ fn a_document_has_the_error_and_no_other_command_s_fields() {
             2,
             &["failures", "left_out", "rows"],
         ),
-        (&["tls", "status", "--json", "no-such"], 1, &["failures", "processes"]),
+        (&["tls", "status", "--json", "no-such"], 2, &["failures", "processes"]),
         (&["--json"], 2, &["failures"]),
     ] {
         let ended = fixture.expect(status, arguments);
@@ -398,4 +398,76 @@ fn options_of_measuring_are_refused_without_it() {
                 --rounds 1 -o profile";
     assert_eq!(fixture.shell(line).status, Some(2));
     assert_eq!(fs::read_to_string(fixture.path("profile")).unwrap(), "an old one");
+}
+
+#[test]
+fn an_option_that_could_do_nothing_is_refused() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    for (arguments, told) in [
+        ("encrypt --include *.txt tree/one out", "--include chooses among the files of a tree"),
+        ("encrypt --exclude one tree/one out", "--exclude chooses among the files of a tree"),
+        ("encrypt --include a - out", "--include chooses among the files of a tree"),
+        ("decrypt --exclude one sealed/one.enc out", "--exclude chooses among the files of a tree"),
+        ("verify --include one sealed/one.enc", "--include chooses among the files of a tree"),
+        ("list --include one sealed/one.enc", "--include chooses among the files of a tree"),
+        ("encrypt --sparse tree out", "--sparse writes holes when decrypting"),
+    ] {
+        let (command, rest) = arguments.split_once(' ').unwrap();
+        let rest: Vec<_> = rest.split(' ').collect();
+        let ended = fixture.expect(2, &[&[command, "-k", "my.key"], &rest[..]].concat());
+        let told = format!("evener: {told}");
+        assert!(ended.messages.starts_with(&told), "{arguments}: {}", ended.messages);
+        assert!(!fixture.path("out").exists(), "{arguments}");
+    }
+    // A file beside a tree is always taken.
+    let several = ["--exclude", "*", "tree", "my.key", "both/"];
+    let ended = fixture.run(&[&["encrypt", "--key", "my.key"], &several[..]].concat());
+    assert!(!ended.messages.contains("chooses among"), "{}", ended.messages);
+}
+
+#[test]
+fn an_engine_for_which_no_worker_is_left_is_named() {
+    let fixture = Fixture::new();
+    let engines = ["--engine", "openssl", "--engine", "lanes", "tree"];
+    for (jobs, output, is_told) in [("1", "one", true), ("2", "two", false)] {
+        let options = ["encrypt", "-k", "my.key", "-j", jobs];
+        let ended = fixture.expect(0, &[&options[..], &engines, &[output]].concat());
+        let told = "warning: engine lanes is left out: --jobs allows fewer workers than";
+        assert_eq!(ended.messages.contains(told), is_told, "{jobs}: {}", ended.messages);
+    }
+}
+
+#[test]
+fn a_tree_of_which_nothing_is_taken_leaves_no_directory() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    for (command, source) in [("encrypt", "tree"), ("decrypt", "sealed")] {
+        let options = ["-k", "my.key", "--include", "absent", source, "out"];
+        let ended = fixture.expect(1, &[&[command], &options[..]].concat());
+        assert!(ended.messages.contains("the options"), "{}", ended.messages);
+        assert!(!fixture.path("out").exists(), "{command}");
+        fs::create_dir(fixture.path("out")).unwrap();
+        fixture.expect(1, &[&[command], &options[..]].concat());
+        fs::remove_dir_all(fixture.path("out")).expect("one that was there stays");
+    }
+}
+
+#[test]
+fn a_document_names_the_key_that_is_wrong() {
+    let fixture = Fixture::new();
+    for (option, path) in [("-k", "absent"), ("-i", "absent"), ("-k", "tree/one")] {
+        let ended = fixture.expect(2, &["encrypt", "--json", option, path, "tree", "out"]);
+        let failures = ended.document()["failures"].clone();
+        assert_eq!(failures[0]["path"], path, "{failures}");
+    }
+}
+
+#[test]
+fn a_word_that_is_not_text_is_named() {
+    let fixture = Fixture::new();
+    let ended = fixture.shell(r#"$evener encrypt -k my.key --include "$(printf '\377')" tree out"#);
+    assert_eq!(ended.status, Some(2));
+    let told = "evener: \"\\xff\" is not UTF-8; only the names of files may be something else\n";
+    assert_eq!(ended.messages, told);
 }

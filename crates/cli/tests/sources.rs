@@ -100,7 +100,10 @@ fn what_is_not_clear_is_refused_before_anything_is_written() {
     let clear =
         "write `there/`; to decrypt only there of tree into more, write `tree more --only there`";
     for (arguments, told) in [
-        (&["encrypt", "tree"][..], "there is no destination for tree: write `evener encrypt SRC"),
+        (
+            &["encrypt", "tree"][..],
+            "tree is alone, and both SRC and DST are needed: write `evener encrypt SRC",
+        ),
         (&["encrypt", "tree/one", "more/one", "all/"], two),
         (&["encrypt", "tree/one", "tree/one", "all/"], two),
         // Decrypting `all` would meet both.

@@ -9,12 +9,13 @@ use crate::enc_cipher::EncProperties;
 /// An algorithm with its mode and key length, under its OpenSSL name.
 ///
 /// ```
-/// use evener_core::Cipher;
+/// # extern crate evener_core as evener;
+/// use evener::Cipher;
 ///
 /// let cipher: Cipher = "aes-256-gcm".parse()?;
 /// assert_eq!(cipher, Cipher::Aes256Gcm);
 /// assert_eq!((cipher.key_length(), cipher.iv_length(), cipher.tag_length()), (32, 12, 16));
-/// # Ok::<(), evener_core::UnknownCipher>(())
+/// # Ok::<(), evener::UnknownCipher>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -7,12 +7,13 @@ use zeroize::Zeroizing;
 /// A key: between 1 and 64 bytes that are zeroised on drop and never printed.
 ///
 /// ```
-/// use evener_core::Key;
+/// # extern crate evener_core as evener;
+/// use evener::Key;
 ///
 /// let key = Key::new(&[7; 32])?; // (A real key is random.)
 /// assert_eq!(format!("{key:?}"), "Key(32 bytes, redacted)");
 /// assert!(Key::new(&[7; 100]).is_err());
-/// # Ok::<(), evener_core::InvalidKey>(())
+/// # Ok::<(), evener::InvalidKey>(())
 /// ```
 ///
 /// There is no `PartialEq`: comparing keys in variable time would leak them.

@@ -72,8 +72,8 @@ const NO_UPDATE: &str = "where sources are removed nothing is left to compare wi
 const ONE_OF_BOTH: &str = "to resume is to leave complete outputs as they are, to update is to \
     replace those of changed sources: an operation does one of both";
 
-const NO_DELETE: &str = "outputs are deleted only when a tree is encrypted and its outputs are \
-    updated, and not in the format of openssl enc: nothing shows which other files Evener has made";
+const NO_DELETE: &str = "outputs are deleted only by an encryption that updates a tree, in a format \
+    other than that of `openssl enc`: there Evener knows its own files by their headers";
 
 const NO_HEAD: &str = "only a stream begins with a head: the files of a tree have their keys beside \
     them";

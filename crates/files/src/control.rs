@@ -9,7 +9,8 @@ use evener_pipeline::Recall;
 /// Counts an operation's progress and carries the wish to stop it.
 ///
 /// ```
-/// let control = evener_files::Control::default();
+/// # extern crate evener_files as evener;
+/// let control = evener::Control::default();
 /// assert_eq!(control.progress().done_files, 0);
 /// control.stop();
 /// assert!(control.is_stopped());

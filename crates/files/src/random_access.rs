@@ -23,10 +23,11 @@ use crate::{FileError, KeyRing};
 /// The last chunk is read when the file is opened, so that a truncated file is refused then.
 ///
 /// ```no_run
+/// # extern crate evener_files as evener;
 /// # use std::io::{Read, Seek, SeekFrom};
-/// # fn example(keys: &evener_files::KeyRing, engine: std::sync::Arc<dyn evener_core::Engine>)
+/// # fn example(keys: &evener::KeyRing, engine: std::sync::Arc<dyn evener_core::Engine>)
 /// # -> Result<(), Box<dyn std::error::Error>> {
-/// let mut file = evener_files::RandomAccess::open("video.mp4.enc".as_ref(), keys, &engine)?;
+/// let mut file = evener::RandomAccess::open("video.mp4.enc".as_ref(), keys, &engine)?;
 /// let mut moov = vec![0; 1000];
 /// file.seek(SeekFrom::End(-1000))?;
 /// file.read_exact(&mut moov)?;

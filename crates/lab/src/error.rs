@@ -3,12 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use evener_program::messages::words;
+
 /// Why a benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A file or directory could not be handled.
-    #[error("cannot {action} {}: {source}", evener_core::shown(path))]
+    #[error("can't {action} {}: {}", evener_core::shown(path), words(source))]
     File {
         /// The action: `create`, `read`.
         action: &'static str,
@@ -18,7 +20,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A program could not be started.
-    #[error("cannot start {}: {source}", evener_core::shown(program))]
+    #[error("can't start {}: {}", evener_core::shown(program), words(source))]
     Start {
         /// Its name or path.
         program: PathBuf,

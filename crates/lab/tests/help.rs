@@ -97,5 +97,5 @@ fn a_profile_is_drawn() {
     assert!(std::fs::read_to_string(drawing).unwrap().starts_with("<svg "));
     let ended = run(&["chart", "absent.json", "-o", "costs.svg"]);
     assert_eq!(ended.status.code(), Some(1));
-    assert!(text(&ended.stderr).starts_with("evener-lab: cannot read absent.json: "));
+    assert!(text(&ended.stderr).starts_with("evener-lab: can't read absent.json: "));
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
+use evener::shown;
 
 use crate::end;
 use crate::messages::{complain, output_failed};
@@ -47,6 +48,12 @@ impl Typed {
                 && values.len() > MANY_VALUES
             {
                 error.remove(ContextKind::ValidValue);
+            }
+            if error.kind() == ErrorKind::InvalidUtf8 {
+                let is_other = |word: &&OsString| word.to_str().is_none();
+                let words = self.words.iter().filter(is_other).map(|word| shown(word).to_string());
+                let words = words.collect::<Vec<_>>().join(" or ");
+                error.insert(ContextKind::InvalidArg, ContextValue::String(words));
             }
             error
         })
@@ -95,6 +102,9 @@ fn in_one_sentence(error: &clap::Error) -> Option<String> {
                     Some(ContextValue::Strings(values)) if !values.is_empty()) =>
         {
             Some(format!("{option} has no value; give it one that is not empty, or leave it out"))
+        }
+        ErrorKind::InvalidUtf8 => {
+            Some(format!("{option} is not UTF-8; only the names of files may be something else"))
         }
         _ => None,
     }

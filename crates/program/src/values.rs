@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use evener::gate::Discipline;
-use evener::{Cipher, Direction, PolicyName};
+use evener::{Cipher, Direction, Mode, PolicyName};
 
 /// A cipher, in any case where the option ignores case.
 pub fn cipher() -> impl TypedValueParser<Value = Cipher> {
@@ -15,7 +15,13 @@ pub fn cipher() -> impl TypedValueParser<Value = Cipher> {
 
 /// A cipher of `openssl enc`, under any name that it has there.
 pub fn cipher_of_openssl_enc() -> impl TypedValueParser<Value = Cipher> {
-    PossibleValuesParser::new(Cipher::names_of_openssl_enc())
+    // Completions don't offer what is no cipher of its files; an error says so of it.
+    let is_other = |name| {
+        let mode = Cipher::of_openssl_enc(name).map(Cipher::mode);
+        matches!(mode, Ok(Mode::Gcm | Mode::Poly1305 | Mode::Xts))
+    };
+    let value = move |name| PossibleValue::new(name).hide(is_other(name));
+    PossibleValuesParser::new(Cipher::names_of_openssl_enc().map(value))
         .try_map(|name| Cipher::of_openssl_enc(&name))
 }
 

@@ -44,5 +44,5 @@ pub fn record(module: &str, why: fmt::Arguments<'_>) {
         .append(true)
         .open(&list)
         .and_then(|mut list| list.write_all(line.as_bytes()));
-    added.unwrap_or_else(|error| panic!("cannot add to the list of skips in {list:?}: {error}"));
+    added.unwrap_or_else(|error| panic!("can't add to the list of skips in {list:?}: {error}"));
 }

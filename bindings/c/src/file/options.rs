@@ -64,19 +64,22 @@ pub enum GateNumber {
     None = 2,
 }
 
-/// Options of an operation that are on or off, to be added up.
+/// Options of an operation that are on or off, to be added up. An operation does not begin with
+/// options that contradict each other.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Skip files whose output is complete.
+    /// Skip files whose output is complete. Not with `EVENER_FLAG_UPDATE`.
     Resume = 1,
     /// Replace existing outputs; otherwise they are errors.
     Overwrite = 2,
-    /// Remove each source after its output was read back, compared and synced.
+    /// Remove each source after its output was read back, compared and synced. Neither with
+    /// `EVENER_FLAG_UPDATE` nor with `EVENER_FLAG_FOLLOW_SYMLINKS`, nor to decrypt files of
+    /// `openssl enc`, which nothing authenticates.
     RemoveSource = 4,
     /// Sync every output to the storage device before the operation ends.
     Durable = 8,
-    /// Follow symbolic links instead of recreating them.
+    /// Follow symbolic links instead of recreating them. Not with `EVENER_FLAG_REMOVE_SOURCE`.
     FollowSymlinks = 16,
     /// Keep owner and group, which needs privilege.
     KeepOwner = 32,
@@ -91,6 +94,7 @@ pub enum Flag {
     /// Leave the cores to other programs: CPU workers use only idle CPU time.
     Background = 1024,
     /// Bring existing outputs up to date: replace those whose source has changed, leave all others.
+    /// Neither with `EVENER_FLAG_RESUME` nor with `EVENER_FLAG_REMOVE_SOURCE`.
     Update = 2048,
     /// Leave out files that change while they are read.
     SkipChanging = 4096,

@@ -70,13 +70,14 @@ impl Decrypt {
         let mut route = Route::find(operation, paths, suffix, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
-        self.writing.check(&route)?;
+        self.writing.check(operation, &route)?;
+        self.choosing.check(route.has_tree())?;
         let armour = self.keys.openssl.armour();
         if armour.is_some() {
             route.take_as_streams("--base64")?;
         }
         let heads = route.take_heads(self.keys.look_for_one())?;
-        self.writing.check(&route)?;
+        self.writing.check(operation, &route)?;
         let is_one_tree = route.ends.len() == 1 && route.has_tree();
         if !self.only.is_empty() && !is_one_tree {
             return Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"));

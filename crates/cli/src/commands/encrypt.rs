@@ -82,7 +82,8 @@ impl Encrypt {
         if armour.is_some() {
             route.take_as_streams("--base64")?;
         }
-        self.writing.check(&route)?;
+        self.writing.check(operation, &route)?;
+        self.choosing.check(route.has_tree())?;
         let key_files: Vec<_> = self.keys.files().cloned().collect();
         let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
         let asks = key.is_some() || origins.key_command.is_some();

@@ -17,6 +17,7 @@ use evener_program::streams;
 use serde::Serialize;
 
 use crate::document::print_json;
+use crate::table;
 use crate::trouble::{Ending, Trouble};
 use measuring::Measuring;
 
@@ -70,10 +71,12 @@ impl Engines {
             }
             print_json(&Document { engines, failures: [] })?;
         } else {
-            let mut out = io::BufWriter::new(streams::output_file().map_err(Trouble::Output)?);
+            let out = streams::output_file().map_err(Trouble::Output)?;
+            let width = table::width_of(&out).map_or(grid::WIDTH, |width| width.min(grid::WIDTH));
+            let mut out = io::BufWriter::new(out);
             let printed = match self.verbose {
-                true => engines.iter().try_for_each(|engine| engine.print(&mut out)),
-                false => out.write_all(grid::text(&engines).as_bytes()),
+                true => engines.iter().try_for_each(|engine| engine.print(width, &mut out)),
+                false => out.write_all(grid::text(&engines, width).as_bytes()),
             };
             printed.and_then(|()| out.flush()).map_err(Trouble::Output)?;
         }
@@ -203,13 +206,14 @@ fn ability(engine: &dyn Engine, test: SelfTest) -> Option<Ability> {
 }
 
 impl Found {
-    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, width: usize, out: &mut dyn Write) -> io::Result<()> {
+        let mut paragraph = |text: String| out.write_all(grid::wrapped(&text, width).as_bytes());
         match self {
-            Found::Absent { name, absent } => {
-                out.write_all(grid::wrapped(&format!("{name}: absent: {absent}")).as_bytes())
+            Found::Absent { name, .. } => {
+                paragraph(format!("{name}: absent: {}", self.reason().unwrap_or_default()))
             }
             Found::Present { name, kind, detail, ciphers } => {
-                out.write_all(grid::wrapped(&format!("{name}: {kind}, {detail}")).as_bytes())?;
+                paragraph(format!("{name}: {kind}, {detail}"))?;
                 writeln!(
                     out,
                     "  {:18} {:9} {:>5} {:>5}  self-test",
@@ -224,5 +228,12 @@ impl Found {
                 Ok(())
             }
         }
+    }
+
+    /// Why an absent engine is absent, without its name.
+    fn reason(&self) -> Option<&str> {
+        let Found::Absent { name, absent } = self else { return None };
+        let prefix = format!("engine `{name}` is not available: ");
+        Some(absent.strip_prefix(&prefix).unwrap_or(absent))
     }
 }

@@ -63,6 +63,7 @@ impl List {
             let error = FileError::Refused(reason.to_owned());
             return Err(Failure { path: self.source.clone(), error }.into());
         }
+        self.choosing.check(fs::metadata(&self.source).map_or(true, |found| found.is_dir()))?;
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;

@@ -58,9 +58,13 @@ fn arranged(command: Command, parent: &str, page: Page) -> Command {
     let path = format!("{parent} {}", command.get_name());
     let has_engines = command.get_arguments().any(is_of_engines);
     let examples = listed(examples(&path));
-    // Decryption deletes nothing.
-    let is_hidden =
-        |arg: &Arg| path == "evener decrypt" && ["delete", "yes"].contains(&arg.get_id().as_str());
+    // They are refused: decryption deletes nothing, and encryption makes no holes.
+    let refused: &[&str] = match &*path {
+        "evener decrypt" => &["delete", "yes"],
+        "evener encrypt" => &["sparse"],
+        _ => &[],
+    };
+    let is_hidden = |arg: &Arg| refused.contains(&arg.get_id().as_str());
     let placed = |arg: Arg| {
         let is_hidden = is_hidden(&arg);
         let arg = placed(arg, page);

@@ -136,7 +136,7 @@ fn tell_of_wait(wait: &Wait) {
     };
     let seconds = time.as_secs();
     clear_bar();
-    complain(&format_args!("waiting for a turn at {engine} for {seconds} s; {queue}"));
+    complain(&format_args!("waiting for a permit of {engine} for {seconds} s; {queue}"));
 }
 
 /// Asks for a token's PIN on the terminal, if there is one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use evener::{Agree, KeyRing, Options, Selection};
+use evener::{Agree, KeyRing, Operation, Options, Selection};
 
 use super::values;
 use crate::deletion;
@@ -18,7 +18,7 @@ use crate::trouble::{Trouble, shown};
 pub(crate) struct Choosing {
     /// Skip what matches: any file or directory of that name below SRC, or, if GLOB has a slash,
     /// that path below SRC; repeatable. Names are those of the plain files, also in an encrypted
-    /// tree: `*.txt`, not `*.txt.enc`
+    /// tree: `*.txt`, not `*.txt.enc`. A SRC that is a file is always processed
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
     /// Process only files that match; repeatable
@@ -39,6 +39,17 @@ pub(crate) struct Choosing {
 }
 
 impl Choosing {
+    /// Refuses to choose among the files of a tree where there is none.
+    pub(crate) fn check(&self, has_tree: bool) -> Result<(), Trouble> {
+        let given = [(&self.include, "--include"), (&self.exclude, "--exclude")];
+        match given.into_iter().find(|(globs, _)| !has_tree && !globs.is_empty()) {
+            Some((_, option)) => Err(Trouble::Usage(format!(
+                "{option} chooses among the files of a tree, and no tree is given"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
@@ -89,7 +100,7 @@ pub(crate) struct Writing {
     /// Keep extended attributes
     #[arg(long, help_heading = "Outputs")]
     xattrs: bool,
-    /// Write pages of zeros as holes when decrypting
+    /// Write pages of zeros as holes
     #[arg(long, help_heading = "Outputs")]
     sparse: bool,
     /// Write nothing; list what would be done and what would fail. The content of files and the
@@ -132,7 +143,7 @@ impl Writing {
     }
 
     /// Rejects options that need files where one end is a pipe, and a question that nobody can answer.
-    pub(crate) fn check(&self, route: &Route) -> Result<(), Trouble> {
+    pub(crate) fn check(&self, operation: Operation, route: &Route) -> Result<(), Trouble> {
         let need_files = [
             (self.resume, "--resume"),
             (self.update, "--update"),
@@ -148,17 +159,23 @@ impl Writing {
                  deletes without asking, and --dry-run only names what would go",
             ));
         }
+        if self.sparse && operation == Operation::Encrypt {
+            return Err(Trouble::usage(
+                "--sparse writes holes when decrypting; encrypting keeps no holes, but reads them \
+                 as zeros",
+            ));
+        }
         if self.delete && !route.has_tree() {
             return Err(Trouble::usage(
-                "--delete looks for what has gone from a tree: SRC is none",
+                "--delete deletes outputs of files that are gone from a tree, and SRC is no tree",
             ));
         }
         if let Some((held, source)) = route.held_before().filter(|_| self.delete) {
             return Err(Trouble::Usage(format!(
-                "{} is there, as if {} had been encrypted beside other sources, and --delete would \
-                 delete it with the others; name it as DST to bring it up to date",
-                shown(&held),
-                shown(source)
+                "--delete would delete {held}, which seems to be an earlier output of {source}; name \
+                 {held} as DST to bring it up to date",
+                held = shown(&held),
+                source = shown(source)
             )));
         }
         let has_pipe = route.ends.iter().any(Ends::has_pipe);

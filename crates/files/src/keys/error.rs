@@ -4,14 +4,18 @@
 //! may be a secret with a typing mistake.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use evener_core::shown;
+
+use crate::error::without_number;
 
 /// Why a key could not be read, made or kept. Each message is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// The operating system refused.
-    #[error("cannot {action} {path:?}: {}", crate::error::without_number(cause))]
+    #[error("can't {action} `{}`: {}", shown(path), without_number(cause))]
     Io {
         /// What was being done, as a verb with what the path stands for: `read the key file`.
         action: &'static str,
@@ -21,15 +25,19 @@ pub enum KeyError {
         cause: io::Error,
     },
     /// A key file that is a directory, a pipe or a device.
-    #[error("{path:?} is not a regular file; name the file that holds the key")]
+    #[error(
+        "`{}` is not a regular file, as key and identity files must be; write it to a file first",
+        shown(path)
+    )]
     NotRegular {
         /// The file.
         path: PathBuf,
     },
     /// A file with a secret that is not its owner's alone.
     #[error(
-        "refusing the secret in {path:?}: its group or others may use it (mode {mode:04o}); \
-         run `chmod 600` on it"
+        "refusing the secret in `{}`: its group or others may use it (mode {mode:04o}); \
+         run `chmod 600` on it",
+        shown(path)
     )]
     OpenToOthers {
         /// The file.
@@ -39,9 +47,10 @@ pub enum KeyError {
     },
     /// A file with a secret that another user may have made.
     #[error(
-        "refusing the secret in {path:?}: it belongs to user {owner}, who may have put it there, \
+        "refusing the secret in `{}`: it belongs to user {owner}, who may have put it there, \
          and this program runs as user {user}; make a copy of your own, or run `chown {user}` on \
-         it if you know it"
+         it if you know it",
+        shown(path)
     )]
     OfOthers {
         /// The file.
@@ -52,7 +61,7 @@ pub enum KeyError {
         user: u32,
     },
     /// No key file is this long.
-    #[error("{path:?} has {length} bytes, too many for a key file; check the name")]
+    #[error("`{}` has {length} bytes, too many for a key file; check the name", shown(path))]
     TooLong {
         /// The file.
         path: PathBuf,
@@ -60,19 +69,25 @@ pub enum KeyError {
         length: u64,
     },
     /// The input of a pipe is longer than any key file.
-    #[error("{path:?} gives more than 1 MiB, too much for a key file; check what writes it")]
+    #[error(
+        "`{}` gives more than 1 MiB, too much for a key file; check what writes it",
+        shown(path)
+    )]
     Endless {
         /// The source that was read.
         path: PathBuf,
     },
     /// A key is not to be typed where it can be read.
-    #[error("{path:?} is a terminal, which would show the key; redirect it, or give a file")]
+    #[error(
+        "`{}` is a terminal, which would show the key; redirect it, or give a file",
+        shown(path)
+    )]
     Terminal {
         /// The source to read.
         path: PathBuf,
     },
     /// The beginning of a pipe is no wrapped key.
-    #[error("cannot take a key from {path:?}: {reason}")]
+    #[error("can't take a key from `{}`: {reason}", shown(path))]
     PipeHead {
         /// The source that was read.
         path: PathBuf,
@@ -86,19 +101,22 @@ pub enum KeyError {
         reason: String,
     },
     /// The file changed while it was read.
-    #[error("{path:?} grew while it was read; try again once it is complete")]
+    #[error("`{}` grew while it was read; try again once it is complete", shown(path))]
     Grew {
         /// The file.
         path: PathBuf,
     },
     /// A new key would replace a file.
-    #[error("not overwriting {path:?} with a new key; choose another name or move it away")]
+    #[error(
+        "not overwriting `{}` with a new key; choose another name or move it away",
+        shown(path)
+    )]
     Exists {
         /// The file.
         path: PathBuf,
     },
     /// The file was read and is no usable key.
-    #[error("cannot use {path:?} as a key: {reason}")]
+    #[error("can't use `{}` as a key: {reason}", shown(path))]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -106,33 +124,37 @@ pub enum KeyError {
         reason: MalformedKey,
     },
     /// The file is encrypted for age recipients, and no identity was given.
-    #[error("{path:?} is encrypted with age; give an identity that opens it")]
+    #[error("`{}` is encrypted with age; give an identity that opens it", shown(path))]
     IdentityNeeded {
         /// The file.
         path: PathBuf,
     },
     /// The file is encrypted with a passphrase, and none was given.
-    #[error("{path:?} is encrypted with a passphrase; give it")]
+    #[error("`{}` is encrypted with a passphrase; give it", shown(path))]
     PassphraseNeeded {
         /// The file.
         path: PathBuf,
     },
     /// The file is encrypted for other recipients.
-    #[error("no identity given opens {path:?}; give that of one of its recipients")]
+    #[error("no identity given opens `{}`; give that of one of its recipients", shown(path))]
     WrongIdentity {
         /// The file.
         path: PathBuf,
     },
     /// The passphrase is not the file's.
-    #[error("the passphrase does not open {path:?}; give the one that it was encrypted with")]
+    #[error(
+        "the passphrase does not open `{}`; give the one that it was encrypted with",
+        shown(path)
+    )]
     WrongPassphrase {
         /// The file.
         path: PathBuf,
     },
     /// The file asks for more time and memory than a key file should.
     #[error(
-        "{path:?} asks for scrypt with 2^{required} rounds, and Evener does at most 2^{limit}; \
-         encrypt it anew with `age -p`"
+        "`{}` asks for scrypt with 2^{required} rounds, and Evener does at most 2^{limit}; \
+         encrypt it anew with `age -p`",
+        shown(path)
     )]
     ExcessiveWork {
         /// The file.
@@ -143,7 +165,7 @@ pub enum KeyError {
         limit: u8,
     },
     /// An age file that age could not have written, or that was changed since.
-    #[error("cannot open {path:?}: {reason}; restore it from a copy")]
+    #[error("can't open `{}`: {reason}; restore it from a copy", shown(path))]
     DamagedAge {
         /// The file.
         path: PathBuf,
@@ -151,7 +173,7 @@ pub enum KeyError {
         reason: &'static str,
     },
     /// A string that is no recipient, or one of a kind that Evener does not know.
-    #[error("cannot encrypt for {origin}: {reason}")]
+    #[error("can't encrypt for {origin}: {reason}")]
     Recipient {
         /// Where it came from, such as a file and line.
         origin: String,
@@ -172,8 +194,9 @@ pub enum KeyError {
     },
     /// A file of recipients to which others may add some.
     #[error(
-        "refusing the recipients in {path:?}: its group or others may change them (mode \
-         {mode:04o}); run `chmod go-w` on it"
+        "refusing the recipients in `{}`: its group or others may change them (mode \
+         {mode:04o}); run `chmod go-w` on it",
+        shown(path)
     )]
     WritableByOthers {
         /// The file.
@@ -183,8 +206,9 @@ pub enum KeyError {
     },
     /// A file of recipients that somebody else may have made.
     #[error(
-        "refusing the recipients in {path:?}: it belongs to user {owner}, who may change them, and \
-         this program runs as user {user}; make a copy of your own"
+        "refusing the recipients in `{}`: it belongs to user {owner}, who may change them, and \
+         this program runs as user {user}; make a copy of your own",
+        shown(path)
     )]
     RecipientsOfOthers {
         /// The file.
@@ -195,7 +219,7 @@ pub enum KeyError {
         user: u32,
     },
     /// A file that holds no age identities, or one of a kind that Evener does not know.
-    #[error("cannot read identities from {path:?}: {reason}")]
+    #[error("can't read identities from `{}`: {reason}", shown(path))]
     Identity {
         /// The file.
         path: PathBuf,
@@ -203,7 +227,7 @@ pub enum KeyError {
         reason: String,
     },
     /// Something that can't be a passphrase.
-    #[error("cannot use the passphrase from {origin}: {reason}")]
+    #[error("can't use the passphrase from {origin}: {reason}")]
     Passphrase {
         /// Where it came from, such as a file or descriptor.
         origin: String,
@@ -216,6 +240,41 @@ pub enum KeyError {
     /// The random number generator failed.
     #[error("the operating system gave no random bytes for a new key: {0}")]
     Random(String),
+}
+
+impl KeyError {
+    /// The file of the error, or what stands for one, such as `standard input`.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            KeyError::Io { path, .. }
+            | KeyError::NotRegular { path }
+            | KeyError::OpenToOthers { path, .. }
+            | KeyError::OfOthers { path, .. }
+            | KeyError::TooLong { path, .. }
+            | KeyError::Endless { path }
+            | KeyError::Terminal { path }
+            | KeyError::PipeHead { path, .. }
+            | KeyError::Grew { path }
+            | KeyError::Exists { path }
+            | KeyError::Malformed { path, .. }
+            | KeyError::IdentityNeeded { path }
+            | KeyError::PassphraseNeeded { path }
+            | KeyError::WrongIdentity { path }
+            | KeyError::WrongPassphrase { path }
+            | KeyError::ExcessiveWork { path, .. }
+            | KeyError::DamagedAge { path, .. }
+            | KeyError::WritableByOthers { path, .. }
+            | KeyError::RecipientsOfOthers { path, .. }
+            | KeyError::Identity { path, .. } => Some(path),
+            KeyError::Plugin { .. }
+            | KeyError::Recipient { .. }
+            | KeyError::NoRecipients
+            | KeyError::TooManyRecipients { .. }
+            | KeyError::Passphrase { .. }
+            | KeyError::Wrap(_)
+            | KeyError::Random(_) => None,
+        }
+    }
 }
 
 /// The fault in the text of a key.

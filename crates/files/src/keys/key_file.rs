@@ -416,6 +416,6 @@ mod tests {
         assert_eq!(super::read(&long, "read").unwrap().bytes.len(), LONGEST);
 
         let absent = read(&directory.path().join("absent")).to_string();
-        assert!(absent.starts_with("cannot read the key file"), "{absent}");
+        assert!(absent.starts_with("can't read the key file"), "{absent}");
     }
 }

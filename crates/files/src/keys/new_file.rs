@@ -156,6 +156,6 @@ mod tests {
     fn an_absent_directory_is_an_error() {
         let path = directory().path().join("absent/key");
         let message = create(&path, b"key").unwrap_err().to_string();
-        assert!(message.starts_with("cannot make the key file"), "{message}");
+        assert!(message.starts_with("can't make the key file"), "{message}");
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use evener_core::shown;
 use zeroize::Zeroizing;
 
 use super::{KeyError, NoUnlock, Unlock, check_secret_file};
@@ -65,7 +66,7 @@ impl Passphrase {
         let file = File::open(path).map_err(failed)?;
         check_secret_file(&file, path, unlock)?;
         let line = read_line(file).map_err(failed)?;
-        Passphrase::new(&line, &format!("{path:?}"))
+        Passphrase::new(&line, &format!("`{}`", shown(path)))
     }
 
     /// Reads a line from an open file descriptor of this process, and nothing after its

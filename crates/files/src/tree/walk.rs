@@ -427,11 +427,10 @@ enum Entry {
     Done,
 }
 
-const HOLDS_OUTPUTS: &str =
-    "holds outputs of this run, so none of it is a source; choose a target apart from the source";
+const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a source; choose an output directory apart from the source";
 
 const HOLDS_SOURCES: &str =
-    "its output directory is one of the source; choose a target apart from the source";
+    "its output directory is one of the source; choose an output directory apart from the source";
 
 /// How many directories on the way down are open at a time, on both sides: few enough for the
 /// usual limit of 1,024 open files beside all others, however deep the tree is.

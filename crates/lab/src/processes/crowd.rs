@@ -4,6 +4,8 @@ use std::io::{self, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use evener_program::messages::words;
+
 use super::ProcessesError;
 use super::report::Measurement;
 use super::sys::{self, SharedWords};
@@ -59,7 +61,10 @@ pub(super) fn run(
     evener_gate::reset(&work.gate.engine, work.gate.scope, None)?;
     if done < processes {
         let why = match refused {
-            Some(cause) => format!("only {started} could be started ({cause}); see `ulimit -u`"),
+            Some(cause) => {
+                let cause = words(&cause);
+                format!("only {started} could be started ({cause}); see `ulimit -u`")
+            }
             None => {
                 drop(complain);
                 let mut words = String::new();

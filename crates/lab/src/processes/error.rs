@@ -4,6 +4,7 @@ use std::io;
 
 use evener_core::EngineError;
 use evener_gate::GateError;
+use evener_program::messages::words;
 
 /// Why the benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +17,7 @@ pub enum ProcessesError {
     #[error(transparent)]
     Gate(#[from] GateError),
     /// A process could not be started or waited for.
-    #[error("cannot run {processes} processes: {cause}")]
+    #[error("can't run {processes} processes: {}", words(cause))]
     Process {
         /// Number of processes.
         processes: usize,
@@ -27,7 +28,7 @@ pub enum ProcessesError {
     #[error("{0}")]
     Failed(String),
     /// The report could not be written.
-    #[error("cannot write the report: {cause}")]
+    #[error("can't write the report: {}", words(cause))]
     Report {
         /// The system's error.
         cause: io::Error,

@@ -27,7 +27,8 @@ fn with_examples(command: Command, parent: &str) -> Command {
 pub(crate) const NAME: &str = "evener-lab";
 
 pub(crate) const EXIT_STATUS: &str = "\
-0: everything was measured. 1: a benchmark failed. 2: wrong usage. 130: interrupted.
+0: everything was measured. 1: a benchmark failed, and printed no report, with --json neither. 2:
+wrong usage. 130: interrupted.
 ";
 
 /// The names of the manual's pages besides that of the program itself.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use evener_core::Cipher;
+use evener_program::messages::words;
 use serde::{Deserialize, Serialize};
 
 use super::SpeedError;
@@ -32,10 +33,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Comparison>, SpeedError> {
     if path == Path::new("article") {
         return parse(ARTICLE, "article").map_err(wrong);
     }
-    let text = fs::read(path).map_err(|error| {
-        let known = error.to_string();
-        wrong(known.split(" (os error").next().unwrap_or(&known).to_owned())
-    })?;
+    let text = fs::read(path).map_err(|error| wrong(words(&error)))?;
     let text = String::from_utf8(text).map_err(|_| wrong("it is not text".to_owned()))?;
     let name = evener_core::shown(path.file_stem().unwrap_or_default()).to_string();
     parse(&text, &name).map_err(wrong)
@@ -238,6 +236,6 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
         }
         let error = load(Path::new("/no/such/file")).unwrap_err().to_string();
-        assert_eq!(error, "cannot compare with /no/such/file: No such file or directory");
+        assert_eq!(error, "can't compare with /no/such/file: No such file or directory");
     }
 }

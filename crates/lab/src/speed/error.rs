@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use evener_core::{Cipher, EngineError};
+use evener_program::messages::words;
 
 /// Why speeds could not be measured or shown.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum SpeedError {
     #[error("nothing could be measured: {0}")]
     Nothing(String),
     /// A file of results can't be read.
-    #[error("cannot compare with {}: {reason}", evener_core::shown(path))]
+    #[error("can't compare with {}: {reason}", evener_core::shown(path))]
     Compare {
         /// The file.
         path: PathBuf,
@@ -45,7 +46,7 @@ pub enum SpeedError {
         reason: String,
     },
     /// A chart could not be written.
-    #[error("cannot write {}: {source}", evener_core::shown(path))]
+    #[error("can't write {}: {}", evener_core::shown(path), words(source))]
     Write {
         /// The file.
         path: PathBuf,
@@ -53,7 +54,7 @@ pub enum SpeedError {
         source: io::Error,
     },
     /// Standard output can't be written to.
-    #[error("cannot write the report: {0}")]
+    #[error("can't write the report: {}", words(.0))]
     Output(io::Error),
 }
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use evener_program::messages::words;
+
 use crate::LabError;
 
 /// A peer that has been built.
@@ -73,7 +75,8 @@ fn write(directory: &Path, name: &str, source: &str) -> Result<PathBuf, LabError
 fn build(command: &mut Command, install: &str) -> Result<(), LabError> {
     let compiler = evener_core::shown(command.get_program()).to_string();
     let output = command.output().map_err(|error| {
-        LabError::Unavailable(format!("cannot start {compiler}: {error}; {install}"))
+        let cause = words(&error);
+        LabError::Unavailable(format!("can't start {compiler}: {cause}; {install}"))
     })?;
     if output.status.success() {
         return Ok(());

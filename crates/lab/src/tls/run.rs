@@ -80,7 +80,7 @@ fn take_turn(
     seconds: f64,
 ) -> Result<Turn, LabError> {
     let client = Client::new(&site.certificate(), case.cipher, case.tls).map_err(|error| {
-        LabError::Unavailable(format!("the client's OpenSSL cannot do {case}: {error}"))
+        LabError::Unavailable(format!("the client's OpenSSL can't do {case}: {error}"))
     })?;
     let (time, content) = (Duration::from_secs_f64(seconds), site.content(case.bytes));
     let visit = Visit { client: &client, port: server.port, case, time, content };

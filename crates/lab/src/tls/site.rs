@@ -38,9 +38,8 @@ impl Site {
             LabError::Unavailable(format!("the system has no random bytes: {error}"))
         })?;
         let site = Site { folder, content };
-        let Certificate { certificate, key } = Certificate::new().map_err(|error| {
-            LabError::Unavailable(format!("cannot make a certificate: {error}"))
-        })?;
+        let Certificate { certificate, key } = Certificate::new()
+            .map_err(|error| LabError::Unavailable(format!("can't make a certificate: {error}")))?;
         write(&site.certificate(), &certificate, 0o644)?;
         write(&site.path(KEY), &key, 0o600)?;
         site.directory(ROOT, 0o711)?;

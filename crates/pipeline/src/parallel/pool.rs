@@ -12,7 +12,8 @@ use super::sys::{Helper, Work, run_with};
 /// that sleep between calls.
 ///
 /// ```
-/// let pool = evener_pipeline::Pool::new(4.try_into()?);
+/// # extern crate evener_pipeline as evener;
+/// let pool = evener::Pool::new(4.try_into()?);
 /// assert_eq!(pool.threads().get(), 4);
 /// # Ok::<(), std::num::TryFromIntError>(())
 /// ```

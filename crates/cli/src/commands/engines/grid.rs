@@ -4,14 +4,16 @@ use evener::{Cipher, shown_text};
 
 use super::{Ability, Found, PASSED};
 
-/// The grid, below it the engines that failed, and those that are absent with the reason.
-pub(super) fn text(engines: &[Found]) -> String {
+/// The grid, below it the engines that failed, and those that are absent with the reason: so many
+/// characters wide, as far as words and columns allow.
+pub(super) fn text(engines: &[Found], width: usize) -> String {
     let columns: Vec<_> = engines.iter().filter_map(Column::of).collect();
+    let headings = headings(&columns, width);
     let mut text = String::new();
     if !columns.is_empty() {
-        table(&columns, &mut text);
+        table(&columns, &headings, &mut text);
     }
-    notes(&columns, engines, &mut text);
+    notes(&columns, &headings, engines, width, &mut text);
     text
 }
 
@@ -51,10 +53,9 @@ impl<'e> Column<'e> {
     }
 }
 
-fn table(columns: &[Column<'_>], text: &mut String) {
-    let headings = headings(columns);
+fn table(columns: &[Column<'_>], headings: &[String], text: &mut String) {
     let widths: Vec<_> =
-        columns.iter().zip(&headings).map(|(column, heading)| column.width(heading)).collect();
+        columns.iter().zip(headings).map(|(column, heading)| column.width(heading)).collect();
     let mut row = |cipher: &str, cells: &[&str]| {
         let mut line = format!("{cipher:CIPHER$}");
         for (cell, width) in cells.iter().zip(&widths) {
@@ -73,21 +74,27 @@ fn table(columns: &[Column<'_>], text: &mut String) {
 }
 
 /// The engines' names, or numbers where the names make the table too wide.
-fn headings(columns: &[Column<'_>]) -> Vec<String> {
-    let width = |column: &Column<'_>| 2 + column.width(&shown_text(column.name));
-    match CIPHER + columns.iter().map(width).sum::<usize>() <= WIDTH {
+fn headings(columns: &[Column<'_>], width: usize) -> Vec<String> {
+    let of_column = |column: &Column<'_>| 2 + column.width(&shown_text(column.name));
+    match CIPHER + columns.iter().map(of_column).sum::<usize>() <= width {
         true => columns.iter().map(|column| shown_text(column.name)).collect(),
         false => (1..=columns.len()).map(|number| format!("[{number}]")).collect(),
     }
 }
 
-fn notes(columns: &[Column<'_>], engines: &[Found], text: &mut String) {
+fn notes(
+    columns: &[Column<'_>],
+    headings: &[String],
+    engines: &[Found],
+    width: usize,
+    text: &mut String,
+) {
     let mut first = true;
     let mut paragraph = |name: &str, rest: &str| {
         if std::mem::take(&mut first) && !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&wrapped(&format!("{name}: {rest}")));
+        text.push_str(&wrapped(&format!("{name}: {rest}"), width));
     };
     let lacks = |cipher: &Cipher| {
         let mut cells = columns.iter().map(|column| column.cell(cipher.name()));
@@ -96,8 +103,7 @@ fn notes(columns: &[Column<'_>], engines: &[Found], text: &mut String) {
     if Cipher::ALL.iter().any(lacks) {
         paragraph(ABSENT, "the engine does not offer the cipher");
     }
-    let headings = headings(columns);
-    for (column, heading) in columns.iter().zip(&headings) {
+    for (column, heading) in columns.iter().zip(headings) {
         if *heading != shown_text(column.name) {
             paragraph(heading, &format!("{}, {}", column.name, column.detail));
         }
@@ -107,22 +113,20 @@ fn notes(columns: &[Column<'_>], engines: &[Found], text: &mut String) {
         }
     }
     for engine in engines {
-        if let Found::Absent { name, absent } = engine {
-            let prefix = format!("engine `{name}` is not available: ");
-            let reason = absent.strip_prefix(&prefix).unwrap_or(absent);
+        if let (Found::Absent { name, .. }, Some(reason)) = (engine, engine.reason()) {
             paragraph(name, &format!("absent: {reason}"));
         }
     }
 }
 
-/// A paragraph in lines of at most [`WIDTH`] characters, as far as its words allow. All but the
-/// first are indented.
-pub(super) fn wrapped(paragraph: &str) -> String {
+/// A paragraph in lines of at most so many characters, as far as its words allow. All but the first
+/// are indented.
+pub(super) fn wrapped(paragraph: &str, width: usize) -> String {
     let mut text = String::new();
     let mut length = 0;
     for word in shown_text(paragraph).split_whitespace() {
         let more = word.chars().count();
-        if length > 0 && length + 1 + more > WIDTH {
+        if length > 0 && length + 1 + more > width {
             text.push_str("\n  ");
             length = 2;
         } else if length > 0 {
@@ -139,8 +143,8 @@ pub(super) fn wrapped(paragraph: &str) -> String {
 /// The cell of a cipher that an engine does not have.
 const ABSENT: &str = "-";
 
-/// The width of a terminal, in characters.
-const WIDTH: usize = 80;
+/// The greatest width, in characters.
+pub(super) const WIDTH: usize = 80;
 
 /// The width of the longest cipher's name.
 const CIPHER: usize = 17;
@@ -197,12 +201,12 @@ bf-cbc              -      -     encrypt
 dev: encrypt aes-128-cbc failed: wrong result
 cryptodev: absent: no /dev/crypto
 ";
-        assert_eq!(text(&engines), expected);
+        assert_eq!(text(&engines, WIDTH), expected);
     }
 
     #[test]
     fn columns_stand_below_their_headings() {
-        let text = text(&[both("cpu"), both("openssl"), both("cryptodev")]);
+        let text = text(&[both("cpu"), both("openssl"), both("cryptodev")], WIDTH);
         let expected = "\
 cipher             cpu  openssl  cryptodev
 aes-128-cbc         ✓      ✓         ✓
@@ -215,10 +219,12 @@ aes-128-cbc         ✓      ✓         ✓
         let mut engines: Vec<_> =
             (0..12).map(|number| both(&format!("af_alg:driver-{number}"))).collect();
         engines.push(Found::Absent { name: "pkcs11", absent: "no module is named ".repeat(20) });
-        let text = text(&engines);
+        let text = text(&engines, WIDTH);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("[12]: af_alg:driver-11, a device"), "{text}");
         assert!(text.contains("pkcs11: absent: no module"), "{text}");
+        let text = super::text(&engines[..4], 40);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
     }
 
     #[test]
@@ -230,6 +236,6 @@ aes-128-cbc         ✓      ✓         ✓
     fn all_engines_of_the_registry_fit_a_terminal_by_name() {
         let engines: Vec<_> = evener::engines::names().map(both).collect();
         let columns: Vec<_> = engines.iter().filter_map(Column::of).collect();
-        assert_eq!(headings(&columns), evener::engines::names().collect::<Vec<_>>());
+        assert_eq!(headings(&columns, WIDTH), evener::engines::names().collect::<Vec<_>>());
     }
 }

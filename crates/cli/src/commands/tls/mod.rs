@@ -28,6 +28,11 @@ enum Action {
 }
 
 impl Tls {
+    /// Whether a document is to be printed.
+    pub(crate) fn json(&self) -> bool {
+        matches!(&self.action, Action::Status(options) if options.json)
+    }
+
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         match self.action {
             Action::Config(options) => options.perform(),

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::counters::{Count, read};
 use crate::document::print_json;
+use crate::summary::size;
+use crate::table::{self, Column};
 use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Show how many records Evener did, process by process
@@ -20,7 +22,7 @@ use crate::trouble::{Ending, Trouble, complain, shown};
 pub(crate) struct Status {
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The file, where the configuration names one
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -34,14 +36,21 @@ struct Document {
 
 impl Status {
     pub(super) fn perform(self) -> Result<Ending, Trouble> {
+        let failed =
+            |path: &Path, cause| Trouble::File { action: "read", path: path.into(), cause };
         let (mut processes, mut failures) = (Vec::new(), Vec::new());
-        for path in self.file.map_or_else(usual_files, |file| vec![file]) {
-            match read(&path) {
-                Ok(counts) => processes.extend(counts),
-                Err(cause) => {
-                    let trouble = Trouble::File { action: "read", path, cause };
-                    complain(&trouble);
-                    failures.push(trouble.as_failure());
+        if let Some(path) = &self.file {
+            processes = read(path).map_err(|cause| failed(path, cause))?;
+        } else {
+            for Usual { path, is_own } in usual_files() {
+                match read(&path) {
+                    Ok(counts) => processes.extend(counts),
+                    Err(cause) => {
+                        let trouble = failed(&path, cause);
+                        complain(&trouble);
+                        // Other users can put there what they like.
+                        failures.extend(is_own.then(|| trouble.as_failure()));
+                    }
                 }
             }
         }
@@ -55,26 +64,33 @@ impl Status {
     }
 }
 
+/// A file in one of the usual places, of this user or, for root, of another one.
+struct Usual {
+    path: PathBuf,
+    is_own: bool,
+}
+
 /// The files that are there.
-fn usual_files() -> Vec<PathBuf> {
+fn usual_files() -> Vec<Usual> {
     let user = rustix::process::geteuid().as_raw();
     let own = [
         PathBuf::from(format!("/run/user/{user}/evener-tls")),
         PathBuf::from(format!("/dev/shm/evener-tls-{user}")),
     ];
-    let mut files = own.to_vec();
+    let mut others = Vec::new();
     if user == 0 {
-        files.extend(entries("/run/user").map(|path| path.join("evener-tls")));
-        files.extend(entries("/dev/shm").filter(|path| {
+        others.extend(entries("/run/user").map(|path| path.join("evener-tls")));
+        others.extend(entries("/dev/shm").filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
             let user = name.and_then(|name| name.strip_prefix("evener-tls-"));
             user.is_some_and(|user| user.parse::<u32>().is_ok())
         }));
+        others.retain(|path| !own.contains(path));
+        others.sort();
     }
-    files.retain(|path| path.exists());
-    files.sort();
-    files.dedup();
-    files
+    let own = own.into_iter().map(|path| Usual { path, is_own: true });
+    let others = others.into_iter().map(|path| Usual { path, is_own: false });
+    own.chain(others).filter(|file| file.path.exists()).collect()
 }
 
 fn entries(directory: &str) -> impl Iterator<Item = PathBuf> {
@@ -91,40 +107,47 @@ fn print(processes: &[Count], ending: Ending, out: &mut dyn Write) -> io::Result
             "no process has counted a record; with `counters = on` in the configuration they do"
         );
     }
-    writeln!(
-        out,
-        "{:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8} {:>12} {:>16}",
-        "process",
-        "program",
-        "encrypted",
-        "bytes",
-        "decrypted",
-        "bytes",
-        "forged",
-        "by module",
-        "bytes"
-    )?;
-    for count in processes {
+    for line in table::lines(&COLUMNS, &rows(processes), table::width_of(io::stdout())) {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
+}
+
+fn rows(processes: &[Count]) -> Vec<[String; COLUMNS.len()]> {
+    let row = |count: &Count| {
         let process = match (count.process, count.has_ended) {
             (0, _) => "ended".to_owned(),
             (process, true) => format!("{process} ended"),
             (process, false) => process.to_string(),
         };
-        writeln!(
-            out,
-            "{process:>10}  {:15} {:>12} {:>16} {:>12} {:>16} {:>8} {:>12} {:>16}",
+        let size = |bytes: u64| size(bytes as f64);
+        [
+            process,
             shown(Path::new(&count.program)).to_string(),
-            count.encrypted_records,
-            count.encrypted_bytes,
-            count.decrypted_records,
-            count.decrypted_bytes,
-            count.forged_records,
-            count.module_records,
-            count.module_bytes,
-        )?;
-    }
-    out.flush()
+            count.encrypted_records.to_string(),
+            size(count.encrypted_bytes),
+            count.decrypted_records.to_string(),
+            size(count.decrypted_bytes),
+            count.forged_records.to_string(),
+            count.module_records.to_string(),
+            size(count.module_bytes),
+        ]
+    };
+    processes.iter().map(row).collect()
 }
+
+/// The columns: records, and behind them their bytes. What a module did is among them.
+const COLUMNS: [Column; 9] = [
+    ("process", 0),
+    ("program", 0),
+    ("encrypted", 0),
+    ("bytes", 2),
+    ("decrypted", 0),
+    ("bytes", 2),
+    ("forged", 1),
+    ("by module", 1),
+    ("bytes", 3),
+];
 
 #[cfg(test)]
 mod tests {

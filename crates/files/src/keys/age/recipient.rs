@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ::age::ssh::ParseRecipientKeyError;
 use ::age::{plugin, ssh, tag, tagpq, x25519};
+use evener_core::shown;
 
 use super::super::{KeyError, Unlock, key_file};
 use super::low_order::{is_low_order, point_of_age, point_of_ssh};
@@ -41,7 +42,7 @@ impl Recipient {
         let contents = key_file::read_recipients(path, unlock)?;
         let path = key_file::name_of(path);
         let wrong = |line, reason| KeyError::Recipient {
-            origin: format!("line {line} of {path:?}"),
+            origin: format!("line {line} of `{}`", shown(path)),
             reason,
         };
         let recipients = lines(&contents)
@@ -51,7 +52,7 @@ impl Recipient {
             })
             .collect::<Result<Vec<_>, _>>()?;
         if recipients.is_empty() {
-            let origin = format!("{path:?}");
+            let origin = format!("`{}`", shown(path));
             return Err(KeyError::Recipient { origin, reason: "it holds no recipients" });
         }
         Ok(recipients)

@@ -1,16 +1,26 @@
 package io.evener;
 
-/** How an operation on files is to be done. The order is that of the bits in evener.h. */
+/**
+ * How an operation on files is to be done. An operation does not begin with options that contradict
+ * each other. The order is that of the bits in evener.h.
+ */
 public enum FileOption {
-    /** Skip files whose output is complete. */
+    /** Skip files whose output is complete. Not with {@link #UPDATE}. */
     RESUME,
     /** Replace outputs that exist; otherwise they are errors. */
     OVERWRITE,
-    /** Remove each source once its output has been read back, compared and synced. */
+    /**
+     * Remove each source once its output has been read back, compared and synced. Neither with {@link
+     * #UPDATE} nor with {@link #FOLLOW_SYMLINKS}, nor to decrypt files of {@code openssl enc}, which
+     * nothing authenticates.
+     */
     REMOVE_SOURCE,
     /** Have every output on the device before the operation ends. */
     DURABLE,
-    /** Take what symbolic links point to, instead of recreating the links. */
+    /**
+     * Take what symbolic links point to, instead of recreating the links. Not with {@link
+     * #REMOVE_SOURCE}.
+     */
     FOLLOW_SYMLINKS,
     /** Keep owner and group, which needs privilege. */
     KEEP_OWNER,
@@ -24,7 +34,10 @@ public enum FileOption {
     MEASURE_TOTAL,
     /** Leave the cores to other programs: CPU workers use only idle CPU time. */
     BACKGROUND,
-    /** Bring outputs up to date: replace those whose source has changed, leave all others. */
+    /**
+     * Bring outputs up to date: replace those whose source has changed, leave all others. Neither with
+     * {@link #RESUME} nor with {@link #REMOVE_SOURCE}.
+     */
     UPDATE,
     /** Leave out files that change while they are read. */
     SKIP_CHANGING;
