@@ -11,12 +11,15 @@ build: build-needs
 demo: build-needs
 	scripts/demo
 
-# What can't be checked here is listed at the end, with the reason.
+# What can't be checked here is listed at the end, with the reason, and how long each step took.
+STEPS := needs fmt clippy documentation unit-tests dependencies checks
 test: export EVENER_SKIPPED_LIST := $(CURDIR)/target/skipped
+test: export EVENER_TIMES := $(CURDIR)/target/times
 test:
-	mkdir -p target && : > "$$EVENER_SKIPPED_LIST"
-	status=0; $(MAKE) fmt clippy documentation unit-tests dependencies checks || status=$$?; \
-		scripts/list-skipped; exit $$status
+	mkdir -p target && : > "$$EVENER_SKIPPED_LIST" && : > "$$EVENER_TIMES"
+	status=0; for step in $(STEPS); do \
+		scripts/timed $$step $(MAKE) $$step || { status=$$?; break; }; \
+	done; scripts/list-skipped; cat "$$EVENER_TIMES"; exit $$status
 
 # A million random messages through every kernel, against OpenSSL and against the standard.
 test-nightly: needs
@@ -54,7 +57,7 @@ dependencies: needs
 	scripts/check-dependencies
 
 checks: needs
-	set -e; for check in $(CHECKS); do echo "== $$check"; $$check; done
+	set -e; for check in $(CHECKS); do echo "== $$check"; scripts/timed "  $$check" $$check; done
 
 bench-tree: build
 	target/release/evener-lab bench tree --svg target/bench-tree.svg

@@ -259,12 +259,14 @@ impl Evener {
     /// The selected engines that have the cipher and get no worker, since the builder's number of
     /// workers is smaller than that of engines; they are not used.
     pub fn engines_without_workers(&self, operation: Operation) -> Vec<&str> {
+        if !self.settings.are_chosen {
+            return Vec::new();
+        }
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
         let seats = seats(&self.engines, cipher, direction, self.settings.workers);
         let unable = self.unable_engines(operation);
         self.engines
             .iter()
-            .filter(|_| self.settings.are_chosen)
             .filter(|engine| !seats.iter().any(|seat| Arc::ptr_eq(seat, engine)))
             .map(|engine| engine.description().name.as_str())
             .filter(|name| !unable.contains(name))
