@@ -16,18 +16,20 @@ use crate::{FileError, KeyRing};
 /// may take `memory`.
 ///
 /// Two buffers of the usual length fit a core's second-level cache beside what else it needs.
-/// A format with longer chunks gets longer ones.
-pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing) -> usize {
+/// A format with longer chunks gets longer ones, and a single short file of this `length` shorter
+/// ones: to fill and to wipe them would take longer than to encrypt it.
+pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing, length: Option<u64>) -> usize {
     let allowed = memory / (2 * workers.max(1));
     let longest = |recipe: &Recipe| recipe.geometry().longest_chunk();
     let chunk = keys.recipes().map(longest).max().unwrap_or(0);
     let header = keys.longest_header() as u64;
-    let wanted = chunk.saturating_add(header).max(USUAL_ROOM as u64);
+    let usual = length.map_or(USUAL_ROOM, |length| length.min(USUAL_ROOM));
+    let wanted = chunk.saturating_add(header).max(usual);
     usize::try_from(wanted).unwrap_or(usize::MAX).min(allowed)
 }
 
 /// 16 Cobblestone chunks and some headers.
-const USUAL_ROOM: usize = 264 << 10;
+const USUAL_ROOM: u64 = 264 << 10;
 
 /// A worker's buffers and job list, allocated once and wiped on drop.
 pub(crate) struct Workspace {

@@ -16,11 +16,10 @@ pub fn cipher() -> impl TypedValueParser<Value = Cipher> {
 /// A cipher of `openssl enc`, under any name that it has there.
 pub fn cipher_of_openssl_enc() -> impl TypedValueParser<Value = Cipher> {
     // Completions don't offer what is no cipher of its files; an error says so of it.
-    let is_other = |name| {
-        let mode = Cipher::of_openssl_enc(name).map(Cipher::mode);
-        matches!(mode, Ok(Mode::Gcm | Mode::Poly1305 | Mode::Xts))
-    };
-    let value = move |name| PossibleValue::new(name).hide(is_other(name));
+    let is_other =
+        |cipher: &&Cipher| matches!(cipher.mode(), Mode::Gcm | Mode::Poly1305 | Mode::Xts);
+    let others: Vec<_> = Cipher::ALL.iter().filter(is_other).map(|cipher| cipher.name()).collect();
+    let value = |name| PossibleValue::new(name).hide(others.contains(&name));
     PossibleValuesParser::new(Cipher::names_of_openssl_enc().map(value))
         .try_map(|name| Cipher::of_openssl_enc(&name))
 }

@@ -27,8 +27,8 @@ use crate::{Operation, SystemError};
 pub(super) enum Endpoints {
     /// A tree, and the tree it goes to.
     Tree { root: Arc<Directory> },
-    /// One file in its directory.
-    File { directory: Arc<Directory>, item: Item },
+    /// One file in its directory, and its length in bytes.
+    File { directory: Arc<Directory>, item: Item, length: u64 },
 }
 
 impl Endpoints {
@@ -60,6 +60,14 @@ impl Endpoints {
         match self {
             Endpoints::Tree { .. } => source,
             Endpoints::File { .. } => source.parent().unwrap_or(Path::new("")),
+        }
+    }
+
+    /// The length of a single file, in bytes.
+    pub(super) fn length(&self) -> Option<u64> {
+        match self {
+            Endpoints::Tree { .. } => None,
+            Endpoints::File { length, .. } => Some(*length),
         }
     }
 }
@@ -176,7 +184,8 @@ fn file<'p>(
         claims: Claims::default(),
     };
     let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
-    Ok(Endpoints::File { directory: Arc::new(directory), item })
+    let length = u64::try_from(status.st_size).unwrap_or_default();
+    Ok(Endpoints::File { directory: Arc::new(directory), item, length })
 }
 
 /// A path whose last name is no symbolic link. Later steps do not follow one that takes its place.

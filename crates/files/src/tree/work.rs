@@ -55,7 +55,7 @@ impl<'a> TreeWork<'a> {
     pub(super) fn new(
         operation: Operation,
         keys: &'a KeyRing,
-        root: &'a Path,
+        (root, length): (&'a Path, Option<u64>),
         options: &'a Options,
         outputs: &'a Outputs,
         seats: &[Arc<dyn Engine>],
@@ -70,7 +70,7 @@ impl<'a> TreeWork<'a> {
             links: Links::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
-            room: crate::workspace::room(options.memory, seats.len(), keys),
+            room: crate::workspace::room(options.memory, seats.len(), keys, length),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
             selection: options.selection.watch(),
@@ -80,7 +80,7 @@ impl<'a> TreeWork<'a> {
     /// Feeds the queue from the caller's thread.
     pub(super) fn feed(&self, endpoints: &Endpoints, queue: &Queue<Task>) {
         match endpoints {
-            Endpoints::File { directory, item } => {
+            Endpoints::File { directory, item, .. } => {
                 self.options.control.found(1, 0);
                 let task = Task::Files { directory: directory.clone(), files: vec![item.clone()] };
                 self.push(queue, task);
