@@ -98,10 +98,13 @@ impl Ends {
                 return Err(Trouble::Output(io::ErrorKind::NotFound.into()));
             }
             if source_is_tree {
-                return Err(Trouble::usage(
-                    "a tree goes to a directory, not to a pipe; name one as DST, or pack it first: \
-                     tar c SRC | evener encrypt ... - -",
-                ));
+                let instead = match operation {
+                    Operation::Encrypt => ", or pack it first: tar c SRC | evener encrypt ... - -",
+                    _ => "",
+                };
+                return Err(Trouble::Usage(format!(
+                    "a tree goes to a directory, not to a pipe; name one as DST{instead}"
+                )));
             }
             if telling.json {
                 return Err(Trouble::usage(

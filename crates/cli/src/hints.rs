@@ -1,13 +1,39 @@
 //! Which option helps with an error of the library, whose errors name none.
 
 use std::fmt::{self, Display};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
 
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
 
 /// A file that failed, as a line with a hint.
 pub(crate) fn line(failure: &Failure) -> String {
-    format!("{}: {}", evener::shown(&failure.path), of_file(&failure.error))
+    let hint = match &failure.error {
+        FileError::Format(_) => of_kind(&failure.path),
+        _ => "",
+    };
+    format!("{}: {}{hint}", evener::shown(&failure.path), of_file(&failure.error))
+}
+
+/// What would read a file that is not of the format that was expected, where its beginning tells.
+fn of_kind(path: &Path) -> &'static str {
+    let mut begins = [0; 8];
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let read = is_file.then(|| File::open(path).and_then(|mut file| file.read_exact(&mut begins)));
+    match (read, &begins) {
+        (Some(Ok(())), b"Salted__") => {
+            "; it begins as files of `openssl enc` do (--format openssl)"
+        }
+        (Some(Ok(())), b"U2FsdGVk") => {
+            "; it begins as base64 of `openssl enc` does (--format openssl --base64)"
+        }
+        (Some(Ok(())), b"evener-p") => {
+            "; it begins with a wrapped key (-i or --passphrase opens it)"
+        }
+        _ => "",
+    }
 }
 
 /// An error of a file, with a hint.

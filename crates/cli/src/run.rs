@@ -267,8 +267,8 @@ const NO_FILES: &str = ": it holds no files";
 
 const NOTHING_TAKEN: &str = "nothing was encrypted: it has files, but the options (--include, --exclude) select none of them";
 
-const NOTHING_FITS: &str = ": it has files, but the options select none of them: --suffix says what \
-     encrypted files' names end in; the options that select files take some of those";
+const NOTHING_FITS: &str = ": it has files, but none to take: encrypted files' names end in `.enc`, \
+     or in what --suffix says, and --include, --exclude and --only choose among those";
 
 /// Whether a tree has files besides its wrapped keys. With `follow` what symbolic links lead to
 /// counts.

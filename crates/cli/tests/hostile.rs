@@ -143,7 +143,7 @@ fn keys_are_sought_no_further_up_than_src() {
     fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
     fixture.expect(0, &["verify", "-i", "identity", "sealed/one.enc"]);
     let above = fixture.expect(2, &["verify", "-i", "identity", "sealed/deep"]);
-    assert!(above.messages.contains("give the tree's key with --key"), "{}", above.messages);
+    assert!(above.messages.contains("name the key with --key"), "{}", above.messages);
     let named = ["verify", "-i", "identity", "-k", "sealed/evener-key.age", "sealed/deep"];
     fixture.expect(0, &named);
 }

@@ -445,7 +445,7 @@ fn a_tree_of_which_nothing_is_taken_leaves_no_directory() {
     for (command, source) in [("encrypt", "tree"), ("decrypt", "sealed")] {
         let options = ["-k", "my.key", "--include", "absent", source, "out"];
         let ended = fixture.expect(1, &[&[command], &options[..]].concat());
-        assert!(ended.messages.contains("the options"), "{}", ended.messages);
+        assert!(ended.messages.contains("--include"), "{}", ended.messages);
         assert!(!fixture.path("out").exists(), "{command}");
         fs::create_dir(fixture.path("out")).unwrap();
         fixture.expect(1, &[&[command], &options[..]].concat());
@@ -470,4 +470,26 @@ fn a_word_that_is_not_text_is_named() {
     assert_eq!(ended.status, Some(2));
     let told = "evener: \"\\xff\" is not UTF-8; only the names of files may be something else\n";
     assert_eq!(ended.messages, told);
+}
+
+#[test]
+fn a_file_of_another_kind_is_told_by_its_beginning() {
+    let fixture = Fixture::new();
+    fixture.secret("words", "open sesame");
+    let made = fixture.shell(
+        "$evener encrypt -q --passphrase-file words tree/one - > pipe && \
+         $evener encrypt -q --format openssl --cipher aes256 --passphrase-file words tree/one enc && \
+         $evener encrypt -q --format openssl --cipher aes256 --passphrase-file words --base64 tree/one b64",
+    );
+    assert_eq!(made.status, Some(0), "{}", made.messages);
+    for (name, told) in [
+        ("pipe", "it begins with a wrapped key (-i or --passphrase opens it)"),
+        ("enc", "it begins as files of `openssl enc` do (--format openssl)"),
+        ("b64", "it begins as base64 of `openssl enc` does (--format openssl --base64)"),
+    ] {
+        let ended = fixture.run(&["decrypt", "-k", "my.key", name, "out"]);
+        assert!([Some(1), Some(2)].contains(&ended.status));
+        assert!(ended.messages.contains(told), "{name}: {}", ended.messages);
+    }
+    fixture.expect(0, &["decrypt", "-q", "--passphrase-file", "words", "pipe", "out"]);
 }

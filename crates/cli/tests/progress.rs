@@ -206,7 +206,7 @@ fn programs_get_one_object_a_line() {
     assert!(ended.output.is_empty());
 
     // With names, to a descriptor; what is there already stays.
-    fixture.shell("echo '{}' >lines");
+    fixture.shell("echo '{\"event\":\"mine\"}' >lines");
     let line = "$evener encrypt -q -v -k my.key --json-progress=/dev/fd/3 tree - 3>>lines";
     assert_eq!(fixture.shell(line).status, Some(2));
     let line = "$evener encrypt -n -k my.key --json-progress=/dev/fd/3 tree b 3>>lines";
@@ -301,4 +301,50 @@ fn progress_that_could_not_be_written_is_told_of() {
         .expect(0, &["encrypt", "-k", "my.key", "--json-progress=/dev/full", "tree", "sealed"]);
     let told = "evener: /dev/full: progress could not be written: ";
     assert_eq!(ended.messages.matches(told).count(), 1, "{}", ended.messages);
+}
+
+#[test]
+fn lines_are_added_to_nothing_but_lines() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("empty"), "").unwrap();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    let before = |name: &str| fs::read(fixture.path(name)).unwrap();
+    for (arguments, place) in [
+        (&["encrypt", "-k", "my.key", "tree", "out"][..], "my.key"),
+        (&["encrypt", "-k", "my.key", "tree/one", "out"], "tree/one"),
+        (&["encrypt", "-k", "my.key", "empty", "out"], "empty"),
+        (&["verify", "-k", "my.key", "sealed"], "sealed/one.enc"),
+        (&["decrypt", "-k", "my.key", "sealed/one.enc", "out"], "sealed/one.enc"),
+    ] {
+        let was = before(place);
+        let option = format!("--json-progress={place}");
+        let ended = fixture.expect(2, &[arguments, &[&option]].concat());
+        let is_told = ended.messages.contains("it holds something else than lines")
+            || ended.messages.contains("would mix with the data");
+        assert!(is_told, "{arguments:?}: {}", ended.messages);
+        assert_eq!(before(place), was, "{arguments:?}");
+        assert!(!fixture.path("out").exists());
+    }
+    // What was made for them in vain goes again.
+    fixture.expect(2, &["encrypt", "-k", "my.key", "--json-progress=new", "tree/one", "new"]);
+    assert!(!fixture.path("new").exists());
+    for lines in [1, 2] {
+        let option = ["--json-progress=lines", "--overwrite"];
+        fixture.expect(0, &[&["encrypt", "-k", "my.key", "tree", "out"], &option[..]].concat());
+        assert_eq!(objects(&String::from_utf8(before("lines")).unwrap()).len(), lines);
+    }
+}
+
+#[test]
+fn the_last_line_of_what_was_interrupted_counts_what_was_done() {
+    let fixture = Fixture::new();
+    slow_tree(&fixture);
+    let line = "$evener encrypt -k my.key --max-cpu 1 -j 1 --json --json-progress=lines many out & \
+                sleep 0.5; kill -TERM $!; wait $!";
+    let ended = fixture.shell(line);
+    assert_eq!(ended.status, Some(130), "{}", ended.messages);
+    let lines = objects(&fs::read_to_string(fixture.path("lines")).unwrap());
+    let end = lines.last().unwrap();
+    assert_eq!((&end["event"], &end["interrupted"]), (&Value::from("end"), &Value::from(true)));
+    assert_eq!(end["files"], ended.document()["files"], "{end}");
 }

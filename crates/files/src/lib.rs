@@ -36,7 +36,7 @@ mod workspace;
 pub use control::{Control, Progress};
 pub use error::{FileError, SystemError};
 pub use list::{Listed, Listing, list};
-pub use naming::Naming;
+pub use naming::{Naming, refuse_planted};
 pub use operation::Operation;
 pub use options::{Agree, FileOutcome, Listener, Options};
 pub use protected::Protected;

@@ -179,7 +179,7 @@ pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
         if links > MOST_LINKS {
             return Err(failed(Errno::LOOP));
         }
-        refuse_stranger(&at)?;
+        refuse_stranger(&at, "leads through the symbolic link")?;
         at = without_slash(&at.parent().unwrap_or(Path::new("")).join(text));
     }
     // The kernel may refuse links on the way that are not the path's last part.
@@ -189,6 +189,23 @@ pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
         }
         _ => Ok(at),
     }
+}
+
+/// Refuses to add to what a stranger has put into a common directory, such as /tmp, or to what a
+/// link of a stranger's there leads to: to a FIFO, for example, from which the stranger reads.
+///
+/// # Errors
+/// [`FileError::Refused`] for such a path, and the system's where it can't be looked at.
+pub fn refuse_planted(path: &Path) -> Result<(), FileError> {
+    // Whoever started the program has opened a descriptor for it.
+    if ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|it| path.starts_with(it)) {
+        return Ok(());
+    }
+    let behind = behind_links(path)?;
+    if stat(&behind).is_err() {
+        return Ok(());
+    }
+    refuse_stranger(&behind, "leads to")
 }
 
 /// Refuses a symbolic link to what is not there: a file would be made where the link leads, which
@@ -203,12 +220,12 @@ pub(crate) fn refuse_dangling(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Refuses a link that is neither the user's own, nor the system's, nor that of its directory's
-/// owner, where everybody can make links: the rule of Linux's `protected_symlinks`.
-fn refuse_stranger(link: &Path) -> Result<(), FileError> {
-    let failed = FileError::system("read the status of its symbolic links");
-    let itself = lstat(link).map_err(&failed)?;
-    let parent = link.parent().filter(|parent| !parent.as_os_str().is_empty());
+/// Refuses what is neither the user's own, nor the system's, nor that of its directory's owner, where
+/// everybody can make names: the rule of Linux's `protected_symlinks` and `protected_fifos`.
+fn refuse_stranger(path: &Path, leads: &str) -> Result<(), FileError> {
+    let failed = FileError::system("read the status of what it leads to");
+    let itself = lstat(path).map_err(&failed)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = stat(parent.unwrap_or(Path::new("."))).map_err(&failed)?;
     let common = Mode::SVTX | Mode::WOTH;
     let is_common = Mode::from_raw_mode(directory.st_mode).contains(common);
@@ -216,10 +233,10 @@ fn refuse_stranger(link: &Path) -> Result<(), FileError> {
     if !is_common || trusted.contains(&itself.st_uid) {
         return Ok(());
     }
-    let link = evener_core::shown(link);
+    let name = evener_core::shown(path);
     let reason = format!(
-        "leads through the symbolic link `{link}`, which another user has put into a directory \
-         where everybody can; name the target itself"
+        "{leads} `{name}`, which another user has put into a directory where everybody can; name \
+         another place"
     );
     Err(FileError::Refused(reason))
 }

@@ -14,6 +14,7 @@ use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{bytes, cobblestone, home, options};
 use evener_files::{FileError, Operation, Options, Protected, Report, process};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 #[test]
 fn child() {
@@ -403,6 +404,19 @@ fn links_of_strangers_in_common_directories_are_not_followed() {
     set_mode(&common, 0o1777);
     assert!(give(0));
     assert!(run(&plain, "to-tree").unwrap().is_success());
+
+    // A FIFO, from which whoever made it reads.
+    let fifo = common.join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+    // With a reader, what is written there is not waited for.
+    let reader = openat(CWD, &fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    std::os::unix::fs::chown(&fifo, Some(12_345), None).unwrap();
+    let refused = run(&file, "fifo").unwrap_err().to_string();
+    assert!(refused.contains("another user has put"), "{refused}");
+    assert_eq!(rustix::io::read(&reader, &mut [0; 8]).unwrap(), 0);
+    std::os::unix::fs::chown(&fifo, Some(0), None).unwrap();
+    assert!(run(&file, "fifo").unwrap().is_success());
+    assert_eq!(rustix::io::read(&reader, &mut [0; 8]).unwrap(), 8);
 }
 
 #[test]

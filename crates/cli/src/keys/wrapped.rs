@@ -305,9 +305,14 @@ pub(super) fn find(
     }
     Err(refusal.map_or_else(
         || {
+            let key = format!("{WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}");
+            let beside = match metadata.is_dir() {
+                true => String::new(),
+                false => format!("{}.{key} is not there, and there is ", shown(source)),
+            };
             Trouble::Usage(format!(
-                "no wrapped key ({WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}) in {}; of a part of a \
-                 tree, give the tree's key with --key",
+                "{beside}no wrapped key ({key}) in {}; name the key with --key, where it lies \
+                 elsewhere or SRC was moved or is a part of a tree",
                 shown(tree)
             ))
         },

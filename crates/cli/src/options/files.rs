@@ -18,7 +18,7 @@ use crate::trouble::{Trouble, shown};
 pub(crate) struct Choosing {
     /// Skip what matches: any file or directory of that name below SRC, or, if GLOB has a slash,
     /// that path below SRC; repeatable. Names are those of the plain files, also in an encrypted
-    /// tree: `*.txt`, not `*.txt.enc`. A SRC that is a file is always processed
+    /// tree: `*.txt`, not `*.txt.enc`. A SRC that is a file beside the tree is always processed
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
     /// Process only files that match; repeatable

@@ -196,8 +196,8 @@ impl OpeningKeys {
 /// Recipients and passphrases that open a fresh key.
 #[derive(Args, Debug)]
 pub(crate) struct Recipients {
-    /// Make a fresh key and wrap it for this recipient of age (`age1…`, also a plugin's, or an
-    /// SSH key: `ssh-ed25519 …`, `ssh-rsa …`); may be given several times
+    /// Make a fresh key and wrap it for this recipient of age (`age1...`, also a plugin's, or an
+    /// SSH key: `ssh-ed25519 ...`, `ssh-rsa ...`); may be given several times
     #[arg(short, long = "recipient", value_name = "AGE-RECIPIENT", help_heading = "Keys")]
     pub(crate) recipients: Vec<String>,
     /// Make a fresh key and wrap it for every recipient in this file, one per line; `-` is standard

@@ -1,8 +1,8 @@
 //! Progress for programs: one JSON object a line, as `--json-progress` says.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -72,15 +72,24 @@ impl Lines {
         let failed =
             |cause| Trouble::File { action: "write progress to", path: place.to_owned(), cause };
         let own = |descriptor: io::Result<OwnedFd>| descriptor.map(File::from).map_err(failed);
+        let mut is_new = false;
         let file = if is_stderr {
             own(io::stderr().as_fd().try_clone_to_owned())?
         } else if is_stdout {
             own(output().try_clone_to_owned())?
         } else {
+            let planted = |error| Failure { path: place.to_owned(), error };
+            evener::refuse_planted(place).map_err(planted)?;
+            refuse_other_content(place)?;
+            is_new = fs::symlink_metadata(place).is_err();
             File::options().append(true).create(true).open(place).map_err(failed)?
         };
         let is_busy = is_stdout && telling.json;
-        if is_busy || takes_data(&file, route) {
+        if is_busy || has_data(&file, route) {
+            if is_new {
+                // It was made in vain.
+                let _ = fs::remove_file(place);
+            }
             return Err(Trouble::usage(
                 "--json-progress would mix with the data or the report; give it a file or a \
                  descriptor of its own, such as --json-progress=/dev/fd/3",
@@ -161,9 +170,29 @@ fn line<'a>(event: &'static str, reading: &'a Reading, end: Option<End>) -> Line
     }
 }
 
-/// Whether a file is where some of the data goes. What devices take never mixes, but for terminals,
-/// where it can be seen.
-fn takes_data(file: &File, route: &Route) -> bool {
+/// Refuses a file that holds something else than such lines: what is added could make a key or an
+/// encrypted file useless. A descriptor was opened for them.
+fn refuse_other_content(place: &Path) -> Result<(), Trouble> {
+    let is_descriptor = ["/dev/fd", "/proc/self/fd"].iter().any(|fds| place.starts_with(fds));
+    let is_file = fs::metadata(place).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if is_descriptor || !is_file {
+        return Ok(());
+    }
+    let mut begins = [0; BEGINNING.len()];
+    let read = File::open(place).and_then(|mut file| file.read_exact(&mut begins));
+    match read {
+        Ok(()) if begins == *BEGINNING => Ok(()),
+        _ => Err(Trouble::Usage(format!(
+            "{}: it holds something else than lines of --json-progress, to which they would be \
+             added; name a new file",
+            shown(place)
+        ))),
+    }
+}
+
+/// Whether a file is where some of the data comes from or goes. What devices take never mixes, but
+/// for terminals, where it can be seen.
+fn has_data(file: &File, route: &Route) -> bool {
     let Ok(lines) = file.metadata() else { return false };
     let is_there = |data: Metadata| (data.dev(), data.ino()) == (lines.dev(), lines.ino());
     let goes_there = |target: &Place| match target {
@@ -171,8 +200,18 @@ fn takes_data(file: &File, route: &Route) -> bool {
             .try_clone_to_owned()
             .and_then(|output| File::from(output).metadata())
             .is_ok_and(is_there),
-        Place::Path(path) => std::fs::metadata(path).is_ok_and(is_there),
+        Place::Path(path) => fs::metadata(path).is_ok_and(is_there),
     };
-    let targets = route.ends.iter().filter_map(|ends| ends.target.as_ref());
-    !lines.file_type().is_char_device() && targets.into_iter().any(goes_there)
+    let comes_from = |source: &Place| match source {
+        Place::Pipe => false,
+        Place::Path(path) => fs::metadata(path).is_ok_and(is_there),
+    };
+    !lines.file_type().is_char_device()
+        && route
+            .ends
+            .iter()
+            .any(|ends| ends.target.as_ref().is_some_and(goes_there) || comes_from(&ends.source))
 }
+
+/// How a line begins.
+const BEGINNING: &[u8; 10] = b"{\"event\":\"";

@@ -152,7 +152,7 @@ pub(crate) fn run(
             report.files = 1;
         }
         Err(error @ FileError::Memory { .. }) => return Err(fail(error)),
-        Err(FileError::Interrupted) => options.control.done_files(1),
+        Err(FileError::Interrupted) => {}
         Err(error) => {
             options.control.done_files(1);
             report.failures.push(fail(error));

@@ -11,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
 use crate::error::IntoSystemError;
-use crate::naming::{behind_links, cant_open_directory, refuse_dangling};
+use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_planted};
 use crate::output::{Output, Outputs};
 use crate::{Failure, FileError, Options};
 
@@ -43,8 +43,8 @@ impl Sink {
                 Ok(Sink::of(End::Descriptor(descriptor)))
             }
             StreamTarget::File(path) if takes_a_stream(&path) => {
-                let descriptor = open_as_it_is(&path, source);
-                let descriptor = descriptor.map_err(|error| Failure { path, error })?;
+                let opened = refuse_planted(&path).and_then(|()| open_as_it_is(&path, source));
+                let descriptor = opened.map_err(|error| Failure { path, error })?;
                 Sink::open(StreamTarget::Descriptor(descriptor), outputs, source)
             }
             StreamTarget::File(path) => {

@@ -93,7 +93,8 @@ pub fn process(
     let outputs = Outputs::new(replaces, !options.resume, options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
-    let work = TreeWork::new(operation, keys, (root, endpoints.length()), options, &outputs, &seats);
+    let work =
+        TreeWork::new(operation, keys, (root, endpoints.length()), options, &outputs, &seats);
 
     let run_options = options.run(cipher, operation.direction(), QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {

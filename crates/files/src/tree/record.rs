@@ -123,10 +123,10 @@ impl<'a> Record<'a> {
     /// A file (given by its path below the root) could not be done. What an interruption
     /// leaves undone is no failure of the file.
     pub(super) fn failed(&self, path: &Path, error: FileError) {
-        self.control.done_files(1);
         if error == FileError::Interrupted {
             self.interrupted.store(true, Ordering::Relaxed);
         } else {
+            self.control.done_files(1);
             let path = self.full(path);
             self.lists().failures.push(Failure { path, error });
         }

@@ -33,7 +33,7 @@ pub(super) struct Measuring {
         value_parser = values::direction(), hide_possible_values = true, requires = "measure")]
     direction: Direction,
     /// Message lengths in bytes, up to 16 MiB [default: 8 bytes to 1 MiB]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = values::message_length,
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = values::message_length,
         requires = "measure")]
     bytes: Vec<usize>,
     /// Time for each engine and length in a round, in milliseconds

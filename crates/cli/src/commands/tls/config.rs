@@ -41,7 +41,7 @@ struct Routing {
     /// with a driver, such as cryptodev:ctr-aes-caam
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// What it does of the records: `gcm`, `cbc`, or both
+    /// What it does of the records: `gcm`, `cbc`, or both (`gcm,cbc`)
     #[arg(
         long,
         value_name = "MODES",
