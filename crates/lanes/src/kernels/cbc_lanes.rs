@@ -32,7 +32,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::rounds::{MIDDLE, cut};
+use super::rounds::{MIDDLE, cut, is_straight};
 use super::schedule::{MAX_ROUND_KEYS, OneKey, RoundKeys, SharedKeys};
 use super::vector::{BLOCK, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
@@ -414,10 +414,4 @@ pub(super) unsafe fn encrypt_straight<V: Vector, K: Keys<V>, const ROUNDS: usize
             }
         }
     }
-}
-
-/// Whether a register is one lane, and there are enough registers for the keys and two blocks of
-/// each of [`GROUPS`] lanes.
-pub(super) const fn is_straight<V: Vector>() -> bool {
-    V::BLOCKS == 1 && V::HAS_MANY_REGISTERS
 }

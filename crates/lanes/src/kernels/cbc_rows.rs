@@ -9,9 +9,10 @@
 use std::mem::MaybeUninit;
 
 use super::cbc_lanes::{
-    GROUPS, INPUT_AHEAD, Keys, LINE, Lines, Places, encrypt_step, encrypt_straight, is_straight,
-    load_line, store_line,
+    GROUPS, INPUT_AHEAD, Keys, LINE, Lines, Places, encrypt_step, encrypt_straight, load_line,
+    store_line,
 };
+use super::rounds::is_straight;
 use super::vector::{LINE_BLOCKS, Vector};
 
 /// Rows of as many messages as there are lanes, all of one length.

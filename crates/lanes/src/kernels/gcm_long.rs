@@ -8,13 +8,13 @@
 
 use std::ops::Range;
 
-use super::cbc_lanes::{Keys, Shared, is_straight};
+use super::cbc_lanes::{Keys, Shared};
 use super::first_rounds::{NEXT_ROUND, States};
 use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
 #[cfg(target_arch = "aarch64")]
 use super::ghash::Pair;
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
-use super::rounds::MIDDLE;
+use super::rounds::{MIDDLE, is_straight};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 

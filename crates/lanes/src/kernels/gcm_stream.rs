@@ -10,12 +10,12 @@
 
 use zeroize::Zeroize;
 
-use super::cbc_lanes::{Keys, Shared, is_straight};
+use super::cbc_lanes::{Keys, Shared};
 use super::first_rounds::{AnyCounters, FIRST_COUNTER, FirstRounds, SPAN, States};
 use super::gcm::{longest_rest, more_pads, subkey};
 use super::gcm_long::{Hash, encrypt_chunk};
 use super::ghash::{Powers, STRIDES, Sum};
-use super::rounds::encrypt;
+use super::rounds::{encrypt, is_straight};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 use crate::stream::{End, Pad, Piece};

@@ -8,9 +8,9 @@
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome, Padding, Rejection, padding};
 use zeroize::Zeroize;
 
-use super::cbc_lanes::{Shared, is_straight};
+use super::cbc_lanes::Shared;
 use super::jobs::{admit, is_large};
-use super::rounds::{decrypt, encrypt};
+use super::rounds::{decrypt, encrypt, is_straight};
 use super::schedule::{OneKey, SharedKeys};
 use super::vector::{BLOCK, Block, Vector};
 

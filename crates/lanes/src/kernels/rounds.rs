@@ -1,6 +1,5 @@
 //! AES of some registers at once, round by round (FIPS 197).
 
-use super::cbc_lanes::is_straight;
 use super::schedule::OneKey;
 use super::vector::Vector;
 
@@ -92,3 +91,9 @@ pub(super) const fn cut<V: Vector>(round: usize, rounds: usize) -> usize {
     if is_straight::<V>() && round < rounds { round } else { rounds }
 }
 pub(super) const MIDDLE: usize = 7;
+
+/// Whether a register is one lane, and there are enough registers for the keys and two blocks of
+/// each of a kernel's lanes.
+pub(super) const fn is_straight<V: Vector>() -> bool {
+    V::BLOCKS == 1 && V::HAS_MANY_REGISTERS
+}
