@@ -5,7 +5,7 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 
 use common::{Fixture, RECIPIENT};
@@ -212,4 +212,32 @@ fn nobody_else_can_write_what_a_checked_program_reads() {
     let look = "umask 0; $evener tls check --provider my.key sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
     let ended = fixture.shell(look);
     assert_eq!(String::from_utf8_lossy(&ended.output), "700\n", "{}", ended.messages);
+}
+
+#[test]
+fn no_lines_go_where_a_stranger_leads_them() {
+    let fixture = Fixture::new();
+    if !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("only root can make links of other users");
+        return;
+    }
+    let common = fixture.path("common");
+    fs::create_dir(&common).unwrap();
+    fs::set_permissions(&common, fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::write(fixture.path("victim"), "").unwrap();
+    symlink(fixture.path("victim"), common.join("link")).unwrap();
+    fs::write(common.join("file"), "").unwrap();
+    let mut owner = Some(12_345);
+    for is_refused in [true, false] {
+        for name in ["link", "file"] {
+            lchown(common.join(name), owner, None).unwrap();
+            let option = format!("--json-progress=common/{name}");
+            let output = format!("out-{name}-{is_refused}");
+            let ended = fixture.run(&["encrypt", "-k", "my.key", &option, "tree", &output]);
+            let told = ended.messages.contains("which another user has put");
+            assert_eq!((ended.status, told), (Some(2 * i32::from(is_refused)), is_refused));
+        }
+        assert_eq!(fs::read(fixture.path("victim")).unwrap().is_empty(), is_refused);
+        owner = Some(0);
+    }
 }
