@@ -31,7 +31,8 @@ use crate::trouble::{Ending, Trouble};
 /// then DST ends in a slash: `evener decrypt -k my.key photos letters notes.txt.enc restored/`.
 ///
 /// --identity and --passphrase open the wrapped keys that lie in SRC (evener-key.age) or, for a
-/// file, beside it (SRC.evener-key.age, or evener-key.age), or at the head of a pipe; with --key they open that. A key further up is used only if --key names it.
+/// file, beside it (SRC.evener-key.age, or evener-key.age), or at the head of a pipe; with --key
+/// they open that. A key further up is used only if --key names it.
 #[derive(Args)]
 #[command(override_usage = "evener decrypt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct Decrypt {
