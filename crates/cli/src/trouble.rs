@@ -79,16 +79,11 @@ impl Trouble {
                 path: path.clone(),
                 error: FileError::Refused(format!("can't {action} it: {}", words(cause))),
             },
-            _ => {
-                let path = match self {
-                    Trouble::Key(error) => error.path(),
-                    _ => None,
-                };
-                Failure {
-                    path: path.unwrap_or(Path::new("")).to_owned(),
-                    error: FileError::Refused(self.to_string()),
-                }
-            }
+            Trouble::Key(error) => Failure {
+                path: error.path().map(Path::to_owned).unwrap_or_default(),
+                error: FileError::Refused(self.to_string()),
+            },
+            _ => Failure { path: PathBuf::new(), error: FileError::Refused(self.to_string()) },
         }
     }
 
