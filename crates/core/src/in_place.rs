@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use zeroize::Zeroizing;
-
-use crate::{Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, Session};
+use crate::{
+    Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, Session, WipedBuffer,
+};
 
 /// One message that is replaced by its result, for ciphers that keep the length: ECB, CBC without
 /// padding, and CTR. The session's key is used.
@@ -68,7 +68,7 @@ impl<'a> InPlaceJob<'a> {
             self.outcome = Outcome::Rejected(rejection);
             return Ok(());
         }
-        let mut scratch = Zeroizing::new([0; SCRATCH_LENGTH]);
+        let mut scratch = WipedBuffer::zeros((self.data.len() - self.done).min(SCRATCH_LENGTH));
         while self.done < self.data.len() {
             let end = self.data.len().min(self.done + SCRATCH_LENGTH);
             let piece = &mut self.data[self.done..end];

@@ -22,6 +22,7 @@ pub mod padding;
 mod profile;
 mod records;
 mod shown;
+mod wipe;
 
 pub use batch::emptied;
 pub use cipher::{Cipher, Direction, Mode, UnknownCipher};
@@ -36,3 +37,4 @@ pub use padding::Padding;
 pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError};
 pub use records::{RecordLayout, Records};
 pub use shown::{Shown, shown, shown_json, shown_text};
+pub use wipe::{WipedBuffer, wipe};

@@ -3,9 +3,8 @@
 //! The chunks of a file are independent (except in CBC encryption), so the threads of a [`Pool`]
 //! share them. The result is the same as the content of an encrypted file.
 
-use evener_core::{Direction, Engine, Rejection, SessionRequest};
+use evener_core::{Direction, Engine, Rejection, SessionRequest, WipedBuffer, wipe};
 use evener_pipeline::{Pool, Worker};
-use zeroize::Zeroize;
 
 use crate::format::{FileCipher, Layout};
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
@@ -58,11 +57,10 @@ pub fn open(
     plaintext: &mut [u8],
 ) -> Result<usize, FileError> {
     let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
-    let mut scratch = vec![0; beginning];
+    let mut scratch = WipedBuffer::zeros(beginning);
     let mut worker = Worker::new(engine, 0);
     let beginning = &sealed[..beginning];
     let prepared = prepare_sealed(keys, beginning, sealed.len() as u64, &mut scratch, &mut worker);
-    scratch.zeroize();
     let Prepared { cipher, layout, .. } = prepared?;
     let chunks = &sealed[(layout.chunk(0).sealed.start as usize).min(sealed.len())..];
     let tags = layout.chunks() * cipher.cipher().tag_length() as u64;
@@ -70,7 +68,7 @@ pub fn open(
     let plaintext = &mut plaintext[..length];
     let opened = process(&cipher, &layout, Direction::Decrypt, pool, engine, chunks, plaintext);
     if opened.is_err() {
-        plaintext.zeroize();
+        wipe(plaintext);
     }
     opened
 }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use evener_core::Job;
-use zeroize::Zeroizing;
+use evener_core::{Job, WipedBuffer};
 
 use rustix::io::Errno;
 
@@ -34,9 +33,9 @@ const USUAL_ROOM: u64 = 264 << 10;
 /// A worker's buffers and job list, allocated once and wiped on drop.
 pub(crate) struct Workspace {
     /// The input.
-    pub(crate) input: Zeroizing<Vec<u8>>,
+    pub(crate) input: WipedBuffer,
     /// The engine's output.
-    pub(crate) output: Zeroizing<Vec<u8>>,
+    pub(crate) output: WipedBuffer,
     jobs: Vec<Job<'static>>,
     /// The verification result of the last segment.
     pub(crate) seen: Seen,
@@ -73,18 +72,12 @@ impl Workspace {
 ///
 /// # Errors
 /// When there is no memory for it.
-pub(crate) fn zeros(length: u64) -> Result<Zeroizing<Vec<u8>>, FileError> {
-    let mut buffer = Zeroizing::new(Vec::new());
-    match usize::try_from(length) {
-        Ok(length) if buffer.try_reserve_exact(length).is_ok() => {
-            buffer.resize(length, 0);
-            Ok(buffer)
-        }
-        _ => Err(FileError::System {
-            action: "get memory for its chunks",
-            errno: Errno::NOMEM.system(),
-        }),
-    }
+pub(crate) fn zeros(length: u64) -> Result<WipedBuffer, FileError> {
+    let buffer = usize::try_from(length).ok().and_then(WipedBuffer::try_zeros);
+    buffer.ok_or_else(|| FileError::System {
+        action: "get memory for its chunks",
+        errno: Errno::NOMEM.system(),
+    })
 }
 
 #[cfg(test)]
@@ -93,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_no_memory_holds_is_an_error() {
-        assert_eq!(zeros(3).unwrap().as_slice(), [0; 3]);
+        assert_eq!(*zeros(3).unwrap(), [0; 3]);
         for length in [isize::MAX as u64 + 1, u64::MAX] {
             let words = zeros(length).unwrap_err().to_string();
             assert!(words.contains("Cannot allocate memory"), "{words}");

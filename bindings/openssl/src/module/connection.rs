@@ -4,9 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use evener_core::{Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session};
+use evener_core::{Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session, WipedBuffer};
 use evener_lanes::stream::Text;
-use zeroize::Zeroizing;
 
 use super::message::{Message, Work};
 use super::route::{BLOCK, Delay, Volume};
@@ -24,7 +23,7 @@ pub(crate) struct Connection {
     /// Bytes of the message that the module did.
     by_module: u64,
     /// Results that are to replace their text.
-    results: Zeroizing<Vec<u8>>,
+    results: WipedBuffer,
     /// For the choice of blocks to look at; 0 until it is needed.
     chance: u64,
 }
@@ -40,7 +39,7 @@ impl Connection {
             volume: Volume::default(),
             has_asked: false,
             by_module: 0,
-            results: Zeroizing::default(),
+            results: WipedBuffer::default(),
             chance: 0,
         }))
     }
@@ -149,9 +148,7 @@ impl Connection {
             }
             Text::InPlace(text) => {
                 let mut results = std::mem::take(&mut self.results);
-                if results.len() < range.len() {
-                    results = Zeroizing::new(vec![0; range.len()]);
-                }
+                results.ensure(range.len());
                 let result = &mut results[..range.len()];
                 let text = &mut text[range];
                 let computed = self.compute(session, message, text, result);
@@ -236,7 +233,7 @@ impl Clone for Connection {
             volume: Volume::default(),
             has_asked: false,
             by_module: self.by_module,
-            results: Zeroizing::default(),
+            results: WipedBuffer::default(),
             chance: 0,
         }
     }

@@ -3,9 +3,8 @@
 use std::io;
 
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest, wipe,
 };
-use zeroize::Zeroize;
 
 use super::probe::{self, Driver};
 use super::sys::{Operation, Transform};
@@ -75,7 +74,7 @@ impl AfAlgSession {
         };
         if result.is_err() && self.direction == Direction::Decrypt {
             let length = job.output_length(self.cipher, self.direction);
-            job.output[..length].zeroize();
+            wipe(&mut job.output[..length]);
         }
         if let Err(Stop::Failed(_)) = result {
             self.operation = None;

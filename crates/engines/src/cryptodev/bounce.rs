@@ -1,19 +1,19 @@
 //! Memory with the alignment that a driver needs, and where a part of a message lies.
 
-use zeroize::Zeroizing;
+use evener_core::WipedBuffer;
 
 use super::sys::Data;
 use crate::parts::Part;
 
 /// Aligned memory, wiped when dropped.
 pub(super) struct Bounce {
-    bytes: Zeroizing<Vec<u8>>,
+    bytes: WipedBuffer,
     alignment: usize,
 }
 
 impl Bounce {
     pub(super) fn new(length: usize, alignment: usize) -> Bounce {
-        Bounce { bytes: Zeroizing::new(vec![0; length + alignment]), alignment }
+        Bounce { bytes: WipedBuffer::zeros(length + alignment), alignment }
     }
 
     /// The first bytes of the memory, in the requested length. The content is kept, unless the

@@ -1,9 +1,8 @@
 //! Processes jobs through one descriptor of `/dev/crypto`.
 
 use evener_core::{
-    Cipher, Direction, EngineError, Job, Key, Mode, Rejection, Session, SessionRequest,
+    Cipher, Direction, EngineError, Job, Key, Mode, Rejection, Session, SessionRequest, wipe,
 };
-use zeroize::Zeroize;
 
 use super::bounce::{Bounce, PART_LENGTH, Slots, collect, is_aligned, place};
 use super::keyed::KeyedDevice;
@@ -68,7 +67,7 @@ impl CryptodevSession {
     /// encrypted in place too.
     pub(super) fn wipe(&self, job: &mut Job<'_>) {
         let length = job.output_length(self.cipher, self.direction);
-        job.output[..length].zeroize();
+        wipe(&mut job.output[..length]);
     }
 
     /// Loads the job's key, if the device has another.

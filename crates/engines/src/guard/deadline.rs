@@ -6,7 +6,6 @@
 //! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
 //! are still pending.
 
-use std::hint::black_box;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -15,9 +14,9 @@ use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Records, Session, SessionRequest,
+    wipe,
 };
 use rustix::time::{ClockId, clock_gettime};
-use zeroize::Zeroize;
 
 use super::parcel::Parcel;
 
@@ -189,8 +188,7 @@ fn start(
 #[inline(never)]
 fn clear_stack() {
     let mut room = [0_u8; 16 << 10];
-    room.zeroize();
-    black_box(&room);
+    wipe(&mut room);
 }
 
 /// The CPU time that the calling thread has used so far, in user and kernel mode.

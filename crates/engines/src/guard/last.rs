@@ -1,14 +1,13 @@
 //! A copy of the last unverified job, to verify it when the session closes.
 
-use evener_core::{Iv, Job, Key, Outcome, Padding, Verification};
-use zeroize::Zeroizing;
+use evener_core::{Iv, Job, Key, Outcome, Padding, Verification, WipedBuffer};
 
 /// The job and its result. The memory is reused for later batches.
 #[derive(Default)]
 pub(super) struct LastJob {
     job: Option<Copied>,
     /// Additional data, input and result.
-    bytes: Zeroizing<Vec<u8>>,
+    bytes: WipedBuffer,
 }
 
 struct Copied {
@@ -17,6 +16,7 @@ struct Copied {
     padding: Padding,
     aad: usize,
     input: usize,
+    result: usize,
     /// The length of its output buffer.
     room: usize,
 }
@@ -39,17 +39,15 @@ impl LastJob {
         input: &[u8],
         result: &[u8],
     ) {
-        let length = aad.len() + input.len() + result.len();
-        // Growing in place could free the old memory without wiping it.
-        if self.bytes.capacity() < length {
-            self.bytes = Zeroizing::new(Vec::with_capacity(length));
-        }
-        self.bytes.clear();
+        self.bytes.ensure(aad.len() + input.len() + result.len());
+        let mut begin = 0;
         for part in [aad, input, result] {
-            self.bytes.extend_from_slice(part);
+            self.bytes[begin..begin + part.len()].copy_from_slice(part);
+            begin += part.len();
         }
-        let (aad, input, room) = (aad.len(), input.len(), result.len());
-        self.job = Some(Copied { iv, key: key.cloned(), padding, aad, input, room });
+        let (aad, input, result) = (aad.len(), input.len(), result.len());
+        let room = result;
+        self.job = Some(Copied { iv, key: key.cloned(), padding, aad, input, result, room });
     }
 
     /// A later job was verified.
@@ -59,10 +57,11 @@ impl LastJob {
 
     /// Verifies the job, once.
     pub(super) fn judged<T>(&mut self, judge: impl FnOnce(&Job<'_>) -> T) -> Option<T> {
-        let Copied { iv, key, padding, aad, input, room } = self.job.take()?;
+        let Copied { iv, key, padding, aad, input, result, room } = self.job.take()?;
         let (aad, rest) = self.bytes.split_at(aad);
-        let (input, result) = rest.split_at(input);
-        let mut output = Zeroizing::new(vec![0; room.max(result.len())]);
+        let (input, rest) = rest.split_at(input);
+        let result = &rest[..result];
+        let mut output = WipedBuffer::zeros(room.max(result.len()));
         output[..result.len()].copy_from_slice(result);
         let job = Job {
             key: key.as_ref(),

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Padding, Session, emptied,
+    Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Padding, Session, WipedBuffer, emptied,
 };
-use zeroize::Zeroizing;
 
 /// Copies of a batch's jobs. The memory is reused for later batches.
 #[derive(Default)]
@@ -14,9 +13,9 @@ pub(super) struct Parcel {
     /// The outcome of each job.
     outcomes: Vec<Outcome>,
     /// Additional data and input of every job.
-    input: Zeroizing<Vec<u8>>,
+    input: WipedBuffer,
     /// The outputs of all jobs.
-    output: Zeroizing<Vec<u8>>,
+    output: WipedBuffer,
 }
 
 /// A job whose data is in the parcel.
@@ -34,12 +33,14 @@ impl Parcel {
     pub(super) fn pack(&mut self, batch: &[Job<'_>], cipher: Cipher, direction: Direction) {
         self.jobs.clear();
         self.outcomes.clear();
-        self.input.clear();
-        // Growing in place could free the old memory without wiping it.
-        let length = batch.iter().map(|job| job.aad.len() + job.input.len()).sum();
-        if self.input.capacity() < length {
-            self.input = Zeroizing::new(Vec::with_capacity(length));
-        }
+        self.input.ensure(batch.iter().map(|job| job.aad.len() + job.input.len()).sum());
+        let mut input = 0;
+        let mut append = |bytes: &[u8]| {
+            let range = input..input + bytes.len();
+            self.input[range.clone()].copy_from_slice(bytes);
+            input = range.end;
+            range
+        };
         let mut output = 0;
         for job in batch {
             let room = job.output_length(cipher, direction).min(job.output.len());
@@ -48,15 +49,13 @@ impl Parcel {
                 iv: job.iv,
                 key: job.key.cloned(),
                 padding: job.padding,
-                aad: append(&mut self.input, job.aad),
-                input: append(&mut self.input, job.input),
+                aad: append(job.aad),
+                input: append(job.input),
                 output: output..output + room,
             });
             output += room;
         }
-        if self.output.len() < output {
-            self.output = Zeroizing::new(vec![0; output]);
-        }
+        self.output.ensure(output);
     }
 
     /// Copies outcomes and results to the packed jobs; does nothing if the parcel did not come
@@ -98,10 +97,4 @@ impl Parcel {
         }
         (result, emptied(batch))
     }
-}
-
-fn append(buffer: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
-    let start = buffer.len();
-    buffer.extend_from_slice(bytes);
-    start..buffer.len()
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Records, Rejection, Session,
-    SessionRequest, Verification,
+    SessionRequest, Verification, WipedBuffer,
 };
-use zeroize::Zeroizing;
 
 use super::Watch;
 use super::last::LastJob;
@@ -31,7 +30,7 @@ pub(super) struct GuardedSession {
     /// Which jobs of the batch were pending at the call.
     pending: Vec<bool>,
     /// The output of the reference engine.
-    output: Zeroizing<Vec<u8>>,
+    output: WipedBuffer,
 }
 
 /// The result of checking a batch.
@@ -69,7 +68,7 @@ impl GuardedSession {
             last: LastJob::default(),
             service,
             pending: Vec::new(),
-            output: Zeroizing::default(),
+            output: WipedBuffer::default(),
         }
     }
 
@@ -205,7 +204,8 @@ impl GuardedSession {
         outcome: Outcome,
     ) -> Result<bool, Fault> {
         let Some((iv, input, output)) = records.record(record) else { return Ok(false) };
-        let mut copy = Zeroizing::new(output.to_vec());
+        let mut copy = WipedBuffer::zeros(output.len());
+        copy.copy_from_slice(output);
         let padding = records.layout().padding;
         // A record must decrypt to the common length; the reference engine does not know that rule.
         let is_of_length = |reference: &Outcome| match *reference {
@@ -243,9 +243,7 @@ impl GuardedSession {
     fn compute_again(&mut self, job: &Job<'_>) -> Option<Outcome> {
         let reference = self.reference.as_mut()?;
         let length = job.output_length(self.cipher, self.direction);
-        if self.output.len() < length {
-            self.output = Zeroizing::new(vec![0; length]);
-        }
+        self.output.ensure(length);
         // A job with a shorter output is malformed.
         let output = &mut self.output[..length.min(job.output.len())];
         let mut again = [Job {

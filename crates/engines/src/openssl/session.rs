@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding, Rejection,
-    Session, SessionRequest, padding,
+    Session, SessionRequest, padding, wipe,
 };
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::failed;
 use super::probe::Library;
@@ -63,7 +63,7 @@ impl OpensslSession {
     fn abandon(&self, job: &mut Job<'_>, stop: Stop) -> serial::Stop {
         if self.direction == Direction::Decrypt {
             let length = job.output_length(self.cipher, self.direction).min(job.output.len());
-            job.output[..length].zeroize();
+            wipe(&mut job.output[..length]);
         }
         self.in_words(stop)
     }

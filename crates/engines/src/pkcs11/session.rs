@@ -5,8 +5,9 @@ use std::sync::Arc;
 use cryptoki_sys::{CK_KEY_TYPE, CK_MECHANISM_TYPE, CK_OBJECT_HANDLE};
 use evener_core::{
     Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
+    WipedBuffer, wipe,
 };
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::login::Stay;
 use super::mechanism::{PART_LENGTH, can_be_parted, mechanism};
@@ -29,9 +30,9 @@ pub(super) struct Pkcs11Session {
     object: Option<CK_OBJECT_HANDLE>,
     channel: Channel,
     /// Buffer for the last part of a padded message.
-    padded_part: Zeroizing<Vec<u8>>,
+    padded_part: WipedBuffer,
     /// Buffer for decrypted GCM messages. Grows to the longest message.
-    room: Zeroizing<Vec<u8>>,
+    room: WipedBuffer,
     /// Whether new keys are private: only a logged-in user may use them.
     is_private: bool,
     /// Keeps the user logged in. Declared after the channel, which must close first.
@@ -69,8 +70,8 @@ impl Pkcs11Session {
             loaded: LoadedKey::none(),
             object: stay.held.map(|held| held.handle),
             channel,
-            padded_part: Zeroizing::new(vec![0; PART_LENGTH]),
-            room: Zeroizing::default(),
+            padded_part: WipedBuffer::zeros(PART_LENGTH),
+            room: WipedBuffer::default(),
             is_private: token.login.is_private(),
             stay,
         };
@@ -92,7 +93,7 @@ impl Pkcs11Session {
         };
         if result.is_err() && self.direction == Direction::Decrypt {
             let length = job.output_length(self.cipher, self.direction);
-            job.output[..length].zeroize();
+            wipe(&mut job.output[..length]);
         }
         result
     }
@@ -199,13 +200,11 @@ impl Pkcs11Session {
             return Ok(length);
         }
         let mut room = std::mem::take(&mut self.room);
-        if room.len() < job.input.len() {
-            room = Zeroizing::new(vec![0; job.input.len()]);
-        }
+        room.ensure(job.input.len());
         let result = self.open_sealed(job, object, &mut room[..job.input.len()]);
         match result {
             Ok(()) => job.output[..length].copy_from_slice(&room[..length]),
-            Err(_) => room[..job.input.len()].zeroize(),
+            Err(_) => wipe(&mut room[..job.input.len()]),
         }
         self.room = room;
         result.map(|()| length)
@@ -247,7 +246,7 @@ impl Pkcs11Session {
         ciphertext: &[u8],
         sealed: &mut [u8],
     ) -> Result<(), Failure> {
-        let mut text = Zeroizing::new(vec![0; sealed.len()]);
+        let mut text = WipedBuffer::zeros(sealed.len());
         let encrypt = Direction::Encrypt;
         self.channel.transform(encrypt, mechanism, object, ciphertext, &mut text)?;
         let text = &text[..ciphertext.len()];

@@ -2,8 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use evener_core::{Direction, EngineError, Session};
-use zeroize::Zeroize;
+use evener_core::{Direction, EngineError, Session, WipedBuffer, wipe};
 
 /// The sessions of a key that no thread uses now, for each direction.
 #[derive(Default)]
@@ -16,7 +15,7 @@ pub(super) struct Idle {
 pub(super) struct Opened {
     pub(super) session: Box<dyn Session>,
     /// Holds no plaintext between two messages.
-    pub(super) scratch: Vec<u8>,
+    pub(super) scratch: WipedBuffer,
 }
 
 impl Idle {
@@ -36,17 +35,17 @@ impl Idle {
         let idle = sessions.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut opened = match idle {
             Some(opened) => opened,
-            None => Opened { session: open()?, scratch: Vec::new() },
+            None => Opened { session: open()?, scratch: WipedBuffer::default() },
         };
         let result = work(&mut opened);
         if let Err(error) = &result {
-            opened.scratch.zeroize();
+            wipe(&mut opened.scratch);
             if is_engines(error) {
                 return result;
             }
         }
         if opened.scratch.len() > LONGEST_KEPT {
-            opened.scratch = Vec::new();
+            opened.scratch = WipedBuffer::default();
         }
         let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() < MOST_KEPT {
@@ -59,9 +58,7 @@ impl Idle {
 impl Opened {
     /// The session, and a buffer of this length.
     pub(super) fn parts(&mut self, length: usize) -> (&mut dyn Session, &mut [u8]) {
-        if self.scratch.len() < length {
-            self.scratch.resize(length, 0);
-        }
+        self.scratch.ensure(length);
         (&mut *self.session, &mut self.scratch[..length])
     }
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Rejection, Session,
-    SessionRequest,
+    SessionRequest, wipe,
 };
 use evener_engines::Watch;
 use evener_pipeline::Pool;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 pub use batch::{Opening, Sealing};
 pub use error::AeadError;
@@ -187,7 +187,7 @@ impl Aead {
             process(session, &iv(nonce.bytes()), aad, data, scratch)?;
             if data.capacity() < length {
                 // The plaintext stays nowhere.
-                data.zeroize();
+                wipe(data);
                 *data = Vec::with_capacity(length);
             }
             data.clear();
@@ -212,7 +212,7 @@ impl Aead {
             let (session, scratch) = opened.parts(length);
             process(session, &iv(nonce), aad, data, scratch)?;
             data[..length].copy_from_slice(scratch);
-            scratch.zeroize();
+            wipe(scratch);
             Ok(())
         })?;
         Ok(&mut data[..length])
@@ -253,7 +253,7 @@ impl Aead {
         });
         if result.is_err() {
             // What an engine wrote before it failed.
-            plaintext[..length].zeroize();
+            wipe(&mut plaintext[..length]);
         }
         result
     }
@@ -321,7 +321,7 @@ impl Aead {
             for Opening { sealed, plaintext, .. } in batch {
                 let length = self.cipher.tag_length().min(sealed.len());
                 let length = (sealed.len() - length).min(plaintext.len());
-                plaintext[..length].zeroize();
+                wipe(&mut plaintext[..length]);
             }
         }
         result

@@ -3,8 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use evener_core::Direction;
-use zeroize::Zeroizing;
+use evener_core::{Direction, WipedBuffer};
 
 use super::chunks_in;
 use crate::FileError;
@@ -27,8 +26,8 @@ struct Free {
 
 /// One piece's input and output, wiped on drop.
 pub(super) struct Buffers {
-    pub(super) input: Zeroizing<Vec<u8>>,
-    pub(super) output: Zeroizing<Vec<u8>>,
+    pub(super) input: WipedBuffer,
+    pub(super) output: WipedBuffer,
 }
 
 impl Pool {
@@ -83,8 +82,10 @@ impl Pool {
             }
             if free.unmade > 0 {
                 free.unmade -= 1;
-                let buffer = |length| Zeroizing::new(vec![0; length]);
-                return Some(Buffers { input: buffer(self.input), output: buffer(self.output) });
+                return Some(Buffers {
+                    input: WipedBuffer::zeros(self.input),
+                    output: WipedBuffer::zeros(self.output),
+                });
             }
             // Nobody returns buffers once the workers are gone, hence the limit.
             let waited = self.returned.wait_timeout(free, GIVE_UP_INTERVAL);

@@ -19,9 +19,8 @@ mod share;
 mod sys;
 
 use evener_core::{
-    Cipher, Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, Session, SessionRequest,
+    Cipher, Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, Session, SessionRequest, wipe,
 };
-use zeroize::Zeroize;
 
 pub use pool::Pool;
 use portions::{can_be_cut, portions, portions_in_place, runs};
@@ -70,7 +69,7 @@ impl Pool {
         let written = job.output_length(cipher, direction);
         if matches!(outcome, Outcome::Rejected(_)) {
             // The portions before the one that was rejected are not the caller's to see.
-            job.output[..written].zeroize();
+            wipe(&mut job.output[..written]);
         }
         job.outcome = outcome;
         Ok(())
