@@ -137,6 +137,14 @@ impl Route {
         self.shared.is_some()
     }
 
+    /// Whether outputs get names that follow from those of their sources.
+    pub(crate) fn has_suffixes(&self) -> bool {
+        let goes_into = |target: &Path| self.new.is_some() || target.is_dir();
+        let into_directory =
+            || matches!(&self.first().target, Some(Place::Path(target)) if goes_into(target));
+        self.has_many_files() || into_directory()
+    }
+
     /// Whether one of the sources is a tree.
     pub(crate) fn has_tree(&self) -> bool {
         self.ends.iter().any(|ends| ends.source_is_tree)

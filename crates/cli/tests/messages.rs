@@ -412,6 +412,15 @@ fn an_option_that_could_do_nothing_is_refused() {
         ("verify --include one sealed/one.enc", "--include chooses among the files of a tree"),
         ("list --include one sealed/one.enc", "--include chooses among the files of a tree"),
         ("encrypt --sparse tree out", "--sparse writes holes when decrypting"),
+        ("encrypt --follow-symlinks tree/one out", "--follow-symlinks is for the links in a tree"),
+        ("encrypt --suffix .x tree/one out", "--suffix is for the files of a tree"),
+        ("decrypt --suffix .x sealed/one.enc out", "--suffix is for the files of a tree"),
+        ("verify --suffix .x sealed/one.enc", "--suffix is for the files of a tree"),
+        ("list --suffix .x sealed/one.enc", "--suffix is for the files of a tree"),
+        ("encrypt --durable tree/one -", "--durable syncs files"),
+        ("decrypt --force sealed out", "--force shows plaintext on a terminal"),
+        ("encrypt --delete tree out", "--delete is a part of --update"),
+        ("encrypt --yes tree out", "--yes answers the question of --delete"),
     ] {
         let (command, rest) = arguments.split_once(' ').unwrap();
         let rest: Vec<_> = rest.split(' ').collect();
@@ -420,6 +429,12 @@ fn an_option_that_could_do_nothing_is_refused() {
         assert!(ended.messages.starts_with(&told), "{arguments}: {}", ended.messages);
         assert!(!fixture.path("out").exists(), "{arguments}");
     }
+    // In a directory a file gets a name of Evener's.
+    let suffix = ["-k", "my.key", "--suffix", ".x"];
+    fixture.expect(0, &[&["encrypt"], &suffix[..], &["tree/one", "new/"]].concat());
+    assert!(fixture.path("new/one.x").exists());
+    fixture.expect(0, &[&["decrypt"], &suffix[..], &["new/one.x", "new/"]].concat());
+    assert!(fixture.path("new/one").exists());
     // A file beside a tree is always taken.
     let several = ["--exclude", "*", "tree", "my.key", "both/"];
     let ended = fixture.run(&[&["encrypt", "--key", "my.key"], &several[..]].concat());
@@ -492,4 +507,19 @@ fn a_file_of_another_kind_is_told_by_its_beginning() {
         assert!(ended.messages.contains(told), "{name}: {}", ended.messages);
     }
     fixture.expect(0, &["decrypt", "-q", "--passphrase-file", "words", "pipe", "out"]);
+}
+
+/// Anybody can put files into /dev/shm.
+#[test]
+fn what_others_leave_behind_is_no_failure_of_tls_status() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let rubbish = format!("/dev/shm/evener-tls-{}", 3_000_000_000 + u64::from(std::process::id()));
+    fs::write(&rubbish, "no counters").unwrap();
+    let ended = Fixture::new().run(&["tls", "status"]);
+    fs::remove_file(&rubbish).unwrap();
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    let told = format!("{rubbish}: can't read it: it is no file of counters");
+    assert!(ended.messages.contains(&told), "{}", ended.messages);
 }

@@ -67,18 +67,23 @@ impl Decrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
-        let (paths, suffix) = (self.paths, &self.choosing.suffix);
+        let (paths, suffix) = (self.paths, self.choosing.suffix());
         let mut route = Route::find(operation, paths, suffix, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;
-        self.choosing.check(route.has_tree())?;
+        self.choosing.check(route.has_tree(), route.has_suffixes())?;
         let armour = self.keys.openssl.armour();
         if armour.is_some() {
             route.take_as_streams("--base64")?;
         }
         let heads = route.take_heads(self.keys.look_for_one())?;
         self.writing.check(operation, &route)?;
+        if self.force && route.first().target != Some(Place::Pipe) {
+            return Err(Trouble::usage(
+                "--force shows plaintext on a terminal, and DST is none; --overwrite replaces outputs",
+            ));
+        }
         let is_one_tree = route.ends.len() == 1 && route.has_tree();
         if !self.only.is_empty() && !is_one_tree {
             return Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"));

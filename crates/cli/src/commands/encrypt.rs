@@ -74,7 +74,7 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
-        let (paths, suffix) = (self.paths, &self.choosing.suffix);
+        let (paths, suffix) = (self.paths, self.choosing.suffix());
         let mut route = Route::find(operation, paths, suffix, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
@@ -83,7 +83,7 @@ impl Encrypt {
             route.take_as_streams("--base64")?;
         }
         self.writing.check(operation, &route)?;
-        self.choosing.check(route.has_tree())?;
+        self.choosing.check(route.has_tree(), route.has_suffixes())?;
         let key_files: Vec<_> = self.keys.files().cloned().collect();
         let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
         let asks = key.is_some() || origins.key_command.is_some();

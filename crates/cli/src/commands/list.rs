@@ -63,7 +63,8 @@ impl List {
             let error = FileError::Refused(reason.to_owned());
             return Err(Failure { path: self.source.clone(), error }.into());
         }
-        self.choosing.check(fs::metadata(&self.source).map_or(true, |found| found.is_dir()))?;
+        let may_be_tree = fs::metadata(&self.source).map_or(true, |found| found.is_dir());
+        self.choosing.check(may_be_tree, may_be_tree)?;
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;

@@ -44,7 +44,7 @@ impl Verify {
         let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         self.keys.complete()?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
-        self.choosing.check(ends.source_is_tree)?;
+        self.choosing.check(ends.source_is_tree, ends.source_is_tree)?;
         let armour = self.keys.openssl.armour();
         if armour.is_some() {
             ends.take_as_stream("--base64")?;

@@ -19,8 +19,15 @@ pub(crate) fn wrapping(
     options: &Recipients,
     keyholder: &Keyholder<'_>,
 ) -> Result<Option<Wrapping>, Trouble> {
-    let mut recipients =
-        options.recipients.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
+    let mut recipients = Vec::new();
+    for (text, number) in options.recipients.iter().zip(1..) {
+        let parsed: Result<Recipient, _> = text.parse();
+        recipients.push(parsed.map_err(|error| match options.recipients.len() {
+            1 => Trouble::from(error),
+            // Its text may be an identity, which is secret.
+            _ => Trouble::Usage(format!("--recipient number {number}: {error}")),
+        })?);
+    }
     for path in &options.recipient_files {
         recipients.extend(Recipient::read_file(path, keyholder)?);
     }

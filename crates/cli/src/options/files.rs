@@ -1,6 +1,6 @@
 //! Options that select files and say how outputs are written.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,7 +9,7 @@ use evener::{Agree, KeyRing, Operation, Options, Selection};
 
 use super::values;
 use crate::deletion;
-use crate::ends::Ends;
+use crate::ends::{Ends, Place};
 use crate::route::Route;
 use crate::trouble::{Trouble, shown};
 
@@ -28,32 +28,43 @@ pub(crate) struct Choosing {
     /// not with --remove-source
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
-    /// Suffix that encrypting appends to file names and decrypting removes
+    /// Suffix that encrypting appends to file names and decrypting removes [default: .enc]
     #[arg(
         long,
-        default_value = Options::DEFAULT_SUFFIX,
         value_parser = OsStringValueParser::new().try_map(values::suffix),
         help_heading = "Trees"
     )]
-    pub(crate) suffix: OsString,
+    suffix: Option<OsString>,
 }
 
 impl Choosing {
-    /// Refuses to choose among the files of a tree where there is none.
-    pub(crate) fn check(&self, has_tree: bool) -> Result<(), Trouble> {
-        let given = [(&self.include, "--include"), (&self.exclude, "--exclude")];
-        match given.into_iter().find(|(globs, _)| !has_tree && !globs.is_empty()) {
-            Some((_, option)) => Err(Trouble::Usage(format!(
-                "{option} chooses among the files of a tree, and no tree is given"
-            ))),
-            None => Ok(()),
+    pub(crate) fn suffix(&self) -> &OsStr {
+        self.suffix.as_deref().unwrap_or(Options::DEFAULT_SUFFIX.as_ref())
+    }
+
+    /// Refuses what would have no effect: to choose among the files of a tree where there is none,
+    /// and a suffix where no name is made or looked for.
+    pub(crate) fn check(&self, has_tree: bool, has_suffixes: bool) -> Result<(), Trouble> {
+        let given = [
+            (!self.include.is_empty(), "--include chooses among the files of a tree"),
+            (!self.exclude.is_empty(), "--exclude chooses among the files of a tree"),
+            (self.follow_symlinks, "--follow-symlinks is for the links in a tree"),
+        ];
+        if let Some((_, what)) = given.into_iter().find(|(given, _)| *given && !has_tree) {
+            return Err(Trouble::Usage(format!("{what}, and no tree is given")));
         }
+        if self.suffix.is_some() && !has_suffixes {
+            return Err(Trouble::usage(
+                "--suffix is for the files of a tree or a directory, and the one file here has its name",
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
-        options.suffix = self.suffix;
+        options.suffix = self.suffix().to_owned();
         Ok(())
     }
 }
@@ -78,10 +89,10 @@ pub(crate) struct Writing {
     /// at all if a file failed, a directory could not be read, or DST held no output of SRC before.
     /// What --exclude skips stays; --dry-run lists what would be deleted. Deletions come last: where
     /// DST is full, make room there by hand
-    #[arg(long, requires = "update", help_heading = "Outputs")]
+    #[arg(long, help_heading = "Outputs")]
     delete: bool,
     /// Delete without the question of --delete
-    #[arg(short, long, requires = "delete", help_heading = "Outputs")]
+    #[arg(short, long, help_heading = "Outputs")]
     yes: bool,
     /// Replace existing outputs; without it they are errors. A device or FIFO as DST is always
     /// written to, from its beginning
@@ -142,7 +153,8 @@ impl Writing {
         Some(format!("{option} goes by size and time alone: {reason}"))
     }
 
-    /// Rejects options that need files where one end is a pipe, and a question that nobody can answer.
+    /// Rejects options that need files where one end is a pipe, those that need others, and a question
+    /// that nobody can answer.
     pub(crate) fn check(&self, operation: Operation, route: &Route) -> Result<(), Trouble> {
         let need_files = [
             (self.resume, "--resume"),
@@ -153,6 +165,21 @@ impl Writing {
             (self.sparse, "--sparse"),
             (self.dry_run, "--dry-run"),
         ];
+        if self.yes && !self.delete {
+            return Err(Trouble::usage(
+                "--yes answers the question of --delete, which is not given",
+            ));
+        }
+        if self.delete && !self.update {
+            return Err(Trouble::usage(
+                "--delete is a part of --update, which brings DST up to date: give both",
+            ));
+        }
+        if self.durable && route.first().target == Some(Place::Pipe) {
+            return Err(Trouble::usage(
+                "--durable syncs files, and the output is a pipe; its reader can sync what it writes",
+            ));
+        }
         if self.delete && !self.yes && !self.dry_run && !deletion::can_be_asked() {
             return Err(Trouble::usage(
                 "--delete asks before it deletes, and there is no terminal to ask on; --yes \

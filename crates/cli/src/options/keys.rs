@@ -274,8 +274,8 @@ pub(crate) struct OpensslOptions {
     /// pipe, not of a tree
     #[arg(short = 'a', long, help_heading = "With --format openssl")]
     pub(crate) base64: bool,
-    /// The base64 is one long line (`openssl enc -a -A`)
-    #[arg(short = 'A', long, requires = "base64", help_heading = "With --format openssl")]
+    /// Base64 in one long line (`openssl enc -a -A`)
+    #[arg(short = 'A', long, help_heading = "With --format openssl")]
     pub(crate) one_line: bool,
     /// Instead of a passphrase, a raw key in hexadecimal from this file or /dev/fd/N
     /// (`openssl enc -K`)
@@ -289,7 +289,11 @@ pub(crate) struct OpensslOptions {
 impl OpensslOptions {
     /// The text that the encrypted side is.
     pub(crate) fn armour(&self) -> Option<Base64> {
-        self.base64.then_some(if self.one_line { Base64::OneLine } else { Base64::Lines })
+        match (self.base64, self.one_line) {
+            (_, true) => Some(Base64::OneLine),
+            (true, false) => Some(Base64::Lines),
+            (false, false) => None,
+        }
     }
 
     /// The first of these options that was given.
@@ -301,6 +305,7 @@ impl OpensslOptions {
             (self.kdf.is_some(), "--kdf"),
             (self.nosalt, "--nosalt"),
             (self.base64, "--base64"),
+            (self.one_line, "--one-line"),
             (self.key_hex_file.is_some(), "--key-hex-file"),
             (self.iv_hex_file.is_some(), "--iv-hex-file"),
         ]
