@@ -2,6 +2,9 @@
 
 .PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
+# Checks of the whole program, each a script that ends with a status; added to `make test`.
+CHECKS := $(sort $(wildcard tests/check-*))
+
 build: build-needs
 	cargo build --locked --release
 
@@ -54,7 +57,7 @@ dependencies: needs
 	scripts/check-dependencies
 
 checks: needs
-	scripts/run-checks
+	set -e; for check in $(CHECKS); do echo "== $$check"; scripts/timed "  $$check" $$check; done
 
 bench-tree: build
 	target/release/evener-lab bench tree --svg target/bench-tree.svg
