@@ -27,6 +27,16 @@ pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing, length: Option
     usize::try_from(wanted).unwrap_or(usize::MAX).min(allowed)
 }
 
+/// How many more buffers of `room` bytes the `workers` may have together within `memory`: enough
+/// that a worker that writes has something to write while the others work.
+pub(crate) fn spares(memory: usize, workers: usize, room: usize) -> usize {
+    let left = memory.saturating_sub(2 * workers * room);
+    left.checked_div(room).unwrap_or(0).min(SPARES * workers)
+}
+
+/// Spare buffers for each worker.
+const SPARES: usize = 4;
+
 /// 16 Cobblestone chunks and some headers.
 const USUAL_ROOM: u64 = 264 << 10;
 

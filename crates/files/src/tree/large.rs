@@ -11,6 +11,7 @@ use super::directory::{Directory, Item, TargetDirectory};
 use super::finish::{Done, TreeOutput};
 use super::ledger::{End, Ledger};
 use super::work::{Task, TreeWork};
+use super::writing::Writing;
 use crate::FileError;
 use crate::Operation;
 use crate::format::FileCipher;
@@ -28,6 +29,7 @@ pub(super) struct Large {
     cipher: FileCipher,
     segments: Segments,
     output: Option<TreeOutput>,
+    writing: Writing,
     ledger: Mutex<Ledger>,
     /// The plaintext's length, which for padded formats only the last segment tells.
     length: AtomicU64,
@@ -105,6 +107,7 @@ impl TreeWork<'_> {
             ledger: Mutex::new(Ledger::new(segments.count())),
             length: AtomicU64::new(segments.layout().plain_length()),
             output,
+            writing: Writing::default(),
             chain: Mutex::new(None),
             source: Arc::new(source),
             cipher,
@@ -125,7 +128,8 @@ impl TreeWork<'_> {
         let mut invited = chained;
         loop {
             let Some(index) = large.ledger().claim() else { return Ok(()) };
-            if !invited && index + 1 < count {
+            // Another worker helps only if what is done is written as fast.
+            if !invited && index + 1 < count && !large.writing.is_behind() {
                 queue.share(Task::Large(large.clone()));
                 invited = true;
             }
@@ -153,17 +157,62 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
-        let result = if self.is_stopped() || large.ledger().has_failed() {
-            Err(FileError::Interrupted)
-        } else {
-            match self.transform(&large, index, workspace, worker) {
-                Ok(written) => Ok(written),
-                Err(SegmentError::File(error)) => Err(error),
-                Err(SegmentError::Engine(cause)) => {
-                    return Err(Returned { task: Task::Segment(large, index), cause });
-                }
+        if self.is_stopped() || large.ledger().has_failed() {
+            self.settle(&large, Err(FileError::Interrupted), workspace, worker, queue);
+            return Ok(());
+        }
+        match self.transform(&large, index, workspace, worker) {
+            Ok((length, offset)) => {
+                self.write_segment(&large, (length, offset), workspace, worker, queue);
             }
+            Err(SegmentError::File(error)) => {
+                self.settle(&large, Err(error), workspace, worker, queue);
+            }
+            Err(SegmentError::Engine(cause)) => {
+                return Err(Returned { task: Task::Segment(large, index), cause });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a segment, the first `length` bytes of the worker's output buffer, and those that
+    /// other workers leave meanwhile; or leaves it to the worker that writes already.
+    fn write_segment(
+        &self,
+        large: &Arc<Large>,
+        (length, offset): (usize, u64),
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) {
+        let Some(output) = &large.output else {
+            return self.settle(large, Ok(length as u64), workspace, worker, queue);
         };
+        let write =
+            |bytes: &[u8], offset| self.write(output, bytes, offset).map(|()| bytes.len() as u64);
+        let buffer = &mut workspace.output;
+        let Some(mut writer) = large.writing.hand_in(buffer, length, offset, &self.spares) else {
+            return;
+        };
+        let result = write(&workspace.output[..length], offset);
+        self.settle(large, result, workspace, worker, queue);
+        let mut written = None;
+        while let Some(piece) = writer.next(written.take()) {
+            let result = write(piece.bytes(), piece.offset);
+            self.settle(large, result, workspace, worker, queue);
+            written = Some(piece);
+        }
+    }
+
+    /// Enters what became of a claimed segment, and ends the file with the last of them.
+    fn settle(
+        &self,
+        large: &Large,
+        result: Result<u64, FileError>,
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) {
         let end = match result {
             Ok(written) => large.ledger().done(written),
             Err(error) => large.ledger().failed(error),
@@ -174,12 +223,11 @@ impl TreeWork<'_> {
                 self.failed_or_again(&large.directory, &large.item, error, queue);
             }
             Some(End::Done { written }) => {
-                if let Err(error) = self.finish_large(&large, written, workspace, worker) {
+                if let Err(error) = self.finish_large(large, written, workspace, worker) {
                     self.failed_or_again(&large.directory, &large.item, error, queue);
                 }
             }
         }
-        Ok(())
     }
 
     /// Records that a claimed segment will never be done.
@@ -204,14 +252,15 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Reads, processes and writes one segment. Returns how many bytes it wrote.
+    /// Reads and processes one segment. Returns the length of the result, at the start of the
+    /// workspace's output buffer, and its offset in the output.
     fn transform(
         &self,
         large: &Large,
         index: u64,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-    ) -> Result<u64, SegmentError> {
+    ) -> Result<(usize, u64), SegmentError> {
         let direction = self.operation.direction();
         let segment = large.segments.segment(index);
         let before = self.block_before(large, &segment)?;
@@ -251,10 +300,7 @@ impl TreeWork<'_> {
         if index + 1 == large.segments.count() && direction == Direction::Decrypt {
             large.length.store(write_at + written as u64, Ordering::Release);
         }
-        if let Some(output) = &large.output {
-            self.write(output, &workspace.output[..written], write_at)?;
-        }
-        Ok(written as u64)
+        Ok((written, write_at))
     }
 
     /// The ciphertext block before a segment, where the cipher chains: its IV.

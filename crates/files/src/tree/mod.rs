@@ -27,6 +27,7 @@ mod small;
 mod update;
 mod walk;
 mod work;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -12,12 +12,13 @@ use super::endpoints::Endpoints;
 use super::large::Large;
 use super::links::Links;
 use super::record::Record;
+use super::writing::Spares;
 use crate::Operation;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
 use crate::selection::Watch;
 use crate::trail::Trails;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, room, spares};
 use crate::{FileError, KeyRing, Options};
 
 /// A task in the queue.
@@ -43,6 +44,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) directories: super::finish::Directories,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
+    /// Output buffers for workers that leave theirs to the one that writes.
+    pub(super) spares: Spares,
     /// Whether one of the engines is guarded.
     pub(super) is_watched: bool,
     /// The files that would be in doubt.
@@ -60,6 +63,8 @@ impl<'a> TreeWork<'a> {
         outputs: &'a Outputs,
         seats: &[Arc<dyn Engine>],
     ) -> TreeWork<'a> {
+        let room = room(options.memory, seats.len(), keys, length);
+        let spares = spares(options.memory, seats.len(), room);
         TreeWork {
             operation,
             keys,
@@ -70,7 +75,8 @@ impl<'a> TreeWork<'a> {
             links: Links::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
-            room: crate::workspace::room(options.memory, seats.len(), keys, length),
+            room,
+            spares: Spares::new(spares, room),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
             selection: options.selection.watch(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Claim, Decision, Policy};
-use crate::Waiting;
+use crate::{SizeClass, Waiting};
 
 /// Kaneko, Saito and Kikuchi's proposal of 2015.
 pub(super) struct Pull;
@@ -11,5 +11,15 @@ pub(super) struct Pull;
 impl Policy for Pull {
     fn next(&self, _: usize, _: &Waiting, _: Duration) -> Decision {
         Decision::Claim(Claim::ONE)
+    }
+
+    /// One file alone starts no thread: it may be short, and then the thread takes longer than the
+    /// file. The caller's thread does it after the feed, and shares it with others if it is long.
+    fn starts(&self, _: usize, waiting: &Waiting, _: Duration) -> bool {
+        waiting.jobs > 1 || waiting.divisible > 0 || waiting.of(SizeClass::UNKNOWN).tasks == 0
+    }
+
+    fn starts_at_once(&self) -> bool {
+        false
     }
 }

@@ -1,3 +1,4 @@
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evener_core::{Description, Iv, Job, Kind, Offer, Outcome, Session, SessionRequest};
@@ -134,5 +135,41 @@ fn a_stopped_run_abandons_what_is_left() {
     let record = Record::default();
     let statistics = run(&[copier("a", usize::MAX)], &pull(4), &record, |queue| queue.stop());
     assert!(record.abandoned.into_inner().unwrap().is_empty());
-    assert_eq!(statistics.workers.len(), 1);
+    assert_eq!(statistics.workers.iter().map(|worker| worker.jobs).sum::<u64>(), 0);
+}
+
+/// Records the threads that tasks ran on; each waits until so many run.
+struct Together(Barrier, Mutex<Vec<thread::ThreadId>>);
+
+impl Work for Together {
+    type Task = ();
+    type Workspace = ();
+
+    fn workspace(&self) {}
+
+    fn perform(
+        &self,
+        (): (),
+        (): &mut (),
+        _: &mut Worker<'_>,
+        _: &Queue<()>,
+    ) -> Result<(), Returned<()>> {
+        self.0.wait();
+        self.1.lock().unwrap().push(thread::current().id());
+        Ok(())
+    }
+
+    fn abandon(&self, (): (), _: Option<&EngineError>) {}
+}
+
+#[test]
+fn a_single_file_is_done_on_the_callers_thread_and_more_at_the_same_time() {
+    let seats = [copier("a", usize::MAX), copier("b", usize::MAX)];
+    for tasks in [1, 2] {
+        let work = Together(Barrier::new(tasks), Mutex::default());
+        run(&seats, &pull(8), &work, |queue| (0..tasks).for_each(|_| queue.push(()).unwrap()));
+        let threads = work.1.into_inner().unwrap();
+        assert_eq!(threads.len(), tasks);
+        assert!(tasks > 1 || threads == [thread::current().id()]);
+    }
 }
