@@ -126,6 +126,60 @@ fn the_key_is_no_source() {
 }
 
 #[test]
+fn the_key_is_no_source_nor_replaced_if_it_comes_through_a_descriptor() {
+    for (keys, kept) in [
+        ("-k - <tree/own", "own"),
+        ("-k /dev/fd/3 3<tree/own", "own"),
+        ("-r {RECIPIENT} -i - <tree/own", "own"),
+        (
+            "--format openssl --cipher aes-128-cbc --iterations 1 --passphrase-fd 3 3<tree/own",
+            "own",
+        ),
+    ] {
+        let fixture = Fixture::new();
+        let keys = keys.replace("{RECIPIENT}", RECIPIENT);
+        let secret = if keys.contains("-i") { "identity" } else { "my.key" };
+        fs::copy(fixture.path(secret), fixture.path("tree/own")).unwrap();
+        let line = format!("$evener encrypt --remove-source tree sealed {keys}");
+        let ended = fixture.shell(&line);
+        assert_eq!(ended.status, Some(0), "{keys}: {}", ended.messages);
+        assert!(fixture.names("tree").contains(&kept.to_owned()), "{keys}");
+        fixture.shell("cp tree/own before");
+        let ended = fixture.shell(&format!("$evener encrypt --overwrite before tree/own {keys}"));
+        assert_eq!(ended.status, Some(1), "{keys}: {}", ended.messages);
+        assert_eq!(fixture.shell("cmp before tree/own").status, Some(0), "{keys}");
+    }
+}
+
+#[test]
+fn the_file_of_progress_is_no_source() {
+    let fixture = Fixture::new();
+    let line =
+        "$evener encrypt -k my.key --remove-source --json-progress=tree/progress tree sealed";
+    let ended = fixture.shell(line);
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert!(fixture.names("tree").contains(&"progress".to_owned()));
+    assert!(!fixture.names("sealed").contains(&"progress.enc".to_owned()));
+    let end = fs::read_to_string(fixture.path("tree/progress")).unwrap();
+    assert!(end.lines().last().unwrap().contains("\"end\""), "{end}");
+}
+
+#[test]
+fn a_source_is_not_appended_to() {
+    let fixture = Fixture::new();
+    let before = fs::read(fixture.path("tree/one")).unwrap();
+    for line in [
+        "$evener encrypt -k my.key tree/one - >>tree/one",
+        "$evener encrypt -k my.key - - <tree/one >>tree/one",
+    ] {
+        let ended = fixture.shell(line);
+        assert_eq!(ended.status, Some(2), "{}", ended.messages);
+        assert!(ended.messages.contains("is the source itself"), "{}", ended.messages);
+        assert_eq!(fs::read(fixture.path("tree/one")).unwrap(), before);
+    }
+}
+
+#[test]
 fn links_are_not_followed_to_remove_what_they_lead_to() {
     let fixture = Fixture::new();
     symlink(fixture.path("my.key"), fixture.path("tree/link")).unwrap();

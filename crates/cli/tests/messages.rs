@@ -421,6 +421,8 @@ fn an_option_that_could_do_nothing_is_refused() {
         ("decrypt --force sealed out", "--force shows plaintext on a terminal"),
         ("encrypt --delete tree out", "--delete is a part of --update"),
         ("encrypt --yes tree out", "--yes answers the question of --delete"),
+        ("encrypt --skip-changing - out", "--skip-changing skips files that change"),
+        ("encrypt --overwrite tree/one -", "--overwrite replaces files"),
     ] {
         let (command, rest) = arguments.split_once(' ').unwrap();
         let rest: Vec<_> = rest.split(' ').collect();

@@ -88,7 +88,7 @@ impl Decrypt {
         if !self.only.is_empty() && !is_one_tree {
             return Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"));
         }
-        let mut key_files: Vec<_> = self.keys.files().cloned().collect();
+        let mut key_files = self.keys.files();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use evener::{Mode, Operation};
 
+use crate::ends::Place;
 use crate::keys::{Keyholder, sealing};
 use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
 use crate::plan::{Plan, warnings};
@@ -84,7 +85,12 @@ impl Encrypt {
         }
         self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
-        let key_files: Vec<_> = self.keys.files().cloned().collect();
+        if self.skip_changing && route.ends.iter().all(|ends| ends.source == Place::Pipe) {
+            return Err(Trouble::usage(
+                "--skip-changing skips files that change while they are read, and SRC is a pipe",
+            ));
+        }
+        let key_files = self.keys.files();
         let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
         let asks = key.is_some() || origins.key_command.is_some();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;

@@ -69,6 +69,9 @@ impl List {
         let asks = self.keys.name_a_key();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
         let ring = if self.keys.is_empty() {
+            if self.keys.context.is_some() {
+                return Err(Trouble::usage("--context is of use only with a key"));
+            }
             None
         } else {
             let source = Place::Path(self.source.clone());

@@ -50,7 +50,7 @@ impl Verify {
             ends.take_as_stream("--base64")?;
         }
         let head = ends.take_head(self.keys.look_for_one())?;
-        let mut key_files: Vec<_> = self.keys.files().cloned().collect();
+        let mut key_files = self.keys.files();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;

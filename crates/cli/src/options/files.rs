@@ -180,6 +180,11 @@ impl Writing {
                 "--durable syncs files, and the output is a pipe; its reader can sync what it writes",
             ));
         }
+        if self.overwrite && route.ends.iter().all(|ends| ends.target == Some(Place::Pipe)) {
+            return Err(Trouble::usage(
+                "--overwrite replaces files, and the output is a pipe or redirected by the shell",
+            ));
+        }
         if self.delete && !self.yes && !self.dry_run && !deletion::can_be_asked() {
             return Err(Trouble::usage(
                 "--delete asks before it deletes, and there is no terminal to ask on; --yes \

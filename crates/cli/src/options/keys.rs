@@ -68,7 +68,7 @@ pub(crate) struct OpeningKeys {
 #[derive(Args, Debug)]
 pub(crate) struct KeyOrigins {
     /// Instead of a key file, take what this command writes, such as `pass show backup`; it is
-    /// run by `sh -c`
+    /// run by `sh -c`. Which files it reads is not known: keep them out of SRC and DST
     #[arg(long, value_name = "COMMAND", help_heading = "Keys")]
     pub(crate) key_command: Option<OsString>,
     /// Take a key, identity or passphrase file that its group or others may use, or a file of
@@ -133,21 +133,26 @@ impl SealingKeys {
     }
 
     /// The files that hold keys, or that open or make them.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let Recipients { recipient_files, .. } = &self.recipients;
-        let own = self.key.iter().chain(recipient_files);
-        own.chain(secret_files(&self.identities, &self.passphrase, &self.openssl))
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let own = self.key.iter().chain(&self.recipients.recipient_files);
+        with_secret_files(own, &self.identities, &self.passphrase, &self.openssl)
     }
 }
 
-/// The files among these options.
-fn secret_files<'o>(
+/// `own` files and those among these options. Standard input and descriptors are files too: their
+/// paths lead to what is open there.
+fn with_secret_files<'o>(
+    own: impl Iterator<Item = &'o PathBuf>,
     identities: &'o Identities,
     passphrase: &'o PassphraseOptions,
     openssl: &'o OpensslOptions,
-) -> impl Iterator<Item = &'o PathBuf> {
+) -> Vec<PathBuf> {
     let openssl = openssl.key_hex_file.iter().chain(&openssl.iv_hex_file);
-    identities.identity_files.iter().chain(&passphrase.passphrase_file).chain(openssl)
+    let named = own.chain(&identities.identity_files).chain(&passphrase.passphrase_file);
+    let is_stdin = |path: &PathBuf| path == Path::new("-");
+    let path = |path| if is_stdin(path) { Path::new("/dev/stdin").into() } else { path.clone() };
+    let descriptor = passphrase.passphrase_fd.map(|number| format!("/dev/fd/{number}").into());
+    named.chain(openssl).map(path).chain(descriptor).collect()
 }
 
 impl OpeningKeys {
@@ -179,8 +184,8 @@ impl OpeningKeys {
     }
 
     /// The files that hold keys, or that open them.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.keys.iter().chain(secret_files(&self.identities, &self.passphrase, &self.openssl))
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        with_secret_files(self.keys.iter(), &self.identities, &self.passphrase, &self.openssl)
     }
 
     /// Whether nothing was given that a key could be made of.

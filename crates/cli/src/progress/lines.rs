@@ -99,6 +99,12 @@ impl Lines {
         Ok(Lines { file: Mutex::new(file), is_stderr, place, trouble })
     }
 
+    /// The file that was opened; `None` where lines go to a descriptor of the program.
+    pub(super) fn file(&self) -> Option<&Path> {
+        let is_file = !self.is_stderr && Place::of_target((&*self.place).into()) != Place::Pipe;
+        is_file.then_some(&*self.place)
+    }
+
     pub(super) fn are_on_stderr(&self) -> bool {
         self.is_stderr
     }

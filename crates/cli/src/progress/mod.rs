@@ -61,8 +61,13 @@ impl Progress {
         })
     }
 
-    /// The plan with what hears of each file, where somebody wants to.
-    pub(crate) fn hearing(self: &Arc<Progress>, plan: Plan) -> Plan {
+    /// The plan with what hears of each file, where somebody wants to. It leaves the file of progress
+    /// alone.
+    pub(crate) fn hearing(self: &Arc<Progress>, mut plan: Plan) -> Plan {
+        if let Some(file) = self.lines.as_ref().and_then(Lines::file) {
+            let evener = plan.evener.with_options(|options| options.protected.add(file));
+            plan = Plan { evener, ..plan };
+        }
         if self.files.is_none() && !(self.tells_files && self.lines.is_some()) {
             return plan;
         }

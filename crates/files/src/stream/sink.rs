@@ -11,6 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
 use crate::error::IntoSystemError;
+use crate::identity::Identity;
 use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_planted};
 use crate::output::{Output, Outputs};
 use crate::{Failure, FileError, Options};
@@ -39,6 +40,8 @@ impl Sink {
         match target {
             StreamTarget::Nowhere => Ok(Sink::of(End::Nowhere)),
             StreamTarget::Descriptor(descriptor) => {
+                refuse_source(&descriptor, source)
+                    .map_err(|error| Failure { path: "-".into(), error })?;
                 let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
                 Ok(Sink::of(End::Descriptor(descriptor)))
             }
@@ -198,6 +201,17 @@ fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileErr
         )),
         opened => opened.map_err(&system),
     }
+}
+
+/// Refuses an open file that is the source too: what is written would be read again, or would
+/// replace what is still to be read.
+fn refuse_source(target: &OwnedFd, source: BorrowedFd<'_>) -> Result<(), FileError> {
+    let (Ok(target), Ok(source)) = (fstat(target), fstat(source)) else { return Ok(()) };
+    let is_file = FileType::from_raw_mode(target.st_mode) == FileType::RegularFile;
+    if is_file && Identity::of(&target) == Identity::of(&source) {
+        return Err(FileError::Refused("is the source itself".to_owned()));
+    }
+    Ok(())
 }
 
 fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
