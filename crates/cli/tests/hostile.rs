@@ -152,6 +152,14 @@ fn the_key_is_no_source_nor_replaced_if_it_comes_through_a_descriptor() {
 }
 
 #[test]
+fn a_socket_is_called_one() {
+    let fixture = Fixture::new();
+    let _socket = std::os::unix::net::UnixListener::bind(fixture.path("socket")).unwrap();
+    let ended = fixture.expect(2, &["encrypt", "-k", "my.key", "socket", "out"]);
+    assert!(ended.messages.contains("socket: is a socket"), "{}", ended.messages);
+}
+
+#[test]
 fn the_file_of_progress_is_no_source() {
     let fixture = Fixture::new();
     let line =

@@ -28,6 +28,7 @@ use rustix::io::retry_on_intr;
 
 use crate::format::FileCipher;
 use crate::identity::FileState;
+use crate::naming::kind_of_name;
 use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
@@ -279,8 +280,12 @@ fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
         StreamSource::Descriptor(descriptor) | StreamSource::Opened(descriptor, _) => descriptor,
         StreamSource::File(path) => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            retry_on_intr(|| openat(CWD, &path, flags, Mode::empty()))
-                .map_err(FileError::system("open it"))?
+            retry_on_intr(|| openat(CWD, &path, flags, Mode::empty())).map_err(|errno| {
+                match kind_of_name(CWD, path.as_os_str()) {
+                    Some(FileType::Socket) => FileError::Refused("is a socket".to_owned()),
+                    _ => FileError::system("open it")(errno),
+                }
+            })?
         }
     };
     // A larger pipe means fewer turns between the programs; where it is refused nothing is lost.
