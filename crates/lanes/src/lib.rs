@@ -6,7 +6,7 @@
 //! emulation.
 
 #![cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")),
     allow(unused, reason = "no kernel for this architecture uses what they share")
 )]
 

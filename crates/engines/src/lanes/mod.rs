@@ -4,7 +4,7 @@
 //! units. This engine encrypts 8 to 32 messages at once (the crate `evener-lanes` has
 //! measurements). Modes with independent blocks use the widest registers. For short GCM messages,
 //! several messages share the fixed work of each message. The kernel is chosen when the engine is
-//! probed. On a CPU without AES instructions the engine is absent.
+//! probed. On a CPU without AES instructions, or on ARMv7 without NEON, the engine is absent.
 
 mod probe;
 mod self_test;
@@ -70,7 +70,7 @@ impl Engine for LanesEngine {
 /// The engine with the fastest kernel.
 ///
 /// # Errors
-/// [`EngineError::Unavailable`] on a CPU without AES instructions.
+/// [`EngineError::Unavailable`] on a CPU that can run no kernel.
 pub fn engine() -> Result<Arc<dyn Engine>, EngineError> {
     let absent = || EngineError::Unavailable {
         engine: NAME.to_owned(),

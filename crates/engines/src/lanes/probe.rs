@@ -17,7 +17,8 @@ pub(crate) fn probe(parameters: &str) -> Found {
     if available.is_empty() {
         let has = features::of_this_processor().map(|features| format!(" (it has {features})"));
         return unavailable(format!(
-            "this CPU has no AES instructions that it could use{}",
+            "this CPU has no {} that it could use{}",
+            if cfg!(target_arch = "arm") { "NEON" } else { "AES instructions" },
             has.unwrap_or_default()
         ));
     }

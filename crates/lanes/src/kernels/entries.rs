@@ -4,7 +4,10 @@
 use evener_core::{Cipher, Direction, Iv, Job, Mode, Records};
 
 use super::schedule::{SharedKeys, SingleKeys};
-use super::{Code, Room, State, cbc_encrypt, cbc_serial, mode_key, parallel, records, vector};
+use super::{
+    Code, Room, State, cbc_encrypt, cbc_records, cbc_serial, mode_key, parallel, records, texts,
+    vector,
+};
 
 /// Registers of one block, where blocks are done one after another.
 #[cfg(target_arch = "x86_64")]
@@ -147,7 +150,7 @@ macro_rules! entries {
                 text: &parallel::Text,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { M::transform::<$vector, ROUNDS>(keys, text) }
+                unsafe { texts::transform::<$vector, M, ROUNDS>(keys, text) }
             }
 
             /// # Safety
@@ -168,7 +171,7 @@ macro_rules! entries {
                 _stream: bool,
             ) -> bool {
                 // SAFETY: the caller's promise.
-                unsafe { records::encrypt_cbc::<$vector, ROUNDS>(keys, records) }
+                unsafe { cbc_records::encrypt_cbc::<$vector, ROUNDS>(keys, records) }
                 true
             }
 

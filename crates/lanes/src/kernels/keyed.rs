@@ -22,6 +22,8 @@ impl Keyed {
             Set::Portable => Some(Keyed::Portable(Box::new(portable::Keyed::new(key)?))),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             _ => Some(Keyed::Wide(here::Keyed::new(kernel, key)?)),
+            #[cfg(target_arch = "arm")]
+            Set::Bitsliced => None,
         }
     }
 

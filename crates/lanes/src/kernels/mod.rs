@@ -2,13 +2,22 @@
 //!
 //! The kernels are generic functions that are always inlined. Each entry here is one function
 //! for one instruction set, mode and key length, compiled with that set's target features
-//! (`entries.rs`, `gcm_entries.rs`).
+//! (`entries.rs`, `gcm_entries.rs`). That of ARMv7, which has no instructions for AES, is by itself
+//! (`bitsliced/`).
 
 #![allow(clippy::needless_range_loop, reason = "a lane's number selects in several arrays")]
 
+#[cfg(target_arch = "arm")]
+mod bitsliced;
+#[cfg(not(target_arch = "arm"))]
 mod cbc_encrypt;
+#[cfg(not(target_arch = "arm"))]
 mod cbc_lanes;
+#[cfg(not(target_arch = "arm"))]
+mod cbc_records;
+#[cfg(not(target_arch = "arm"))]
 mod cbc_rows;
+#[cfg(not(target_arch = "arm"))]
 mod cbc_serial;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod entries;
@@ -30,13 +39,21 @@ mod mode_key;
 mod parallel;
 mod portable;
 mod records;
+#[cfg(not(target_arch = "arm"))]
 mod rounds;
 mod rows;
+#[cfg(not(target_arch = "arm"))]
 mod schedule;
+#[cfg(not(target_arch = "arm"))]
+mod texts;
 mod vector;
 
 use evener_core::{Cipher, Direction, Iv, Job, Key, Mode, Records};
 
+#[cfg(target_arch = "arm")]
+use bitsliced::{Keys as SharedKeys, Keys as SingleKeys, LanesRoom};
+#[cfg(not(target_arch = "arm"))]
+use cbc_encrypt::Room as LanesRoom;
 #[cfg(target_arch = "x86_64")]
 use entries::{aes_ni, vaes_avx2, vaes_avx512};
 #[cfg(target_arch = "aarch64")]
@@ -47,7 +64,8 @@ use gcm_entries::{neon_gcm, neon_sha3_gcm};
 use gcm_entries::{vaes_avx2_gcm, vaes_avx512_gcm};
 pub(crate) use keyed::Keyed;
 pub(crate) use mode_key::ModeKey;
-use schedule::SharedKeys;
+#[cfg(not(target_arch = "arm"))]
+use schedule::{SharedKeys, SingleKeys};
 
 /// A kernel that this CPU can run. Only [`available`] and [`Kernel::portable`] make values, so a
 /// value is proof.
@@ -67,6 +85,8 @@ enum Set {
     NeonSha3,
     #[cfg(target_arch = "aarch64")]
     Neon,
+    #[cfg(target_arch = "arm")]
+    Bitsliced,
     Portable,
 }
 
@@ -91,8 +111,14 @@ pub fn available() -> Vec<Kernel> {
     sets.into_iter().filter_map(|(can_run, set)| can_run.then_some(Kernel(set))).collect()
 }
 
+/// The kernels that this CPU can run.
+#[cfg(target_arch = "arm")]
+pub fn available() -> Vec<Kernel> {
+    bitsliced::can_run().then_some(Kernel(Set::Bitsliced)).into_iter().collect()
+}
+
 /// There are no kernels for this architecture.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 pub fn available() -> Vec<Kernel> {
     Vec::new()
 }
@@ -144,7 +170,7 @@ impl Kernel {
             shared = Some(keys);
         }
         let own = match (cipher.mode(), direction) {
-            (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(cbc_encrypt::Room::new())),
+            (Mode::Cbc, Direction::Encrypt) => Room::Lanes(Box::new(LanesRoom::new())),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             (Mode::Gcm, _) => Room::Gcm(Box::new(gcm::Room::new())),
             _ => Room::One(Box::new(SharedKeys::new())),
@@ -165,6 +191,10 @@ impl Kernel {
             Set::NeonSha3 => Facts::of::<vector::Neon<true>>("armv8-sha3", "ARMv8 AES and SHA3"),
             #[cfg(target_arch = "aarch64")]
             Set::Neon => Facts::of::<vector::Neon<false>>("armv8-aes", "ARMv8 AES"),
+            #[cfg(target_arch = "arm")]
+            Set::Bitsliced => {
+                Facts { name: "armv7-neon", title: "NEON, bitsliced", lanes: bitsliced::LANES }
+            }
             Set::Portable => Facts { name: "portable", title: "portable code", lanes: 1 },
         }
     }
@@ -186,6 +216,8 @@ impl Kernel {
             Set::Neon => {
                 neon::code(cipher, direction).or_else(|| neon_gcm::code(cipher, direction))
             }
+            #[cfg(target_arch = "arm")]
+            Set::Bitsliced => bitsliced::code(cipher, direction),
             Set::Portable => None,
         }
     }
@@ -222,6 +254,7 @@ struct Facts {
     lanes: usize,
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl Facts {
     fn of<V: vector::Vector>(name: &'static str, title: &'static str) -> Facts {
         Facts { name, title, lanes: cbc_lanes::GROUPS * V::BLOCKS }
@@ -294,7 +327,7 @@ enum Room {
     /// One message after another.
     One(Box<SharedKeys>),
     /// Many at once.
-    Lanes(Box<cbc_encrypt::Room>),
+    Lanes(Box<LanesRoom>),
     /// For GCM, with the tables of its hash.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Gcm(Box<gcm::Room>),

@@ -3,9 +3,8 @@
 use evener_core::{Direction, Mode};
 
 use super::portable::{Chained, Cipher};
-use super::schedule::SingleKeys;
 use super::vector::Block;
-use super::{Set, parallel};
+use super::{Set, SingleKeys, parallel};
 use crate::kernels::Kernel;
 use crate::stream::Text;
 

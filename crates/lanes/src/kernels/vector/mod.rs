@@ -35,9 +35,11 @@ pub(super) fn wipe(blocks: &mut [Block]) {
 pub(super) const BLOCK: usize = 16;
 
 /// How many blocks of each lane [`Vector::gather_lines`] takes at once: a cache line.
+#[cfg(not(target_arch = "arm"))]
 pub(super) const LINE_BLOCKS: usize = 4;
 
 /// The most blocks that any vector holds.
+#[cfg(not(target_arch = "arm"))]
 pub(super) const MAX_BLOCKS: usize = 4;
 
 /// A register of one or more AES blocks, each of them in a *lane*.
@@ -50,6 +52,7 @@ pub(super) const MAX_BLOCKS: usize = 4;
 /// All unsafe functions here require that the CPU has the instructions of the implementing
 /// type, and that the memory they name is valid for the access. No alignment is required, and
 /// no byte outside the named memory is touched.
+#[cfg(not(target_arch = "arm"))]
 pub(super) trait Vector: Copy {
     /// Lanes in the register.
     const BLOCKS: usize;

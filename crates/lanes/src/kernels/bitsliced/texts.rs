@@ -1,0 +1,141 @@
+//! The modes with independent blocks (NIST SP 800-38A): ECB, CTR, and CBC decryption, eight blocks
+//! at a time. What is left of a text in the end takes as long as eight blocks.
+
+use std::ptr;
+
+use super::LANES;
+use super::keys::Keys;
+use super::sys::{self, Cipher, Eight};
+use crate::kernels::parallel::{Kind, Mode, Text, Texts};
+use crate::kernels::vector::{BLOCK, Block, wipe};
+
+/// This kernel.
+pub(in crate::kernels) struct Bitsliced;
+
+impl Texts for Bitsliced {
+    unsafe fn expand<M: Mode, const ROUNDS: usize>(keys: &mut Keys, key: &[u8]) {
+        // SAFETY: the caller's promise. The inverse cipher has the same keys.
+        unsafe { keys.expand(&[key]) }
+    }
+
+    unsafe fn transform<M: Mode, const ROUNDS: usize>(keys: &Keys, text: &Text) {
+        // SAFETY: the caller's promise.
+        unsafe { transform(M::KIND, keys, text) }
+    }
+
+    unsafe fn finish() {}
+}
+
+/// Transforms a text without padding.
+///
+/// # Safety
+/// The CPU has NEON. `length` bytes may be read from the text's input and written to its output,
+/// which does not overlap unless it is the same or begins before; they are whole blocks, except
+/// for CTR.
+pub(super) unsafe fn transform(kind: Kind, keys: &Keys, text: &Text) {
+    let &Text { input, output, length, .. } = text;
+    let mut work = Work::new(kind, keys, text.iv);
+    let whole = length - length % EIGHT;
+    let mut done = 0;
+    // SAFETY: each access ends at `length` or before. What is read is read before its place is
+    // written to, since no byte of the result lies behind its text's.
+    unsafe {
+        while done < whole {
+            work.eight(input.add(done), output.add(done));
+            done += EIGHT;
+        }
+        if done < length {
+            let mut rest = [[0; BLOCK]; LANES];
+            let place = rest.as_mut_ptr().cast::<u8>();
+            ptr::copy_nonoverlapping(input.add(done), place, length - done);
+            work.eight(place, place);
+            // The output may overlap the input, and not the copy.
+            ptr::copy_nonoverlapping(place, output.add(done), length - done);
+            wipe(&mut rest);
+        }
+    }
+}
+
+/// A text on its way.
+struct Work<'k> {
+    kind: Kind,
+    keys: &'k Keys,
+    /// CTR's next counter, and the last eight.
+    counter: u128,
+    counters: Eight,
+    /// Whether more of the next counters than their last words differ from those.
+    is_new: bool,
+    /// The block of ciphertext, or the IV, that precedes the next blocks, and room for these.
+    before: [Block; LANES + 1],
+    /// What is added to texts, or their sums with that.
+    made: Eight,
+}
+
+impl Work<'_> {
+    fn new(kind: Kind, keys: &Keys, iv: Block) -> Work<'_> {
+        Work {
+            kind,
+            keys,
+            counter: u128::from_be_bytes(iv),
+            counters: [iv; LANES],
+            is_new: true,
+            before: [iv; LANES + 1],
+            made: [[0; BLOCK]; LANES],
+        }
+    }
+
+    /// Transforms the next eight blocks.
+    ///
+    /// # Safety
+    /// The CPU has NEON. They may be read and written at the places; what is written overlaps what
+    /// is read only if it is the same or begins before.
+    unsafe fn eight(&mut self, from: *const u8, to: *mut u8) {
+        let made = self.made.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's promise; the arrays have eight blocks, and `before` one more.
+        unsafe {
+            match self.kind {
+                Kind::EcbEncrypt => sys::process(Cipher::Forward, self.keys, from, to),
+                Kind::EcbDecrypt => sys::process(Cipher::Inverse, self.keys, from, to),
+                Kind::CbcDecrypt => {
+                    let read = self.before[1..].as_mut_ptr().cast::<u8>();
+                    ptr::copy_nonoverlapping(from, read, EIGHT);
+                    sys::process(Cipher::Inverse, self.keys, read, made);
+                    sys::add(to, made, self.before.as_ptr().cast());
+                    self.before[0] = self.before[LANES];
+                }
+                Kind::Ctr => {
+                    self.count();
+                    let counters = self.counters.as_ptr().cast();
+                    sys::process(Cipher::Forward, self.keys, counters, made);
+                    sys::add(to, from, made);
+                }
+            }
+        }
+    }
+
+    /// Makes the next eight counters.
+    fn count(&mut self) {
+        let low = self.counter as u32;
+        if self.is_new || low > u32::MAX - LANES as u32 {
+            for (lane, counter) in self.counters.iter_mut().enumerate() {
+                *counter = self.counter.wrapping_add(lane as u128).to_be_bytes();
+            }
+        } else {
+            for (lane, counter) in self.counters.iter_mut().enumerate() {
+                counter[BLOCK - 4..].copy_from_slice(&(low + lane as u32).to_be_bytes());
+            }
+        }
+        self.counter = self.counter.wrapping_add(LANES as u128);
+        // Then the words before the last one have changed.
+        self.is_new = (self.counter as u32) < LANES as u32;
+    }
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        wipe(&mut self.made);
+    }
+}
+
+/// Length of eight blocks in bytes.
+const EIGHT: usize = LANES * BLOCK;
