@@ -81,7 +81,7 @@ impl Attendant {
         let gate = match routing.permits.or(offer.holders) {
             None => None,
             Some(permits) => {
-                let options = GateOptions::new(&*routing.engine, permits);
+                let options = GateOptions::of_engine(&routing.engine, permits);
                 Some(Gate::open(options).map_err(|error| unavailable(error.to_string()))?)
             }
         };

@@ -9,7 +9,7 @@ use evener_lanes::stream::Text;
 
 use super::message::{Message, Work};
 use super::route::{BLOCK, Delay, Volume};
-use super::{MODULE, Module, SETTING};
+use super::{MODULE, Module, SETTING, is_calling};
 use crate::sys::random;
 
 /// One direction of a connection: a context, with its key.
@@ -29,10 +29,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// One for a new context, where a module is configured for the mode.
+    /// One for a new context, where a module is configured for the mode; none for the module's own.
     pub(crate) fn new(mode: Mode) -> Option<Box<Connection>> {
         let (routing, _) = SETTING.get()?;
-        routing.modes.contains(&mode).then_some(())?;
+        (routing.modes.contains(&mode) && !is_calling()).then_some(())?;
         Some(Box::new(Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             key: None,
