@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener_core::Mode;
-use evener_engines::check_module;
+
+use crate::machine;
 
 /// Where records are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Routing {
     ) -> Option<Routing> {
         let engine = value(ENGINE)?.to_bytes();
         let name = str::from_utf8(engine).map_err(|error| error.to_string());
-        let name = match name.and_then(|name| check_module(name).map(|()| name)) {
+        let name = match name.and_then(|name| machine::check(name).map(|()| name)) {
             Ok(name) => name,
             Err(reason) => {
                 // Behind the colon a PIN may be, which does not belong into logs.
