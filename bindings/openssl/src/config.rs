@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use evener_core::Mode;
 
+use crate::machine;
+
 /// Where records are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counting {
@@ -58,11 +60,16 @@ impl Routing {
         tell: &mut dyn FnMut(String),
     ) -> Option<Routing> {
         let engine = value(ENGINE)?.to_bytes();
-        let name = str::from_utf8(engine).ok().filter(|name| is_module(name));
-        let Some(name) = name else {
-            let engine = engine.escape_ascii();
-            tell(format!("`engine = {engine}` is neither cryptodev nor af_alg; none is used"));
-            return None;
+        let name = str::from_utf8(engine).map_err(|error| error.to_string());
+        let name = match name.and_then(|name| machine::check(name).map(|()| name)) {
+            Ok(name) => name,
+            Err(reason) => {
+                // Behind the colon a PIN may be, which does not belong into logs.
+                let kind = engine.split(|&byte| byte == b':').next().unwrap_or_default();
+                let kind = kind.escape_ascii();
+                tell(format!("`engine = {kind}`: {reason}; no module is used"));
+                return None;
+            }
         };
         let modes = value(MODES).map_or(Some(vec![Mode::Gcm]), |text| {
             let modes = modes(text.to_bytes());
@@ -103,11 +110,6 @@ fn modes(text: &[u8]) -> Option<Vec<Mode>> {
         _ => None,
     };
     words.map(mode).collect::<Option<Vec<_>>>().filter(|modes| !modes.is_empty())
-}
-
-fn is_module(name: &str) -> bool {
-    let (kind, driver) = name.split_once(':').map_or((name, None), |(kind, it)| (kind, Some(it)));
-    matches!(kind, "cryptodev" | "af_alg") && driver != Some("")
 }
 
 /// The names of the section's lines.
@@ -167,7 +169,15 @@ mod tests {
         }
         for wrong in [c"", c"openssl", c"cryptodevs", c"cryptodev:", c"\xFF", c"model:am3358"] {
             let (routing, told) = parse(&[(c"engine", wrong)]);
-            assert!(routing.is_none() && told[0].contains("neither cryptodev"), "{told:?}");
+            let is_told = told[0].contains("; no module is used") && !told[0].contains('\n');
+            assert!(routing.is_none() && is_told, "{told:?}");
+        }
+        let token = c"pkcs11:token=a?module-path=/m.so&pin-source=/pin";
+        assert!(parse(&[(c"engine", token)]).0.is_some());
+        for wrong in [c"pkcs11:token=a?pin-value=648219", c"pkcs11:648219", c"648219:pkcs11"] {
+            let (routing, told) = parse(&[(c"engine", wrong)]);
+            let has_pin = wrong.to_bytes().starts_with(b"pkcs11") && told[0].contains("648219");
+            assert!(routing.is_none() && !has_pin, "{told:?}");
         }
         for wrong in [c"", c"0", c"-1", c"1k", c"99999999999999999999", c"\xFF\n"] {
             let lines = [(c"engine", c"af_alg"), (c"crossover", wrong), (c"permits", wrong)];

@@ -17,6 +17,7 @@ mod counters;
 mod dispatch;
 mod entry;
 mod fork;
+mod machine;
 mod module;
 mod params;
 mod reasons;

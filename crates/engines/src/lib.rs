@@ -27,6 +27,7 @@ pub mod cpu;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 mod features;
+mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod lanes;
@@ -46,7 +47,8 @@ mod cryptodev;
 #[cfg(target_os = "linux")]
 mod kernel;
 
+pub use foreign::is_modules_thread;
 pub use guard::{Watch, guard, is_watched, watched};
-pub use modules::find_module;
+pub use modules::{check_module, find_module};
 pub use probing::PinPrompt;
 pub use registry::{Probed, find, find_with, names, probe_all};

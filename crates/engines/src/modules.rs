@@ -1,43 +1,77 @@
-//! The kernel's modules, for libraries that bring an engine of their own to verify them.
+//! Modules for libraries that bring an engine of their own to verify them.
 
 use std::sync::Arc;
 
 use evener_core::{Engine, EngineError, Kind};
 
 use crate::guard::{Watch, guard};
+use crate::pkcs11;
 use crate::probing::Found;
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev};
 
 /// Those that [`find_module`] finds. Nothing here leads to OpenSSL.
-const MODULES: &[(&str, Probe)] = &[
+const MODULES: &[Module] = &[
     #[cfg(target_os = "linux")]
-    ("af_alg", af_alg::probe),
+    Module { name: "af_alg", check: check_driver, probe: af_alg::probe },
     #[cfg(target_os = "linux")]
-    ("cryptodev", cryptodev::probe),
+    Module { name: "cryptodev", check: check_driver, probe: cryptodev::probe },
+    Module { name: pkcs11::NAME, check: pkcs11::check_token, probe: pkcs11::probe_unattended },
 ];
 
-/// Finds the engine that the parameters select.
-type Probe = fn(&str) -> Found;
+struct Module {
+    name: &'static str,
+    /// Whether the parameters, `None` without a colon, can be meant; otherwise why not.
+    check: fn(Option<&str>) -> Result<(), String>,
+    /// Finds the engine that the parameters select.
+    probe: fn(&str) -> Found,
+}
 
-/// Finds `cryptodev` or `af_alg`, with parameters as [`find`](crate::find) takes them, and wraps it
-/// in a guard that recomputes results on `reference`. A driver that computes on the calling core is
-/// guarded too, without a deadline.
+/// Checks a selector for [`find_module`] without opening anything.
 ///
 /// # Errors
-/// [`EngineError::Unavailable`] when it is none of the two, or is not on this machine.
+/// What is wrong with it, in words that never repeat a value of a `pkcs11:` URI, since a misplaced PIN
+/// may be there.
+pub fn check_module(selector: &str) -> Result<(), String> {
+    let (module, parameters) = find_by_name(selector)?;
+    (module.check)(parameters)
+}
+
+fn find_by_name(selector: &str) -> Result<(&'static Module, Option<&str>), String> {
+    let (name, parameters) = match selector.split_once(':') {
+        Some((name, parameters)) => (name, Some(parameters)),
+        None => (selector, None),
+    };
+    let module = MODULES.iter().find(|module| module.name == name).ok_or_else(|| {
+        let names: Vec<_> = MODULES.iter().map(|module| module.name).collect();
+        format!("only {} can be used here", names.join(", "))
+    })?;
+    Ok((module, parameters))
+}
+
+#[cfg(target_os = "linux")]
+fn check_driver(parameters: Option<&str>) -> Result<(), String> {
+    match parameters {
+        Some("") => Err("no driver's name is behind the colon".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Finds a module, with parameters as [`find`](crate::find) takes them, and wraps it in a guard that
+/// recomputes results on `reference`. A driver that computes on the calling core is guarded too,
+/// without a deadline. Nobody is asked for a token's PIN, and after a wrong one none is tried until
+/// somebody has logged in with the right one: many processes with a wrong PIN would lock the token.
+///
+/// # Errors
+/// [`EngineError::Unavailable`] when it is none of these, or is not on this machine.
 pub fn find_module(
     selector: &str,
     reference: Arc<dyn Engine>,
     watch: Watch,
 ) -> Result<Arc<dyn Engine>, EngineError> {
-    let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
-    let Some((_, probe)) = MODULES.iter().find(|(known, _)| *known == name) else {
-        let names: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
-        return Err(absent(format!("only {} can be used here", names.join(" and "))));
-    };
-    let engine = probe(parameters)?.into_iter().next();
+    let (module, parameters) = find_by_name(selector).map_err(absent)?;
+    let engine = (module.probe)(parameters.unwrap_or_default())?.into_iter().next();
     let engine = engine.ok_or_else(|| absent("nothing was found".to_owned()))?;
     let is_module = engine.description().kind == Kind::Module;
     let deadline = watch.deadline.filter(|_| is_module);
@@ -58,7 +92,30 @@ mod tests {
             let Err(error) = find_module(name, Arc::clone(&reference), Watch::default()) else {
                 panic!("found {name}")
             };
-            assert!(error.to_string().contains("only af_alg and cryptodev"), "{error}");
+            let words = "only af_alg, cryptodev, pkcs11 can";
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_selector_is_checked_without_a_device() {
+        let token = "pkcs11:token=a?module-path=/nowhere.so&pin-source=/nowhere";
+        for right in ["cryptodev", "af_alg", "cryptodev:ctr-aes-caam", token] {
+            assert_eq!(check_module(right), Ok(()), "{right}");
+        }
+        for (wrong, words) in [
+            ("openssl", "only af_alg"),
+            ("cryptodev:", "behind the colon"),
+            ("pkcs11", "name a token"),
+            ("pkcs11:", "name a token"),
+            ("pkcs11:token", "NAME=VALUE"),
+            ("pkcs11:token=a;object=b", "object="),
+            ("pkcs11:token=a?pin-value=648219", "PIN in the URI"),
+            ("pkcs11:token=a;pin-value=648219", "no attribute `pin-value`"),
+            ("pkcs11:648219", "NAME=VALUE"),
+        ] {
+            let said = check_module(wrong).unwrap_err();
+            assert!(said.contains(words) && !said.contains("648219"), "{wrong}: {said}");
         }
     }
 }

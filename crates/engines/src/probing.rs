@@ -14,6 +14,8 @@ use std::time::Duration;
 use evener_core::{Engine, EngineError};
 use zeroize::Zeroizing;
 
+use crate::foreign;
+
 /// The engines found, best first, or the reason why there are none.
 pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
 
@@ -69,6 +71,7 @@ pub(crate) fn within(
     // for good when it loads a module that hangs.
     let _: Result<Message, _> = messages.recv_timeout(Duration::from_millis(1));
     let look = move || {
+        foreign::begin();
         let waiter = Waiter(send);
         let found = look(&waiter);
         let _ = waiter.0.send(Message::Found(found));
@@ -101,6 +104,7 @@ pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
     let open = ManuallyDrop::new(open);
     let (send, closed) = mpsc::channel::<()>();
     let close = move || {
+        foreign::begin();
         drop(ManuallyDrop::into_inner(open));
         drop(send);
     };

@@ -257,7 +257,7 @@ const SUFFIX: &str = ".gate";
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// So that no file name is longer than 255 bytes.
-const LONGEST_NAME: usize = 80;
+pub(crate) const LONGEST_NAME: usize = 80;
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::directory::LONGEST_NAME;
 use crate::error::GateError;
 use crate::layout::Layout;
 
@@ -48,6 +49,21 @@ impl GateOptions {
             places: 8192,
             directory: None,
         }
+    }
+
+    /// As [`GateOptions::new`], for an engine whose name may be too long for a gate, as a `pkcs11:`
+    /// URI is. Then the gate's name is its beginning, and a hash of it (FNV-1a) makes it unique.
+    pub fn of_engine(engine: &str, permits: usize) -> GateOptions {
+        let mut name = engine.to_owned();
+        if engine.len() > LONGEST_NAME {
+            let hash = engine.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+            let mut starts = (0..LONGEST_NAME - 17).rev();
+            let start = starts.find(|&at| engine.is_char_boundary(at)).unwrap_or(0);
+            name = format!("{}~{hash:016x}", &engine[..start]);
+        }
+        GateOptions::new(name, permits)
     }
 
     /// The layout of the shared file; `None` for a gate that is off.
@@ -152,6 +168,15 @@ mod tests {
             assert_eq!(discipline.name().parse(), Ok(discipline));
         }
         assert!("lifo".parse::<Discipline>().is_err());
+    }
+
+    #[test]
+    fn long_names_stay_apart() {
+        let name = |engine: &str| GateOptions::of_engine(engine, 1).engine;
+        let (one, other) = (format!("{}1", "x".repeat(99)), format!("{}2", "x".repeat(99)));
+        assert_eq!(name("openssl"), "openssl");
+        assert!(name(&one).len() <= LONGEST_NAME && name(&one) != name(&other));
+        assert!(name(&"ø".repeat(99)).len() <= LONGEST_NAME);
     }
 
     #[test]

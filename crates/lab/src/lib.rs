@@ -9,7 +9,6 @@ pub mod costs;
 mod error;
 mod machine;
 pub mod messages;
-pub mod model;
 mod page;
 mod peak;
 mod pin;
@@ -31,6 +30,7 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 use evener_engines::measure::probe_all;
 use evener_engines::{Watch, measure, watched};
+use evener_program::messages::complain;
 
 pub use error::LabError;
 pub use machine::Machine;
@@ -42,7 +42,11 @@ pub use rival::Rival;
 /// When it is not available.
 fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
     match name.split_once(':').unwrap_or((name, "")) {
-        (model::NAME, parameters) => watched(&model::find(parameters)?, Watch::of_a_benchmark()),
+        (evener_model::NAME, parameters) => {
+            let inner = evener_engines::find("openssl")?;
+            let model = evener_model::find(parameters, inner, |text| complain(text))?;
+            watched(&model, Watch::of_a_benchmark())
+        }
         _ => measure::find(name),
     }
 }

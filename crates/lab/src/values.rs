@@ -6,11 +6,11 @@ pub(crate) use evener_program::values::{
     cipher, cipher_of, direction, discipline, message_length, policy, threads,
 };
 
-use crate::{Rival, model};
+use crate::Rival;
 
-/// An engine: one of the registry, or a [model](crate::model).
+/// An engine: one of the registry, or a [model](evener_model).
 pub(crate) fn engine() -> impl TypedValueParser<Value = String> {
-    engine_or(&[model::NAME])
+    engine_or(&[evener_model::NAME])
 }
 
 /// A policy of a comparison.

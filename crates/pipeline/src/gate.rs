@@ -100,22 +100,9 @@ fn open(engine: String, permits: usize, turns: &Turns) -> Result<Gate, EngineErr
         scope: turns.scope,
         lease: turns.lease,
         directory: turns.directory.clone(),
-        ..GateOptions::new(gate_name(&engine), permits)
+        ..GateOptions::of_engine(&engine, permits)
     };
     Gate::open(options).map_err(unavailable(&engine))
-}
-
-/// The engine's name. A name that is too long for a gate is shortened, and a hash of it (FNV-1a)
-/// makes it unique.
-fn gate_name(engine: &str) -> String {
-    if engine.len() <= LONGEST_NAME {
-        return engine.to_owned();
-    }
-    let hash = engine.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let start = (0..LONGEST_NAME - 17).rev().find(|&at| engine.is_char_boundary(at)).unwrap_or(0);
-    format!("{}~{hash:016x}", &engine[..start])
 }
 
 fn unavailable(engine: &str) -> impl Fn(GateError) -> EngineError {
@@ -221,9 +208,6 @@ impl Session for GatedSession {
         self.session.cpu_elsewhere()
     }
 }
-
-/// The longest name of a gate, in bytes.
-const LONGEST_NAME: usize = 80;
 
 #[cfg(test)]
 mod tests {
@@ -351,13 +335,5 @@ mod tests {
         let (cipher, direction) = (Cipher::Aes256Gcm, Direction::Encrypt);
         let gated = gated(&engines, cipher, direction, &turns, &patience).unwrap();
         assert!(Arc::ptr_eq(&gated[0], &engines[0]));
-    }
-
-    #[test]
-    fn long_names_stay_apart() {
-        let (one, other) = (format!("{}1", "x".repeat(99)), format!("{}2", "x".repeat(99)));
-        assert_eq!(gate_name("openssl"), "openssl");
-        assert!(gate_name(&one).len() <= LONGEST_NAME && gate_name(&one) != gate_name(&other));
-        assert!(gate_name(&"ø".repeat(99)).len() <= LONGEST_NAME);
     }
 }

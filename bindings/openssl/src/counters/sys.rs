@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{LINES, Line, MAGIC, make_room, take, usual_place};
 use crate::config::warn;
+use crate::module;
 
 /// The lines of the file, from when the provider was loaded, and the program's name at that time:
 /// a process that has changed its root, its user or what it may call can still count.
@@ -64,11 +65,12 @@ extern "C" fn forget() {
     }
 }
 
-/// This process's line, if it counts.
+/// This process's line, if it counts what is done now.
 #[inline]
 pub(super) fn line() -> Option<&'static Line> {
     match STATE.load(Ordering::Acquire) {
         OFF => None,
+        _ if module::is_calling() => None,
         WANTED => take_line(),
         // SAFETY: it is the address of a line in a mapping that is never removed.
         address => Some(unsafe { &*ptr::with_exposed_provenance(address) }),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Mode, Outcome, Session, SessionRequest,
 };
-use evener_engines::{Watch, find_module};
+use evener_engines::Watch;
 use evener_gate::{Gate, GateOptions, Permit};
 use evener_lanes::Kernel;
 use evener_lanes::stream::{Chain, Confidential, Gcm, Text};
@@ -22,6 +22,7 @@ use super::route::{Cost, NEVER, crossover};
 use super::sys::without_signals;
 use super::{Module, Task};
 use crate::config::{Routing, warn};
+use crate::machine;
 use crate::sys::random;
 
 /// Starts the thread. It ends with the process.
@@ -61,7 +62,7 @@ impl Attendant {
             deadline: Some(DEADLINE),
             retreats: false,
         };
-        let engine = find_module(&routing.engine, Arc::new(Reference::new(kernel)), watch)?;
+        let engine = machine::find(&routing.engine, Arc::new(Reference::new(kernel)), watch)?;
         let unavailable =
             |reason| EngineError::Unavailable { engine: routing.engine.clone(), reason };
         let offers = |work: &Work| {
@@ -81,7 +82,7 @@ impl Attendant {
         let gate = match routing.permits.or(offer.holders) {
             None => None,
             Some(permits) => {
-                let options = GateOptions::new(&*routing.engine, permits);
+                let options = GateOptions::of_engine(&routing.engine, permits);
                 Some(Gate::open(options).map_err(|error| unavailable(error.to_string()))?)
             }
         };
@@ -262,7 +263,9 @@ fn cost(
             cost.module = cost.module.min(start.elapsed());
         }
         let start = Instant::now();
-        let _ = processor.with(|message| message.transform(Text::Apart(&text, &mut result)));
+        let _ = processor.with(|message| {
+            machine::message(bytes, || message.transform(Text::Apart(&text, &mut result)))
+        });
         cost.cpu = cost.cpu.min(start.elapsed());
     }
     Ok(cost)

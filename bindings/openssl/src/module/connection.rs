@@ -9,7 +9,8 @@ use evener_lanes::stream::Text;
 
 use super::message::{Message, Work};
 use super::route::{BLOCK, Delay, Volume};
-use super::{MODULE, Module, SETTING};
+use super::{MODULE, Module, SETTING, is_calling};
+use crate::machine;
 use crate::sys::random;
 
 /// One direction of a connection: a context, with its key.
@@ -29,10 +30,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// One for a new context, where a module is configured for the mode.
+    /// One for a new context, where a module is configured for the mode; none for the module's own.
     pub(crate) fn new(mode: Mode) -> Option<Box<Connection>> {
         let (routing, _) = SETTING.get()?;
-        routing.modes.contains(&mode).then_some(())?;
+        (routing.modes.contains(&mode) && !is_calling()).then_some(())?;
         Some(Box::new(Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             key: None,
@@ -81,14 +82,16 @@ impl Connection {
             }
         }
         self.volume.add(length);
-        match text {
-            _ if done > 0 && done == length => Some(()),
+        if done > 0 && done == length {
+            return Some(());
+        }
+        machine::message(length - done, || match text {
             Text::InPlace(text) => message.transform(Text::InPlace(&mut text[done..])),
             Text::Apart(input, output) => {
                 message.transform(Text::Apart(&input[done..], &mut output[done..]))
             }
             Text::Down(..) => None,
-        }
+        })
     }
 
     /// How many bytes of the message the module did, which ends.
@@ -195,7 +198,7 @@ impl Connection {
         let blocks = input.len().min(output.len());
         (0..LEAST_LOOKS.max(blocks / BLOCKS_A_LOOK)).all(|_| {
             let Some(index) = self.draw().checked_rem(blocks as u64) else { return true };
-            message.is_right(first, input, output, index as usize)
+            machine::part(BLOCK, || message.is_right(first, input, output, index as usize))
         })
     }
 

@@ -27,6 +27,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use evener_core::{Cipher, Direction, EngineError, Key, Mode, Session};
+use evener_engines::is_modules_thread;
 use evener_lanes::Kernel;
 
 use crate::config::{Routing, warn};
@@ -50,6 +51,13 @@ pub(crate) fn configure(routing: Routing, kernel: Kernel) {
 /// The modes of AES of which a module does a part.
 pub(crate) fn modes() -> &'static [Mode] {
     SETTING.get().map_or(&[], |(routing, _)| &routing.modes)
+}
+
+/// Whether a module's library calls, which may compute with the OpenSSL of its process, and so with
+/// this provider, as SoftHSM does. Then the CPU does it, since the module would wait for itself, and
+/// it is no record of the program's.
+pub(crate) fn is_calling() -> bool {
+    SETTING.get().is_some() && is_modules_thread()
 }
 
 struct Module {

@@ -19,6 +19,7 @@ use evener_core::{
 use rustix::time::{ClockId, clock_gettime};
 
 use super::parcel::Parcel;
+use crate::foreign;
 
 /// A session on a helper thread.
 pub(super) struct HelperSession {
@@ -159,6 +160,7 @@ fn start(
     let (to_helper, requests) = sync_channel::<Parcel>(1);
     let (to_caller, replies) = sync_channel(1);
     let help = move || {
+        foreign::begin();
         let reply = |parcel, result| {
             to_caller.send(Reply { parcel, result, cpu: thread_cpu_time() }).is_ok()
         };

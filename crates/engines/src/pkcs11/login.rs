@@ -208,6 +208,26 @@ impl Pin {
     }
 }
 
+/// A process' turn to try a PIN. The others that have it from the same file wait, so that they see
+/// whether it was wrong.
+pub(super) struct Turn {
+    /// Locked until it is closed.
+    _file: Option<File>,
+}
+
+impl Turn {
+    /// Waits for the turn, with the file that holds the PIN, if there is one.
+    pub(super) fn take(file: Option<&Path>) -> Result<Turn, String> {
+        let lock = |path: &Path| {
+            let locked = File::open(path).and_then(|file| file.lock().map(|()| file));
+            locked.map_err(|error| {
+                format!("the PIN file {} can't be locked: {error}", evener_core::shown(path))
+            })
+        };
+        Ok(Turn { _file: file.map(lock).transpose()? })
+    }
+}
+
 /// A key object in the token.
 #[derive(Clone, Copy)]
 pub(super) struct HeldKey {

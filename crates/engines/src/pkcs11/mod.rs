@@ -9,6 +9,7 @@
 //! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from the
 //! caller's prompt; never from the URI, because other users can see command lines.
 
+mod ending;
 mod login;
 mod mechanism;
 mod probe;
@@ -42,12 +43,49 @@ pub(crate) fn find(
     parameters: &str,
     prompt: &PinPrompt<'_>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
+    let uri = read(parameters).map_err(|reason| unavailable(NAME, reason))?;
+    let name = format!("{NAME}:{parameters}");
+    find_within(probing::DEADLINE, &name, uri, Attendance::Attended, prompt)
+}
+
+/// Finds the token for a process that nobody watches, for jobs with their own keys.
+pub(crate) fn probe_unattended(parameters: &str) -> Found {
+    let uri = read_token(parameters).map_err(|reason| unavailable(NAME, reason))?;
+    let name = format!("{NAME}:{parameters}");
+    let unattended = Attendance::Unattended;
+    Ok(vec![find_within(probing::DEADLINE, &name, uri, unattended, &|_| None)?])
+}
+
+/// Checks the URI of a token, and opens nothing.
+pub(crate) fn check_token(parameters: Option<&str>) -> Result<(), String> {
+    read_token(parameters.unwrap_or_default()).map(drop)
+}
+
+/// Reads a URI. The error does not repeat it, since a PIN may be in it.
+fn read(parameters: &str) -> Result<Uri, String> {
     if parameters.is_empty() {
-        return Err(unavailable(NAME, "name a token, as in pkcs11:token=NAME".to_owned()));
+        return Err("name a token, as in pkcs11:token=NAME".to_owned());
     }
-    // The error does not repeat the URI, which may contain a PIN.
-    let uri = Uri::parse(parameters).map_err(|error| unavailable(NAME, error.to_string()))?;
-    find_within(probing::DEADLINE, &format!("{NAME}:{parameters}"), uri, prompt)
+    Uri::parse(parameters).map_err(|error| error.to_string())
+}
+
+/// Reads a URI that names no key.
+fn read_token(parameters: &str) -> Result<Uri, String> {
+    match read(parameters)? {
+        uri if uri.object.is_some() => {
+            Err("the keys are made elsewhere and not in the token; leave out object= and id="
+                .to_owned())
+        }
+        uri => Ok(uri),
+    }
+}
+
+/// Whether somebody sees what becomes of a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attendance {
+    Attended,
+    /// After a wrong PIN none is tried: nobody would notice before the token locks itself.
+    Unattended,
 }
 
 /// Finds the token, with a time limit for each call into its module.
@@ -55,11 +93,12 @@ fn find_within(
     deadline: Duration,
     name: &str,
     uri: Uri,
+    attendance: Attendance,
     prompt: &PinPrompt<'_>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
     let engine = name.to_owned();
     let look = move |waiter: &probing::Waiter| -> Found {
-        match Token::find(&uri, waiter) {
+        match Token::find(&uri, attendance, waiter) {
             Ok(token) => Ok(vec![Arc::new(Pkcs11Engine::new(engine, token))]),
             Err(reason) => Err(unavailable(&engine, reason)),
         }

@@ -8,7 +8,8 @@ use cryptoki_sys as ck;
 use cryptoki_sys::{CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction, shown_text};
 
-use super::login::{Login, Pin};
+use super::Attendance;
+use super::login::{Login, Pin, Turn};
 use super::mechanism::{includes_length, mechanism};
 use super::sys::{Module, has};
 use super::uri::{Library, TokenPattern, Uri};
@@ -32,7 +33,11 @@ impl Token {
     ///
     /// Tests the PIN and the key in a session. If sessions are scarce it is then closed, so that a
     /// process that probes or waits holds none.
-    pub(super) fn find(uri: &Uri, waiter: &Waiter) -> Result<Token, String> {
+    pub(super) fn find(
+        uri: &Uri,
+        attendance: Attendance,
+        waiter: &Waiter,
+    ) -> Result<Token, String> {
         let module = Arc::new(load(&uri.library)?);
         let (slot, info) = find_slot(&module, &uri.token)?;
         let in_words = |failure: Failure| refused(&failure);
@@ -45,8 +50,20 @@ impl Token {
         } else {
             None
         };
+        let turn = match attendance {
+            Attendance::Unattended if pin.is_some() => Some(Turn::take(uri.pin_file.as_deref())?),
+            _ => None,
+        };
+        if turn.is_some() && has_wrong_pin(&module, slot).map_err(in_words)? {
+            return Err(
+                "a wrong PIN was entered before, so no other is tried here; log in once with \
+                        the right one, as `evener speed --engine` with this URI does"
+                    .to_owned(),
+            );
+        }
         let mut login = Login::new(&module, slot, pin, uri.object.clone());
         let stay = login.try_out(&info, session_limit.is_some())?;
+        drop(turn);
         if session_limit == Some(1) {
             return Err("the token's only session is in use by this engine itself, which has to \
                         stay logged in; there is none to work in"
@@ -71,6 +88,12 @@ impl Token {
     pub(super) fn performs(&self, cipher: Cipher, direction: Direction) -> bool {
         self.able.contains(&(cipher, direction))
     }
+}
+
+/// Whether the last login of this token's user had a wrong PIN.
+fn has_wrong_pin(module: &Module, slot: CK_SLOT_ID) -> Result<bool, Failure> {
+    let flags = module.token_info(slot)?.flags;
+    Ok(has(flags, ck::CKF_USER_PIN_COUNT_LOW) || has(flags, ck::CKF_USER_PIN_FINAL_TRY))
 }
 
 fn load(library: &Library) -> Result<Module, String> {

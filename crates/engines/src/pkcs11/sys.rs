@@ -1,6 +1,6 @@
 //! Calls into a PKCS #11 module (OASIS PKCS #11 v2.40; what later versions add is not used).
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::mem;
 use std::path::Path;
 use std::ptr;
@@ -14,6 +14,7 @@ use cryptoki_sys::{
 };
 use evener_core::{Cipher, Direction, Mode};
 
+use super::ending::{self, Call};
 use super::words::{self, Failure};
 use crate::misfit::{self, Misfit};
 
@@ -34,12 +35,14 @@ impl From<Failure> for LoadError {
     }
 }
 
-/// Calls a function of a module; `CKR_FUNCTION_NOT_SUPPORTED` if the module lacks it.
+/// Calls a function of a module; `CKR_FUNCTION_NOT_SUPPORTED` if the module lacks it, and
+/// `CKR_CRYPTOKI_NOT_INITIALIZED` when the process ends.
 macro_rules! call {
     ($module:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        match $module.functions.$function {
-            Some(function) => check(stringify!($function), function($($argument),*)),
-            None => check(stringify!($function), ck::CKR_FUNCTION_NOT_SUPPORTED),
+        match ($module.functions.$function, Call::begin()) {
+            (_, None) => check(stringify!($function), ck::CKR_CRYPTOKI_NOT_INITIALIZED),
+            (Some(function), Some(_)) => check(stringify!($function), function($($argument),*)),
+            (None, Some(_)) => check(stringify!($function), ck::CKR_FUNCTION_NOT_SUPPORTED),
         }
     };
 }
@@ -73,7 +76,13 @@ impl Module {
         let functions = unsafe { *list };
         mem::forget(library);
         let module = Module { functions };
+        ending::enter();
         module.initialise()?;
+        // After it, since what is registered last is called first. Without memory for it the process
+        // ends as if it were not there.
+        ending::arrange(|| {
+            at_exit(ending::end);
+        });
         Ok(module)
     }
 
@@ -417,6 +426,14 @@ pub(super) fn current_user() -> u32 {
         safe fn geteuid() -> u32;
     }
     geteuid()
+}
+
+/// Has the system call a function when the process ends, or when this library is unloaded.
+fn at_exit(function: extern "C" fn()) -> bool {
+    unsafe extern "C" {
+        safe fn atexit(function: extern "C" fn()) -> c_int;
+    }
+    atexit(function) == 0
 }
 
 fn check(function: &'static str, code: CK_RV) -> Result<(), Failure> {

@@ -38,6 +38,7 @@ const TESTS: &[(&str, Test)] = &[
     ("a_killed_holder_is_succeeded", a_killed_holder_is_succeeded),
     ("killed_waiters_are_passed_over", killed_waiters_are_passed_over),
     ("a_killed_crowd_is_succeeded", a_killed_crowd_is_succeeded),
+    ("who_does_not_wait_finds_a_dead_holder", who_does_not_wait_finds_a_dead_holder),
     ("a_stopped_holder_loses_its_lease", a_stopped_holder_loses_its_lease),
     ("a_stopped_holder_without_lease_keeps_its_permit", a_stopped_holder_keeps_its_permit),
     ("a_child_has_no_part_in_its_parents_permit", a_child_has_no_part_in_its_parents_permit),
@@ -143,6 +144,14 @@ fn a_stopped_holder_loses_its_lease(directory: &Path) {
     assert!(next.wait());
     waiter.signal(Signal::CONT);
     assert!(waiter.wait(), "and has its turn later");
+}
+
+fn who_does_not_wait_finds_a_dead_holder(directory: &Path) {
+    let gate = open(directory, 1);
+    let holder = fork_holder(&gate);
+    assert!(gate.try_enter().unwrap().is_none());
+    kill(holder);
+    assert!(gate.try_enter().unwrap().is_some());
 }
 
 fn a_stopped_holder_keeps_its_permit(directory: &Path) {

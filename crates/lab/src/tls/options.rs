@@ -51,6 +51,10 @@ pub struct TlsOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: u16,
+    /// Bytes of text in a record of a long body (nginx's `ssl_buffer_size`)
+    #[arg(long = "record", value_name = "N", default_value_t = 16_384,
+          value_parser = clap::value_parser!(u16).range(512..=16_384))]
+    pub record: u16,
     /// Run nginx on these cores, numbered from 0
     #[arg(long, value_name = "CORES", value_delimiter = ',', requires = "client_cores")]
     pub server_cores: Vec<usize>,

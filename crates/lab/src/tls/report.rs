@@ -24,6 +24,9 @@ pub struct TlsReport {
     pub server: String,
     /// The number of nginx's workers.
     pub workers: u16,
+    /// Bytes of text in a record of a long body.
+    #[serde(default = "longest_record")]
+    pub record: u16,
     /// The client's OpenSSL.
     pub client: String,
     /// The cores of nginx; none for all.
@@ -207,11 +210,22 @@ impl TlsReport {
         vec![
             self.machine.to_string(),
             format!("load average at the beginning: {}", self.load),
-            format!("server: {}; {} {noun}, {}", self.server, self.workers, at(&self.server_cores)),
+            format!(
+                "server: {}; {} {noun}, {}, records of {}",
+                self.server,
+                self.workers,
+                at(&self.server_cores),
+                size(self.record.into())
+            ),
             format!("client: {}; {}", self.client, at(&self.client_cores)),
             format!("rounds: {}, {} s a turn, medians", self.rounds, self.seconds),
         ]
     }
+}
+
+/// TLS's longest record, which reports that do not name one have.
+fn longest_record() -> u16 {
+    16_384
 }
 
 /// `16 KiB`, or bytes where they are no whole number of those.
@@ -252,6 +266,7 @@ pub(super) mod tests {
             load: "0.00 0.25 0.50".to_owned(),
             server: "nginx/1.22.1, <OpenSSL> 3.0.17".to_owned(),
             workers: 1,
+            record: longest_record(),
             client: "OpenSSL 3.6.3".to_owned(),
             server_cores: vec![0],
             client_cores: vec![1],

@@ -24,7 +24,7 @@ pub fn run(options: &TlsOptions, say: &mut dyn FnMut(&str)) -> Result<TlsReport,
     let mut watch = Watch::new(say);
     // Before this thread has fewer cores.
     let machine = Machine::look();
-    let nginx = Nginx::find(options.program.as_deref(), options.workers, &options.server_cores)?;
+    let nginx = Nginx::find(options)?;
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let site = Site::new(&options.lengths)?;
     let contenders = Contender::all(options, &site)?;
@@ -60,6 +60,7 @@ pub fn run(options: &TlsOptions, say: &mut dyn FnMut(&str)) -> Result<TlsReport,
         load: load.split(' ').take(3).collect::<Vec<_>>().join(" "),
         server: nginx.version.clone(),
         workers: options.workers,
+        record: options.record,
         client: openssl::version::version().to_owned(),
         server_cores: options.server_cores.clone(),
         client_cores: options.client_cores.clone(),

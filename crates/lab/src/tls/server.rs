@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use super::contender::Contender;
 use super::site::{CERTIFICATE, KEY, ROOT, Site};
-use super::usage;
+use super::{TlsOptions, usage};
 use crate::LabError;
 use crate::pin::pin;
 
@@ -24,6 +24,7 @@ pub(super) struct Nginx {
     /// Its version, and that of its OpenSSL.
     pub(super) version: String,
     workers: u16,
+    record: u16,
     cores: Vec<usize>,
 }
 
@@ -32,16 +33,12 @@ impl Nginx {
     ///
     /// # Errors
     /// When there is none that does TLS with OpenSSL.
-    pub(super) fn find(
-        program: Option<&Path>,
-        workers: u16,
-        cores: &[usize],
-    ) -> Result<Nginx, LabError> {
+    pub(super) fn find(options: &TlsOptions) -> Result<Nginx, LabError> {
         let path = env::var_os("PATH").unwrap_or_default();
         let directories =
             env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
-        let program = match program {
-            Some(program) => Some(program.to_owned()),
+        let program = match &options.program {
+            Some(program) => Some(program.clone()),
             None => {
                 directories.map(|directory| directory.join("nginx")).find(|path| path.is_file())
             }
@@ -61,7 +58,8 @@ impl Nginx {
                 evener_core::shown(&program)
             ))
         })?;
-        Ok(Nginx { program, version, workers, cores: cores.to_vec() })
+        let (workers, record) = (options.workers, options.record);
+        Ok(Nginx { program, version, workers, record, cores: options.server_cores.clone() })
     }
 
     /// Starts a server with a contender's configuration of OpenSSL, and returns when it serves.
@@ -77,7 +75,7 @@ impl Nginx {
         }
         let port = free_port().map_err(LabError::file("find a port at", "127.0.0.1"))?;
         let (file, log) = (home.join("nginx.conf"), home.join("log"));
-        let text = configuration(port, self.workers);
+        let text = configuration(port, self.workers, self.record);
         fs::write(&file, text).map_err(LabError::file("write", &file))?;
         let said = File::create(&log).map_err(LabError::file("create", &log))?;
         let mut command = contender.command(&self.program);
@@ -181,7 +179,7 @@ fn free_port() -> io::Result<u16> {
 }
 
 /// Its paths are relative to its directory, which is one in the site's folder.
-fn configuration(port: u16, workers: u16) -> String {
+fn configuration(port: u16, workers: u16, record: u16) -> String {
     // Only root can have the workers be somebody else.
     let user = match geteuid().is_root() {
         true => format!(
@@ -209,6 +207,7 @@ http {{
         ssl_certificate ../{CERTIFICATE};
         ssl_certificate_key ../{KEY};
         ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_buffer_size {record};
         root ../{ROOT};
     }}
 }}
@@ -227,7 +226,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: TlsOptions,
+    }
 
     #[test]
     fn versions_are_read() {
@@ -243,12 +250,11 @@ mod tests {
 
     #[test]
     fn an_nginx_that_is_not_there_is_named() {
-        let absent = Path::new("/absent/nginx");
-        let Err(error) = Nginx::find(Some(absent), 1, &[]) else { panic!("it is there") };
+        let find =
+            |program: &str| Nginx::find(&Line::parse_from(["tls", "--program", program]).options);
+        let Err(error) = find("/absent/nginx") else { panic!("it is there") };
         assert!(error.to_string().contains("/absent/nginx"), "{error}");
-        let Err(error) = Nginx::find(Some(Path::new("true")), 1, &[]) else {
-            panic!("it is nginx")
-        };
+        let Err(error) = find("true") else { panic!("it is nginx") };
         assert!(error.to_string().contains("--program"), "{error}");
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, iter};
 
 use clap::{Args, ValueEnum};
+use evener::engines::check_module;
 
 use crate::options::{from_one, permits};
 use crate::trouble::{Ending, Trouble, shown};
@@ -38,7 +39,7 @@ pub(crate) struct Config {
 #[derive(Args)]
 struct Routing {
     /// Have this module do the records of connections with much data: cryptodev or af_alg, or one
-    /// with a driver, such as cryptodev:ctr-aes-caam
+    /// with a driver, such as cryptodev:ctr-aes-caam, or the pkcs11: URI of a token
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// What it does of the records: `gcm`, `cbc`, or both (`gcm,cbc`)
@@ -72,16 +73,7 @@ impl Routing {
     /// The lines of the provider's section.
     fn lines(&self) -> Result<String, Trouble> {
         let Some(engine) = &self.engine else { return Ok(String::new()) };
-        let kind = engine.split_once(':').map_or(&**engine, |(kind, _)| kind);
-        let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-:(),.".contains(char);
-        let is_known = matches!(kind, "cryptodev" | "af_alg") && !engine.ends_with(':');
-        if !is_known || !engine.chars().all(is_plain) {
-            return Err(Trouble::usage(format!(
-                "{}: only cryptodev and af_alg do records, or one of them with a driver's name \
-                 behind a colon",
-                shown(Path::new(engine))
-            )));
-        }
+        check(engine)?;
         let modes = self.modes.iter().filter_map(ValueEnum::to_possible_value);
         let modes: Vec<_> = modes.map(|mode| mode.get_name().to_owned()).collect();
         let mut lines = format!("engine = {engine}\nmodes = {}\n", modes.join(", "));
@@ -94,6 +86,27 @@ impl Routing {
             lines.extend(number.map(|number| format!("{name} = {number}\n")));
         }
         Ok(lines)
+    }
+}
+
+/// Checks a module's name. What is said of it does not repeat what is behind its colon, where a PIN
+/// may be.
+fn check(engine: &str) -> Result<(), Trouble> {
+    let kind = engine.split_once(':').map_or(engine, |(kind, _)| kind);
+    let refused =
+        |reason: &str| Trouble::usage(format!("--engine {}: {reason}", shown(Path::new(kind))));
+    check_module(engine).map_err(|reason| refused(&reason))?;
+    // In OpenSSL's configuration others mean something.
+    let is_plain =
+        |char: char| char.is_ascii_alphanumeric() || "-._~:()[],;?&=/%@!*+|".contains(char);
+    match engine.chars().find(|&char| !is_plain(char)) {
+        Some(char) if kind == "pkcs11" && char.is_ascii() => Err(refused(&format!(
+            "a configuration of OpenSSL needs `{}` written as %{:02X}",
+            shown(Path::new(&char.to_string())),
+            u32::from(char)
+        ))),
+        Some(char) => Err(refused(&format!("no driver's name has {char:?}"))),
+        None => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@ use evener_core::{
 use zeroize::Zeroizing;
 
 use super::uri::Uri;
-use super::{find, find_within, probe};
+use super::{Attendance, find, find_within, probe, probe_unattended};
 use softhsm::{Home, PIN, with_token};
 
 fn engine(uri: &str) -> Arc<dyn Engine> {
@@ -77,6 +77,24 @@ fn a_wrong_pin_is_said() {
         assert!(refusal(&uri).contains("asks for a PIN"));
         assert!(refusal(&format!("{uri}&pin-source=/nowhere")).contains("No such file"));
         assert!(refusal(&format!("{uri}&pin-value={PIN}")).contains("every process"));
+    });
+}
+
+#[test]
+fn where_nobody_watches_a_wrong_pin_is_tried_once() {
+    with_token("where_nobody_watches_a_wrong_pin_is_tried_once", &[], |home| {
+        let uri = home.uri("token=evener");
+        let said = || probe_unattended(&uri).err().expect("an engine was found").to_string();
+        assert!(probe_unattended(&uri).is_ok());
+        home.set_pin_file("999999");
+        assert!(said().contains("the PIN is wrong"));
+        // The right one is not tried either: nobody knows that it is.
+        home.set_pin_file(PIN);
+        for _ in 0..3 {
+            assert!(said().contains("a wrong PIN was entered before"));
+        }
+        assert!(probe(&uri).is_ok());
+        assert!(probe_unattended(&uri).is_ok());
     });
 }
 
@@ -230,7 +248,13 @@ fn a_module_that_hangs_is_left_behind() {
     with_token("a_module_that_hangs_is_left_behind", &settings, |home| {
         let Some(uri) = home.shim("token=evener") else { return };
         let uri = Uri::parse(&uri).unwrap();
-        let found = find_within(Duration::from_millis(300), "pkcs11:token", uri, &|_| None);
+        let found = find_within(
+            Duration::from_millis(300),
+            "pkcs11:token",
+            uri,
+            Attendance::Attended,
+            &|_| None,
+        );
         let words = found.err().expect("it answered").to_string();
         assert!(words.contains("`pkcs11:token` is not available"), "{words}");
         assert!(words.contains("it did not answer within 0.3 s"), "{words}");

@@ -3,7 +3,6 @@
 use std::fs;
 
 use evener_core::{Cipher, Direction, EngineProfile, Includes, Profile};
-use evener_program::messages::words;
 
 /// An engine of a profile.
 pub(super) struct Model {
@@ -21,8 +20,7 @@ pub(super) fn read(parameters: &str) -> Result<Model, String> {
     let (file, name) = parameters
         .rsplit_once('#')
         .ok_or("it takes FILE#NAME, a profile and the name of an engine in it")?;
-    let json = fs::read_to_string(file)
-        .map_err(|error| format!("can't read {file}: {}", words(&error)))?;
+    let json = fs::read_to_string(file).map_err(|error| format!("can't read {file}: {error}"))?;
     let profile: Profile = json.parse().map_err(|error| format!("{file}: {error}"))?;
     let cipher = profile.cipher.parse().map_err(|error| format!("{file}: {error}"))?;
     let direction = match profile.direction.as_str() {

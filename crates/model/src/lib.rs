@@ -1,6 +1,6 @@
 //! Models an engine of another machine, from that machine's profile.
 //!
-//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It encrypts with `openssl`
+//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It encrypts with another engine
 //! and takes the profile's time for a message of that length: the calling thread is busy for the
 //! profile's CPU time and asleep for the rest, while the modelled device works. It offers only the
 //! profile's cipher and direction.
@@ -8,7 +8,7 @@
 //! A module is one device for all sessions of this process, with as many slots as its depth;
 //! further jobs queue. The mean time over jobs is accurate to a few percent for costs of 20 µs and
 //! more. A sleep that was too long or too short is corrected with the next job. If the real work
-//! takes longer than the modelled time, the engine reports that once, on standard error.
+//! takes longer than the modelled time, the engine reports that once.
 //!
 //! Costs of whole runs ([`Includes::Queue`]) include a worker's time between two jobs. So the
 //! thread's CPU time since its previous job counts as part of the next job's CPU time; otherwise
@@ -17,8 +17,10 @@
 mod clock;
 mod device;
 mod probe;
+mod processor;
 mod session;
 
+use std::fmt::Display;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,18 +33,26 @@ use evener_core::{
 
 use clock::Sleep;
 use device::Device;
+pub use processor::Processor;
 use session::ModelSession;
 
 /// The name by which `--engine` selects a model.
-pub(crate) const NAME: &str = "model";
+pub const NAME: &str = "model";
 
-/// Reads the profile and finds the engine in it that the parameters `FILE#NAME` name.
-pub(crate) fn find(parameters: &str) -> Result<Arc<dyn Engine>, EngineError> {
+/// Reads the profile and finds the engine in it that the parameters `FILE#NAME` name. `inner` does the
+/// work, and `complain` says that this takes longer than it should.
+///
+/// # Errors
+/// [`EngineError::Unavailable`] when the profile can't be read or has no such engine.
+pub fn find(
+    parameters: &str,
+    inner: Arc<dyn Engine>,
+    complain: fn(&dyn Display),
+) -> Result<Arc<dyn Engine>, EngineError> {
     let name = format!("{NAME}:{parameters}");
     let model = probe::read(parameters)
         .map_err(|reason| EngineError::Unavailable { engine: name.clone(), reason })?;
-    let inner = evener_engines::find("openssl")?;
-    Ok(Arc::new(ModelEngine::new(name, model, inner)))
+    Ok(Arc::new(ModelEngine::new(name, model, inner, complain)))
 }
 
 struct ModelEngine {
@@ -67,10 +77,16 @@ struct Shared {
     sleep: Sleep,
     /// Whether it has reported that the real work takes longer.
     is_known_late: AtomicBool,
+    complain: fn(&dyn Display),
 }
 
 impl ModelEngine {
-    fn new(name: String, model: probe::Model, inner: Arc<dyn Engine>) -> ModelEngine {
+    fn new(
+        name: String,
+        model: probe::Model,
+        inner: Arc<dyn Engine>,
+        complain: fn(&dyn Display),
+    ) -> ModelEngine {
         let probe::Model { machine, cipher, direction, includes, engine } = model;
         let detail = match engine.detail.as_str() {
             "" => format!("model of {}'s {}", machine, engine.name),
@@ -93,6 +109,7 @@ impl ModelEngine {
                 sleep: Sleep::calibrate(),
                 costs: engine,
                 is_known_late: AtomicBool::new(false),
+                complain,
             }),
         }
     }
@@ -140,6 +157,10 @@ mod tests {
         file
     }
 
+    fn find_here(parameters: &str) -> Result<Arc<dyn Engine>, EngineError> {
+        find(parameters, evener_engines::find("openssl")?, |text| println!("{text}"))
+    }
+
     const ENGINES: &str = r#"
         {"name": "cpu", "kind": "cpu", "depth": 1, "points": [
             {"bytes": 16, "wall_us": 20, "cpu_us": 20},
@@ -154,7 +175,7 @@ mod tests {
         let file = profile(ENGINES);
         for name in ["cpu", "module"] {
             let selector = format!("model:{}#{name}", file.path().display());
-            let engine = find(selector.strip_prefix("model:").unwrap()).unwrap();
+            let engine = find_here(selector.strip_prefix("model:").unwrap()).unwrap();
             assert_eq!(engine.description().name, selector);
             assert_eq!(engine.description().detail, format!("model of board's {name}"));
             evener_engines::conformance::run(&*engine).assert_passed();
@@ -165,7 +186,7 @@ mod tests {
     fn what_is_not_in_the_profile_is_not_there() {
         let file = profile(ENGINES);
         let path = file.path().display();
-        let reason = |parameters: String| match find(&parameters) {
+        let reason = |parameters: String| match find_here(&parameters) {
             Ok(_) => panic!("found {parameters}"),
             Err(error) => error.to_string(),
         };

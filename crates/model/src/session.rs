@@ -6,7 +6,6 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use evener_core::{Direction, EngineError, Includes, Job, Kind, Outcome, Session};
-use evener_program::messages::complain;
 
 use super::Shared;
 use super::clock::{burn, thread_time, wake_on_time};
@@ -88,7 +87,7 @@ impl ModelSession {
         if is_late && !self.shared.is_known_late.swap(true, Ordering::Relaxed) {
             let percent = 100.0 * self.lost.as_secs_f64() / self.modelled.as_secs_f64();
             let name = &self.shared.name;
-            complain(&format_args!(
+            (self.shared.complain)(&format_args!(
                 "warning: engine `{name}` takes {percent:.0} % more CPU time than its profile says"
             ));
         }

@@ -1,0 +1,57 @@
+//! Another machine, whose profile the configuration names: `engine = model:FILE#module`. Its processor is
+//! the engine `cpu` of the same file, and then does all that the module does not.
+
+use std::sync::{Arc, OnceLock};
+
+use evener_core::{Engine, EngineError};
+use evener_engines::{Watch, check_module, find_module, guard};
+use evener_model::Processor;
+
+use crate::config::warn;
+
+static PROCESSOR: OnceLock<Processor> = OnceLock::new();
+
+/// As [`check_module`]; reads the profile.
+pub(crate) fn check(selector: &str) -> Result<(), String> {
+    let Some((_, processor)) = models(selector) else { return check_module(selector) };
+    let processor = Processor::find(&processor).map_err(|error| error.to_string())?;
+    let _ = PROCESSOR.set(processor);
+    Ok(())
+}
+
+/// As [`find_module`]. What the guard computes again takes the modelled processor's time.
+pub(crate) fn find(
+    selector: &str,
+    reference: Arc<dyn Engine>,
+    watch: Watch,
+) -> Result<Arc<dyn Engine>, EngineError> {
+    let Some((module, processor)) = models(selector) else {
+        return find_module(selector, reference, watch);
+    };
+    let module = evener_model::find(&module, Arc::clone(&reference), warn)?;
+    let reference = evener_model::find(&processor, reference, warn)?;
+    Ok(guard(module, reference, watch))
+}
+
+/// The parameters of a modelled module, and of the processor beside it.
+fn models(selector: &str) -> Option<(String, String)> {
+    let module = selector.strip_prefix(evener_model::NAME)?.strip_prefix(':')?;
+    let (file, _) = module.rsplit_once('#')?;
+    Some((module.to_owned(), format!("{file}#cpu")))
+}
+
+/// Does a message of so many bytes.
+pub(crate) fn message<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    match PROCESSOR.get() {
+        Some(processor) => processor.message(bytes, work),
+        None => work(),
+    }
+}
+
+/// Does so many bytes within a message.
+pub(crate) fn part<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    match PROCESSOR.get() {
+        Some(processor) => processor.part(bytes, work),
+        None => work(),
+    }
+}

@@ -1,0 +1,78 @@
+//! The processor of another machine, for work that is no job of an engine.
+
+use std::time::Duration;
+
+use evener_core::{EngineError, EngineProfile};
+
+use super::clock::{burn, thread_time};
+use super::{NAME, probe};
+
+/// A modelled processor. It does messages one after the other, on the calling thread.
+pub struct Processor {
+    costs: EngineProfile,
+}
+
+impl Processor {
+    /// The engine of a profile that the parameters `FILE#NAME` name.
+    ///
+    /// # Errors
+    /// As [`find`](super::find).
+    pub fn find(parameters: &str) -> Result<Processor, EngineError> {
+        let engine = format!("{NAME}:{parameters}");
+        let model = probe::read(parameters)
+            .map_err(|reason| EngineError::Unavailable { engine, reason })?;
+        Ok(Processor { costs: model.engine })
+    }
+
+    /// Does the work of a message of so many bytes, and keeps the thread busy until the modelled
+    /// processor would have done it.
+    pub fn message<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        busy(self.costs.cost(bytes).wall_us, work)
+    }
+
+    /// As [`Processor::message`], for so many bytes within a message: without what its beginning takes.
+    pub fn part<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        let [.., one, other] = &self.costs.points[..] else { return work() };
+        let distance = other.bytes.saturating_sub(one.bytes).max(1) as f64;
+        busy((other.wall_us - one.wall_us) / distance * bytes as f64, work)
+    }
+}
+
+fn busy<T>(microseconds: f64, work: impl FnOnce() -> T) -> T {
+    let begun = thread_time();
+    let result = work();
+    burn(begun + Duration::from_secs_f64((microseconds * 1e-6).clamp(0.0, LONGEST)));
+    result
+}
+
+/// In seconds; a profile may contain any number.
+const LONGEST: f64 = 3600.0;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn work_takes_the_profiles_time() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let points = r#"{"bytes": 16, "wall_us": 900, "cpu_us": 1}, {"bytes": 32, "wall_us": 2500, "cpu_us": 1}"#;
+        write!(
+            file,
+            r#"{{"machine": "board", "cores": 1, "cipher": "aes-128-cbc", "engines": [
+                {{"name": "cpu", "kind": "cpu", "depth": 1, "points": [{points}]}}]}}"#
+        )
+        .unwrap();
+        let processor = Processor::find(&format!("{}#cpu", file.path().display())).unwrap();
+        let at_least = |micros, run: &dyn Fn() -> u8| {
+            let begun = thread_time();
+            assert_eq!(run(), 7);
+            assert!(thread_time() - begun >= Duration::from_micros(micros));
+        };
+        at_least(900, &|| processor.message(16, || 7));
+        at_least(2500, &|| processor.message(32, || 7));
+        at_least(1600, &|| processor.part(16, || 7));
+        assert!(Processor::find("/nowhere#cpu").is_err());
+    }
+}

@@ -1,0 +1,100 @@
+# A token behind PKCS #11 that does records: SoftHSM2, and a library that gives it faults. For
+# tests/check-tls.
+
+token() {
+    softhsm=
+    local place mode
+    for place in /usr/lib/softhsm /usr/lib64/softhsm /usr/lib64/pkcs11 /usr/lib/pkcs11 /usr/local/lib/softhsm; do
+        if [ -e "$place/libsofthsm2.so" ]; then softhsm=$place/libsofthsm2.so; fi
+    done
+    if [ -z "$softhsm" ] || ! command -v softhsm2-util >/dev/null; then
+        scripts/lack "TLS provider with a token: SoftHSM2 is not installed (Debian: softhsm2)"
+        return
+    fi
+    mkdir -p "$work/token/tokens"
+    echo "directories.tokendir = $work/token/tokens" >"$work/token/softhsm2.conf"
+    export SOFTHSM2_CONF=$work/token/softhsm2.conf EVENER_SHIM_MODULE=$softhsm
+    softhsm2-util --init-token --free --label evener --so-pin 12345678 --pin "$PIN" >/dev/null
+    echo "$PIN" >"$work/token/pin"
+    for mode in gcm cbc; do
+        with_token good "$mode" "token=evener?module-path=$softhsm"
+    done
+    echo "passed: a token does records, also of children"
+    token_that_is_wrong
+    token_that_is_absent
+    if grep --quiet "$PIN" "$work/token/said" "$work/token/status" "$work/token.cnf"; then
+        fail "the PIN is in a message, a configuration or what evener tls status prints"
+    fi
+    unset SOFTHSM2_CONF EVENER_SHIM_MODULE
+}
+
+# Each fault begins in the middle of the records.
+token_that_is_wrong() {
+    local uri="token=evener?module-path=$work/token/shim.so" lie mode
+    "$cc" -std=c11 -D_GNU_SOURCE -shared -fPIC crates/engines/src/pkcs11/tests/shim.c -ldl \
+        -o "$work/token/shim.so"
+    for mode in gcm cbc; do
+        EVENER_SHIM_REMOVED_AFTER=60 with_token bad "$mode" "$uri"
+        for lie in error swap truncate hang; do
+            EVENER_SHIM_LIE=$lie EVENER_SHIM_LIE_AFTER=60 with_token bad "$mode" "$uri"
+        done
+        # A single wrong bit is found for sure where each record is computed again.
+        EVENER_SHIM_LIE=flip EVENER_SHIM_LIE_AFTER=60 \
+            with_token bad "$mode" "$uri" --verify-engine 1
+    done
+    echo "passed: tokens that are removed, fail, lie and hang"
+}
+
+# One warning says what is wrong, and the processor does all records.
+token_that_is_absent() {
+    local uri="token=evener?module-path=$softhsm"
+    with_token absent gcm "token=evener?module-path=/nowhere/module.so"
+    says '/nowhere/module.so'
+    with_token absent gcm "token=enigma?module-path=$softhsm"
+    says 'there are: token `evener`'
+    EVENER_SHIM_SESSIONS=1 with_token absent gcm "token=evener?module-path=$work/token/shim.so"
+    says 'only session'
+    echo 999999 >"$work/token/pin"
+    with_token absent gcm "$uri"
+    says 'the PIN is wrong'
+    # The next process doesn't try, nor with the right one: the token would lock itself.
+    echo "$PIN" >"$work/token/pin"
+    with_token absent gcm "$uri"
+    says 'a wrong PIN was entered before'
+    "$evener" speed aes-128-cbc --engine "pkcs11:$uri&pin-source=file:$work/token/pin" --bytes 1024 \
+        >"$work/output"
+    with_token good gcm "$uri"
+    # A PIN in the configuration is refused and not repeated.
+    sed "s|^engine = .*|engine = pkcs11:$uri\&pin-value=$PIN|" "$work/token.cnf" >"$work/pin.cnf"
+    OPENSSL_CONF=$work/pin.cnf openssl list -providers >/dev/null 2>"$work/errors"
+    cat "$work/errors" >>"$work/token/said"
+    says 'put it in a file'
+    echo "passed: tokens and libraries that are not there, and wrong PINs"
+}
+
+# The host's connections with the token of a URI, which is `good`, `bad` or `absent`; more are options
+# of evener tls config.
+with_token() {
+    local kind=$1 mode=$2 uri=$3
+    shift 3
+    rm -f "$work/token.cnf" "$work/token/counters"
+    "$evener" tls config --provider "$module" --counters "$work/token/counters" -o "$work/token.cnf" \
+        --engine "pkcs11:$uri&pin-source=file:$work/token/pin" --modes gcm,cbc --crossover 1024 "$@"
+    OPENSSL_CONF=$work/token.cnf timeout 300 "$work/host" module "$kind" "$mode" "$certificate" "$key" \
+        "$work/token/counters" >"$work/output" 2>"$work/errors" ||
+        { cat "$work/errors"; fail "connections with a token that is $kind: $mode, $uri"; }
+    cat "$work/errors" >>"$work/token/said"
+    "$evener" tls status --json "$work/token/counters" >>"$work/token/status"
+    [ "$kind" != bad ] || says 'from now on'
+}
+
+# Whether the last process said this of its module, and no more.
+says() {
+    if [ "$(grep -c '^evener: provider: ' "$work/errors")" -ne 1 ] ||
+        ! grep --quiet --fixed-strings -e "$1" "$work/errors"; then
+        cat "$work/errors"
+        fail "this is not said once: $1"
+    fi
+}
+
+PIN=648219
