@@ -8,14 +8,19 @@ use rustix::param::clock_ticks_per_second;
 
 use crate::LabError;
 
-/// The CPU time of a process of one thread: to the nanosecond where the kernel counts it so, or in
-/// ticks.
+/// The CPU time of all threads of a process: to the nanosecond where the kernel counts it so, or in
+/// ticks. To the nanosecond, threads that have ended are not in it.
 ///
 /// # Errors
 /// When the process is gone.
 pub(super) fn cpu_time(process: u32) -> Result<Duration, LabError> {
-    if let Some(time) = read(process, "schedstat").ok().as_deref().and_then(of_schedstat) {
-        return Ok(time);
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let time = |thread: fs::DirEntry| {
+        of_schedstat(&fs::read_to_string(thread.path().join("schedstat")).ok()?)
+    };
+    let times: Vec<_> = threads.filter_map(time).collect();
+    if !times.is_empty() {
+        return Ok(times.iter().sum());
     }
     let gone = || LabError::Unavailable(format!("process {process} of nginx is gone"));
     let stat = read(process, "stat").map_err(|_| gone())?;
