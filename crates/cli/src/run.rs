@@ -222,10 +222,12 @@ const OLD_KDF: &str = "files that `openssl enc` made without -pbkdf2 need --kdf 
      and --digest";
 
 /// Whether the key is the wrong one, or one for another format, for everything that there was to do.
+/// A further name of a file has the cause of its first, which is among the failures.
 fn no_key_fits(report: &Report) -> bool {
     let is_other = |failure: &Failure| {
+        use FileError::{Format, LinkedToFailed};
         use FormatError::{OtherFormat, WrongKey};
-        matches!(failure.error, FileError::Format(WrongKey | OtherFormat { .. }))
+        matches!(failure.error, Format(WrongKey | OtherFormat { .. }) | LinkedToFailed(_))
     };
     let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);
     report.files == 0

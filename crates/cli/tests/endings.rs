@@ -149,6 +149,20 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
 }
 
 #[test]
+fn a_wrong_key_is_one_for_every_name_of_a_file() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["keygen", "-o", "other.key"]);
+    fs::hard_link(fixture.path("tree/one"), fixture.path("tree/again")).unwrap();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    fixture.expect(2, &["verify", "-k", "other.key", "sealed"]);
+    let ended = fixture.expect(2, &["decrypt", "-k", "other.key", "sealed", "restored"]);
+    assert!(ended.messages.contains("is a hard link to `"), "{}", ended.messages);
+    // Where a file failed for another reason, it is not the key alone.
+    fs::write(fixture.path("sealed/broken.enc"), "not encrypted at all").unwrap();
+    fixture.expect(1, &["decrypt", "-k", "other.key", "sealed", "restored"]);
+}
+
+#[test]
 fn json_is_one_document_whatever_happens() {
     let fixture = Fixture::new();
     fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
