@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -146,6 +147,33 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
     // With nothing but the key.
     fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("empty/evener-key.age")).unwrap();
     fixture.expect(1, &["verify", "-i", "identity", "empty"]);
+}
+
+#[test]
+fn links_and_empty_directories_that_only_names_are_restored() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("tree/links")).unwrap();
+    fs::create_dir_all(fixture.path("tree/empty")).unwrap();
+    symlink("z", fixture.path("tree/links/l")).unwrap();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    let decrypt = ["decrypt", "-k", "my.key", "sealed"];
+    for (number, only) in ["links", "links/l", "empty"].iter().enumerate() {
+        let target = format!("restored-{number}");
+        let ended = fixture.expect(0, &[&decrypt[..], &["--only", only, &target]].concat());
+        assert!(!ended.messages.contains("nothing was"), "{only}: {}", ended.messages);
+        let made = fixture.path(&target).join(only);
+        assert!(fs::symlink_metadata(&made).is_ok(), "{only}");
+        let link = fixture.path(&target).join("links/l");
+        assert_eq!(fs::read_link(link).ok(), only.contains("links").then(|| "z".into()), "{only}");
+    }
+    // Where files are there to be taken, or what was named is left out, nothing was done.
+    for only in
+        [&["--only", "deep", "--exclude", "two"][..], &["--only", "empty", "--exclude", "empty"]]
+    {
+        let ended = fixture.expect(1, &[&decrypt[..], only, &["none"]].concat());
+        assert!(ended.messages.contains("nothing was decrypted"), "{}", ended.messages);
+        assert!(!fixture.path("none").exists());
+    }
 }
 
 #[test]
