@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -222,10 +222,12 @@ const OLD_KDF: &str = "files that `openssl enc` made without -pbkdf2 need --kdf 
      and --digest";
 
 /// Whether the key is the wrong one, or one for another format, for everything that there was to do.
+/// A further name of a file has the cause of its first, which is among the failures.
 fn no_key_fits(report: &Report) -> bool {
     let is_other = |failure: &Failure| {
+        use FileError::{Format, LinkedToFailed};
         use FormatError::{OtherFormat, WrongKey};
-        matches!(failure.error, FileError::Format(WrongKey | OtherFormat { .. }))
+        matches!(failure.error, Format(WrongKey | OtherFormat { .. }) | LinkedToFailed(_))
     };
     let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);
     report.files == 0
@@ -240,10 +242,10 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
     let done = report.files + report.files_skipped + report.files_updated + report.files_unchanged;
-    if is_told || done > 0 || !ends.source_is_tree {
+    if is_told || done > 0 || !ends.source_is_tree || has_done_named(plan, source) {
         return None;
     }
-    let has_files = has_files(source, plan.follows_links);
+    let has_files = has_files(source, source, plan.follows_links);
     let reason = match plan.operation {
         Operation::Encrypt if plan.selection.takes_everything() => return None,
         // Links were done.
@@ -270,10 +272,26 @@ const NOTHING_TAKEN: &str = "nothing was encrypted: it has files, but the option
 const NOTHING_FITS: &str = ": it has files, but none to take: encrypted files' names end in `.enc`, \
      or in what --suffix says, and --include, --exclude and --only choose among those";
 
-/// Whether a tree has files besides its wrapped keys. With `follow` what symbolic links lead to
-/// counts.
-fn has_files(root: &Path, follow: bool) -> bool {
-    let mut directories = vec![root.to_owned()];
+/// Whether `--only` names nothing but symbolic links and directories without files, all of which were
+/// done.
+fn has_done_named(plan: &Plan, source: &Path) -> bool {
+    let follow = plan.follows_links;
+    let is_done = |below: &PathBuf| {
+        let path = source.join(below);
+        let found = if follow { fs::metadata(&path) } else { fs::symlink_metadata(&path) };
+        let Ok(kind) = found.map(|found| found.file_type()) else { return false };
+        let is_empty = || !has_files(source, &path, follow);
+        kind.is_dir() && plan.selection.takes_directory(below) && is_empty()
+            || kind.is_symlink() && plan.selection.takes_file(below)
+    };
+    let named = plan.selection.paths();
+    !named.is_empty() && named.iter().all(is_done)
+}
+
+/// Whether a directory of a tree has files besides the tree's wrapped keys. With `follow` what
+/// symbolic links lead to counts.
+fn has_files(root: &Path, directory: &Path, follow: bool) -> bool {
+    let mut directories = vec![directory.to_owned()];
     let mut seen = HashSet::new();
     while let Some(directory) = directories.pop() {
         // What can't be read was named as a failure.

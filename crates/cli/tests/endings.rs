@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -146,6 +147,47 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
     // With nothing but the key.
     fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("empty/evener-key.age")).unwrap();
     fixture.expect(1, &["verify", "-i", "identity", "empty"]);
+}
+
+#[test]
+fn links_and_empty_directories_that_only_names_are_restored() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("tree/links")).unwrap();
+    fs::create_dir_all(fixture.path("tree/empty")).unwrap();
+    symlink("z", fixture.path("tree/links/l")).unwrap();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    let decrypt = ["decrypt", "-k", "my.key", "sealed"];
+    for (number, only) in ["links", "links/l", "empty"].iter().enumerate() {
+        let target = format!("restored-{number}");
+        let ended = fixture.expect(0, &[&decrypt[..], &["--only", only, &target]].concat());
+        assert!(!ended.messages.contains("nothing was"), "{only}: {}", ended.messages);
+        let made = fixture.path(&target).join(only);
+        assert!(fs::symlink_metadata(&made).is_ok(), "{only}");
+        let link = fixture.path(&target).join("links/l");
+        assert_eq!(fs::read_link(link).ok(), only.contains("links").then(|| "z".into()), "{only}");
+    }
+    // Where files are there to be taken, or what was named is left out, nothing was done.
+    for only in
+        [&["--only", "deep", "--exclude", "two"][..], &["--only", "empty", "--exclude", "empty"]]
+    {
+        let ended = fixture.expect(1, &[&decrypt[..], only, &["none"]].concat());
+        assert!(ended.messages.contains("nothing was decrypted"), "{}", ended.messages);
+        assert!(!fixture.path("none").exists());
+    }
+}
+
+#[test]
+fn a_wrong_key_is_one_for_every_name_of_a_file() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["keygen", "-o", "other.key"]);
+    fs::hard_link(fixture.path("tree/one"), fixture.path("tree/again")).unwrap();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    fixture.expect(2, &["verify", "-k", "other.key", "sealed"]);
+    let ended = fixture.expect(2, &["decrypt", "-k", "other.key", "sealed", "restored"]);
+    assert!(ended.messages.contains("is a hard link to `"), "{}", ended.messages);
+    // Where a file failed for another reason, it is not the key alone.
+    fs::write(fixture.path("sealed/broken.enc"), "not encrypted at all").unwrap();
+    fixture.expect(1, &["decrypt", "-k", "other.key", "sealed", "restored"]);
 }
 
 #[test]

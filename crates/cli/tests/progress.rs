@@ -204,6 +204,17 @@ fn programs_get_one_object_a_line() {
     assert_eq!(last["engines"]["cpu"], 300_014, "{last}");
     assert!(ended.messages.contains("evener: encrypted 2 files"), "{ended:?}");
     assert!(ended.output.is_empty());
+    // The total of a single file is known from the beginning.
+    File::create(fixture.path("large")).unwrap().set_len(20 << 20).unwrap();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "large", "large.enc"]);
+    for arguments in [&["verify", "large.enc"][..], &["decrypt", "large.enc", "again"]] {
+        let ended = fixture.expect(0, &[arguments, &["-k", "my.key", "--json-progress"]].concat());
+        let lines = objects(&ended.messages);
+        let last = lines.last().unwrap();
+        assert!(last["bytes"].as_u64().unwrap() > 20 << 20, "{last}");
+        assert_eq!(last["bytes"], last["bytes_total"], "{last}");
+        assert!(last["seconds_left"].is_null(), "{last}");
+    }
 
     // With names, to a descriptor; what is there already stays.
     fixture.shell("echo '{\"event\":\"mine\"}' >lines");

@@ -67,9 +67,10 @@ impl Selection {
         self.include.is_none() && self.exclude.is_none() && self.paths.is_empty()
     }
 
-    /// Whether only some paths are taken.
-    pub fn names_paths(&self) -> bool {
-        !self.paths.is_empty()
+    /// The paths below the root of which alone something is taken, as given to
+    /// [`Selection::only`]; none where the whole tree is chosen from.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// The same, with an eye on which globs match anything and which paths are there.

@@ -6,8 +6,14 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
+use common::child::{Errand, Flags, serve, shim};
 use common::{bytes, cobblestone, home, options};
 use evener_files::{FileError, Operation, Options, process};
+
+#[test]
+fn child() {
+    serve();
+}
 
 #[test]
 fn a_link_is_never_made_to_what_was_there_before() {
@@ -87,6 +93,38 @@ fn resuming_removes_the_sources_that_an_earlier_run_kept() {
     assert_eq!(report.failures.len(), 1, "{:?}", report.failures);
     assert!(!plain.join("one").exists());
     assert_eq!(fs::read(plain.join("two")).unwrap(), b"changed since");
+}
+
+#[test]
+fn links_are_made_where_only_the_sources_cant_be_removed() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("one"), bytes(1000)).unwrap();
+    fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
+    process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options()).unwrap();
+    let errand = Errand {
+        operation: Operation::Decrypt,
+        keys: "cobblestone-256",
+        source: &sealed,
+        target: &back,
+        flags: Flags { remove_source: true, ..Flags::default() },
+    };
+    let mut command = errand.command();
+    command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NTH", "0").env("EVENER_FAULT_DO", "30");
+    command.env("EVENER_FAULT_CALL", "unlinkat").env("EVENER_FAULT_BELOW", &sealed);
+    let output = command.output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let told = ["one", "two"].map(|name| {
+        let source = sealed.join(format!("{name}.enc"));
+        format!("{}: can't remove the source: Read-only file system\n", source.display())
+    });
+    assert_eq!(errors, told.concat());
+    let inode = |name: &str| fs::metadata(back.join(name)).unwrap().ino();
+    assert_eq!(inode("one"), inode("two"));
+    assert_eq!(fs::read(back.join("two")).unwrap(), bytes(1000));
+    assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
 }
 
 #[test]

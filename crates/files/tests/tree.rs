@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{assert_same_tree, bytes, cobblestone, every_key_ring, options, snapshot};
@@ -160,6 +160,36 @@ fn a_stopped_operation_leaves_only_whole_files() {
     assert!(report.interrupted && report.failures.is_empty());
     assert_eq!(report.files, 0);
     assert!(snapshot(&sealed).values().all(|entry| !entry.is_file()));
+}
+
+#[test]
+fn every_byte_of_a_source_counts_as_progress() {
+    let home = tempfile::tempdir().unwrap();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("long"), bytes(5_000_000)).unwrap();
+    fs::write(plain.join("short"), bytes(100)).unwrap();
+    for (name, keys) in every_key_ring() {
+        for (operation, from, to) in [
+            (Operation::Encrypt, &plain, Some(&sealed)),
+            (Operation::Verify, &sealed, None),
+            (Operation::Decrypt, &sealed, Some(&back)),
+        ] {
+            let control = Arc::new(Control::default());
+            // So short buffers that the long file has several segments.
+            let memory = 8 << 20;
+            let options =
+                Options { control: control.clone(), memory, measure_total: true, ..options() };
+            let report =
+                process(operation, &keys, from, to.map(PathBuf::as_path), &options).unwrap();
+            assert!(report.is_success(), "{name}: {:?}", report.failures);
+            let progress = control.progress();
+            assert_eq!(progress.done_bytes, progress.found_bytes, "{name} {operation:?}");
+            assert_eq!(progress.done_bytes, report.bytes, "{name} {operation:?}");
+        }
+        fs::remove_dir_all(&sealed).unwrap();
+        fs::remove_dir_all(&back).unwrap();
+    }
 }
 
 #[test]

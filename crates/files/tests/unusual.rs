@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
@@ -91,12 +92,16 @@ fn what_shows_no_size_is_not_taken_for_empty() {
 
 /// Encrypts `plain` in a process in which calls below it fail.
 fn encrypt_with_fault(plain: &Path, sealed: &Path, fault: &[(&str, &str)]) -> Output {
+    with_fault(plain, sealed, Flags::default(), fault)
+}
+
+fn with_fault(plain: &Path, sealed: &Path, flags: Flags, fault: &[(&str, &str)]) -> Output {
     let errand = Errand {
         operation: Operation::Encrypt,
         keys: "cobblestone-256",
         source: plain,
         target: sealed,
-        flags: Flags::default(),
+        flags,
     };
     let mut command = errand.command();
     command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NTH", "0");
@@ -144,6 +149,37 @@ fn a_target_that_is_read_only_is_named_for_every_file() {
         assert_eq!(errors.lines().filter(|line| line.contains(text)).count(), 2, "{errors}");
         assert_eq!(fs::read_dir(sealed.join("sub")).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn an_update_with_nothing_to_do_writes_nothing() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("sub/empty")).unwrap();
+    fs::write(plain.join("sub/file"), bytes(100)).unwrap();
+    assert!(encrypt(&plain, &sealed, &options()).is_success());
+    let before = snapshot(&sealed);
+    let below = sealed.to_str().unwrap();
+    for flags in
+        [Flags { update: true, ..Flags::default() }, Flags { resume: true, ..Flags::default() }]
+    {
+        for call in ["futimens", "fchmod"] {
+            let fault = [("CALL", call), ("BELOW", below), ("DO", "30")];
+            let output = with_fault(&plain, &sealed, flags, &fault);
+            let errors = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), errors.as_str()), (Some(0), ""), "{flags:?} {call}");
+        }
+    }
+    assert!(snapshot(&sealed) == before);
+    // What is to be set and can't be is said of the directory that lacks it.
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::open(plain.join("sub/empty")).unwrap().set_modified(long_ago).unwrap();
+    let fault = [("CALL", "futimens"), ("BELOW", below), ("DO", "30")];
+    let output = with_fault(&plain, &sealed, Flags { update: true, ..Flags::default() }, &fault);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let directory = sealed.join("sub/empty");
+    let told = format!("{}: can't set its times: Read-only file system\n", directory.display());
+    assert_eq!((output.status.code(), errors), (Some(1), told));
 }
 
 #[test]

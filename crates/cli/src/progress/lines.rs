@@ -160,6 +160,8 @@ impl Lines {
 }
 
 fn line<'a>(event: &'static str, reading: &'a Reading, end: Option<End>) -> Line<'a> {
+    // At the end none of the time is left, however much was done.
+    let left = reading.left.filter(|_| end.is_none());
     let rounded = |number: f64| (number * 1e3).round() / 1e3;
     Line {
         event,
@@ -169,7 +171,7 @@ fn line<'a>(event: &'static str, reading: &'a Reading, end: Option<End>) -> Line
         bytes: reading.bytes,
         bytes_total: reading.total.map(|total| total.bytes),
         bytes_per_second: reading.rate.round(),
-        seconds_left: reading.left.map(|left| rounded(left.as_secs_f64())),
+        seconds_left: left.map(|left| rounded(left.as_secs_f64())),
         engines: reading.engines.iter().map(|(name, bytes)| (&**name, *bytes)).collect(),
         stopping: reading.is_stopped,
         end,

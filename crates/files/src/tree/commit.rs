@@ -142,17 +142,19 @@ impl TreeWork<'_> {
             return;
         }
         for finished in batch {
-            let removed = remove_source(&finished).and_then(|output| {
-                self.links.removed(&finished.source)?;
-                Ok(output)
-            });
-            match removed {
-                Ok(output) => self.links.done(&finished.source, output),
-                Err(error) => {
-                    self.record.failed(&finished.directory.path_of(&finished.name), error);
-                }
+            if let Err(error) = self.finish_moving(&finished) {
+                self.record.failed(&finished.directory.path_of(&finished.name), error);
             }
         }
+    }
+
+    /// Removes the source of an output that is on the device. Where that fails the output is whole
+    /// all the same, and further names of the file are linked to it.
+    fn finish_moving(&self, finished: &Finished) -> Result<(), FileError> {
+        let output = check_published(finished)?;
+        self.links.done(&finished.source, output);
+        remove_source(finished)?;
+        self.links.removed(&finished.source)
     }
 
     /// The filesystems that a batch lies on, each with a directory of it that was opened before
@@ -203,10 +205,8 @@ impl TreeWork<'_> {
 }
 
 /// Removes a source whose output is verified, named and on the device, if its name still is
-/// the file that was read, and the output's name the file that was written. Returns which file
-/// that is.
-fn remove_source(finished: &Finished) -> Result<Identity, FileError> {
-    let output = check_published(finished)?;
+/// the file that was read.
+fn remove_source(finished: &Finished) -> Result<(), FileError> {
     finished.source.check_unchanged().map_err(|error| match error {
         FileError::Changed => FileError::ChangedSince,
         other => other,
@@ -218,8 +218,7 @@ fn remove_source(finished: &Finished) -> Result<Identity, FileError> {
         return Err(FileError::ChangedSince);
     }
     unlinkat(directory, &finished.name, AtFlags::empty())
-        .map_err(FileError::system("remove the source"))?;
-    Ok(output)
+        .map_err(FileError::system("remove the source"))
 }
 
 /// How many outputs are synced together. Each keeps two files open, and at worst two directories.

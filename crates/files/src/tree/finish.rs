@@ -1,7 +1,7 @@
 //! The end of a file, and the end of the operation.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,13 @@ use rustix::fs::{Mode, Stat, fstat};
 use super::commit;
 use super::directory::{Directory, Item, Made, TargetDirectory, open_path};
 use super::endpoints::Endpoints;
+use super::full;
+use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
 use crate::format::FileCipher;
 use crate::identity::Identity;
+use crate::metadata::permissions;
 use crate::output::Output;
 use crate::segment::Segments;
 use crate::selection::{ends_in, without_suffix};
@@ -184,7 +187,7 @@ impl TreeWork<'_> {
             // After a stop the next run comes back to these directories, but can't tell which of
             // those that belong to this user the source's owner is to have.
             if self.writes() && (!self.is_stopped() || self.options.owner) {
-                self.finish_directories(root);
+                self.finish_directories(root, target.unwrap_or(Path::new("")));
             }
         }
         self.sync_target(endpoints);
@@ -211,8 +214,8 @@ impl TreeWork<'_> {
 
     /// Sets the mode, times and so on of every target directory that this run has made, the
     /// deepest first. With `Options::resume` also those that an interrupted run may have made, and
-    /// with `Options::update` all.
-    fn finish_directories(&self, root: &Directory) {
+    /// with `Options::update` all. `path` is what the user calls the target.
+    fn finish_directories(&self, root: &Directory, path: &Path) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
         let is_concerned = |directory: &&Visited| {
@@ -224,7 +227,7 @@ impl TreeWork<'_> {
             let finished = open_both(root, target, directory, follow)
                 .and_then(|(source, output)| self.finish_directory(directory, &source, &output));
             if let Err(error) = finished {
-                self.record.failed(&directory.path, error);
+                self.record.failed_of(full(path, &directory.path), error);
             }
         }
     }
@@ -238,7 +241,12 @@ impl TreeWork<'_> {
         let Visited { path, status, target } = directory;
         let (source, output) = (source.as_fd(), output.as_fd());
         let is_root = path.as_os_str().is_empty();
-        if target.is_some_and(|(_, is_new)| is_new) || self.options.update && !is_root {
+        let is_new = target.is_some_and(|(_, is_new)| is_new);
+        // Where there is nothing to do the target may be read-only.
+        if !is_new && self.is_finished_directory(status, source, output)? {
+            return Ok(());
+        }
+        if is_new || self.options.update && !is_root {
             return self.metadata.apply(source, status, output, None);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
@@ -249,6 +257,20 @@ impl TreeWork<'_> {
             self.record.notice(path, reason);
         }
         Ok(())
+    }
+
+    /// Whether an output directory has all that it is to have of its source.
+    fn is_finished_directory(
+        &self,
+        status: &Stat,
+        source: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+    ) -> Result<bool, FileError> {
+        let there = fstat(output).map_err(FileError::system("read its status"))?;
+        Ok(permissions(&there) == self.metadata.wanted_mode(status)
+            && has_time_of(&there, status)
+            && self.metadata.has_owner(status, &there)
+            && self.metadata.has_xattrs(source, output)?)
     }
 }
 

@@ -101,6 +101,10 @@ impl TreeWork<'_> {
                 Some(output)
             }
         };
+        if self.operation.direction() == Direction::Decrypt {
+            // Each segment counts its own bytes; none has the header.
+            self.options.control.done_bytes(segments.layout().chunk(0).sealed.start);
+        }
         Ok(Arc::new(Large {
             directory: directory.clone(),
             item: item.clone(),

@@ -163,13 +163,9 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
     pub(super) fn is_output_of(&self, there: &Stat, source: &Source) -> bool {
         let status = source.status();
-        let same_time = is_same_time(
-            (status.st_mtime as i64, status.st_mtime_nsec as i64),
-            (there.st_mtime as i64, there.st_mtime_nsec as i64),
-        );
+        let same_time = has_time_of(there, status);
         let length = there.st_size as u64;
         let fits = |recipe: &Recipe| match self.operation {
             Operation::Encrypt => Layout::for_plaintext(&recipe.geometry(), source.length())
@@ -189,6 +185,13 @@ impl TreeWork<'_> {
             && same_time
             && self.keys.recipes().any(fits)
     }
+}
+
+/// Whether an output has the time at which its source was modified, as far as its file system keeps it.
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+pub(super) fn has_time_of(output: &Stat, source: &Stat) -> bool {
+    let modified = |status: &Stat| (status.st_mtime as i64, status.st_mtime_nsec as i64);
+    is_same_time(modified(source), modified(output))
 }
 
 /// Whether an output's time, in seconds and nanoseconds, is its source's, as one of the kinds of
