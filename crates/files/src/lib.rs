@@ -12,6 +12,7 @@ mod control;
 mod error;
 pub mod format;
 mod identity;
+mod inherited;
 pub mod keys;
 mod list;
 mod metadata;

@@ -11,6 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use crate::inherited::{EVERY_BIT, Inherited, bits_for};
 use crate::{FileError, Options};
 
 /// The metadata that is copied from the source to the output.
@@ -32,19 +33,21 @@ impl Metadata {
     }
 
     /// Gives `output` the mode and times of `source`, and what else was chosen.
-    /// `created_with` is the mode that the output was created with, if it is known.
+    /// `created_with` is the mode that the output was created with, if it is known, and `granted`
+    /// has the bits that it may be given.
     pub(crate) fn apply(
         &self,
         source: BorrowedFd<'_>,
         status: &Stat,
         output: BorrowedFd<'_>,
         created_with: Option<Mode>,
+        granted: Mode,
     ) -> Result<(), FileError> {
         self.give_owner(status, output)?;
         if self.xattrs {
             copy_xattrs(source, output, |name| self.owner || name != CAPABILITIES)?;
         }
-        let mode = self.wanted_mode(status);
+        let mode = self.wanted_mode(status) & granted;
         // A change of owner clears the set-id bits, so those are always set here.
         let special = mode.intersects(Mode::SUID | Mode::SGID | Mode::SVTX);
         if special || created_with != Some(mode) {
@@ -122,6 +125,22 @@ impl Metadata {
             }
         }
         Ok(true)
+    }
+
+    /// Takes from a new output what it has from its directory, as [`Inherited::remove_from`] does.
+    pub(crate) fn settle(
+        &self,
+        inherited: Inherited,
+        output: BorrowedFd<'_>,
+        source: &Stat,
+    ) -> Result<Mode, FileError> {
+        let inherited = if self.owner { inherited.without_group() } else { inherited };
+        inherited.remove_from(output, source)
+    }
+
+    /// The permission bits that an output may be given that is there.
+    pub(crate) fn granted(&self, output: &Stat, source: &Stat) -> Mode {
+        if self.owner { EVERY_BIT } else { bits_for(output, source) }
     }
 
     fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<(), FileError> {

@@ -6,8 +6,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, linkat, lstat,
-    openat, renameat, renameat_with, stat, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, linkat,
+    lstat, openat, renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
@@ -227,6 +227,35 @@ fn refuse_stranger(path: &Path, leads: &str) -> Result<(), FileError> {
     let itself = lstat(path).map_err(&failed)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = stat(parent.unwrap_or(Path::new("."))).map_err(&failed)?;
+    refuse_of_stranger(&itself, &directory, path, leads)
+}
+
+/// Refuses an open directory that a stranger has put into a common directory, such as /tmp: he could
+/// read what is written there, and exchange it.
+///
+/// # Errors
+/// [`FileError::Refused`] for such a directory, and the system's where it can't be looked at.
+pub(crate) fn refuse_planted_directory(
+    opened: BorrowedFd<'_>,
+    path: &Path,
+) -> Result<(), FileError> {
+    let failed = FileError::system("read the status of what it leads to");
+    let itself = fstat(opened).map_err(&failed)?;
+    match statat(opened, c"..", AtFlags::empty()) {
+        Ok(above) => refuse_of_stranger(&itself, &above, path, "leads to"),
+        // Then no names can be made in it either.
+        Err(Errno::ACCESS) => Ok(()),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// Refuses what `itself` is the status of, and `directory` that of what it lies in.
+fn refuse_of_stranger(
+    itself: &Stat,
+    directory: &Stat,
+    path: &Path,
+    leads: &str,
+) -> Result<(), FileError> {
     let common = Mode::SVTX | Mode::WOTH;
     let is_common = Mode::from_raw_mode(directory.st_mode).contains(common);
     let trusted = [geteuid().as_raw(), 0, directory.st_uid];

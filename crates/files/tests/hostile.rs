@@ -420,6 +420,52 @@ fn links_of_strangers_in_common_directories_are_not_followed() {
 }
 
 #[test]
+fn directories_of_strangers_in_common_directories_are_no_targets() {
+    let home = home();
+    let [common, plain] = ["common", "plain"].map(|name| home.path().join(name));
+    let out = common.join("out");
+    for directory in [&common, &plain, &out] {
+        fs::create_dir(directory).unwrap();
+    }
+    set_mode(&common, 0o1777);
+    set_mode(&out, 0o777);
+    fs::write(plain.join("file"), bytes(100)).unwrap();
+    if std::os::unix::fs::chown(&out, Some(12_345), None).is_err() {
+        evener_skipped::skipped!("only root can make directories of other users");
+        return;
+    }
+    let run = |source: &Path, target: &Path, options: &Options| {
+        process(Operation::Encrypt, &cobblestone(), source, Some(target), options)
+    };
+    let file = plain.join("file");
+    let shared = Options { follow_target: false, ..options() };
+    let planned = Options { dry_run: true, ..options() };
+    let link = home.path().join("link");
+    symlink(&out, &link).unwrap();
+    let refused: [(&Path, &Path, &Options); 7] = [
+        (&plain, &out, &options()),
+        (&plain, &out.join(""), &options()),
+        (&plain, &link, &options()),
+        (&plain, &out, &planned),
+        (&plain, &out.join("plain"), &shared),
+        (&file, &out, &options()),
+        (&file, &link, &planned),
+    ];
+    for (source, target, options) in refused {
+        let refused = run(source, target, options).unwrap_err().to_string();
+        assert!(refused.contains("another user has put"), "{target:?}: {refused}");
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+    }
+    // What its owner, or the system, has made there is as good as any other.
+    for (source, common_of, out_of) in [(&plain, 0, 0), (&file, 12_345, 12_345)] {
+        std::os::unix::fs::chown(&common, Some(common_of), None).unwrap();
+        std::os::unix::fs::chown(&out, Some(out_of), None).unwrap();
+        let overwriting = Options { overwrite: true, ..options() };
+        assert!(run(source, &out, &overwriting).unwrap().is_success());
+    }
+}
+
+#[test]
 fn what_only_looks_like_a_temporary_file_is_in_nobodys_way() {
     let home = home();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));

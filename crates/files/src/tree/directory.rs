@@ -5,13 +5,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2};
+use rustix::fs::{
+    FileType, Mode, OFlags, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat, openat2,
+};
 use rustix::io::Errno;
 
 use super::names::Claims;
 use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::Identity;
+use crate::inherited::Inherited;
+use crate::metadata::{Metadata, permissions};
 use crate::naming::no_output_directory;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
@@ -34,6 +38,8 @@ pub(super) struct Made {
     directory: OwnedFd,
     pub(super) identity: Identity,
     pub(super) is_new: bool,
+    /// What is made in it takes from it.
+    pub(super) inherited: Inherited,
 }
 
 /// A file to be done: its name and the name of its output (empty when nothing is written).
@@ -56,6 +62,13 @@ impl TargetDirectory {
     pub(super) fn of(directory: &Arc<Directory>) -> Option<TargetDirectory> {
         directory.target.as_ref()?;
         Some(TargetDirectory { directory: directory.clone() })
+    }
+}
+
+impl TargetDirectory {
+    /// What is made in it takes from it.
+    pub(super) fn inherited(&self) -> Inherited {
+        self.directory.target.as_ref().map_or(Inherited::ANYTHING, |target| target.inherited)
     }
 }
 
@@ -89,19 +102,24 @@ impl Made {
         if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
             return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR.system() });
         }
-        Ok(Made { directory, identity: Identity::of(&status), is_new })
+        let inherited = Inherited::from(directory.as_fd(), &status);
+        Ok(Made { directory, identity: Identity::of(&status), is_new, inherited })
     }
 }
 
-/// Makes (or finds) a directory of the target tree. A new one has `mode`, whatever the process's
-/// file mode creation mask; one that was there keeps its own.
+/// Makes (or finds) a directory of the target tree, the counterpart of one with the status `source`.
+/// A new one has the mode for its beginning, whatever the process's file mode creation mask; one
+/// that was there keeps its own.
 pub(super) fn make_below(
-    parent: BorrowedFd<'_>,
+    parent: &Made,
     name: &OsStr,
-    mode: Mode,
-    umask: u32,
+    source: &Stat,
+    metadata: &Metadata,
 ) -> Result<Made, FileError> {
-    let is_new = match mkdirat(parent, name, mode) {
+    let mode = metadata.directory_mode(source);
+    let (inherited, parent) = (parent.inherited, parent.as_fd());
+    let at_first = inherited.mode_at_first(mode);
+    let is_new = match mkdirat(parent, name, at_first) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -113,10 +131,21 @@ pub(super) fn make_below(
     };
     let directory =
         find_below(parent, name).map_err(|errno| no_output_directory(parent, name, errno))?;
-    if is_new && mode.bits() & umask != 0 {
-        fchmod(&directory, mode).map_err(FileError::system("set its output directory's mode"))?;
+    if is_new {
+        let granted = metadata.settle(inherited, directory.as_fd(), source)?;
+        if mode.bits() & metadata.umask != 0 || at_first != mode {
+            widen(&directory, mode & granted)
+                .map_err(FileError::system("set its output directory's mode"))?;
+        }
     }
     Made::of(directory, is_new)
+}
+
+/// Gives a new directory its mode for the work. That its group goes on to what is made in it stays so
+/// until the end.
+pub(super) fn widen(directory: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+    let there = permissions(&fstat(directory)?);
+    fchmod(directory, mode | there & Mode::SGID)
 }
 
 /// Opens a directory of the target tree.

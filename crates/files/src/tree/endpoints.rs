@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::shown;
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, statat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item, Made};
+use super::directory::{Directory, Item, Made, widen};
 use super::names::Claims;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
+use crate::inherited::Inherited;
 use crate::metadata::Metadata;
 use crate::naming::{
     behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
+    refuse_planted_directory,
 };
 use crate::{Failure, FileError, Options};
 use crate::{Operation, SystemError};
@@ -160,6 +160,7 @@ fn file<'p>(
         Some(target) if target.is_dir() => {
             let behind = behind_links(target).map_err(|error| (target, error))?;
             let opened = open_target(&behind).map_err(|error| (target, error))?;
+            refuse_planted_directory(opened.as_fd(), &behind).map_err(|error| (target, error))?;
             let lacking = || (source, no_target_name(name, &options.suffix));
             (Some(opened), suffixed.ok_or_else(lacking)?)
         }
@@ -193,6 +194,7 @@ fn without_link(path: &Path) -> Result<PathBuf, FileError> {
     let (parent, name) = split(path)?;
     let parent = behind_links(parent)?;
     let directory = open_directory(&parent)?;
+    refuse_planted_directory(directory.as_fd(), &parent)?;
     match kind_of_name(directory.as_fd(), name) {
         None | Some(FileType::Directory) => Ok(parent.join(name)),
         Some(_) => Err(no_output_directory(directory.as_fd(), name, Errno::NOTDIR)),
@@ -257,7 +259,7 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
 fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made, FileError> {
     let metadata = Metadata::of(options);
     let mode = metadata.directory_mode(source);
-    let is_new = match mkdirat(CWD, path, mode) {
+    let is_new = match mkdirat(CWD, path, Inherited::ANYTHING.mode_at_first(mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -265,8 +267,12 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
         }
     };
     let directory = open_target(path)?;
-    if is_new && mode.bits() & metadata.umask != 0 {
-        fchmod(&directory, mode).map_err(FileError::system("set its mode"))?;
+    refuse_planted_directory(directory.as_fd(), path)?;
+    if is_new || options.target_is_new {
+        let granted = metadata.settle(Inherited::ANYTHING, directory.as_fd(), source)?;
+        if is_new {
+            widen(&directory, mode & granted).map_err(FileError::system("set its mode"))?;
+        }
     }
     Made::of(directory, is_new || options.target_is_new)
 }
@@ -274,7 +280,10 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
 /// Finds the root of the target tree for a plan; `None` where it could be made.
 fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
     match open_target(path) {
-        Ok(directory) => Made::of(directory, false).map(Some),
+        Ok(directory) => {
+            refuse_planted_directory(directory.as_fd(), path)?;
+            Made::of(directory, false).map(Some)
+        }
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
             let parent = open_directory(split(path)?.0)?;
             may_make(parent.as_fd()).map_err(FileError::system("make the directory"))?;

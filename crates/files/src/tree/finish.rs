@@ -1,7 +1,7 @@
 //! The end of a file, and the end of the operation.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +31,8 @@ use crate::{FileError, Report};
 pub(super) struct TreeOutput {
     pub(super) file: Arc<Output<TargetDirectory>>,
     pub(super) created: Option<Mode>,
+    /// The permission bits that it may be given.
+    pub(super) granted: Mode,
 }
 
 /// A file whose every byte has been processed and written.
@@ -104,9 +106,12 @@ impl TreeWork<'_> {
         source: &Source,
     ) -> Result<TreeOutput, FileError> {
         let (mode, created) = self.metadata.creation_mode(source.status());
-        let file = Arc::new(self.outputs.create(target, &item.target, mode)?);
-        let created = file.has_its_mode().then_some(created);
-        Ok(TreeOutput { file, created })
+        let inherited = target.inherited();
+        let at_first = inherited.mode_at_first(mode);
+        let file = Arc::new(self.outputs.create(target, &item.target, at_first)?);
+        let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status())?;
+        let has_its_mode = file.has_its_mode() && at_first == mode;
+        Ok(TreeOutput { file, created: has_its_mode.then_some(created), granted })
     }
 
     /// Writes part of an output, with holes if they were asked for.
@@ -145,7 +150,8 @@ impl TreeWork<'_> {
             self.compare(&done, &output, workspace)?;
         }
         let (source, status) = (done.source.as_fd(), done.source.status());
-        self.metadata.apply(source, status, output.file.as_fd().as_fd(), output.created)?;
+        let (created, granted) = (output.created, output.granted);
+        self.metadata.apply(source, status, output.file.as_fd().as_fd(), created, granted)?;
         let finished = commit::Finished {
             directory: done.directory.clone(),
             name: done.item.name.clone(),
@@ -242,12 +248,19 @@ impl TreeWork<'_> {
         let (source, output) = (source.as_fd(), output.as_fd());
         let is_root = path.as_os_str().is_empty();
         let is_new = target.is_some_and(|(_, is_new)| is_new);
+        let there = fstat(output).map_err(FileError::system("read its status"))?;
+        let granted = self.metadata.granted(&there, status);
         // Where there is nothing to do the target may be read-only.
-        if !is_new && self.is_finished_directory(status, source, output)? {
+        if !is_new
+            && permissions(&there) == self.metadata.wanted_mode(status) & granted
+            && has_time_of(&there, status)
+            && self.metadata.has_owner(status, &there)
+            && self.metadata.has_xattrs(source, output)?
+        {
             return Ok(());
         }
         if is_new || self.options.update && !is_root {
-            return self.metadata.apply(source, status, output, None);
+            return self.metadata.apply(source, status, output, None, granted);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
         // A root that is updated keeps its mode: the user may have made it.
@@ -257,20 +270,6 @@ impl TreeWork<'_> {
             self.record.notice(path, reason);
         }
         Ok(())
-    }
-
-    /// Whether an output directory has all that it is to have of its source.
-    fn is_finished_directory(
-        &self,
-        status: &Stat,
-        source: BorrowedFd<'_>,
-        output: BorrowedFd<'_>,
-    ) -> Result<bool, FileError> {
-        let there = fstat(output).map_err(FileError::system("read its status"))?;
-        Ok(permissions(&there) == self.metadata.wanted_mode(status)
-            && has_time_of(&there, status)
-            && self.metadata.has_owner(status, &there)
-            && self.metadata.has_xattrs(source, output)?)
     }
 }
 

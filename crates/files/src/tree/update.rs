@@ -73,7 +73,8 @@ impl TreeWork<'_> {
         source: &Source,
         there: &Stat,
     ) -> Result<bool, FileError> {
-        let wanted = self.metadata.wanted_mode(source.status());
+        let granted = self.metadata.granted(there, source.status());
+        let wanted = self.metadata.wanted_mode(source.status()) & granted;
         let has_owner = self.metadata.has_owner(source.status(), there);
         let is_current = permissions(there) == wanted && has_owner;
         if is_current && !self.options.xattrs || !is_current && self.options.dry_run {
@@ -90,7 +91,8 @@ impl TreeWork<'_> {
             return Ok(!has_xattrs);
         }
         if !has_owner || !has_xattrs {
-            self.metadata.apply(source.as_fd(), source.status(), output.as_fd(), None)?;
+            let (source, status) = (source.as_fd(), source.status());
+            self.metadata.apply(source, status, output.as_fd(), None, granted)?;
             return Ok(true);
         }
         fchmod(&output, wanted).map_err(&system)?;

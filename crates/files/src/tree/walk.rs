@@ -153,8 +153,7 @@ impl TreeWork<'_> {
         source: &Stat,
     ) -> Result<Option<Made>, FileError> {
         if !self.options.dry_run {
-            let mode = self.metadata.directory_mode(source);
-            return make_below(parent.as_fd(), name, mode, self.metadata.umask).map(Some);
+            return make_below(parent, name, source, &self.metadata).map(Some);
         }
         match find_below(parent.as_fd(), name) {
             Ok(directory) => Made::of(directory, false).map(Some),
