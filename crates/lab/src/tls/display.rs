@@ -103,7 +103,7 @@ mod tests {
             "16 KiB          16  evener             400.0         0.4    1250.000      1250.0  1.00 \
              (0.50 to 2.00)  0.50 (0.50 to 1.00)\n",
             "load average at the beginning: 0.00 0.25 0.50\n",
-            "1 worker, core 0\n",
+            "1 worker, core 0, records of 16 KiB\n",
             "left out (--most): aes-128-gcm, TLS 1.3, keep-alive, 64 MiB, 16 connections\n",
             "evener       3.50 ms, more than default: 0.50 (0.25 to 0.75)\n",
         ] {
