@@ -65,19 +65,19 @@ impl<T> Queue<'_, T> {
         self.inner.lock().is_stopped()
     }
 
-    /// Adds a task if a worker waits for one; never waits itself. Where none waits, it takes no
-    /// lock from those that work.
+    /// Adds a task if a worker waits for one or has not started; never waits itself. Where there is
+    /// none, it takes no lock from those that work.
     ///
     /// # Errors
-    /// Hands the task back when no worker waits.
+    /// Hands the task back when there is no such worker.
     pub fn offer(&self, task: T) -> Result<(), T> {
-        if !self.inner.parking.iter().any(|parking| parking.waits.load(Ordering::Acquire)) {
+        if !self.inner.parking.iter().any(|parking| parking.is_free.load(Ordering::Acquire)) {
             return Err(task);
         }
         let load = (self.inner.load)(&task);
         let mut scheduler = self.inner.lock();
         // One that was called has its task already.
-        if !(0..self.inner.parking.len()).any(|worker| scheduler.waits(worker)) {
+        if !(0..self.inner.parking.len()).any(|worker| scheduler.is_free(worker)) {
             return Err(task);
         }
         scheduler.push(task, load, self.inner.now());
@@ -121,6 +121,9 @@ impl<T> Queue<'_, T> {
         claim: &mut VecDeque<T>,
         now: Duration,
     ) -> Option<Claimed> {
+        if performed.is_none() {
+            self.inner.parking[worker].is_free.store(false, Ordering::Release);
+        }
         let mut scheduler = self.inner.lock();
         let mut turn = scheduler.turn(worker, performed, claim, now);
         loop {
@@ -197,11 +200,16 @@ pub(crate) struct Inner<T> {
     failure: Mutex<Option<EngineError>>,
 }
 
-#[derive(Default)]
 struct Parking {
     called: Condvar,
-    /// Whether it waits. Written under the lock, and read without it by [`Queue::offer`].
-    waits: AtomicBool,
+    /// Whether it waits or has not started. Read without the lock by [`Queue::offer`].
+    is_free: AtomicBool,
+}
+
+impl Parking {
+    fn of_unstarted() -> Parking {
+        Parking { called: Condvar::new(), is_free: AtomicBool::new(true) }
+    }
 }
 
 impl<T> Inner<T> {
@@ -218,7 +226,7 @@ impl<T> Inner<T> {
             started: Instant::now(),
             left: Condvar::new(),
             feed_waits: AtomicBool::new(false),
-            parking: (0..workers).map(|_| Parking::default()).collect(),
+            parking: (0..workers).map(|_| Parking::of_unstarted()).collect(),
             failure: Mutex::default(),
         }
     }
@@ -259,7 +267,7 @@ impl<T> Inner<T> {
         at_most: Option<Duration>,
     ) -> MutexGuard<'d, Scheduler<T>> {
         let parking = &self.parking[worker];
-        parking.waits.store(true, Ordering::Release);
+        parking.is_free.store(true, Ordering::Release);
         match at_most {
             None => {
                 while scheduler.waits(worker) {
@@ -273,7 +281,7 @@ impl<T> Inner<T> {
                 scheduler = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        parking.waits.store(false, Ordering::Release);
+        parking.is_free.store(false, Ordering::Release);
         scheduler
     }
 
@@ -340,14 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_offered_to_those_who_wait() {
+    fn a_task_is_offered_to_those_who_wait_or_have_not_started() {
         let inner = inner(4, 1);
         let queue = queue(&inner);
+        queue.offer(6).unwrap();
+        assert_eq!(queue.offer(7), Err(7));
+        let mut claim = VecDeque::new();
+        queue.claim(0, None, &mut claim, Duration::ZERO);
+        assert_eq!(claim, [6]);
         assert_eq!(queue.offer(7), Err(7));
         thread::scope(|scope| {
             let worker = scope.spawn(|| {
                 let mut claim = VecDeque::new();
-                queue.claim(0, None, &mut claim, Duration::ZERO);
+                queue.claim(0, Some(&Performed::default()), &mut claim, Duration::ZERO);
                 claim
             });
             while queue.offer(7).is_err() {

@@ -171,6 +171,11 @@ impl<T> Scheduler<T> {
         matches!(self.workers[worker], State::Parked | State::Resting)
     }
 
+    /// Whether a worker waits or has not started.
+    pub fn is_free(&self, worker: usize) -> bool {
+        self.waits(worker) || self.workers[worker] == State::Unstarted
+    }
+
     /// What waits.
     pub fn waiting(&self) -> &Waiting {
         self.backlog.waiting()
