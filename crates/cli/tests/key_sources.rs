@@ -238,6 +238,44 @@ fn recipients_are_their_owners_and_proper_ones() {
     assert!(words.contains("warning: others may change the recipients in team"), "{words}");
 }
 
+/// A FIFO is what whoever may write to it says.
+#[test]
+fn a_fifo_is_checked_as_a_file_is_and_a_pipe_is_not() {
+    let fixture = Fixture::new();
+    let hexadecimal = "0123456789abcdef0123456789abcdef";
+    let openssl = "--format openssl --cipher aes-128-cbc --key-hex-file";
+    for (text, options, end) in [
+        (RECIPIENT, "-R", ""),
+        ("correct horse", "--passphrase-file", ""),
+        (hexadecimal, openssl, " --iv-hex-file iv"),
+    ] {
+        fs::write(fixture.path("iv"), hexadecimal).unwrap();
+        for (mode, owner) in [("666", None), ("600", Some("12345")), ("600", None)] {
+            let is_root = rustix::process::geteuid().is_root();
+            let Some(owner) = (match owner {
+                None => Some(String::new()),
+                Some(_) if !is_root => None,
+                Some(owner) => Some(format!("chown {owner} fifo; ")),
+            }) else {
+                continue;
+            };
+            let make = format!("rm -f fifo out; mkfifo -m {mode} fifo; {owner}");
+            let write = format!("{{ timeout 60 sh -c 'echo {text} > fifo' & }}; ");
+            let read = format!("timeout 60 $evener encrypt {options} fifo{end} tree/one out");
+            let ended = fixture.shell(&format!("{make}{write}{read}"));
+            let is_own = mode == "600" && owner.is_empty();
+            let expected = if is_own { 0 } else { 2 };
+            assert_eq!(ended.status, Some(expected), "{options} {mode}: {}", ended.messages);
+            assert_eq!(ended.messages.contains("fifo"), !is_own, "{}", ended.messages);
+            assert_eq!(fixture.path("out").exists(), is_own);
+        }
+        let read = format!("$evener encrypt {options} /dev/fd/3{end} tree/one out 3<&0 </dev/null");
+        done(&fixture, &format!("rm -f out; echo {text} | {{ {read}; }}"));
+        let read = format!("$evener encrypt {options} /proc/self/fd/0{end} tree/one out");
+        done(&fixture, &format!("rm -f out; echo {text} | {read}"));
+    }
+}
+
 /// What somebody encrypts so is not what they take it for.
 #[test]
 fn a_passphrase_that_opens_nothing_is_refused() {
