@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use common::{Ended, Fixture, IDENTITY, RECIPIENT, has};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Runs a line of shell that is to succeed.
 fn done(fixture: &Fixture, line: &str) -> Ended {
@@ -161,6 +161,29 @@ fn a_key_command_ends_with_its_terminal() {
     assert_eq!(ended.status.code(), Some(130), "{words}");
     assert!(words.starts_with("evener: interrupted"), "{words}");
     assert!(!fixture.path("sealed").exists());
+}
+
+#[test]
+fn a_key_command_ends_with_the_program() {
+    let fixture = Fixture::new();
+    // Several, one of which has started another.
+    let command = "(sh -c 'touch started; sleep 600; true'; true) | cat; touch went-on";
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let arguments = ["encrypt", "--key-command", command, "tree", "sealed"];
+        let mut program = fixture.command(&arguments);
+        let child = program.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        while !fixture.path("started").exists() {
+            sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        // Ends only when nobody has its standard error any more.
+        let ended = child.wait_with_output().unwrap();
+        let words = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{words}");
+        assert!(words.contains("evener: interrupted"), "{words}");
+        assert!(!fixture.path("went-on").exists() && !fixture.path("sealed").exists());
+        fs::remove_file(fixture.path("started")).unwrap();
+    }
 }
 
 #[test]
