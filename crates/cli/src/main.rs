@@ -11,6 +11,8 @@ mod commands;
 mod deletion;
 mod document;
 mod ends;
+#[cfg(not(test))]
+mod exit;
 mod help;
 mod hints;
 mod keys;

@@ -1,5 +1,6 @@
 //! Ctrl-C and its like.
 
+mod children;
 #[allow(unsafe_code)]
 mod sys;
 

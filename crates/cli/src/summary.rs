@@ -1,9 +1,10 @@
 //! Messages about the result of an operation.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 
 use evener::{Effort, Operation, Report};
+use evener_program::messages::print_line;
 
 use crate::hints;
 use crate::options::Telling;
@@ -43,9 +44,8 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     }
     if telling.verbose && !telling.quiet {
         let terminal = table::width_of(io::stderr());
-        let mut out = io::stderr().lock();
         for line in table::lines(&COLUMNS, &efforts(report), terminal) {
-            let _ = writeln!(out, "{line}");
+            print_line(&line);
         }
     }
 }

@@ -5,15 +5,36 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use evener::Failure;
 use tempfile::NamedTempFile;
 
+use crate::trouble::Trouble;
+
 /// Makes a file, which must not be there yet.
-pub(crate) fn make(path: &Path, text: &str) -> io::Result<()> {
-    beside(path, text)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
+pub(crate) fn make(path: &Path, text: &str) -> Result<(), Trouble> {
+    refuse_planted(path)?;
+    let made = beside(path, text)
+        .and_then(|file| file.persist_noclobber(path).map_err(|error| error.error));
+    made.map(drop).map_err(|cause| failed(path, cause))
 }
 
 /// Makes a file, or replaces the one that is there. What is no file, as a pipe, is written to.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Trouble> {
+    refuse_planted(path)?;
+    write_over(path, text).map_err(|cause| failed(path, cause))
+}
+
+/// Refuses what another user has put into a directory such as /tmp.
+pub(crate) fn refuse_planted(path: &Path) -> Result<(), Trouble> {
+    let planted = |error| Failure { path: path.to_owned(), error };
+    Ok(evener::refuse_planted(path).map_err(planted)?)
+}
+
+fn failed(path: &Path, cause: io::Error) -> Trouble {
+    Trouble::File { action: "write", path: path.to_owned(), cause }
+}
+
+fn write_over(path: &Path, text: &str) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, text);
     }

@@ -55,6 +55,17 @@ fn a_module_that_exits_makes_no_success() {
 }
 
 #[test]
+fn a_module_that_exits_runs_nothing_that_was_registered_for_the_end() {
+    let code = "#include <stdlib.h>
+        static void crash(void) { __builtin_trap(); }
+        unsigned long C_GetFunctionList(void **list) { (void)list; atexit(crash); exit(0); }";
+    let Some(output) = encrypt_with(code) else { return };
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert!(words.contains("the code of an engine ended the program"), "{words}");
+}
+
+#[test]
 fn a_library_that_hangs_at_the_end_holds_nobody_up() {
     let code = "#include <unistd.h>
         unsigned long C_GetFunctionList(void **list) { (void)list; return 5; }

@@ -303,3 +303,33 @@ fn no_lines_go_where_a_stranger_leads_them() {
         owner = Some(0);
     }
 }
+
+#[test]
+fn no_profile_goes_where_a_stranger_leads_it() {
+    let fixture = Fixture::new();
+    if !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("only root can make links of other users");
+        return;
+    }
+    fixture.shell("mkdir common; chmod 1777 common; echo precious | tee victim > common/file");
+    fixture.shell("ln -s ../victim common/link; mkfifo -m 666 common/fifo");
+    let measured = "engines --measure --engine openssl --bytes 16 --time 1 --rounds 1 -o";
+    for is_refused in [true, false] {
+        for name in ["link", "file", "fifo"] {
+            let owner = if is_refused { 12_345 } else { 0 };
+            lchown(fixture.path("common").join(name), Some(owner), None).unwrap();
+            let ended = fixture.shell(&format!(
+                "timeout 60 $evener {measured} common/{name} 5<>common/fifo >/dev/null"
+            ));
+            let told = ended.messages.contains("which another user has put");
+            assert_eq!((ended.status, told), (Some(2 * i32::from(is_refused)), is_refused));
+        }
+        for name in ["victim", "common/file"] {
+            let text = fs::read_to_string(fixture.path(name)).unwrap();
+            assert_eq!(text == "precious\n", is_refused, "{name}");
+        }
+    }
+    lchown(fixture.path("common/link"), Some(12_345), None).unwrap();
+    let made = fixture.expect(2, &["tls", "config", "--module", "my.key", "-o", "common/link"]);
+    assert!(made.messages.contains("which another user has put"), "{}", made.messages);
+}

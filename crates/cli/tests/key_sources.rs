@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use common::{Ended, Fixture, IDENTITY, RECIPIENT, has};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Runs a line of shell that is to succeed.
 fn done(fixture: &Fixture, line: &str) -> Ended {
@@ -164,6 +164,29 @@ fn a_key_command_ends_with_its_terminal() {
 }
 
 #[test]
+fn a_key_command_ends_with_the_program() {
+    let fixture = Fixture::new();
+    // Several, one of which has started another.
+    let command = "(sh -c 'touch started; sleep 600; true'; true) | cat; touch went-on";
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let arguments = ["encrypt", "--key-command", command, "tree", "sealed"];
+        let mut program = fixture.command(&arguments);
+        let child = program.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        while !fixture.path("started").exists() {
+            sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        // Ends only when nobody has its standard error any more.
+        let ended = child.wait_with_output().unwrap();
+        let words = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{words}");
+        assert!(words.contains("evener: interrupted"), "{words}");
+        assert!(!fixture.path("went-on").exists() && !fixture.path("sealed").exists());
+        fs::remove_file(fixture.path("started")).unwrap();
+    }
+}
+
+#[test]
 fn secrets_that_others_may_read_are_taken_only_on_request() {
     let fixture = Fixture::new();
     fixture.secret("passphrase", "correct horse\n");
@@ -236,6 +259,44 @@ fn recipients_are_their_owners_and_proper_ones() {
     assert!(!fixture.path("sealed").exists());
     let words = done(&fixture, "$evener encrypt --insecure-key-file -R team tree sealed").messages;
     assert!(words.contains("warning: others may change the recipients in team"), "{words}");
+}
+
+/// A FIFO is what whoever may write to it says.
+#[test]
+fn a_fifo_is_checked_as_a_file_is_and_a_pipe_is_not() {
+    let fixture = Fixture::new();
+    let hexadecimal = "0123456789abcdef0123456789abcdef";
+    let openssl = "--format openssl --cipher aes-128-cbc --key-hex-file";
+    for (text, options, end) in [
+        (RECIPIENT, "-R", ""),
+        ("correct horse", "--passphrase-file", ""),
+        (hexadecimal, openssl, " --iv-hex-file iv"),
+    ] {
+        fs::write(fixture.path("iv"), hexadecimal).unwrap();
+        for (mode, owner) in [("666", None), ("600", Some("12345")), ("600", None)] {
+            let is_root = rustix::process::geteuid().is_root();
+            let Some(owner) = (match owner {
+                None => Some(String::new()),
+                Some(_) if !is_root => None,
+                Some(owner) => Some(format!("chown {owner} fifo; ")),
+            }) else {
+                continue;
+            };
+            let make = format!("rm -f fifo out; mkfifo -m {mode} fifo; {owner}");
+            let write = format!("{{ timeout 60 sh -c 'echo {text} > fifo' & }}; ");
+            let read = format!("timeout 60 $evener encrypt {options} fifo{end} tree/one out");
+            let ended = fixture.shell(&format!("{make}{write}{read}"));
+            let is_own = mode == "600" && owner.is_empty();
+            let expected = if is_own { 0 } else { 2 };
+            assert_eq!(ended.status, Some(expected), "{options} {mode}: {}", ended.messages);
+            assert_eq!(ended.messages.contains("fifo"), !is_own, "{}", ended.messages);
+            assert_eq!(fixture.path("out").exists(), is_own);
+        }
+        let read = format!("$evener encrypt {options} /dev/fd/3{end} tree/one out 3<&0 </dev/null");
+        done(&fixture, &format!("rm -f out; echo {text} | {{ {read}; }}"));
+        let read = format!("$evener encrypt {options} /proc/self/fd/0{end} tree/one out");
+        done(&fixture, &format!("rm -f out; echo {text} | {read}"));
+    }
 }
 
 /// What somebody encrypts so is not what they take it for.

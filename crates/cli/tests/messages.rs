@@ -3,7 +3,9 @@
 mod common;
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
 use common::{Fixture, has};
@@ -15,6 +17,29 @@ fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
     // A dry run lists what could be done before that.
     let is_refusal = |line: &&str| !line.starts_with("evener: would encrypt ");
     ended.messages.lines().find(is_refusal).unwrap_or_default().to_owned()
+}
+
+/// In a log that several processes write to, lines stay whole.
+#[test]
+fn each_line_is_written_at_once() {
+    let fixture = Fixture::new();
+    // Keeps apart what each call writes.
+    let (log, ours) = UnixDatagram::pair().unwrap();
+    let mut command = fixture.command(&["encrypt", "-v", "-k", "my.key", "tree", "sealed"]);
+    assert!(command.stderr(OwnedFd::from(ours)).status().unwrap().success());
+    log.set_nonblocking(true).unwrap();
+    let (mut written, mut piece) = (Vec::new(), [0; 1 << 12]);
+    while let Ok(length) = log.recv(&mut piece) {
+        written.push(String::from_utf8(piece[..length].to_vec()).unwrap());
+    }
+    assert!(written.len() > 3, "{written:?}");
+    for line in &written {
+        assert!(line.ends_with('\n') && line.lines().count() == 1, "{written:?}");
+    }
+    assert!(
+        written.iter().any(|line| line.starts_with("evener: encrypted 2 files")),
+        "{written:?}"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn in_terminal(fixture: &Fixture, program: &str) {
     let mut command = Command::new("python3");
     command.args(["-c", &format!("{HARNESS}{program}"), env!("CARGO_BIN_EXE_evener")]);
     command.current_dir(fixture.path(".")).env("XDG_CACHE_HOME", fixture.path("cache"));
-    command.env_remove("EVENER_KEY_FILE");
+    command.env_remove("EVENER_KEY_FILE").env("TERM", "xterm");
     let ended = Ended::of(&mut command);
     assert_eq!(
         ended.status,
@@ -358,4 +358,19 @@ fn the_last_line_of_what_was_interrupted_counts_what_was_done() {
     let end = lines.last().unwrap();
     assert_eq!((&end["event"], &end["interrupted"]), (&Value::from("end"), &Value::from(true)));
     assert_eq!(end["files"], ended.document()["files"], "{end}");
+}
+
+#[test]
+fn a_terminal_that_clears_no_line_gets_none() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    let program = r#"
+lines = lambda text: text
+for kind, clears in [("dumb", False), ("xterm", True)]:
+    os.environ["TERM"] = kind
+    shown, status = run(80, None, ["verify", "-v", "-k", "my.key", "sealed"])
+    assert status == 0 and b"evener: verified 2 files" in shown, shown
+    assert (b"\x1b" in shown) == clears, (kind, shown)
+"#;
+    in_terminal(&fixture, program);
 }

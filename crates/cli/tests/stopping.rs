@@ -170,6 +170,7 @@ for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
 "#;
     let mut command = Command::new("python3");
     command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(fixture.path("."));
+    command.env("TERM", "xterm");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!fixture.path("wrapped.key").exists());
@@ -232,6 +233,7 @@ assert b"sesam" not in shown and b"mistyped" not in shown, shown
 "#;
     let mut command = Command::new("python3");
     command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(fixture.path("."));
+    command.env("TERM", "xterm");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fixture.secret("passphrase", "open sesame\n");
@@ -307,6 +309,7 @@ assert b"\r\x1b[Jevener: encrypted 1 file" in shown, shown
 "#;
     let mut command = Command::new("python3");
     command.args(["-c", program, env!("CARGO_BIN_EXE_evener")]).current_dir(fixture.path("."));
+    command.env("TERM", "xterm");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -13,7 +13,13 @@ use crate::sys::stdout_was_closed;
 /// Prints a message with the program's name as prefix. Control characters are escaped, because the
 /// message may contain text of a device. Does nothing if standard error is closed.
 pub fn complain(text: &dyn Display) {
-    let _ = writeln!(io::stderr().lock(), "{}: {}", name(), shown_text(&text.to_string()));
+    print_line(&format_args!("{}: {}", name(), shown_text(&text.to_string())));
+}
+
+/// Prints a line on standard error with one call, so that the lines of several processes in one log
+/// stay whole.
+pub fn print_line(text: &dyn Display) {
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// The system's error message without the number.

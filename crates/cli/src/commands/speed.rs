@@ -8,6 +8,7 @@ use clap::Args;
 use evener::engines::measure::{self, Plan, measure};
 use evener::engines::{EngineProfile, Probed};
 use evener::{Cipher, Direction, Engine, EngineError, Mode};
+use evener_program::messages::print_line;
 use evener_program::values;
 use serde::Serialize;
 
@@ -58,7 +59,7 @@ impl Speed {
         for &cipher in &self.ciphers {
             for &direction in self.directions() {
                 // If standard error is closed, progress is not needed.
-                let _ = writeln!(io::stderr().lock(), "{cipher}, {direction}");
+                print_line(&format_args!("{cipher}, {direction}"));
                 self.measure(cipher, direction, &engines, &mut report);
             }
         }

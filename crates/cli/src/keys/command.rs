@@ -1,10 +1,12 @@
 //! Keys that a command writes, such as a password manager.
 
 use std::ffi::OsStr;
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
 
-use evener::keys::KeyFile;
+use evener::keys::{KeyError, KeyFile};
 
+use crate::signals::Signals;
 use crate::trouble::Trouble;
 
 /// What errors call the key.
@@ -13,22 +15,12 @@ pub(super) const NAME: &str = "what --key-command wrote";
 /// Has `sh` run a command, and takes what it writes to its standard output as a key file. It reads
 /// no standard input, which may be what is to be encrypted; what it says on standard error is
 /// shown. Neither it nor what it wrote is part of an error.
-pub(super) fn run(command: &OsStr) -> Result<KeyFile, Trouble> {
+pub(super) fn run(command: &OsStr, signals: &Signals) -> Result<KeyFile, Trouble> {
     let failed = |cause| Trouble::File { action: "run", path: "sh".into(), cause };
-    let mut child = Command::new("sh")
-        .arg("-c")
-        .arg(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    // Taken and closed, so that what writes on and on is ended by it.
-    let read = child.stdout.take().map(|mut output| KeyFile::read_from(&mut output, NAME));
-    if !matches!(read, Some(Ok(_))) {
-        // It may have ended.
-        let _ = child.kill();
-    }
-    let status = child.wait().map_err(failed)?;
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped());
+    let (read, status) = signals.with_child(&mut shell, take_output).map_err(failed)?;
+    let status = status.map_err(failed)?;
     let file = read.ok_or_else(|| Trouble::usage("the key command has no output"))??;
     if !status.success() {
         return Err(Trouble::Usage(format!(
@@ -41,4 +33,15 @@ pub(super) fn run(command: &OsStr) -> Result<KeyFile, Trouble> {
         ));
     }
     Ok(file)
+}
+
+/// Reads the key file, and waits for the end.
+fn take_output(child: &mut Child) -> (Option<Result<KeyFile, KeyError>>, io::Result<ExitStatus>) {
+    // Taken and closed, so that what writes on and on is ended by it.
+    let read = child.stdout.take().map(|mut output| KeyFile::read_from(&mut output, NAME));
+    if !matches!(read, Some(Ok(_))) {
+        // It may have ended.
+        let _ = child.kill();
+    }
+    (read, child.wait())
 }

@@ -15,7 +15,7 @@ use crate::trouble::{Trouble, shown};
 
 /// Supplies identities and passphrases, and asks for a passphrase at most once for each purpose.
 pub(crate) struct Keyholder<'a> {
-    signals: &'a Signals,
+    pub(super) signals: &'a Signals,
     identities: Vec<Identity>,
     source: Option<Source>,
     given: OnceCell<Passphrase>,

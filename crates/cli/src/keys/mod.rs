@@ -152,7 +152,9 @@ impl Named<'_> {
                 }
                 (KeyFile::read_given(path)?, path)
             }
-            Named::Command(command) => (command::run(command)?, Path::new(command::NAME)),
+            Named::Command(command) => {
+                (command::run(command, keyholder.signals)?, Path::new(command::NAME))
+            }
         };
         let material = file.open(keyholder)?;
         check_format(&material, wanted, name)?;

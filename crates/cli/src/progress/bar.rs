@@ -11,6 +11,11 @@ use rustix::termios::tcgetwinsize;
 use super::gauge::Reading;
 use crate::summary::{count, size};
 
+/// Whether standard error is a terminal that can clear a line.
+pub(super) fn has_room() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+}
+
 /// Draws the line. The cursor stays at its beginning: when a terminal becomes narrower and breaks the
 /// line in two, erasing from there on clears both, and the cursor never moves up into other lines.
 pub(super) fn show(reading: &Reading) {
@@ -22,10 +27,9 @@ pub(super) fn show(reading: &Reading) {
 
 /// Clears the line for a message; it is drawn again below.
 pub(crate) fn clear_bar() {
-    let mut terminal = io::stderr().lock();
-    if terminal.is_terminal() {
+    if has_room() {
         // If this fails, the line is not visible either.
-        let _ = terminal.write_all(CLEAR.as_bytes());
+        let _ = io::stderr().lock().write_all(CLEAR.as_bytes());
     }
 }
 
@@ -132,7 +136,7 @@ fn clock(time: Duration) -> String {
 }
 
 /// Moves to the beginning of the line and clears from there to the end of the screen.
-const CLEAR: &str = "\r\x1b[J";
+pub(super) const CLEAR: &str = "\r\x1b[J";
 
 /// What stands between two parts.
 const GAP: &str = "  ";

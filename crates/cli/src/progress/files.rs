@@ -1,11 +1,11 @@
 //! The name of each file, with `-v` and in a dry run.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use evener::{FileOutcome, Operation};
 
-use super::verbs;
+use super::{bar, verbs};
 use crate::options::Telling;
 use crate::trouble::shown;
 
@@ -34,7 +34,7 @@ impl Shown {
         let Some(words) = self.words(outcome) else { return };
         let mut terminal = io::stderr().lock();
         // The progress line makes room; it is drawn again below.
-        let clear = if terminal.is_terminal() { "\r\x1b[J" } else { "" };
+        let clear = if bar::has_room() { bar::CLEAR } else { "" };
         // Does nothing if standard error is closed.
         let _ = terminal.write_all(format!("{clear}evener: {words} {}\n", shown(path)).as_bytes());
     }

@@ -7,7 +7,7 @@ mod files;
 mod gauge;
 mod lines;
 
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
@@ -51,7 +51,7 @@ impl Progress {
             && !telling.json
             && !telling.quiet
             && !shows_text
-            && io::stderr().is_terminal();
+            && bar::has_room();
         Ok(Progress {
             gauge: Gauge::new(plan.control.clone(), plan.route.length(), plan.is_dry_run),
             has_bar,

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
+use rustix::fs::{OFlags, StatVfsMountFlags, fstatfs, fstatvfs};
 use zeroize::Zeroizing;
 
 use super::{KeyError, Unlock};
@@ -14,11 +14,11 @@ use super::{KeyError, Unlock};
 /// A small file's bytes, and whether other users may access it.
 pub(super) struct Contents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
-    /// `None` for a pipe: its access is decided by the process that opened it.
+    /// `None` for a pipe without a name: its access is decided by the process that opened it.
     status: Option<Status>,
 }
 
-/// Facts about a regular file.
+/// Facts about a file with a name.
 struct Status {
     metadata: Metadata,
     is_read_only: bool,
@@ -65,7 +65,8 @@ pub(super) fn read_given(path: &Path, action: &'static str) -> Result<Contents, 
 }
 
 /// Reads a file, a pipe or a device that holds no secret, of at most [`LONGEST`] bytes; `-` is
-/// standard input. A regular file that others may change is refused, unless `unlock` takes it.
+/// standard input. A regular file or a FIFO that others may change is refused, unless `unlock` takes
+/// it.
 pub(super) fn read_recipients(path: &Path, unlock: &dyn Unlock) -> Result<Vec<u8>, KeyError> {
     let action = "read the recipients file";
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
@@ -96,8 +97,7 @@ fn check_recipients(
     let mode = metadata.mode() & 0o7777;
     let is_writable = mode & 0o022 != 0;
     let is_of_others = is_of_others(metadata);
-    // Access to a pipe is decided by the process that opened it.
-    if !metadata.is_file() || !is_writable && !is_of_others {
+    if !has_access_of_its_own(file, metadata) || !is_writable && !is_of_others {
         return Ok(());
     }
     let is_read_only = is_on_read_only_mount(file);
@@ -112,6 +112,17 @@ fn check_recipients(
             KeyError::RecipientsOfOthers { path, owner, user }
         }
     })
+}
+
+/// Whether a file's own mode and owner decide who may use it: that of a regular file, and of a FIFO,
+/// into which whoever may open it can write. Access to a pipe without a name, a device or a socket
+/// is decided elsewhere.
+fn has_access_of_its_own(file: &File, metadata: &Metadata) -> bool {
+    let is_nameless = || {
+        let kind = fstatfs(file).map(|about| u64::try_from(about.f_type));
+        matches!(kind, Ok(Ok(PIPES)))
+    };
+    metadata.is_file() || metadata.file_type().is_fifo() && !is_nameless()
 }
 
 /// Whether a file belongs neither to this process's user nor to root.
@@ -144,7 +155,8 @@ fn names_descriptor(path: &Path) -> bool {
 /// Reads what is open: a regular file from where it stands, or a pipe or a socket to its end.
 fn read_open(mut file: File, path: &Path, action: &'static str) -> Result<Contents, KeyError> {
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
-    let kind = file.metadata().map_err(failed)?.file_type();
+    let metadata = file.metadata().map_err(failed)?;
+    let kind = metadata.file_type();
     if file.is_terminal() {
         return Err(KeyError::Terminal { path: path.to_owned() });
     }
@@ -153,7 +165,9 @@ fn read_open(mut file: File, path: &Path, action: &'static str) -> Result<Conten
     }
     let bytes = read_to_end(&mut file).map_err(failed)?;
     let bytes = bytes.ok_or_else(|| KeyError::Endless { path: path.to_owned() })?;
-    Ok(Contents { bytes, status: None })
+    let is_read_only = is_on_read_only_mount(&file);
+    let status = has_access_of_its_own(&file, &metadata);
+    Ok(Contents { bytes, status: status.then_some(Status { metadata, is_read_only }) })
 }
 
 /// Reads at most [`LONGEST`] bytes; `None` when there are more.
@@ -216,7 +230,8 @@ pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
 }
 
 /// As [`check_private`] for an open file, unless `unlock` takes a file that its group or others
-/// may use. Only regular files are checked: access to a pipe is decided by the process that opened it.
+/// may use. Regular files and FIFOs are checked: access to a pipe without a name is decided by the
+/// process that opened it.
 ///
 /// # Errors
 /// [`KeyError::OpenToOthers`], [`KeyError::OfOthers`], and [`KeyError::Io`] where the file's status
@@ -225,7 +240,7 @@ pub fn check_secret_file(file: &File, path: &Path, unlock: &dyn Unlock) -> Resul
     let action = "look at the file of a secret";
     let metadata =
         file.metadata().map_err(|cause| KeyError::Io { action, path: path.to_owned(), cause })?;
-    if !metadata.is_file() {
+    if !has_access_of_its_own(file, &metadata) {
         return Ok(());
     }
     check(&metadata, path, |mode| {
@@ -256,6 +271,9 @@ fn is_on_read_only_mount(file: &File) -> bool {
 
 /// The longest file that is taken for a key file, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
+
+/// The kind of file system that pipes without a name are in: Linux's `PIPEFS_MAGIC`.
+const PIPES: u64 = 0x5049_5045;
 
 const STANDARD_INPUT: &str = "standard input";
 

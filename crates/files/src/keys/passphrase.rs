@@ -42,8 +42,8 @@ impl Passphrase {
         Err(KeyError::Passphrase { origin: origin.to_owned(), reason: reason.to_owned() })
     }
 
-    /// Reads the first line of a file, which may be a pipe; a regular file must be its owner's
-    /// alone. Nothing after the line's newline is read, and a carriage return before it is
+    /// Reads the first line of a file, which may be a pipe; a regular file or a FIFO must be its
+    /// owner's alone. Nothing after the line's newline is read, and a carriage return before it is
     /// part of the passphrase, as for `openssl -pass file:`.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 #[allow(unsafe_code)]
 mod sys;
 
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::process::ExitCode;
 
 use rustix::stdio::stderr;
@@ -13,8 +13,11 @@ use crate::messages;
 
 /// Makes any call of C's `exit` end the program with the status of failed work: a module's code
 /// must not end it with a success. The program itself ends only by [`now`].
+///
+/// What libraries have registered later is called before. A program that has modules defines C's
+/// `exit` itself, as [`by_others`]; this is for calls that do not come there, as those of `err`.
 pub fn refuse_foreign() {
-    sys::at_exit(ended_by_others);
+    sys::at_exit(ended_at_exit);
 }
 
 /// Ends the program without running destructors of foreign libraries, which may hang.
@@ -29,12 +32,17 @@ pub fn now(status: ExitCode) -> ! {
     low_level::exit(number.unwrap_or(NOT_DONE).into())
 }
 
-extern "C" fn ended_by_others() {
+/// Ends the program where the code of an engine does, at once: other threads are still inside of
+/// libraries, whose destructors must not run.
+pub fn by_others() -> ! {
     // The thread may hold any lock, so Rust's standard error can't be used.
-    for part in [messages::name().as_bytes(), ENDED_BY_OTHERS] {
-        let _ = rustix::io::write(stderr(), part);
-    }
+    let line = [messages::name().as_bytes(), ENDED_BY_OTHERS].map(IoSlice::new);
+    let _ = rustix::io::writev(stderr(), &line);
     low_level::exit(NOT_DONE.into())
+}
+
+extern "C" fn ended_at_exit() {
+    by_others()
 }
 
 /// The status of failed work.

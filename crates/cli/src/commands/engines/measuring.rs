@@ -81,6 +81,8 @@ impl Measuring {
 
     /// Measures, prints and writes.
     pub(super) fn run(&self) -> Result<(), Trouble> {
+        // Before the time is spent.
+        self.output.as_deref().map_or(Ok(()), whole_file::refuse_planted)?;
         let engines = if self.engines.is_empty() {
             measure::probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
         } else {
@@ -124,8 +126,7 @@ impl Measuring {
     fn tell(&self, profile: &Profile) -> Result<(), Trouble> {
         let text = match &self.output {
             Some(path) => {
-                let wrong = |cause| Trouble::File { action: "write", path: path.clone(), cause };
-                whole_file::replace(path, &profile.to_json()).map_err(wrong)?;
+                whole_file::replace(path, &profile.to_json())?;
                 costs::table(profile)
             }
             None => profile.to_json(),

@@ -10,10 +10,11 @@ use std::process::Command;
 use clap::Args;
 use tempfile::TempDir;
 
-use super::config::{loads_evener, module, plain, system_configuration, text, write};
+use super::config::{loads_evener, module, plain, system_configuration, text};
 use super::counters::{Count, read};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
+use crate::whole_file;
 
 /// Run a program and see whether Evener does its TLS
 ///
@@ -49,7 +50,7 @@ impl Check {
         let counters = directory.path().join("counters");
         let configuration = directory.path().join("openssl.cnf");
         let line = format!("counters = {}\n", plain(&counters)?);
-        write(&configuration, &text(usual_configuration().as_deref(), &module, &line)?)?;
+        whole_file::make(&configuration, &text(usual_configuration().as_deref(), &module, &line)?)?;
 
         let mut command = Command::new(name);
         command.args(arguments).env("OPENSSL_CONF", &configuration);

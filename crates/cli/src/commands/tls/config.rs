@@ -124,7 +124,7 @@ impl Config {
         lines += &self.routing.lines()?;
         let text = text(base.as_deref(), &module, &lines)?;
         match self.output {
-            Some(path) => write(&path, &text)?,
+            Some(path) => whole_file::make(&path, &text)?,
             None => io::stdout().lock().write_all(text.as_bytes()).map_err(Trouble::Output)?,
         }
         Ok(Ending::Done)
@@ -283,12 +283,6 @@ fn lines(text: &str) -> Vec<(&str, &str, &str)> {
         }
     }
     lines
-}
-
-/// Makes the file.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Trouble> {
-    let failed = |cause| Trouble::File { action: "write", path: path.into(), cause };
-    whole_file::make(path, text).map_err(failed)
 }
 
 /// What Evener's ciphers have and others don't; OpenSSL wants a dot in such a name. It isn't the

@@ -1,0 +1,75 @@
+//! Programs that this one has started, and those that they have.
+
+use std::fs;
+use std::io;
+use std::process::{Child, Command};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::iterator::Signals as Arriving;
+use signal_hook::low_level;
+
+use super::{STATUS, Signals};
+
+impl Signals {
+    /// Starts a program for something that this one waits for before its work begins. A signal
+    /// that ends this one meanwhile ends that one too, and all that it has started.
+    ///
+    /// They stay in this program's process group, and so can ask for something on the terminal.
+    pub(crate) fn with_child<T>(
+        &self,
+        command: &mut Command,
+        wait: impl FnOnce(&mut Child) -> T,
+    ) -> io::Result<T> {
+        let mut arriving = Arriving::new(&self.gentle)?;
+        let handle = arriving.handle();
+        self.end_at_once(false);
+        let waited = command.spawn().map(|mut child| {
+            let (process, farewell) = (Pid::from_child(&child), self.farewell.clone());
+            let watch = move || {
+                if arriving.forever().next().is_some() {
+                    end_family(process);
+                    farewell.tell();
+                    low_level::exit(STATUS);
+                }
+            };
+            let watch = thread::Builder::new().name("signals".to_owned()).spawn(watch);
+            // Without the thread the child is left behind, and this program ends.
+            self.end_at_once(watch.is_err());
+            let result = wait(&mut child);
+            handle.close();
+            if let Ok(watch) = watch {
+                let _ = watch.join();
+            }
+            result
+        });
+        self.end_at_once(true);
+        waited
+    }
+}
+
+/// Asks a process and its descendants to end, the eldest first: a shell must not go on to its next
+/// command.
+fn end_family(process: Pid) {
+    let mut family = vec![process];
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        family.extend(children(parent));
+        next += 1;
+    }
+    for process in family {
+        let _ = kill_process(process, Signal::TERM);
+    }
+}
+
+/// The processes that a process has started and that have not ended, as far as /proc tells.
+fn children(parent: Pid) -> Vec<Pid> {
+    let parent = parent.as_raw_nonzero();
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| -> Vec<i32> {
+        list.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+    };
+    lists.flat_map(numbers).filter_map(Pid::from_raw).collect()
+}
