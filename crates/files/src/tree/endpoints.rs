@@ -259,7 +259,9 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
 fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made, FileError> {
     let metadata = Metadata::of(options);
     let mode = metadata.directory_mode(source);
-    let is_new = match mkdirat(CWD, path, Inherited::ANYTHING.mode_at_first(mode)) {
+    let inherited = inherited_at(path)?;
+    let at_first = inherited.mode_at_first(mode);
+    let is_new = match mkdirat(CWD, path, at_first) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -269,12 +271,26 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
     let directory = open_target(path)?;
     refuse_planted_directory(directory.as_fd(), path)?;
     if is_new || options.target_is_new {
-        let granted = metadata.settle(Inherited::ANYTHING, directory.as_fd(), source)?;
-        if is_new {
+        let granted = metadata.settle(inherited, directory.as_fd(), source)?;
+        if is_new && (mode.bits() & metadata.umask != 0 || at_first != mode) {
             widen(&directory, mode & granted).map_err(FileError::system("set its mode"))?;
         }
     }
     Made::of(directory, is_new || options.target_is_new)
+}
+
+/// What a directory that is made at a path takes from the one that it is made in.
+fn inherited_at(path: &Path) -> Result<Inherited, FileError> {
+    let Ok((parent, _)) = split(path) else { return Ok(Inherited::ANYTHING) };
+    match open_directory(parent) {
+        Ok(parent) => {
+            let status = fstat(&parent).map_err(FileError::system("read its status"))?;
+            Ok(Inherited::from(parent.as_fd(), &status))
+        }
+        // To make something in a directory one need not be allowed to read it.
+        Err(FileError::System { errno, .. }) if errno.is(Errno::ACCESS) => Ok(Inherited::ANYTHING),
+        Err(error) => Err(error),
+    }
 }
 
 /// Finds the root of the target tree for a plan; `None` where it could be made.
