@@ -173,3 +173,68 @@ fn a_single_file_is_done_on_the_callers_thread_and_more_at_the_same_time() {
         assert!(tasks > 1 || threads == [thread::current().id()]);
     }
 }
+
+/// Notes at which nice values its tasks are performed by each engine.
+#[cfg(target_os = "linux")]
+#[derive(Default)]
+struct NiceValues(Mutex<std::collections::BTreeSet<(String, i32)>>);
+
+#[cfg(target_os = "linux")]
+impl Work for NiceValues {
+    type Task = u8;
+    type Workspace = ();
+
+    fn workspace(&self) {}
+
+    fn perform(
+        &self,
+        _: u8,
+        (): &mut (),
+        worker: &mut Worker<'_>,
+        _: &Queue<u8>,
+    ) -> Result<(), Returned<u8>> {
+        let nice = rustix::process::getpriority_process(None).unwrap();
+        let name = worker.engine().description().name.clone();
+        self.0.lock().unwrap().insert((name, nice));
+        thread::sleep(Duration::from_millis(1));
+        Ok(())
+    }
+
+    fn abandon(&self, _: u8, _: Option<&EngineError>) {}
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program() {
+    if !rustix::process::geteuid().is_root() {
+        evener_skipped::skipped!("only root surely may raise a thread's priority");
+        return;
+    }
+    let kind = |name: &str, kind| -> Arc<dyn Engine> {
+        let description = Description { name: name.into(), kind, detail: String::new() };
+        Arc::new(Copier { description, batches_left: Arc::new(AtomicUsize::new(usize::MAX)) })
+    };
+    let (cpu, module) = (kind("cpu", Kind::Cpu), kind("module", Kind::Module));
+    let usual = rustix::process::getpriority_process(None).unwrap();
+    let modules_nice = |seats: &[Arc<dyn Engine>], in_background| {
+        let mut options = pull(8);
+        options.courtesy.in_background = in_background;
+        let values = NiceValues::default();
+        // On a thread of its own: in the background a caller that works keeps its low priority.
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                run(seats, &options, &values, |queue| {
+                    (0..30).for_each(|task| {
+                        let _ = queue.push(task);
+                    })
+                })
+            });
+        });
+        let values = values.0.into_inner().unwrap();
+        values.into_iter().filter(|(name, _)| name == "module").map(|(_, nice)| nice).next()
+    };
+    assert!(modules_nice(&[cpu.clone(), module.clone()], false).unwrap() < usual);
+    assert_eq!(modules_nice(&[module.clone()], false), Some(usual));
+    assert_eq!(modules_nice(&[cpu, module], true), Some(usual));
+    assert_eq!(rustix::process::getpriority_process(None).unwrap(), usual);
+}

@@ -19,7 +19,7 @@ use evener_core::Kind;
 
 use crate::Queue;
 use crate::clock::thread_cpu_time;
-use crate::priority;
+use crate::priority::{self, Ahead};
 use crate::run::{Ended, Run, Work};
 
 pub use engine::Worker;
@@ -36,8 +36,12 @@ impl<W: Work> Run<'_, W> {
         queue: &Queue<'_, W::Task>,
     ) -> Ended {
         let engine = self.seats[number].as_ref();
-        if engine.description().kind == Kind::Cpu && self.options.courtesy.in_background {
-            priority::yield_to_everybody();
+        let in_background = self.options.courtesy.in_background;
+        let mut ahead = None;
+        match engine.description().kind {
+            Kind::Cpu if in_background => priority::yield_to_everybody(),
+            Kind::Module if !in_background && self.has_cpu_workers() => ahead = Some(Ahead::go()),
+            _ => {}
         }
         let mut worker = Worker::new(engine, number)
             .throttled(self.throttle.as_ref())
@@ -62,6 +66,7 @@ impl<W: Work> Run<'_, W> {
             }
             performed = Some(worker.performed(wall, before));
         };
+        drop(ahead);
         let cpu = thread_cpu_time() + worker.cpu_elsewhere();
         let mut statistics = worker.into_statistics();
         statistics.cpu = cpu.saturating_sub(callers_cpu.unwrap_or_default());
@@ -69,5 +74,9 @@ impl<W: Work> Run<'_, W> {
             statistics.retire(cause);
         }
         Ended { statistics, failure }
+    }
+
+    fn has_cpu_workers(&self) -> bool {
+        self.seats.iter().any(|engine| engine.description().kind == Kind::Cpu)
     }
 }
