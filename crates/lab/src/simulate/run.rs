@@ -132,6 +132,8 @@ struct Claim {
     jobs: u64,
     bytes: u64,
     opens: bool,
+    /// Whether the scheduler wants to know its CPU time, and what its engine did.
+    measured: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -286,16 +288,17 @@ impl Simulation<'_> {
         let performed = worker.claim.take().map(|claim| {
             let wall = micros(now - claim.at);
             let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
-            let Claim { batches, jobs, bytes, opens, .. } = claim;
+            let Claim { batches, jobs, bytes, opens, measured, .. } = claim;
             self.jobs[worker.engine] += jobs;
             let opening = if opens { self.scene.opening } else { Duration::ZERO };
-            let engine = Some(Processed {
+            let engine = measured.then(|| Processed {
                 batches,
                 jobs,
                 bytes,
                 wall: wall.saturating_sub(opening),
                 cpu: cpu.saturating_sub(opening / 2),
             });
+            let cpu = if measured { cpu } else { Duration::ZERO };
             Performed { wall, cpu, engine, opened: opens }
         });
         let mut tasks = VecDeque::new();
@@ -313,7 +316,7 @@ impl Simulation<'_> {
                 self.processor.sleep(worker.thread);
                 self.let_dispatcher_look();
             }
-            Turn::Work { .. } => {
+            Turn::Work { measured } => {
                 let tasks: Vec<_> = tasks.into();
                 let profile = self.scene.engines[worker.engine];
                 let slowness = (self.scene.slowness)(worker.engine, micros(now));
@@ -333,6 +336,7 @@ impl Simulation<'_> {
                     jobs: tasks.len() as u64,
                     bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
                     opens,
+                    measured,
                 });
                 worker.phase = Phase::OnCore;
                 let cpu = worker.stages.front().map_or(0.0, |stage| stage.cpu);

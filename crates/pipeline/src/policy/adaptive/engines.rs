@@ -198,6 +198,11 @@ impl Engines {
             || !self.was_measured(number, now, MEASURE_EVERY)
     }
 
+    /// When what is known of an engine is to be renewed.
+    pub(super) fn measure_again(&self, number: usize) -> Duration {
+        self.list[number].measured.unwrap_or_default() + MEASURE_EVERY
+    }
+
     pub(super) fn is_firm(&self, number: usize, group: &Group) -> bool {
         self.price(number, group).is_some_and(|cost| cost.is_firm())
     }

@@ -14,9 +14,11 @@
 
 mod ending;
 mod engines;
+mod plan;
 mod sets;
 mod window;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::{Claim, Decision, Effect, Event, Policy, Seat, Setting};
@@ -24,6 +26,7 @@ use crate::{Load, SizeClass, Waiting};
 
 use ending::{NOT_LATE, Other, would_drain};
 use engines::{Engines, micros};
+use plan::Plan;
 use sets::Sets;
 use window::Window;
 
@@ -41,6 +44,8 @@ fn has(members: Members, engine: usize) -> bool {
 pub(super) struct Adaptive {
     workers: Vec<Worker>,
     engines: Engines,
+    /// What the workers of each engine claim, until something changes.
+    plans: Vec<Cell<Option<Plan>>>,
     sets: Sets,
     window: Option<Window>,
     /// CPU time that went into trials, in microseconds.
@@ -101,8 +106,10 @@ impl Adaptive {
             state: State::Idle,
             has_worked: false,
         };
+        let workers = seats.iter().map(worker).collect();
         Adaptive {
-            workers: seats.iter().map(worker).collect(),
+            workers,
+            plans: (0..engines.len()).map(|_| Cell::new(None)).collect(),
             engines,
             sets: Sets::new(),
             window: None,
@@ -139,6 +146,10 @@ impl Adaptive {
     /// alone takes all in order.
     fn claim(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Decision> {
         let engine = self.workers[worker].engine;
+        if let Some(plan) = self.plans[engine].get().filter(|plan| plan.holds(waiting, now)) {
+            let claim = Claim { tasks: plan.tasks, class: None, measured: false };
+            return Some(Decision::Claim(claim));
+        }
         let own = self.groups(waiting).filter(|group| self.takes(engine, group));
         let group = own.max_by_key(|group| group.tasks)?;
         let price = self.engines.price(engine, &group);
@@ -148,11 +159,27 @@ impl Adaptive {
             return Some(Decision::Wait(Some(DECLINED)));
         }
         let is_mixed = self.engines.len() > 1 && group.tasks < waiting.tasks;
-        Some(Decision::Claim(Claim {
+        let claim = Claim {
             tasks: group.tasks_of(jobs),
             class: is_mixed.then_some(group.class),
             measured: self.engines.wants_measuring(engine, price, now),
-        }))
+        };
+        let is_certain = !claim.measured && group.tasks == waiting.tasks;
+        self.plans[engine].set(wall.filter(|_| is_certain).map(|wall| {
+            let counts = waiting.of(group.class);
+            let bytes = (group.class != SizeClass::UNKNOWN).then_some(counts.bytes);
+            let in_time = self.in_time(wall * jobs, waiting);
+            let least = in_time.max(jobs * self.workers.len() as f64);
+            Plan {
+                class: group.class,
+                bytes: plan::mean(bytes, counts.jobs),
+                tasks: claim.tasks,
+                each: Duration::from_nanos((wall * 1000.0) as u64),
+                least_waiting: group.tasks_of(least).saturating_add(1),
+                until: self.engines.measure_again(engine),
+            }
+        }));
+        Some(Decision::Claim(claim))
     }
 
     /// How many jobs of a group a worker takes: as many as its engine likes in a batch, or what
@@ -179,16 +206,12 @@ impl Adaptive {
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
         }
-        let jobs: f64 = self.groups(waiting).map(|group| group.jobs).sum();
-        let each = |engine| self.wall_of_all(engine, waiting).map(|all| all / jobs);
-        let in_time = |engine| {
-            let workers = self.engines.get(engine).in_service as f64;
-            each(engine).map_or(0.0, |each| workers * wall / each.max(1e-3))
-        };
+        let jobs = waiting.jobs as f64;
         // Far from the end this is all that has to be looked at.
-        if (0..self.engines.len()).map(in_time).sum::<f64>() < jobs {
+        if self.in_time(wall, waiting) < jobs {
             return false;
         }
+        let each = |engine| self.wall_of_all(engine, waiting).map(|all| all / jobs);
         let others = (0..self.engines.len()).flat_map(|engine| {
             let each = each(engine);
             let workers = self.workers.iter().enumerate();
@@ -205,6 +228,17 @@ impl Adaptive {
             })
         });
         would_drain(others, jobs, wall)
+    }
+
+    /// How many of the jobs that wait all workers together would do in so many microseconds.
+    fn in_time(&self, wall: f64, waiting: &Waiting) -> f64 {
+        let jobs = waiting.jobs as f64;
+        let of_engine = |engine| {
+            let workers = self.engines.get(engine).in_service as f64;
+            let each = self.wall_of_all(engine, waiting).map(|all| all / jobs);
+            each.map_or(0.0, |each| workers * wall / each.max(1e-3))
+        };
+        (0..self.engines.len()).map(of_engine).sum()
     }
 
     /// How long a worker of an engine would take for all that waits, in microseconds; `None` where
@@ -299,8 +333,14 @@ impl Adaptive {
         let is_new = group.tasks > 0 && self.sets.choose(&group, &self.engines, now);
         if is_new {
             self.window = None;
+            self.forget_plans();
         }
         is_new
+    }
+
+    /// What was planned no longer follows from what is known.
+    fn forget_plans(&self) {
+        self.plans.iter().for_each(|plan| plan.set(None));
     }
 
     /// Whether a window can begin: only workers of the chosen engines work, and none will lack tasks.
@@ -354,13 +394,16 @@ impl Policy for Adaptive {
         match *event {
             Event::Called => self.workers[worker].state = State::Called,
             Event::Claimed { load } => {
-                let group = Group::of(load, self.engines.mean_bytes(load));
-                let is_trial = !self.takes(engine, &group);
+                let planned = self.plans[engine].get().and_then(|plan| plan.time_of(load));
+                let is_trial = planned.is_none() && {
+                    let group = Group::of(load, self.engines.mean_bytes(load));
+                    !self.takes(engine, &group)
+                };
                 // A worker's first claim opens its session, which says nothing of its rate.
                 if is_trial || !self.workers[worker].has_worked {
                     self.window = None;
                 }
-                let until = now + self.engines.duration(engine, load);
+                let until = now + planned.unwrap_or_else(|| self.engines.duration(engine, load));
                 self.workers[worker].state =
                     State::Working(Working { load, since: now, until, is_trial });
             }
@@ -368,7 +411,10 @@ impl Policy for Adaptive {
                 let state = std::mem::replace(&mut self.workers[worker].state, State::Called);
                 let State::Working(at) = state else { return Effect::Nothing };
                 self.workers[worker].has_worked = true;
-                self.engines.learn(engine, at.load, &performed, now);
+                if performed.engine.is_some() {
+                    self.engines.learn(engine, at.load, &performed, now);
+                    self.forget_plans();
+                }
                 if at.is_trial {
                     // Opening its session is paid once, and is no reason to learn nothing for it.
                     self.tried += micros(performed.engine.map_or(performed.cpu, |it| it.cpu));
@@ -401,6 +447,7 @@ impl Policy for Adaptive {
                     self.engines.remove_worker(engine);
                     self.window = None;
                     self.sets.remove(engine);
+                    self.forget_plans();
                 }
                 return Effect::AskAgain;
             }

@@ -98,6 +98,9 @@ impl Window {
 
 /// What part of the time from `begun` to `ended` lies between `from` and `to`.
 fn share_of(begun: Duration, ended: Duration, from: Duration, to: Duration) -> f64 {
+    if begun >= from && ended <= to {
+        return 1.0;
+    }
     let inside = ended.min(to).saturating_sub(begun.max(from)).as_secs_f64();
     (inside / ended.saturating_sub(begun).as_secs_f64().max(1e-9)).min(1.0)
 }
@@ -116,6 +119,7 @@ mod tests {
         assert_eq!(share_of(ms(10), ms(20), ms(15), ms(30)), 0.5);
         assert_eq!(share_of(ms(10), ms(30), ms(15), ms(20)), 0.25);
         assert_eq!(share_of(ms(10), ms(20), ms(20), ms(30)), 0.0);
-        assert_eq!(share_of(ms(10), ms(10), ms(0), ms(30)), 0.0);
+        assert_eq!(share_of(ms(10), ms(10), ms(0), ms(30)), 1.0);
+        assert_eq!(share_of(ms(10), ms(10), ms(20), ms(30)), 0.0);
     }
 }

@@ -1,0 +1,74 @@
+//! A claim that stays the same for a while.
+//!
+//! What a worker claims follows from the costs of the engines, from the chosen set, and from what
+//! waits. In a long run of jobs of one class none of that changes from one claim to the next, and on
+//! a slow processor the calculation takes as long as a tenth of a job of a module.
+
+use std::time::Duration;
+
+use crate::{Load, SizeClass, Waiting};
+
+/// A claim, and as long as it holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// Nothing else waits.
+    pub(super) class: SizeClass,
+    /// The length of the class's jobs, in bytes, if it is known.
+    pub(super) bytes: Option<u64>,
+    /// How many tasks to claim.
+    pub(super) tasks: usize,
+    /// How long a worker takes for a job.
+    pub(super) each: Duration,
+    /// With fewer tasks waiting the claim may have to be smaller, or be left to others.
+    pub(super) least_waiting: usize,
+    /// When a claim is to be measured again.
+    pub(super) until: Duration,
+}
+
+impl Plan {
+    pub(super) fn holds(&self, waiting: &Waiting, now: Duration) -> bool {
+        waiting.tasks >= self.least_waiting
+            && waiting.of(self.class).tasks == waiting.tasks
+            && now < self.until
+    }
+
+    /// How long a worker takes for a load; `None` if the plan is not about such jobs.
+    pub(super) fn time_of(&self, load: Load) -> Option<Duration> {
+        let is_alike = load.class() == self.class && mean(load.bytes, load.jobs) == self.bytes;
+        is_alike.then(|| self.each * u32::try_from(load.jobs).unwrap_or(u32::MAX))
+    }
+}
+
+/// The mean length of so many jobs, in whole bytes.
+pub(super) fn mean(bytes: Option<u64>, jobs: u64) -> Option<u64> {
+    Some(bytes? / jobs.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_holds_while_nothing_else_waits_and_enough_does() {
+        let second = Duration::from_secs(1);
+        let plan = Plan {
+            class: SizeClass::of(4096),
+            bytes: Some(4096),
+            tasks: 2,
+            each: Duration::from_micros(100),
+            least_waiting: 3,
+            until: second,
+        };
+        let mut waiting = Waiting::default();
+        (0..2).for_each(|_| waiting.add(Load::job(4096)));
+        assert!(!plan.holds(&waiting, Duration::ZERO));
+        waiting.add(Load::job(4096));
+        assert!(plan.holds(&waiting, Duration::ZERO));
+        assert!(!plan.holds(&waiting, second));
+        waiting.add(Load::job(100));
+        assert!(!plan.holds(&waiting, Duration::ZERO));
+        assert_eq!(plan.time_of(Load::jobs(3, 3 * 4096)), Some(Duration::from_micros(300)));
+        assert_eq!(plan.time_of(Load::job(5000)), None);
+        assert_eq!(plan.time_of(Load::unknown(1)), None);
+    }
+}
