@@ -65,6 +65,7 @@ fn engine(
         detail: String::new(),
         depth: 1,
         batch,
+        bytes: 0,
         points: [16, 256, 4096, 16_384, 1 << 20].map(point).into(),
         points_at_depth: Vec::new(),
     }
