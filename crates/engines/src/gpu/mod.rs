@@ -1,4 +1,5 @@
 //! A GPU, through the CUDA driver or OpenCL.
 
+pub(crate) mod cuda;
 pub(crate) mod device;
 mod sys;
