@@ -31,7 +31,6 @@ mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 #[cfg(target_os = "linux")]
-#[expect(dead_code, reason = "its backends and its engine come next")]
 mod gpu;
 pub mod lanes;
 pub mod measure;

@@ -61,6 +61,7 @@ pub(crate) struct Properties {
 ///
 /// After an error nothing is known of what was queued. The caller drops the stream, and opens another
 /// for the next batch.
+#[allow(dead_code, reason = "memory of callers comes with the interface for it")]
 pub(crate) trait Stream: Send {
     /// Allocates device memory, all zero, aligned to at least 256 bytes.
     ///
@@ -169,6 +170,7 @@ pub(crate) struct Launch<'a> {
     /// Work-items (CUDA: threads) in each.
     pub(crate) group_size: u32,
     /// Dynamic shared memory in bytes, for kernels that only the CUDA backend has; else 0.
+    #[allow(dead_code, reason = "only CUDA has it")]
     pub(crate) dynamic_shared: u32,
     /// At most [`MOST_ARGUMENTS`].
     pub(crate) arguments: &'a [Argument],

@@ -1,0 +1,9 @@
+//! The kernels' source, and their PTX.
+
+/// The whole source in OpenCL C 1.2.
+pub(super) fn source() -> String {
+    FILES.concat()
+}
+
+/// In this order. `scripts/gpu-ptx` joins the same files.
+const FILES: &[&str] = &[include_str!("common.cl"), include_str!("aes.cl")];
