@@ -32,6 +32,8 @@ mod foreign;
 pub mod fuzzing;
 #[cfg(target_os = "linux")]
 mod gpu;
+#[cfg(target_os = "linux")]
+pub use gpu::ceilings;
 pub mod lanes;
 pub mod measure;
 mod misfit;

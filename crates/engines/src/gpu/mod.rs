@@ -14,6 +14,7 @@
 //! | `steps.rs` | which kernels a part of a batch takes |
 //! | `session.rs` | packs, starts, waits, unpacks |
 
+pub mod ceilings;
 #[allow(dead_code, reason = "it is looked for once there is PTX")]
 mod cuda;
 mod device;
@@ -72,7 +73,12 @@ impl Engine for GpuEngine {
     }
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-        steps::performs(cipher).then_some(Offer { depth: DEPTH, batch: BATCH, bytes: BYTES, holders: None })
+        steps::performs(cipher).then_some(Offer {
+            depth: DEPTH,
+            batch: BATCH,
+            bytes: BYTES,
+            holders: None,
+        })
     }
 
     fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
