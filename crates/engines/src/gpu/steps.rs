@@ -22,32 +22,36 @@ pub(super) struct Steps {
 enum Family {
     Aes,
     ChaCha,
+    Des,
+    Camellia,
+    Blowfish,
 }
 
 impl Family {
     fn of(cipher: Cipher) -> Option<Family> {
-        Some(match (cipher, cipher.mode()) {
-            (Cipher::ChaCha20Poly1305, _) => Family::ChaCha,
-            (
-                Cipher::Camellia128Cbc
-                | Cipher::Camellia192Cbc
-                | Cipher::Camellia256Cbc
-                | Cipher::DesEde3Cbc
-                | Cipher::BfCbc
-                | Cipher::Enc(_),
-                _,
-            ) => return None,
-            (_, Mode::Ecb | Mode::Cbc | Mode::Ctr | Mode::Gcm | Mode::Xts) => Family::Aes,
-            _ => return None,
-        })
+        match (cipher, cipher.mode()) {
+            (Cipher::Enc(_), _) => None,
+            (Cipher::ChaCha20Poly1305, _) => Some(Family::ChaCha),
+            (Cipher::DesEde3Cbc, _) => Some(Family::Des),
+            (Cipher::Camellia128Cbc | Cipher::Camellia192Cbc | Cipher::Camellia256Cbc, _) => {
+                Some(Family::Camellia)
+            }
+            (Cipher::BfCbc, _) => Some(Family::Blowfish),
+            (_, Mode::Ecb | Mode::Cbc | Mode::Ctr | Mode::Gcm | Mode::Xts) => Some(Family::Aes),
+            _ => None,
+        }
     }
 
     /// Bytes of a key's slot, as the kernels have it.
     fn slot(self) -> usize {
-        match self {
-            Family::Aes => 192 * 4,
-            Family::ChaCha => 8 * 4,
-        }
+        let words = match self {
+            Family::Aes => 192,
+            Family::ChaCha => 8,
+            Family::Des => 96,
+            Family::Camellia => 136,
+            Family::Blowfish => 1_044,
+        };
+        words * 4
     }
 }
 
@@ -78,9 +82,12 @@ impl Steps {
         self.direction == Direction::Decrypt
     }
 
-    /// The rounds of AES.
+    /// The rounds of AES, or the sixes of rounds of Camellia. The others have always the same.
     fn rounds(self) -> u32 {
-        self.key_words() + 6
+        match self.family {
+            Family::Camellia => 3 + u32::from(self.key_words() > 4),
+            _ => self.key_words() + 6,
+        }
     }
 
     /// The words of a key; of XTS, of either.
@@ -105,14 +112,19 @@ impl Steps {
         let (input, keys, raw) = (Buffer(input), Buffer(keys), U64(raw as u64));
         let (slot, count, threads) = (U32(slot), U32(count), u64::from(count));
         let (words, parts) = (U32(self.key_words()), U32(self.keys_in_one()));
+        let plain = [input, raw, keys, slot, count];
         match self.family {
-            Family::ChaCha => {
-                return self.run(lane, "chacha_expand", threads, &[input, raw, keys, slot, count]);
-            }
             Family::Aes => {
                 let arguments = [input, raw, words, parts, keys, slot, count];
                 self.run(lane, "aes_expand", threads, &arguments)?;
             }
+            Family::Camellia => {
+                let arguments = [input, raw, words, keys, slot, count];
+                self.run(lane, "camellia_expand", threads, &arguments)?;
+            }
+            Family::ChaCha => self.run(lane, "chacha_expand", threads, &plain)?,
+            Family::Des => self.run(lane, "des_expand", threads, &plain)?,
+            Family::Blowfish => self.run(lane, "blowfish_expand", threads, &plain)?,
         }
         if self.cipher.mode() == Mode::Gcm {
             let arguments = [keys, U32(self.rounds()), slot, count];
@@ -184,11 +196,23 @@ impl Steps {
             (Mode::Xts, true) => ("xts_decrypt", &tweaked),
             (Mode::Ecb, false) => ("aes_ecb_encrypt", &plain),
             (Mode::Ecb, true) => ("aes_ecb_decrypt", &plain),
-            (Mode::Cbc, false) => ("aes_cbc_encrypt", &plain),
-            (Mode::Cbc, true) => ("aes_cbc_decrypt", &plain),
+            (Mode::Cbc, opens) => (self.cbc(opens), &plain),
             _ => ("aes_ctr", &plain),
         };
         self.run_each(lane, kernel, plan.units(), each, arguments)
+    }
+
+    fn cbc(self, opens: bool) -> &'static str {
+        match (self.family, opens) {
+            (Family::Des, false) => "des3_cbc_encrypt",
+            (Family::Des, true) => "des3_cbc_decrypt",
+            (Family::Camellia, false) => "camellia_cbc_encrypt",
+            (Family::Camellia, true) => "camellia_cbc_decrypt",
+            (Family::Blowfish, false) => "blowfish_cbc_encrypt",
+            (Family::Blowfish, true) => "blowfish_cbc_decrypt",
+            (_, false) => "aes_cbc_encrypt",
+            (_, true) => "aes_cbc_decrypt",
+        }
     }
 
     /// What makes tags, or verdicts.

@@ -13,4 +13,7 @@ const FILES: &[&str] = &[
     include_str!("gcm.cl"),
     include_str!("chacha.cl"),
     include_str!("xts.cl"),
+    include_str!("des.cl"),
+    include_str!("camellia.cl"),
+    include_str!("blowfish.cl"),
 ];
