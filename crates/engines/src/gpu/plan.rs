@@ -19,6 +19,8 @@ pub(super) struct Shape {
     pub(super) key: usize,
     /// Bytes of text that a thread does at a time; `None` where a thread does a whole message.
     pub(super) unit: Option<usize>,
+    /// Whether the last unit takes an incomplete one behind it with it (XTS).
+    steals: bool,
     /// Bytes of a tag; 0 without.
     pub(super) tag: usize,
 }
@@ -31,12 +33,17 @@ impl Shape {
             (Mode::Poly1305, _) => Some(CHACHA_BLOCK),
             _ => Some(BLOCK),
         };
-        Shape { key: cipher.key_length(), unit, tag: cipher.tag_length() }
+        let steals = cipher.mode() == Mode::Xts;
+        Shape { key: cipher.key_length(), unit, steals, tag: cipher.tag_length() }
     }
 
-    /// Units of a text of `length` bytes. Of XTS the last unit takes the incomplete block with it.
+    /// Units of a text of `length` bytes.
     fn units(self, length: usize) -> u64 {
-        self.unit.map_or(1, |unit| length.div_ceil(unit) as u64)
+        match self.unit {
+            None => 1,
+            Some(unit) if self.steals => (length / unit) as u64,
+            Some(unit) => length.div_ceil(unit) as u64,
+        }
     }
 
     /// Stripes of a message's hash: its blocks, those of the additional data, and one with their

@@ -199,12 +199,13 @@ impl Bay {
     ) -> Result<Bay, DeviceError> {
         let (keys, scratch) = (arena / BYTES_FOR_A_KEY, plan::scratch_of(arena));
         let limits = Limits { arena, keys, scratch };
-        let sizes = Sizes { arena, keys: (keys + 1) * Steps::slot(cipher), scratch };
+        let steps = Steps::new(cipher, direction, device.properties().units);
+        let sizes = Sizes { arena, keys: (keys + 1) * steps.slot(), scratch };
         Ok(Bay {
             lane: Lane::open(device, sizes)?,
             plan: Plan::new(Shape::of(cipher, direction), limits),
             limits,
-            steps: Steps::new(cipher, direction, device.properties().units),
+            steps,
             last_key: LoadedKey::none(),
         })
     }

@@ -49,20 +49,24 @@ static uint swap_bytes(uint x) {
     return (rotate_left(x, 8) & 0x00ff00ffu) | (rotate_left(x, 24) & 0xff00ff00u);
 }
 
-// The message to which unit `unit` belongs: the last that starts at or before it. `hint` is a guess.
-static uint find_message(__global const Message *messages, uint count, ulong unit, uint hint) {
-    uint low = 0, high = count;
-    if (messages[hint].first <= unit) {
-        low = hint;
-        if (hint + 1 == count || messages[hint + 1].first > unit) return hint;
+// Defines a function that finds the message to which a unit (a stripe) belongs: the last that starts
+// at or before it. `hint` is a guess.
+#define DEFINE_FIND(name, start)                                                                 \
+    static uint name(__global const Message *messages, uint count, ulong unit, uint hint) {      \
+        uint low = 0, high = count;                                                              \
+        if (messages[hint].start <= unit) {                                                      \
+            low = hint;                                                                          \
+            if (hint + 1 == count || messages[hint + 1].start > unit) return hint;               \
+        }                                                                                        \
+        while (high - low > 1) {                                                                 \
+            uint middle = low + (high - low) / 2;                                                \
+            if (messages[middle].start <= unit) low = middle;                                    \
+            else high = middle;                                                                  \
+        }                                                                                        \
+        return low;                                                                              \
     }
-    while (high - low > 1) {
-        uint middle = low + (high - low) / 2;
-        if (messages[middle].first <= unit) low = middle;
-        else high = middle;
-    }
-    return low;
-}
+DEFINE_FIND(find_message, first)
+DEFINE_FIND(find_message_of_stripe, stripes)
 
 // Bytes in the block that starts `offset` bytes into a text.
 static uint bytes_at(ulong length, ulong offset, uint block) {

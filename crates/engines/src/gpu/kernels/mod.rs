@@ -6,4 +6,14 @@ pub(super) fn source() -> String {
 }
 
 /// In this order. `scripts/gpu-ptx` joins the same files.
-const FILES: &[&str] = &[include_str!("common.cl"), include_str!("aes.cl")];
+const FILES: &[&str] = &[
+    include_str!("common.cl"),
+    include_str!("aes.cl"),
+    include_str!("hash.cl"),
+    include_str!("gcm.cl"),
+    include_str!("chacha.cl"),
+    include_str!("xts.cl"),
+    include_str!("des.cl"),
+    include_str!("camellia.cl"),
+    include_str!("blowfish.cl"),
+];

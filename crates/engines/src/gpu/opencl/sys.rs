@@ -11,7 +11,7 @@ use cl3::{command_queue, context, device, error_codes, event, kernel, memory, pl
 
 use super::NAME;
 use crate::gpu::device::{
-    Argument, Buffer, DeviceError, Launch, Pinned, Place, Properties, Stream,
+    Argument, Buffer, DeviceError, Launch, MOST_ARGUMENTS, Pinned, Place, Properties, Stream,
 };
 
 /// An object of OpenCL: a device, which lives as long as the process.
@@ -388,6 +388,10 @@ impl Stream for Queue {
 
     unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         let doing = "starting a kernel";
+        if launch.arguments.len() > MOST_ARGUMENTS {
+            let words = format!("{} got too many arguments", launch.kernel);
+            return Err(DeviceError::Other { doing, words });
+        }
         let kernel = self.kernel(launch.kernel)?;
         for (index, argument) in (0..).zip(launch.arguments) {
             let set = match argument {
