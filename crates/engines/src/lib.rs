@@ -33,7 +33,7 @@ pub mod fuzzing;
 #[cfg(target_os = "linux")]
 mod gpu;
 #[cfg(target_os = "linux")]
-pub use gpu::ceilings;
+pub use gpu::{ceilings, resident};
 pub mod lanes;
 pub mod measure;
 mod misfit;

@@ -12,6 +12,7 @@
 //! | `kernels/` | the source of what the device computes |
 //! | `plan.rs` | how a batch lies in memory |
 //! | `steps.rs` | which kernels a part of a batch takes |
+//! | `resident/` | texts that lie in a device's memory for good |
 //! | `session.rs` | packs, starts, waits, unpacks |
 
 pub mod ceilings;
@@ -23,6 +24,7 @@ mod lent;
 mod opencl;
 mod plan;
 mod probe;
+pub mod resident;
 mod session;
 mod steps;
 mod sys;

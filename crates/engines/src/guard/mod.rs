@@ -21,7 +21,7 @@ mod deadline;
 mod known_answers;
 mod last;
 mod parcel;
-mod reference;
+pub(crate) mod reference;
 mod sampling;
 mod service;
 mod session;

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::{Device, DeviceError, Pinned, Properties, Stream};
 use stream::CudaStream;
+pub(super) use sys::wait_for;
 use sys::{Context, Driver};
 
 /// The backend's part of the selector.

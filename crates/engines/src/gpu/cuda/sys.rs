@@ -209,21 +209,25 @@ impl Drop for Current<'_> {
 }
 
 impl Context {
+    /// Gets the context of a device.
+    pub(super) fn retain(driver: &Arc<Driver>, device: c_int) -> Result<Context, DeviceError> {
+        // SAFETY: a valid device. A context that is in use keeps its flags; then only events, which
+        // have their own, keep the thread from spinning.
+        let _ = unsafe { (driver.context_flags)(device, BLOCKING_SYNC) };
+        let mut context = ptr::null_mut();
+        // SAFETY: it writes one pointer; released when the value is dropped.
+        driver.check("opened", unsafe { (driver.context_retain)(&mut context, device) })?;
+        let driver = Arc::clone(driver);
+        Ok(Context { driver, device, context, module: ptr::null_mut() })
+    }
+
     /// Gets the context of a device, and loads PTX into it.
     pub(super) fn make(
         driver: &Arc<Driver>,
         device: c_int,
         ptx: &CStr,
     ) -> Result<Context, DeviceError> {
-        let doing = "opened";
-        // SAFETY: a valid device. A context that is in use keeps its flags; then only events, which
-        // have their own, keep the thread from spinning.
-        let _ = unsafe { (driver.context_flags)(device, BLOCKING_SYNC) };
-        let mut context = ptr::null_mut();
-        // SAFETY: it writes one pointer; released when `made` is dropped.
-        driver.check(doing, unsafe { (driver.context_retain)(&mut context, device) })?;
-        let driver = Arc::clone(driver);
-        let mut made = Context { driver, device, context, module: ptr::null_mut() };
+        let mut made = Context::retain(driver, device)?;
         made.module = made.load(ptx)?;
         Ok(made)
     }
@@ -374,6 +378,18 @@ impl Drop for Context {
         // SAFETY: retained by `make`, and released once.
         let _ = unsafe { (self.driver.context_release)(self.device) };
     }
+}
+
+/// Waits for a stream of somebody else in the primary context of a device; 0 for the default stream.
+///
+/// # Safety
+/// The stream must be one of this context.
+pub(in crate::gpu) unsafe fn wait_for(index: usize, stream: u64) -> Result<(), DeviceError> {
+    let words = |words| DeviceError::Other { doing: "waiting for the caller's stream", words };
+    let driver = Arc::new(Driver::load(super::LIBRARY).map_err(words)?);
+    let facts = driver.facts(index)?;
+    // SAFETY: as the caller promises.
+    unsafe { Context::retain(&driver, facts.device)?.wait_for(stream) }
 }
 
 /// A kernel.

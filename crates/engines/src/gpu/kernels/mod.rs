@@ -11,6 +11,7 @@ const FILES: &[&str] = &[
     include_str!("aes.cl"),
     include_str!("hash.cl"),
     include_str!("gcm.cl"),
+    include_str!("resident.cl"),
     include_str!("chacha.cl"),
     include_str!("xts.cl"),
     include_str!("des.cl"),
