@@ -6,108 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use evener_core::{Cipher, Direction, Iv, Job, Key, Outcome, SessionRequest};
 
 use super::Random;
-use crate::gpu::device::{Buffer, Device, DeviceError, Launch, Pinned, Place, Properties, Stream};
+use super::sys::Failing;
 use crate::guard::{Watch, guard};
-
-/// A device whose calls fail when so many have been made, once.
-struct Failing {
-    device: Arc<dyn Device>,
-    left: Arc<AtomicI64>,
-}
-
-struct FailingStream {
-    stream: Box<dyn Stream>,
-    left: Arc<AtomicI64>,
-}
-
-fn count(left: &AtomicI64) -> Result<(), DeviceError> {
-    match left.fetch_sub(1, Relaxed) {
-        1 => Err(DeviceError::Lost { doing: "testing", words: "on purpose".to_owned() }),
-        _ => Ok(()),
-    }
-}
-
-impl Device for Failing {
-    fn properties(&self) -> &Properties {
-        self.device.properties()
-    }
-
-    fn open(&self) -> Result<Box<dyn Stream>, DeviceError> {
-        count(&self.left)?;
-        let (stream, left) = (self.device.open()?, Arc::clone(&self.left));
-        Ok(Box::new(FailingStream { stream, left }))
-    }
-
-    fn pin(&self, bytes: usize) -> Result<Pinned, DeviceError> {
-        count(&self.left)?;
-        self.device.pin(bytes)
-    }
-}
-
-impl FailingStream {
-    fn next(&mut self) -> Result<&mut dyn Stream, DeviceError> {
-        count(&self.left)?;
-        Ok(&mut *self.stream)
-    }
-}
-
-impl Stream for FailingStream {
-    fn allocate(&mut self, bytes: usize) -> Result<Buffer, DeviceError> {
-        self.next()?.allocate(bytes)
-    }
-
-    unsafe fn wrap(&mut self, address: u64, bytes: usize) -> Result<Buffer, DeviceError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.next()?.wrap(address, bytes) }
-    }
-
-    fn release(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
-        self.next()?.release(buffer)
-    }
-
-    unsafe fn copy_up(
-        &mut self,
-        host: *const u8,
-        length: usize,
-        to: Place,
-    ) -> Result<(), DeviceError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.next()?.copy_up(host, length, to) }
-    }
-
-    unsafe fn copy_down(
-        &mut self,
-        from: Place,
-        host: *mut u8,
-        length: usize,
-    ) -> Result<(), DeviceError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.next()?.copy_down(from, host, length) }
-    }
-
-    fn zero(&mut self, at: Place, length: usize) -> Result<(), DeviceError> {
-        self.next()?.zero(at, length)
-    }
-
-    unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.next()?.launch(launch) }
-    }
-
-    fn flush(&mut self) -> Result<(), DeviceError> {
-        self.next()?.flush()
-    }
-
-    fn finish(&mut self) -> Result<(), DeviceError> {
-        self.next()?.finish()
-    }
-}
 
 #[test]
 fn a_lost_device_costs_no_job() {
     let Some(device) = super::device() else { return };
     let left = Arc::new(AtomicI64::new(i64::MAX));
-    let engine = super::engine(Arc::new(Failing { device, left: Arc::clone(&left) }));
+    let engine = super::engine(Arc::new(Failing::new(device, Arc::clone(&left))));
     let reference = crate::find("openssl").unwrap();
     let guarded = guard(engine.clone(), Arc::clone(&reference), Watch::default());
     let key = Key::new(&[3; 32]).unwrap();

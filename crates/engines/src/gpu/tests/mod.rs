@@ -3,6 +3,7 @@
 mod long;
 mod lost;
 mod random;
+mod sys;
 
 use std::sync::Arc;
 

@@ -196,5 +196,5 @@ fn compare(pair: &mut Pair, mut messages: Vec<Message>, number: usize) -> usize 
 const FILL: u8 = 0xA5;
 const GUARD: usize = 40;
 
-/// As many take less than a minute on two cores; `make test-nightly` does more.
-const USUAL_BATCHES: usize = 2_000;
+/// `make test-nightly` does more.
+const USUAL_BATCHES: usize = 10_000;
