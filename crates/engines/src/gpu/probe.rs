@@ -10,8 +10,11 @@ const BACKENDS: &[Backend] = &[Backend { name: opencl::NAME, devices: opencl::de
 
 struct Backend {
     name: &'static str,
-    devices: fn() -> Result<Vec<Arc<dyn Device>>, String>,
+    devices: fn() -> Found,
 }
+
+/// A backend's devices, or the reason why there are none.
+pub(super) type Found = Result<Vec<Arc<dyn Device>>, String>;
 
 /// The device that the parameters name, or the first real GPU. The error is the reason as text.
 pub(super) fn device(parameters: &str) -> Result<Arc<dyn Device>, String> {

@@ -56,9 +56,15 @@ static Tweak tweak_advanced(Tweak t, ulong steps) {
         z[0] = 0;
     }
     t = tweak_reduced(z);
+#pragma nounroll
     for (uint power = 7; power <= 20; power++)
         if (steps >> power & 1) t = tweak_times_power(t, power);
     return t;
+}
+
+static Tweak tweak_doubled(Tweak t) {
+    Tweak d = {t.low << 1 ^ (0 - (t.high >> 63) & 0x87), t.high << 1 | t.low >> 63};
+    return d;
 }
 
 static uint4 tweak_block(Tweak t) {
@@ -106,7 +112,7 @@ static Tweak tweak_of(__global const uint *first, ulong number, bool follows, Tw
         __global uchar *to = output + message[m].output + number * 16;                           \
         uint rest = (uint)(length & 15);                                                         \
         bool steals = rest > 0 && number + 1 == length / 16;                                     \
-        uint4 tweak = tweak_block(t), next = tweak_block(tweak_advanced(t, 1));                  \
+        uint4 tweak = tweak_block(t), next = tweak_block(tweak_doubled(t));                      \
         uint4 used = steals && opens ? next : tweak;                                             \
         uint4 block = load_block(from, 16) ^ used;                                               \
         block = CIPHER(block) ^ used;                                                            \

@@ -8,13 +8,14 @@ mod sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::{Device, DeviceError, Pinned, Properties, Stream};
+use super::probe::Found;
 use sys::{Handle, Program};
 
 /// The backend's part of the selector.
 pub(super) const NAME: &str = "opencl";
 
-/// All devices of all platforms, in the loader's order. The error is the reason why there are none.
-pub(super) fn devices() -> Result<Vec<Arc<dyn Device>>, String> {
+/// All devices of all platforms, in the loader's order.
+pub(super) fn devices() -> Found {
     let found = sys::devices()?;
     let device = |(index, (handle, properties)): (usize, (Handle, Properties))| {
         let properties = Properties { index, ..properties };
