@@ -16,7 +16,6 @@
 //! | `session.rs` | packs, starts, waits, unpacks |
 
 pub mod ceilings;
-#[allow(dead_code, reason = "it is looked for once there is PTX")]
 mod cuda;
 mod device;
 mod kernels;

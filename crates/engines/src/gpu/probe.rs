@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::device::{Device, Properties};
-use super::opencl;
+use super::{cuda, opencl};
 
 /// In the order in which a GPU is looked for.
-const BACKENDS: &[Backend] = &[Backend { name: opencl::NAME, devices: opencl::devices }];
+const BACKENDS: &[Backend] = &[
+    Backend { name: cuda::NAME, devices: cuda::devices },
+    Backend { name: opencl::NAME, devices: opencl::devices },
+];
 
 struct Backend {
     name: &'static str,

@@ -22,12 +22,12 @@ pub(super) use sys::wait_for;
 use sys::{Context, Driver};
 
 /// The backend's part of the selector.
-pub(crate) const NAME: &str = "cuda";
+pub(super) const NAME: &str = "cuda";
 
-/// All devices that can run the kernels, which `ptx` is the text of, in the driver's order. The error
-/// is the reason why there are none.
-pub(crate) fn devices(ptx: &'static str) -> Result<Vec<Arc<dyn Device>>, String> {
-    found(LIBRARY, ptx)
+/// All devices that can run the kernels, in the driver's order. The error is the reason why there are
+/// none.
+pub(super) fn devices() -> Result<Vec<Arc<dyn Device>>, String> {
+    found(LIBRARY, super::kernels::PTX)
 }
 
 fn found(library: &CStr, ptx: &'static str) -> Result<Vec<Arc<dyn Device>>, String> {

@@ -5,6 +5,9 @@ pub(super) fn source() -> String {
     FILES.concat()
 }
 
+/// The same, compiled for the CUDA driver by `scripts/gpu-ptx`.
+pub(super) const PTX: &str = include_str!("evener.ptx");
+
 /// In this order. `scripts/gpu-ptx` joins the same files.
 const FILES: &[&str] = &[
     include_str!("common.cl"),

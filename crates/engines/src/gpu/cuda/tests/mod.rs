@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
+#[cfg(feature = "openssl")]
+use evener_core::{Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, SessionRequest};
 use evener_skipped::lacking;
 
 use super::*;
@@ -214,6 +216,64 @@ fn what_is_not_in_a_buffer_is_refused_before_the_driver_sees_it() {
     assert!(error.contains("looking for a kernel: unknown"), "{error}");
     drop((stream, device));
     assert_eq!(fake.end(), "");
+}
+
+/// The engine on the fake driver, whose kernels of ciphers do nothing.
+#[cfg(feature = "openssl")]
+fn engine(fake: &Fake) -> Arc<dyn Engine> {
+    let device = found(&fake.path, crate::gpu::kernels::PTX).unwrap().remove(0);
+    Arc::new(crate::gpu::GpuEngine::new("gpu:fake".to_owned(), device))
+}
+
+#[cfg(feature = "openssl")]
+#[test]
+fn a_device_that_fails_costs_no_job() {
+    let Some(fake) = fake() else { return };
+    let (cipher, direction) = (Cipher::Aes128Gcm, Direction::Encrypt);
+    let key = Key::new(&[5; 16]).unwrap();
+    let iv = Iv::new(&[6; 12]).unwrap();
+    let texts: Vec<Vec<u8>> = (0..5).map(|number| text()[..100 * number + 1].to_vec()).collect();
+    let work = || -> Result<(), EngineError> {
+        let engine = engine(&fake);
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        let mut session = engine.open(&request)?;
+        let mut outputs: Vec<_> = texts.iter().map(|text| vec![0; text.len() + 16]).collect();
+        let jobs = texts.iter().zip(&mut outputs);
+        let mut batch: Vec<_> = jobs.map(|(text, output)| Job::new(iv, text, output)).collect();
+        let result = session.process(&mut batch);
+        let are_done = batch.iter().all(|job| matches!(job.outcome, Outcome::Done { .. }));
+        assert!(are_done || result.is_err(), "a job was lost without a word");
+        result
+    };
+    work().unwrap();
+    let calls = fake.calls();
+    assert_eq!(fake.end(), "");
+    fake.begin(FINE);
+    let before = found(&fake.path, PTX).map(|_| fake.calls()).unwrap();
+    let mut failed = 0;
+    for fail_at in before + 1..=calls {
+        for (code, is_sticky) in [(1, false), (2, false), (719, true)] {
+            let told = Told { fail_at, code, is_sticky, ..FINE };
+            fake.begin(told);
+            failed += usize::from(work().is_err());
+            assert_eq!(fake.end(), "", "{told:?}");
+        }
+    }
+    assert!(failed > 50, "{failed}");
+    assert!(texts.iter().all(|kept| text().starts_with(kept)), "an input was changed");
+}
+
+#[cfg(feature = "openssl")]
+#[test]
+fn a_device_that_computes_wrongly_is_found_by_the_guard() {
+    let Some(fake) = fake() else { return };
+    let (cipher, direction) = (Cipher::Aes128Gcm, Direction::Encrypt);
+    let watch = crate::Watch { retreats: false, ..crate::Watch::default() };
+    let guarded = crate::watched(&engine(&fake), watch).unwrap();
+    let key = Key::new(&[5; 16]).unwrap();
+    let request = SessionRequest { cipher, direction, key: Some(&key) };
+    let error = guarded.open(&request).err().expect("it was believed");
+    assert!(error.to_string().contains("it failed the test with known answers"), "{error}");
 }
 
 #[test]
