@@ -417,3 +417,31 @@ fn a_profile_of_all_engines_of_a_machine_without_a_module_is_simulated() {
     profile.engines[0].name = "openssl".to_owned();
     assert!(without_parts(&mut profile).is_empty());
 }
+
+const GPU: &str = include_str!("../../reference/gpu-assumed.json");
+
+/// The most that a run may lose to what it must try out, beside the cores alone.
+fn within_regret(both: Duration, alone: Duration) -> bool {
+    both.as_secs_f64() <= 1.03 * alone.as_secs_f64() + 0.02
+}
+
+#[test]
+fn cores_with_a_gpu_are_never_below_the_cores_alone() {
+    let profile: Profile = GPU.parse().unwrap();
+    let cores = profile.engine("cpu").unwrap();
+    for bytes in [64, 1024, 16_384, 1 << 20] {
+        for count in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] {
+            let jobs = vec![bytes; count];
+            let run = |engines| {
+                let scene = Scene::new(profile.cores, engines, jobs.clone());
+                let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+                assert_eq!(outcome.jobs.iter().sum::<u64>(), count as u64);
+                outcome
+            };
+            let alone = run(vec![cores]);
+            let both = run(profile.engines.iter().collect());
+            println!("{bytes} {count}: {:?} {:?} {:?}", alone.wall, both.wall, both.jobs);
+            assert!(within_regret(both.wall, alone.wall), "{bytes} bytes, {count} jobs");
+        }
+    }
+}
