@@ -442,6 +442,9 @@ fn cores_with_a_gpu_are_never_below_the_cores_alone() {
             let both = run(profile.engines.iter().collect());
             println!("{bytes} {count}: {:?} {:?} {:?}", alone.wall, both.wall, both.jobs);
             assert!(within_regret(both.wall, alone.wall), "{bytes} bytes, {count} jobs");
+            // Of enough long messages the GPU does a part, and that helps.
+            let is_long = bytes >= 16_384 && count == 1_000_000;
+            assert!(!is_long || both.jobs[1] > 0 && both.wall < alone.wall, "{bytes} bytes");
         }
     }
 }
