@@ -21,10 +21,12 @@ test:
 		scripts/timed $$step $(MAKE) $$step || { status=$$?; break; }; \
 	done; scripts/list-skipped; cat "$$EVENER_TIMES"; exit $$status
 
-# A million random messages through every kernel, against OpenSSL and against the standard.
+# A million random messages through every kernel, against OpenSSL and against the standard, and
+# two hundred thousand batches through the GPU's.
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
+	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-engines --lib gpu::
 
 # Everything on the boards' processors, under emulation.
 test-boards: needs

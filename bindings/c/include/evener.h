@@ -326,6 +326,11 @@ typedef struct evener_engine_list evener_engine_list;
 typedef struct evener_file_key evener_file_key;
 
 /**
+ * AES-GCM with a key, for texts in a GPU's memory. Several threads may use it at once.
+ */
+typedef struct evener_gpu evener_gpu;
+
+/**
  * A raw key of a cipher. `evener_key_free` wipes it.
  */
 typedef struct evener_key evener_key;
@@ -1029,6 +1034,58 @@ const char *evener_report_json(const struct evener_report *report);
  * Frees a report. NULL does nothing.
  */
 void evener_report_free(struct evener_report *report);
+
+/**
+ * Takes AES-GCM (`aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`) and its key for texts that lie in a
+ * GPU's memory. The engine's name selects the GPU: `gpu:cuda:0`; NULL for the first. A known text
+ * is sealed first and compared with OpenSSL's result. Free it with `evener_gpu_free`.
+ */
+evener_status evener_gpu_new(const char *engine,
+                             const char *cipher,
+                             const struct evener_key *key,
+                             struct evener_gpu **gpu);
+
+/**
+ * Encrypts `length` bytes at an address of the GPU's memory in place, and writes the tag, for which
+ * `tag_length` must be 16.
+ * The text may have up to 64 GiB and is one message.
+ *
+ * `address` is a CUdeviceptr, such as a tensor's data pointer, of the device's primary context. What
+ * was queued on `stream`, a CUstream (0 for the default stream), is done first; the call returns
+ * when the text is encrypted. Nothing else may use the text meanwhile. Every text of a key needs
+ * another nonce, of 12 bytes. After `EVENER_STATUS_ENGINE_FAILED` nothing is known of the text.
+ */
+evener_status evener_gpu_seal(const struct evener_gpu *gpu,
+                              uint64_t address,
+                              size_t length,
+                              uint64_t stream,
+                              const uint8_t *nonce,
+                              size_t nonce_length,
+                              const uint8_t *aad,
+                              size_t aad_length,
+                              uint8_t *tag,
+                              size_t tag_length);
+
+/**
+ * Checks the tag of 16 bytes, and decrypts a text in place as `evener_gpu_seal` encrypts it. With
+ * a wrong tag it returns `EVENER_STATUS_AUTHENTICATION_FAILED`, and the text is as it was: memory
+ * never holds plaintext that was not authenticated.
+ */
+evener_status evener_gpu_unseal(const struct evener_gpu *gpu,
+                                uint64_t address,
+                                size_t length,
+                                uint64_t stream,
+                                const uint8_t *nonce,
+                                size_t nonce_length,
+                                const uint8_t *aad,
+                                size_t aad_length,
+                                const uint8_t *tag,
+                                size_t tag_length);
+
+/**
+ * Wipes the key and frees it. NULL does nothing.
+ */
+void evener_gpu_free(struct evener_gpu *gpu);
 
 /**
  * Copies a key's bytes, 1 to 64 of them; the caller wipes the original. Free the key with

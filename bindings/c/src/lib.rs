@@ -21,6 +21,7 @@ mod boundary;
 mod cipher;
 mod engine;
 mod file;
+mod gpu;
 mod key;
 mod parallel;
 mod session;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Records};
+use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Records, WipedBuffer};
 
 /// Computes ciphers: a library on the CPU, a kernel driver, a token.
 ///
@@ -29,6 +29,17 @@ pub trait Engine: Any + Send + Sync {
     /// fails with [`EngineError::HoldsKey`].
     fn holds_key(&self) -> bool {
         false
+    }
+
+    /// A buffer of so many zeros, in memory from which the engine copies to its device at once. Jobs
+    /// whose input and output lie in such buffers save it copies on the processor; jobs may lie
+    /// anywhere else, too. Only engines whose offer [names bytes](Offer::bytes) are asked.
+    ///
+    /// `None` for engines to which all memory is the same, and when there is no such memory left:
+    /// then any other buffer does. The buffer may outlive the engine and its sessions.
+    fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+        let _ = bytes;
+        None
     }
 
     /// How many jobs were done and verified so far; `None` when no guard wraps the engine.
@@ -149,10 +160,30 @@ pub struct Offer {
     pub depth: usize,
     /// Recommended number of jobs in a batch; 1 for engines that gain nothing from more.
     pub batch: usize,
+    /// Recommended number of bytes of input in a batch, for engines that copy to a device: so many
+    /// at once, in however many jobs. 0 for engines to which only the number of jobs matters.
+    pub bytes: usize,
     /// Number of processes that can have sessions at once; `None` for no limit. All processes get
     /// the same number, whatever sessions are open.
     pub holders: Option<usize>,
 }
+
+impl Offer {
+    /// Recommended number of jobs of `length` bytes in a batch: at least 1.
+    pub fn batch_of(&self, length: usize) -> usize {
+        batch_of((self.batch, self.bytes), length as f64) as usize
+    }
+}
+
+/// Number of jobs of a mean length that make a full batch, for a recommended number of jobs and
+/// of bytes.
+pub fn batch_of((batch, bytes): (usize, usize), length: f64) -> f64 {
+    let by_bytes = (bytes as f64 / length.max(1.0)).floor().min(MOST_JOBS);
+    by_bytes.max(batch as f64).max(1.0)
+}
+
+/// So many jobs keep any device busy; longer lists of jobs only take memory.
+const MOST_JOBS: f64 = 65_536.0;
 
 /// Cipher, direction and key of a session to open.
 #[derive(Clone, Copy, Debug)]
@@ -177,5 +208,21 @@ impl SessionRequest<'_> {
             Some(actual) => Err(EngineError::KeyLength { cipher, expected, actual }),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_full_by_jobs_or_by_bytes() {
+        let offer = |batch, bytes| Offer { depth: 1, batch, bytes, holders: None };
+        assert_eq!(offer(0, 0).batch_of(100), 1);
+        assert_eq!(offer(16, 0).batch_of(1), 16);
+        assert_eq!(offer(1, 4 << 20).batch_of(64 << 10), 64);
+        assert_eq!(offer(100, 4 << 20).batch_of(64 << 10), 100);
+        assert_eq!(offer(1, 4 << 20).batch_of(8 << 20), 1);
+        assert_eq!(offer(1, usize::MAX).batch_of(0), 65_536);
     }
 }

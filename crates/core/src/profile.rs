@@ -60,6 +60,9 @@ pub struct EngineProfile {
     /// The recommended number of jobs in a batch.
     #[serde(default = "one")]
     pub batch: usize,
+    /// The recommended number of bytes of a batch; 0 where only the number of jobs matters.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub bytes: usize,
     /// With one worker, by growing size.
     pub points: Vec<Point>,
     /// With `depth` workers at once; empty where `depth` is 1.
@@ -193,6 +196,10 @@ fn encrypt() -> String {
 
 fn is_zero(figure: &f64) -> bool {
     *figure == 0.0
+}
+
+fn is_none(bytes: &usize) -> bool {
+    *bytes == 0
 }
 
 fn one() -> usize {

@@ -16,8 +16,22 @@ pub fn wipe(bytes: &mut [u8]) {
 
 /// Bytes that are [wiped](wipe) when dropped. Their number is fixed, so that no copy is left behind
 /// when they grow.
-#[derive(Default)]
-pub struct WipedBuffer(Box<[u8]>);
+pub struct WipedBuffer(Bytes);
+
+enum Bytes {
+    Own(Box<[u8]>),
+    Lent(Box<dyn Memory>),
+}
+
+/// Memory that is not the allocator's, such as pages that a device's driver has pinned. It is freed
+/// when it is dropped; the [`WipedBuffer`] that holds it has wiped it before.
+pub trait Memory: Send + Sync {
+    /// All bytes, always at the same place.
+    fn bytes(&self) -> &[u8];
+
+    /// All bytes, always at the same place.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
 
 impl WipedBuffer {
     /// A buffer of so many zeros.
@@ -25,7 +39,7 @@ impl WipedBuffer {
     /// # Panics
     /// When there is no memory for it, as [`Vec`].
     pub fn zeros(length: usize) -> WipedBuffer {
-        WipedBuffer(vec![0; length].into_boxed_slice())
+        WipedBuffer(Bytes::Own(vec![0; length].into_boxed_slice()))
     }
 
     /// A buffer of so many zeros, or `None` when there is no memory for it.
@@ -33,7 +47,12 @@ impl WipedBuffer {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).ok()?;
         bytes.resize(length, 0);
-        Some(WipedBuffer(bytes.into_boxed_slice()))
+        Some(WipedBuffer(Bytes::Own(bytes.into_boxed_slice())))
+    }
+
+    /// A buffer in memory of another kind.
+    pub fn lent(memory: Box<dyn Memory>) -> WipedBuffer {
+        WipedBuffer(Bytes::Lent(memory))
     }
 
     /// Makes the buffer at least this long. What it held is wiped then, and not kept.
@@ -48,29 +67,42 @@ impl WipedBuffer {
     }
 }
 
+impl Default for WipedBuffer {
+    /// An empty buffer.
+    fn default() -> WipedBuffer {
+        WipedBuffer(Bytes::Own(Box::default()))
+    }
+}
+
 impl Deref for WipedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Bytes::Own(bytes) => bytes,
+            Bytes::Lent(memory) => memory.bytes(),
+        }
     }
 }
 
 impl DerefMut for WipedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+        match &mut self.0 {
+            Bytes::Own(bytes) => bytes,
+            Bytes::Lent(memory) => memory.bytes_mut(),
+        }
     }
 }
 
 impl Zeroize for WipedBuffer {
     fn zeroize(&mut self) {
-        wipe(&mut self.0);
+        wipe(self);
     }
 }
 
 impl Drop for WipedBuffer {
     fn drop(&mut self) {
-        wipe(&mut self.0);
+        wipe(self);
     }
 }
 
@@ -83,6 +115,9 @@ impl fmt::Debug for WipedBuffer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -97,6 +132,33 @@ mod tests {
         buffer.ensure(6);
         assert_eq!(*buffer, [0; 6]);
         assert_eq!(format!("{buffer:?}"), "WipedBuffer { length: 6, .. }");
+    }
+
+    #[test]
+    fn lent_memory_is_wiped_before_it_is_freed() {
+        struct Watched(Vec<u8>, Arc<AtomicUsize>);
+        impl Memory for Watched {
+            fn bytes(&self) -> &[u8] {
+                &self.0
+            }
+
+            fn bytes_mut(&mut self) -> &mut [u8] {
+                &mut self.0
+            }
+        }
+        impl Drop for Watched {
+            fn drop(&mut self) {
+                assert!(self.0.iter().all(|&byte| byte == 0), "it holds data as it is freed");
+                self.1.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let freed = Arc::new(AtomicUsize::new(0));
+        let mut buffer = WipedBuffer::lent(Box::new(Watched(vec![0; 4], Arc::clone(&freed))));
+        buffer.copy_from_slice(b"text");
+        buffer.ensure(4);
+        assert_eq!((&*buffer, freed.load(Ordering::SeqCst)), (&b"text"[..], 0));
+        buffer.ensure(5);
+        assert_eq!((&*buffer, freed.load(Ordering::SeqCst)), (&[0; 5][..], 1));
     }
 
     #[test]

@@ -30,6 +30,10 @@ mod features;
 mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+#[cfg(target_os = "linux")]
+mod gpu;
+#[cfg(target_os = "linux")]
+pub use gpu::{ceilings, resident};
 pub mod lanes;
 pub mod measure;
 mod misfit;

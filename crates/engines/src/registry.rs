@@ -9,7 +9,7 @@ use crate::lanes;
 use crate::pkcs11;
 use crate::probing::{Found, PinPrompt};
 #[cfg(target_os = "linux")]
-use crate::{af_alg, cryptodev};
+use crate::{af_alg, cryptodev, gpu};
 #[cfg(feature = "openssl")]
 use crate::{cpu, openssl};
 
@@ -25,6 +25,8 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "af_alg", probe: af_alg::probe },
     #[cfg(target_os = "linux")]
     Entry { name: "cryptodev", probe: cryptodev::probe },
+    #[cfg(target_os = "linux")]
+    Entry { name: "gpu", probe: gpu::probe },
 ];
 
 struct Entry {

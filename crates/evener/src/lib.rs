@@ -44,6 +44,7 @@
 
 mod aead;
 mod evener;
+pub mod gpu;
 pub mod hazmat;
 mod nonce;
 mod profile;

@@ -144,7 +144,8 @@ fn is_same(
     let offer = engine.offer(cipher, direction);
     description.name == known.name
         && (known.detail.is_empty() || description.detail == known.detail)
-        && offer.is_some_and(|offer| offer.batch.max(1) == known.batch)
+        && offer
+            .is_some_and(|offer| (offer.batch.max(1), offer.bytes) == (known.batch, known.bytes))
 }
 
 const OTHER_VERSION: &str = "it is of another version of Evener; measure the engines again";
@@ -180,6 +181,7 @@ mod tests {
             detail: description.detail.clone(),
             depth: 1,
             batch: 1,
+            bytes: 0,
             points,
             points_at_depth: Vec::new(),
         };

@@ -64,6 +64,7 @@ mod tests {
             (cipher == Cipher::Aes256Gcm).then_some(Offer {
                 depth: self.1,
                 batch: 1,
+                bytes: 0,
                 holders: None,
             })
         }

@@ -66,8 +66,13 @@ impl Segments {
 
     /// A segment by its number, which is less than [`Segments::count`].
     pub(crate) fn segment(&self, index: u64) -> Segment {
-        let first = index * self.chunks_each;
-        let end = first.saturating_add(self.chunks_each).min(self.layout.chunks());
+        self.run(&(index..index + 1))
+    }
+
+    /// Some segments that follow one another, as one; the last is less than [`Segments::count`].
+    pub(crate) fn run(&self, indices: &Range<u64>) -> Segment {
+        let first = indices.start * self.chunks_each;
+        let end = indices.end.saturating_mul(self.chunks_each).min(self.layout.chunks());
         let (head, tail) = (self.layout.chunk(first), self.layout.chunk(end - 1));
         Segment {
             chunks: first..end,

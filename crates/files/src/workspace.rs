@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evener_core::{Job, WipedBuffer};
+use evener_core::{Cipher, Direction, Engine, Job, WipedBuffer};
 
 use rustix::io::Errno;
 
@@ -34,6 +34,36 @@ pub(crate) fn spares(memory: usize, workers: usize, room: usize) -> usize {
     left.checked_div(room).unwrap_or(0).min(SPARES * workers)
 }
 
+/// How long the buffers of a worker are whose engine wants [many bytes](evener_core::Offer::bytes) at once,
+/// where all `workers` have buffers of `room` bytes and spares.
+///
+/// Such a worker has an input, an output and a spare, and its guard copies of the first two. The
+/// buffers of all of them share what is left of `memory`.
+pub(crate) fn large_room(
+    memory: usize,
+    seats: &[Arc<dyn Engine>],
+    (cipher, direction): (Cipher, Direction),
+    room: usize,
+) -> usize {
+    let wants = |engine: &&Arc<dyn Engine>| bytes_at_once(&***engine, cipher, direction) > room;
+    let buffers = |engine: &Arc<dyn Engine>| if engine.account().is_some() { 5 } else { 3 };
+    let buffers: usize = seats.iter().filter(wants).map(buffers).sum();
+    let left = memory.saturating_sub((2 + SPARES) * seats.len() * room);
+    left.checked_div(buffers).unwrap_or(0).max(room)
+}
+
+/// How many bytes an engine wants at once; 0 if only the number of jobs matters.
+pub(crate) fn bytes_at_once(engine: &dyn Engine, cipher: Cipher, direction: Direction) -> usize {
+    engine.offer(cipher, direction).map_or(0, |offer| offer.bytes)
+}
+
+/// A buffer of so many zeros in memory that the engine gives, or else in any; `None` where there is
+/// none.
+pub(crate) fn buffer_for(engine: &dyn Engine, bytes: usize) -> Option<WipedBuffer> {
+    let lent = engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
+    lent.or_else(|| WipedBuffer::try_zeros(bytes))
+}
+
 /// Spare buffers for each worker.
 const SPARES: usize = 4;
 
@@ -57,18 +87,28 @@ impl Workspace {
     /// Two buffers of `room` bytes each, which are empty where there is no memory for them.
     pub(crate) fn new(room: usize) -> Workspace {
         let buffer = || zeros(room as u64).unwrap_or_default();
-        Workspace {
-            input: buffer(),
-            output: buffer(),
-            jobs: Vec::new(),
-            seen: Seen::default(),
-            trail: Arc::default(),
-        }
+        Workspace::of((buffer(), buffer()))
+    }
+
+    /// Two buffers of so many bytes each, in memory that the engine gives; `None` where there is no
+    /// memory.
+    pub(crate) fn lent(engine: &dyn Engine, bytes: usize) -> Option<Workspace> {
+        Some(Workspace::of((buffer_for(engine, bytes)?, buffer_for(engine, bytes)?)))
+    }
+
+    fn of((input, output): (WipedBuffer, WipedBuffer)) -> Workspace {
+        Workspace { input, output, jobs: Vec::new(), seen: Seen::default(), trail: Arc::default() }
     }
 
     /// Whether there was memory for the buffers.
     pub(crate) fn has_room(&self, room: usize) -> bool {
         self.input.len() >= room && self.output.len() >= room
+    }
+
+    /// How many pieces of at most `room` bytes fit each of the buffers; at least one.
+    pub(crate) fn pieces(&self, room: usize) -> u64 {
+        let shorter = self.input.len().min(self.output.len());
+        shorter.checked_div(room).unwrap_or(0).max(1) as u64
     }
 
     /// Both buffers and an empty job list; give the list back with

@@ -64,6 +64,16 @@ pub enum LabError {
     /// A contender can't take part; the reason says what to do.
     #[error("{0}")]
     Unavailable(String),
+    /// There is no GPU of this name.
+    #[error(
+        "there is no GPU to measure: {reason}; name another device with --device (engine {engine})"
+    )]
+    NoDevice {
+        /// The engine that was to be measured.
+        engine: String,
+        /// Why it is absent.
+        reason: String,
+    },
     /// A directory has too little free space for a workload.
     #[error(
         "{} has {available} MiB left and the tree needs {needed} MiB",

@@ -7,6 +7,7 @@ pub mod background;
 mod chart;
 pub mod costs;
 mod error;
+pub mod gpu;
 mod machine;
 pub mod messages;
 mod page;

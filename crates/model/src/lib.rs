@@ -121,12 +121,12 @@ impl Engine for ModelEngine {
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        let EngineProfile { depth, batch, .. } = self.shared.costs;
+        let EngineProfile { depth, batch, bytes, .. } = self.shared.costs;
         // A modelled CPU engine keeps this machine's cores busy.
         let is_cpu = self.description.kind == Kind::Cpu;
         let depth = if is_cpu { cores() } else { depth };
         let is_modelled = cipher == self.cipher && direction == self.direction;
-        is_modelled.then_some(Offer { depth, batch, holders: None })
+        is_modelled.then_some(Offer { depth, batch, bytes, holders: None })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

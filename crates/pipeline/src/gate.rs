@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use evener_core::{
     Account, Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Job, Offer, Records,
-    Session, SessionRequest,
+    Session, SessionRequest, WipedBuffer,
 };
 use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scope, Wait};
 
@@ -171,6 +171,10 @@ impl Engine for Gated {
         self.engine.holds_key()
     }
 
+    fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+        self.engine.buffer(bytes)
+    }
+
     fn account(&self) -> Option<Account> {
         self.engine.account()
     }
@@ -234,12 +238,16 @@ mod tests {
         }
 
         fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-            Some(Offer { depth: 2, batch: 1, holders: Some(1) })
+            Some(Offer { depth: 2, batch: 1, bytes: 0, holders: Some(1) })
         }
 
         fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
             self.seen.lock().unwrap().push(self.open.fetch_add(1, Ordering::SeqCst));
             Ok(Box::new(LimitedSession(Arc::clone(&self.open))))
+        }
+
+        fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+            Some(WipedBuffer::zeros(bytes))
         }
     }
 
@@ -299,6 +307,7 @@ mod tests {
         });
         drop(open(&first));
         assert_eq!(*engine.seen.lock().unwrap(), [0, 1, 0, 0]);
+        assert_eq!(first.buffer(5).map(|buffer| buffer.len()), Some(5), "the engine lends it");
     }
 
     #[test]

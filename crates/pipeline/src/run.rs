@@ -26,8 +26,9 @@ pub trait Work: Sync {
     /// Data that a worker keeps between tasks, such as its buffers. It stays on the worker's thread.
     type Workspace;
 
-    /// Makes a worker's workspace at its first claim.
-    fn workspace(&self) -> Self::Workspace;
+    /// Makes a worker's workspace at its first claim. Its engine may have
+    /// [buffers](Engine::buffer) for it.
+    fn workspace(&self, engine: &dyn Engine) -> Self::Workspace;
 
     /// The load of a task.
     fn load(task: &Self::Task) -> Load {
@@ -256,6 +257,7 @@ fn facts(engine: &dyn Engine, options: &RunOptions) -> Seat {
         engine: description.name.clone(),
         kind: description.kind,
         batch: offer.map_or(1, |offer| offer.batch.max(1)),
+        bytes: offer.map_or(0, |offer| offer.bytes),
     }
 }
 

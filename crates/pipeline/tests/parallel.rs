@@ -45,7 +45,7 @@ impl Engine for Inverter {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { depth: 1, batch: 1, holders: self.holders })
+        Some(Offer { depth: 1, batch: 1, bytes: 0, holders: self.holders })
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

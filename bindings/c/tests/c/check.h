@@ -33,6 +33,7 @@
 void test_ciphers_and_engines(void);
 void test_sessions(void);
 void test_parallel(void);
+void test_gpu(void);
 void test_files(const char *directory);
 
 #endif

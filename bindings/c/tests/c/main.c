@@ -16,6 +16,7 @@ int main(int count, char **arguments)
     test_ciphers_and_engines();
     test_sessions();
     test_parallel();
+    test_gpu();
     test_files(arguments[1]);
     puts("passed");
     return 0;

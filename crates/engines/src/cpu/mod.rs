@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use evener_core::{
     Account, Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session,
-    SessionRequest,
+    SessionRequest, WipedBuffer,
 };
 use evener_lanes::Kernel;
 
@@ -138,6 +138,10 @@ impl Engine for CpuEngine {
 
     fn holds_key(&self) -> bool {
         false
+    }
+
+    fn buffer(&self, _bytes: usize) -> Option<WipedBuffer> {
+        None
     }
 
     fn account(&self) -> Option<Account> {

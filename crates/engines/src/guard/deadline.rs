@@ -4,7 +4,8 @@
 //! buffers. So the session runs on a helper thread and uses buffers of its own: the caller copies
 //! its jobs in, waits until the deadline, and copies the results out. When the deadline passes,
 //! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
-//! are still pending.
+//! are still pending. The copies lie in the [engine's own memory](Engine::buffer), if it has such, so
+//! that it makes no further ones.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Records, Session, SessionRequest,
-    wipe,
+    WipedBuffer, wipe,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -27,6 +28,8 @@ pub(super) struct HelperSession {
     cipher: Cipher,
     direction: Direction,
     deadline: Duration,
+    /// The engine, if it has memory of its own for the parcel.
+    lender: Option<Arc<dyn Engine>>,
     /// The channels to and from the helper; `None` after it was abandoned.
     channels: Option<(SyncSender<Parcel>, Receiver<Reply>)>,
     /// The buffers; `None` while the helper has them.
@@ -53,6 +56,7 @@ impl HelperSession {
             cipher,
             direction,
             deadline,
+            lender: lends(&**engine, request).then(|| Arc::clone(engine)),
             channels: Some(channels),
             parcel: Parcel::default(),
             cpu: Duration::ZERO,
@@ -95,7 +99,8 @@ impl HelperSession {
 impl Session for HelperSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let mut parcel = std::mem::take(&mut self.parcel);
-        parcel.pack(batch, self.cipher, self.direction);
+        let lend = |bytes| buffer_within(self.lender.as_ref()?, bytes, self.deadline);
+        parcel.pack(batch, self.cipher, self.direction, &lend);
         let sent = self.channels.as_ref().map(|(requests, _)| requests.send(parcel));
         // If the helper has ended, the wait below reports why.
         drop(sent);
@@ -134,6 +139,28 @@ impl Drop for HelperSession {
             let _ = replies.recv_timeout(self.deadline.min(LONGEST_CLOSING));
         }
     }
+}
+
+/// Whether an engine has [memory of its own](Engine::buffer) for the jobs of a session.
+fn lends(engine: &dyn Engine, request: &SessionRequest<'_>) -> bool {
+    engine.offer(request.cipher, request.direction).is_some_and(|offer| offer.bytes > 0)
+}
+
+/// A buffer in an engine's own memory, which a driver gives; `None` if it has none, or takes longer
+/// than the deadline to find out. Then it is abandoned with its thread.
+pub(super) fn buffer_within(
+    engine: &Arc<dyn Engine>,
+    bytes: usize,
+    deadline: Duration,
+) -> Option<WipedBuffer> {
+    let engine = Arc::clone(engine);
+    let (send, buffers) = sync_channel(1);
+    let ask = move || {
+        foreign::begin();
+        let _ = send.send(engine.buffer(bytes));
+    };
+    thread::Builder::new().name("evener-module".to_owned()).spawn(ask).ok()?;
+    buffers.recv_timeout(deadline).ok().flatten()
 }
 
 /// Time limit for closing a session.

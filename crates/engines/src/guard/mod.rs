@@ -21,7 +21,7 @@ mod deadline;
 mod known_answers;
 mod last;
 mod parcel;
-mod reference;
+pub(crate) mod reference;
 mod sampling;
 mod service;
 mod session;
@@ -32,10 +32,10 @@ use std::time::Duration;
 
 use evener_core::{
     Account, Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session,
-    SessionRequest,
+    SessionRequest, WipedBuffer,
 };
 
-use deadline::HelperSession;
+use deadline::{HelperSession, buffer_within};
 use service::Service;
 use session::{Fault, GuardedSession};
 
@@ -233,6 +233,14 @@ impl Engine for Guarded {
 
     fn holds_key(&self) -> bool {
         self.engine.holds_key()
+    }
+
+    fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+        self.service.check().ok()?;
+        match self.watch.deadline {
+            None => self.engine.buffer(bytes),
+            Some(deadline) => buffer_within(&self.engine, bytes, deadline),
+        }
     }
 
     fn account(&self) -> Option<Account> {

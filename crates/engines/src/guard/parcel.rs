@@ -28,12 +28,22 @@ struct PackedJob {
     output: Range<usize>,
 }
 
+/// Gives a buffer of so many bytes in the engine's own memory, if it has such.
+pub(super) type Lend<'a> = dyn Fn(usize) -> Option<WipedBuffer> + 'a;
+
 impl Parcel {
     /// Copies the jobs in.
-    pub(super) fn pack(&mut self, batch: &[Job<'_>], cipher: Cipher, direction: Direction) {
+    pub(super) fn pack(
+        &mut self,
+        batch: &[Job<'_>],
+        cipher: Cipher,
+        direction: Direction,
+        lend: &Lend<'_>,
+    ) {
         self.jobs.clear();
         self.outcomes.clear();
-        self.input.ensure(batch.iter().map(|job| job.aad.len() + job.input.len()).sum());
+        let needed = batch.iter().map(|job| job.aad.len() + job.input.len()).sum();
+        ensure(&mut self.input, needed, lend);
         let mut input = 0;
         let mut append = |bytes: &[u8]| {
             let range = input..input + bytes.len();
@@ -55,7 +65,7 @@ impl Parcel {
             });
             output += room;
         }
-        self.output.ensure(output);
+        ensure(&mut self.output, output, lend);
     }
 
     /// Copies outcomes and results to the packed jobs; does nothing if the parcel did not come
@@ -96,5 +106,16 @@ impl Parcel {
             *outcome = job.outcome;
         }
         (result, emptied(batch))
+    }
+}
+
+/// Makes a buffer at least this long, in the engine's own memory if it has such.
+fn ensure(buffer: &mut WipedBuffer, length: usize, lend: &Lend<'_>) {
+    if buffer.len() < length {
+        *buffer = WipedBuffer::default();
+        // Memory of a driver is slow to get, and the next batch is often a little longer.
+        let lent = lend(length.saturating_add(length / 8));
+        *buffer =
+            lent.filter(|lent| lent.len() >= length).unwrap_or_else(|| WipedBuffer::zeros(length));
     }
 }

@@ -85,7 +85,7 @@ pub fn measure(
         for _ in 0..plan.rounds.max(1) {
             for ((engine, offer, depths, _), rounds) in profiles.iter().zip(&mut rounds) {
                 for (&workers, points) in depths.iter().zip(rounds) {
-                    points.push(point::measure(*engine, plan, bytes, workers, offer.batch)?);
+                    points.push(point::measure(*engine, plan, bytes, workers, *offer)?);
                 }
             }
         }
@@ -101,6 +101,7 @@ pub fn measure(
             detail: description.detail.clone(),
             depth: offer.depth,
             batch: offer.batch,
+            bytes: offer.bytes,
             points: rows.iter().filter_map(|row| row.first().copied()).collect(),
             points_at_depth: rows.iter().filter_map(|row| row.get(1).copied()).collect(),
         }

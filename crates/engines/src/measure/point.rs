@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Point, Session, SessionRequest,
+    Direction, Engine, EngineError, Iv, Job, Key, Offer, Outcome, Padding, Point, Session,
+    SessionRequest, WipedBuffer,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,11 +18,12 @@ pub(super) fn measure(
     plan: &Plan,
     bytes: usize,
     workers: usize,
-    batch: usize,
+    offer: Offer,
 ) -> Result<Point, EngineError> {
+    let (batch, lends) = (offer.batch_of(bytes), offer.bytes > 0);
     let start = Barrier::new(workers);
     let runs: Vec<Result<Run, EngineError>> = thread::scope(|scope| {
-        let worker = || scope.spawn(|| Worker { engine, plan, bytes, batch }.run(&start));
+        let worker = || scope.spawn(|| Worker { engine, plan, bytes, batch, lends }.run(&start));
         let workers: Vec<_> = (0..workers).map(|_| worker()).collect();
         workers
             .into_iter()
@@ -49,6 +51,8 @@ struct Worker<'a> {
     plan: &'a Plan,
     bytes: usize,
     batch: usize,
+    /// Whether the engine has memory of its own for its jobs.
+    lends: bool,
 }
 
 impl Worker<'_> {
@@ -56,8 +60,12 @@ impl Worker<'_> {
         // Fails only after the other workers have been released.
         let ready = self.prepare();
         start.wait();
-        let (mut session, input, mut outputs) = ready?;
-        let mut batch: Vec<_> = outputs.iter_mut().map(|output| self.job(&input, output)).collect();
+        let Ready { mut session, length, inputs, mut outputs } = ready?;
+        let inputs = inputs.chunks_exact(length.max(1)).chain(std::iter::repeat(&inputs[..length]));
+        let each = outputs.len() / self.batch;
+        let outputs = outputs.chunks_exact_mut(each);
+        let mut batch: Vec<_> =
+            inputs.zip(outputs).map(|(input, output)| self.job(input, output)).collect();
         self.process(&mut *session, &mut batch)?;
         let (wall, cpu) = (Instant::now(), thread_time());
         let mut jobs = 0;
@@ -78,7 +86,7 @@ impl Worker<'_> {
         Ok(Run { jobs, wall: wall.elapsed(), cpu: thread_time().saturating_sub(cpu) })
     }
 
-    /// A session, an input and the outputs of a batch.
+    /// A session, the inputs and the outputs of a batch.
     fn prepare(&self) -> Result<Ready, EngineError> {
         let &Plan { cipher, direction, .. } = self.plan;
         let plain = vec![0x5A; self.bytes];
@@ -94,8 +102,19 @@ impl Worker<'_> {
                 sealed
             }
         };
-        let outputs = (0..self.batch.max(1)).map(|_| self.output(&input, direction)).collect();
-        Ok((self.open(direction)?, input, outputs))
+        let session = self.open(direction)?;
+        let output = self.output(&input, direction).len() * self.batch;
+        // What is to be copied to a device lies where a worker's files would; elsewhere one input does.
+        let copies = if self.lends { self.batch } else { 1 };
+        let mut inputs = self.buffer(input.len() * copies);
+        inputs.chunks_exact_mut(input.len().max(1)).for_each(|copy| copy.copy_from_slice(&input));
+        Ok(Ready { session, length: input.len(), inputs, outputs: self.buffer(output) })
+    }
+
+    /// A buffer in the engine's own memory, if it has such.
+    fn buffer(&self, bytes: usize) -> WipedBuffer {
+        let lent = self.lends.then(|| self.engine.buffer(bytes)).flatten();
+        lent.unwrap_or_else(|| WipedBuffer::zeros(bytes))
     }
 
     fn open(&self, direction: Direction) -> Result<Box<dyn Session>, EngineError> {
@@ -136,7 +155,14 @@ impl Worker<'_> {
 /// Time between two readings of the clock.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 
-type Ready = (Box<dyn Session>, Vec<u8>, Vec<Vec<u8>>);
+/// A worker's session, its inputs, one after another or one for all, and its outputs.
+struct Ready {
+    session: Box<dyn Session>,
+    /// Of an input, in bytes.
+    length: usize,
+    inputs: WipedBuffer,
+    outputs: WipedBuffer,
+}
 
 fn ended(engine: &dyn Engine) -> EngineError {
     EngineError::Failed {

@@ -129,6 +129,7 @@ impl Pkcs11Engine {
             offer: Offer {
                 depth,
                 batch: 1,
+                bytes: 0,
                 holders: token.session_limit.map(|limit| holders(limit, usual)),
             },
             token: Arc::new(token),

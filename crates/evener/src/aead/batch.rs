@@ -187,7 +187,7 @@ impl<'j, 'm> Work for Messages<'j, 'm> {
     type Task = &'j mut [Job<'m>];
     type Workspace = ();
 
-    fn workspace(&self) {}
+    fn workspace(&self, _: &dyn Engine) {}
 
     fn load(task: &Self::Task) -> Load {
         let bytes = task.iter().map(|job| job.input.len() as u64).sum();

@@ -206,7 +206,7 @@ impl Stream<'_> {
         let seats = if file.is_chained(direction) { &alone[..] } else { seats };
         let header = header.as_ref().map(|header| [&self.options.head, header.bytes()].concat());
         let sequencer = Sequencer::new(self.sink, &header.unwrap_or_default())?;
-        let pool = Pool::new(&file, direction, self.options.memory, seats.len())?;
+        let pool = Pool::new(&file, direction, self.options.memory, seats)?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
         let run_options = self.options.run(file.cipher(), direction, pool.pieces());
         let accounts = Accounts::open(seats);

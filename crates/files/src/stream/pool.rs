@@ -1,13 +1,14 @@
 //! The buffers of a stream's pieces.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use evener_core::{Direction, WipedBuffer};
+use evener_core::{Direction, Engine, WipedBuffer};
 
 use super::chunks_in;
 use crate::FileError;
 use crate::format::FileCipher;
+use crate::workspace::{buffer_for, bytes_at_once};
 
 /// A fixed number of pairs of buffers, made when they are first needed.
 pub(super) struct Pool {
@@ -17,6 +18,8 @@ pub(super) struct Pool {
     chunks: u64,
     input: usize,
     output: usize,
+    /// An engine that wants many bytes at once, and may have memory for them.
+    lender: Option<Arc<dyn Engine>>,
 }
 
 struct Free {
@@ -31,20 +34,27 @@ pub(super) struct Buffers {
 }
 
 impl Pool {
-    /// A pool for pieces of `file`, within `memory` bytes.
+    /// A pool for pieces of `file`, within `memory` bytes, for workers on these engines.
     pub(super) fn new(
         file: &FileCipher,
         direction: Direction,
         memory: usize,
-        workers: usize,
+        seats: &[Arc<dyn Engine>],
     ) -> Result<Pool, FileError> {
         let geometry = file.geometry();
         let chunk = geometry.longest_chunk();
         // One piece for each worker, one being read and one waiting on either side; or as many
         // as there is memory for, since nobody waits for the piece of another.
         let affordable = usize::try_from(memory as u64 / chunk.saturating_mul(2).max(1));
-        let pieces = (workers + 3).min(affordable.unwrap_or(usize::MAX)).max(1);
+        let pieces = (seats.len() + 3).min(affordable.unwrap_or(usize::MAX)).max(1);
         let room = (memory / (2 * pieces)).min(USUAL_ROOM.max(chunk as usize));
+        // An engine that wants many bytes at once gets several pieces, where there is memory.
+        let wanted = |engine: &Arc<dyn Engine>| bytes_at_once(&**engine, file.cipher(), direction);
+        let more = seats.iter().map(wanted).fold(0_usize, usize::saturating_add);
+        let pieces = pieces.saturating_add(more / room.max(1)).min(memory / (2 * room).max(1));
+        let pieces = pieces.max(1);
+        let lender = seats.iter().max_by_key(|engine| wanted(engine));
+        let lender = lender.filter(|_| more > 0).cloned();
         let chunks = chunks_in(geometry, room);
         if chunks == 0 {
             return Err(FileError::Memory { needed: chunk.saturating_mul(2) });
@@ -57,7 +67,7 @@ impl Pool {
             Direction::Decrypt => (full + slack, full + slack),
         };
         let free = Mutex::new(Free { buffers: Vec::new(), unmade: pieces });
-        Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output })
+        Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output, lender })
     }
 
     /// How many pieces there are at most.
@@ -83,14 +93,19 @@ impl Pool {
             if free.unmade > 0 {
                 free.unmade -= 1;
                 return Some(Buffers {
-                    input: WipedBuffer::zeros(self.input),
-                    output: WipedBuffer::zeros(self.output),
+                    input: self.buffer(self.input),
+                    output: self.buffer(self.output),
                 });
             }
             // Nobody returns buffers once the workers are gone, hence the limit.
             let waited = self.returned.wait_timeout(free, GIVE_UP_INTERVAL);
             free = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    fn buffer(&self, length: usize) -> WipedBuffer {
+        let lent = self.lender.as_ref().and_then(|engine| buffer_for(&**engine, length));
+        lent.unwrap_or_else(|| WipedBuffer::zeros(length))
     }
 
     pub(super) fn give_back(&self, buffers: Buffers) {

@@ -1,8 +1,9 @@
 //! Cuts a stream into pieces, and processes them.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evener_core::{Direction, EngineError, Iv, Job};
+use evener_core::{Direction, Engine, EngineError, Iv, Job};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker, emptied};
 
 use super::pool::{Buffers, Pool};
@@ -10,6 +11,7 @@ use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
 use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
 use crate::segment::{collect, explain, iv_after, last_block, push_jobs};
+use crate::workspace::bytes_at_once;
 use crate::{FileError, Options};
 
 /// Part of a stream, with its place in it.
@@ -96,36 +98,72 @@ impl<'a> StreamWork<'a> {
         Ok(())
     }
 
+    /// Processes some pieces in one batch. Returns the length of each one's result.
     fn process(
         &self,
-        piece: &mut Piece,
+        pieces: &mut [Piece],
         jobs: &mut Vec<Job<'static>>,
         worker: &mut Worker<'_>,
-    ) -> Result<Result<usize, FileError>, EngineError> {
-        let first = piece.chunks.first().map_or(0, |chunk| chunk.index);
+    ) -> Result<Vec<Result<usize, FileError>>, EngineError> {
         let is_chained = self.file.is_chained(self.direction);
-        let before = match self.direction {
-            Direction::Decrypt if !is_chained => piece.before,
-            _ => *lock(&self.chain),
-        };
         let mut these = emptied(std::mem::take(jobs));
-        let input = &piece.buffers.input[..piece.input_length];
-        let output = &mut piece.buffers.output;
-        let chunks = piece.chunks.iter().cloned();
-        push_jobs(&mut these, self.file, self.direction, chunks, input, output, before);
+        let mut parts = Vec::with_capacity(pieces.len());
+        for piece in pieces.iter_mut() {
+            let first = piece.chunks.first().map_or(0, |chunk| chunk.index);
+            let before = match self.direction {
+                Direction::Decrypt if !is_chained => piece.before,
+                _ => *lock(&self.chain),
+            };
+            let input = &piece.buffers.input[..piece.input_length];
+            let output = &mut piece.buffers.output;
+            let chunks = piece.chunks.iter().cloned();
+            let start = these.len();
+            push_jobs(&mut these, self.file, self.direction, chunks, input, output, before);
+            let last = piece.chunks.last().filter(|chunk| chunk.last).map(|chunk| chunk.index);
+            parts.push((start..these.len(), first, last));
+        }
         let processed = worker.process(self.file.cipher(), self.direction, &mut these);
-        let last = piece.chunks.last().filter(|chunk| chunk.last).map(|chunk| chunk.index);
-        let written = collect(&these, first).map_err(|error| explain(error, last, self.file));
+        let written = parts.into_iter().map(|(part, first, last)| {
+            collect(&these[part], first).map_err(|error| explain(error, last, self.file))
+        });
+        let written: Vec<_> = written.collect();
         *jobs = emptied(these);
         processed?;
-        let engine = &worker.engine().description().name;
-        self.options.control.has_processed(engine, piece.input_length as u64);
-        if let (Ok(written), true) = (&written, is_chained) {
+        let bytes = pieces.iter().map(|piece| piece.input_length as u64).sum();
+        self.options.control.has_processed(&worker.engine().description().name, bytes);
+        if let ([piece], [Ok(written)], true) = (&*pieces, &*written, is_chained) {
             let input = &piece.buffers.input[..piece.input_length];
             let output = &piece.buffers.output[..*written];
             *lock(&self.chain) = iv_after(self.file, self.direction, input, output);
         }
         Ok(written)
+    }
+
+    /// Gives the sequencer a piece that was processed, or says why it could not be.
+    fn deliver(&self, piece: Piece, written: Result<usize, FileError>, queue: &Queue<Piece>) {
+        let delivered = written.and_then(|written| {
+            let finished = Finished { buffers: piece.buffers, written };
+            self.sequencer.deliver(piece.number, finished, |buffers| self.pool.give_back(buffers))
+        });
+        if let Err(error) = delivered {
+            self.fail(error);
+            queue.stop();
+        }
+    }
+
+    /// How many of the pieces that were claimed are processed together: as many as the engine wants
+    /// bytes at once, and one for other engines and where pieces chain.
+    fn together(&self, pieces: &VecDeque<Piece>, engine: &dyn Engine) -> usize {
+        let wanted = bytes_at_once(engine, self.file.cipher(), self.direction);
+        if self.file.is_chained(self.direction) {
+            return 1;
+        }
+        let mut bytes = 0_usize;
+        let fits = |piece: &&Piece| {
+            bytes = bytes.saturating_add(piece.input_length);
+            bytes <= wanted
+        };
+        pieces.iter().take_while(fits).count().max(1)
     }
 
     /// Keeps the first failure.
@@ -138,7 +176,7 @@ impl Work for StreamWork<'_> {
     type Task = Piece;
     type Workspace = Vec<Job<'static>>;
 
-    fn workspace(&self) -> Vec<Job<'static>> {
+    fn workspace(&self, _: &dyn Engine) -> Vec<Job<'static>> {
         Vec::new()
     }
 
@@ -148,22 +186,31 @@ impl Work for StreamWork<'_> {
 
     fn perform(
         &self,
-        mut piece: Piece,
+        piece: Piece,
         jobs: &mut Vec<Job<'static>>,
         worker: &mut Worker<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), Returned<Piece>> {
-        let written = match self.process(&mut piece, jobs, worker) {
-            Ok(written) => written,
-            Err(cause) => return Err(Returned { task: piece, cause }),
-        };
-        let delivered = written.and_then(|written| {
-            let finished = Finished { buffers: piece.buffers, written };
-            self.sequencer.deliver(piece.number, finished, |buffers| self.pool.give_back(buffers))
-        });
-        if let Err(error) = delivered {
-            self.fail(error);
-            queue.stop();
+        let mut pieces = VecDeque::from([piece]);
+        match (self.perform_claim(&mut pieces, jobs, worker, queue), pieces.pop_front()) {
+            (Err(cause), Some(task)) => Err(Returned { task, cause }),
+            _ => Ok(()),
+        }
+    }
+
+    fn perform_claim(
+        &self,
+        pieces: &mut VecDeque<Piece>,
+        jobs: &mut Vec<Job<'static>>,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Piece>,
+    ) -> Result<(), EngineError> {
+        while !pieces.is_empty() {
+            let together = self.together(pieces, worker.engine());
+            let written = self.process(&mut pieces.make_contiguous()[..together], jobs, worker)?;
+            for (piece, written) in pieces.drain(..together).zip(written) {
+                self.deliver(piece, written, queue);
+            }
         }
         Ok(())
     }

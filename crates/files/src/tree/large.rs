@@ -1,5 +1,6 @@
 //! Files of several segments, which all idle workers share.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -131,95 +132,105 @@ impl TreeWork<'_> {
         let count = large.segments.count();
         let mut invited = chained;
         loop {
-            let Some(index) = large.ledger().claim() else { return Ok(()) };
+            // Those that chain must come one by one.
+            let most = if chained { 1 } else { workspace.pieces(self.room) };
+            let Some(claimed) = large.ledger().claim(most) else { return Ok(()) };
             // Another worker helps only if what is done is written as fast.
-            if !invited && index + 1 < count && !large.writing.is_behind() {
+            if !invited && claimed.end < count && !large.writing.is_behind() {
                 queue.share(Task::Large(large.clone()));
                 invited = true;
             }
             let task = if chained {
                 // Segments only in order: the next worker must begin with this one.
-                self.perform_segment(large.clone(), index, workspace, worker, queue).map_err(
-                    |failed| {
-                        large.ledger().give_back(index);
+                self.perform_segments(large.clone(), claimed.clone(), workspace, worker, queue)
+                    .map_err(|failed| {
+                        large.ledger().give_back(&claimed);
                         Returned { task: Task::Large(large.clone()), cause: failed.cause }
-                    },
-                )
+                    })
             } else {
-                self.perform_segment(large.clone(), index, workspace, worker, queue)
+                self.perform_segments(large.clone(), claimed, workspace, worker, queue)
             };
             task?;
         }
     }
 
-    /// Performs one claimed segment, and ends the file if it is the last to be settled.
-    pub(super) fn perform_segment(
+    /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the file if
+    /// the last to be settled is among them.
+    pub(super) fn perform_segments(
         &self,
         large: Arc<Large>,
-        index: u64,
+        mut claimed: Range<u64>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) -> Result<(), Returned<Task>> {
-        if self.is_stopped() || large.ledger().has_failed() {
-            self.settle(&large, Err(FileError::Interrupted), workspace, worker, queue);
-            return Ok(());
-        }
-        match self.transform(&large, index, workspace, worker) {
-            Ok((length, offset)) => {
-                self.write_segment(&large, (length, offset), workspace, worker, queue);
+        let most = workspace.pieces(self.room);
+        while !claimed.is_empty() {
+            if self.is_stopped() || large.ledger().has_failed() {
+                let count = claimed.end - claimed.start;
+                self.settle(&large, count, Err(FileError::Interrupted), workspace, worker, queue);
+                return Ok(());
             }
-            Err(SegmentError::File(error)) => {
-                self.settle(&large, Err(error), workspace, worker, queue);
+            let part = claimed.start..claimed.end.min(claimed.start + most);
+            let count = part.end - part.start;
+            match self.transform(&large, &part, workspace, worker) {
+                Ok((length, offset)) => {
+                    let made = (count, length, offset);
+                    self.write_segments(&large, made, workspace, worker, queue);
+                }
+                Err(SegmentError::File(error)) => {
+                    self.settle(&large, count, Err(error), workspace, worker, queue);
+                }
+                Err(SegmentError::Engine(cause)) => {
+                    return Err(Returned { task: Task::Segments(large, claimed), cause });
+                }
             }
-            Err(SegmentError::Engine(cause)) => {
-                return Err(Returned { task: Task::Segment(large, index), cause });
-            }
+            claimed.start = part.end;
         }
         Ok(())
     }
 
-    /// Writes a segment, the first `length` bytes of the worker's output buffer, and those that
-    /// other workers leave meanwhile; or leaves it to the worker that writes already.
-    fn write_segment(
+    /// Writes segments, the first `length` bytes of the worker's output buffer, and those that
+    /// other workers leave meanwhile; or leaves them to the worker that writes already.
+    fn write_segments(
         &self,
         large: &Arc<Large>,
-        (length, offset): (usize, u64),
+        (count, length, offset): (u64, usize, u64),
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) {
         let Some(output) = &large.output else {
-            return self.settle(large, Ok(length as u64), workspace, worker, queue);
+            return self.settle(large, count, Ok(length as u64), workspace, worker, queue);
         };
         let write =
             |bytes: &[u8], offset| self.write(output, bytes, offset).map(|()| bytes.len() as u64);
         let buffer = &mut workspace.output;
-        let Some(mut writer) = large.writing.hand_in(buffer, length, offset, &self.spares) else {
-            return;
-        };
+        let made = (count, length, offset);
+        let Some(mut writer) = large.writing.hand_in(buffer, made, &self.spares) else { return };
         let result = write(&workspace.output[..length], offset);
-        self.settle(large, result, workspace, worker, queue);
+        self.settle(large, count, result, workspace, worker, queue);
         let mut written = None;
         while let Some(piece) = writer.next(written.take()) {
             let result = write(piece.bytes(), piece.offset);
-            self.settle(large, result, workspace, worker, queue);
+            self.settle(large, piece.segments, result, workspace, worker, queue);
             written = Some(piece);
         }
     }
 
-    /// Enters what became of a claimed segment, and ends the file with the last of them.
+    /// Enters what became of so many claimed segments, and ends the file with the last of them.
     fn settle(
         &self,
         large: &Large,
+        segments: u64,
         result: Result<u64, FileError>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) {
         let end = match result {
-            Ok(written) => large.ledger().done(written),
-            Err(error) => large.ledger().failed(error),
+            Ok(written) => large.ledger().done(segments, written),
+            Err(error) => large.ledger().failed(segments, error),
         };
         match end {
             None => {}
@@ -234,9 +245,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Records that a claimed segment will never be done.
-    pub(super) fn abandon_segment(&self, large: &Large, error: FileError) {
-        let end = large.ledger().failed(error);
+    /// Records that so many claimed segments will never be done.
+    pub(super) fn abandon_segments(&self, large: &Large, segments: u64, error: FileError) {
+        let end = large.ledger().failed(segments, error);
         self.record_abandoned(large, end);
     }
 
@@ -256,17 +267,17 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Reads and processes one segment. Returns the length of the result, at the start of the
+    /// Reads and processes some segments, which fit the worker's buffers, as one. Returns the length of the result, at the start of the
     /// workspace's output buffer, and its offset in the output.
     fn transform(
         &self,
         large: &Large,
-        index: u64,
+        indices: &Range<u64>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<(usize, u64), SegmentError> {
         let direction = self.operation.direction();
-        let segment = large.segments.segment(index);
+        let segment = large.segments.run(indices);
         let before = self.block_before(large, &segment)?;
         let read_at = match direction {
             Direction::Encrypt => segment.plain.start,
@@ -301,7 +312,7 @@ impl TreeWork<'_> {
             Direction::Encrypt => segment.sealed.start,
             Direction::Decrypt => segment.plain.start,
         };
-        if index + 1 == large.segments.count() && direction == Direction::Decrypt {
+        if indices.end == large.segments.count() && direction == Direction::Decrypt {
             large.length.store(write_at + written as u64, Ordering::Release);
         }
         Ok((written, write_at))

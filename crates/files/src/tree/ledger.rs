@@ -1,5 +1,7 @@
 //! The ledger of a file: the outcome of each segment, and of the whole file.
 
+use std::ops::Range;
+
 use crate::FileError;
 
 /// Keeps account of a file that is done in segments.
@@ -48,15 +50,17 @@ impl Ledger {
         }
     }
 
-    /// Claims the next segment; `None` where there is nothing left to do.
-    pub(super) fn claim(&mut self) -> Option<u64> {
+    /// Claims the next segment, or the next ones up to `most`: half of those that are left, so that
+    /// other workers have something to do until the end. `None` where there is nothing left to do.
+    pub(super) fn claim(&mut self, most: u64) -> Option<Range<u64>> {
         if !self.has_some_to_claim() {
             return None;
         }
-        let index = self.next;
-        self.next += 1;
-        self.at_work += 1;
-        Some(index)
+        let count = (self.segments - self.next).div_ceil(2).min(most.max(1));
+        let claimed = self.next..self.next + count;
+        self.next = claimed.end;
+        self.at_work += count;
+        Some(claimed)
     }
 
     /// Whether anybody can still help.
@@ -69,23 +73,23 @@ impl Ledger {
         self.failure.is_some()
     }
 
-    /// Takes back the claim of the segment that was claimed last, and that must be the next.
-    pub(super) fn give_back(&mut self, index: u64) {
-        self.next = index;
-        self.at_work -= 1;
+    /// Takes back the claim of the segments that were claimed last, and that must be the next.
+    pub(super) fn give_back(&mut self, claimed: &Range<u64>) {
+        self.next = claimed.start;
+        self.at_work -= claimed.end - claimed.start;
     }
 
-    /// A claimed segment was done, with this many bytes of output.
-    pub(super) fn done(&mut self, written: u64) -> Option<End> {
-        self.at_work -= 1;
-        self.done += 1;
+    /// So many claimed segments were done, with this many bytes of output.
+    pub(super) fn done(&mut self, segments: u64, written: u64) -> Option<End> {
+        self.at_work -= segments;
+        self.done += segments;
         self.written += written;
         self.end()
     }
 
-    /// A claimed segment will never be done.
-    pub(super) fn failed(&mut self, error: FileError) -> Option<End> {
-        self.at_work -= 1;
+    /// So many claimed segments will never be done.
+    pub(super) fn failed(&mut self, segments: u64, error: FileError) -> Option<End> {
+        self.at_work -= segments;
         self.give_up(error)
     }
 
@@ -118,7 +122,7 @@ mod tests {
     #[derive(Clone)]
     struct Course {
         /// Segments that workers have.
-        claimed: Vec<u64>,
+        claimed: Vec<Range<u64>>,
         done: u64,
         failures: u32,
         ends: u32,
@@ -145,18 +149,21 @@ mod tests {
     fn follow(ledger: &Ledger, course: &Course, workers: usize, failures: u32, courses: &mut u64) {
         let mut moved = false;
         if course.claimed.len() < workers && ledger.has_some_to_claim() {
-            let (mut ledger, mut course) = (copy(ledger), course.clone());
-            course.claimed.push(ledger.claim().unwrap());
-            follow(&ledger, &course, workers, failures, courses);
+            for most in 1..=2 {
+                let (mut ledger, mut course) = (copy(ledger), course.clone());
+                course.claimed.push(ledger.claim(most).unwrap());
+                follow(&ledger, &course, workers, failures, courses);
+            }
             moved = true;
         }
         for at in 0..course.claimed.len() {
             moved = true;
             let mut next = course.clone();
-            next.claimed.remove(at);
+            let claimed = next.claimed.remove(at);
+            let segments = claimed.end - claimed.start;
             let mut done = copy(ledger);
-            next.done += 1;
-            let end = done.done(10);
+            next.done += segments;
+            let end = done.done(segments, 10 * segments);
             check(&mut next, &done, end);
             follow(&done, &next, workers, failures, courses);
             if course.failures < failures {
@@ -164,7 +171,7 @@ mod tests {
                 next.claimed.remove(at);
                 next.failures += 1;
                 let mut failed = copy(ledger);
-                let end = failed.failed(FileError::Interrupted);
+                let end = failed.failed(segments, FileError::Interrupted);
                 check(&mut next, &failed, end);
                 follow(&failed, &next, workers, failures, courses);
             }
@@ -199,20 +206,20 @@ mod tests {
     #[test]
     fn a_segment_that_is_given_back_is_claimed_again() {
         let mut ledger = Ledger::new(2);
-        assert_eq!(ledger.claim(), Some(0));
-        ledger.give_back(0);
-        assert_eq!(ledger.claim(), Some(0));
-        assert_eq!(ledger.done(3), None);
-        assert_eq!(ledger.claim(), Some(1));
-        assert_eq!(ledger.done(4), Some(End::Done { written: 7 }));
+        assert_eq!(ledger.claim(1), Some(0..1));
+        ledger.give_back(&(0..1));
+        assert_eq!(ledger.claim(9), Some(0..1));
+        assert_eq!(ledger.done(1, 3), None);
+        assert_eq!(ledger.claim(9), Some(1..2));
+        assert_eq!(ledger.done(1, 4), Some(End::Done { written: 7 }));
         assert_eq!(ledger.give_up(FileError::Interrupted), None);
     }
 
     #[test]
     fn after_a_failure_nothing_is_left_to_claim() {
         let mut ledger = Ledger::new(u64::MAX);
-        ledger.claim();
-        assert_eq!(ledger.failed(FileError::Changed), Some(End::Failed(FileError::Changed)));
-        assert_eq!(ledger.claim(), None);
+        ledger.claim(3);
+        assert_eq!(ledger.failed(3, FileError::Changed), Some(End::Failed(FileError::Changed)));
+        assert_eq!(ledger.claim(1), None);
     }
 }

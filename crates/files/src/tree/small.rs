@@ -35,6 +35,9 @@ struct Small {
     header: usize,
 }
 
+/// How many files a worker has open at once for an engine that wants many bytes.
+const MOST_OPEN: usize = 128;
+
 /// The length of a file's result, and how it was verified.
 type Processed = (Result<usize, FileError>, Seen);
 
@@ -63,8 +66,11 @@ impl TreeWork<'_> {
         let cipher = self.keys.primary().cipher();
         let most = match worker.engine().offer(cipher, direction) {
             // Reading an output back to compare it takes the buffers that the others lie in.
-            Some(offer) if !self.options.remove_source => offer.batch.max(1),
-            _ => 1,
+            _ if self.options.remove_source => 1,
+            // As many as fit the buffers.
+            Some(offer) if offer.bytes > 0 => MOST_OPEN,
+            Some(offer) => offer.batch.max(1),
+            None => 1,
         };
         let mut files = files.into_iter().peekable();
         // An engine may ask for more than there are.

@@ -1,5 +1,7 @@
 //! The tasks of an operation on files, and the workers' code for them.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use crate::metadata::Metadata;
 use crate::output::Outputs;
 use crate::selection::Watch;
 use crate::trail::Trails;
-use crate::workspace::{Workspace, room, spares};
+use crate::workspace::{Workspace, buffer_for, bytes_at_once, large_room, room, spares};
 use crate::{FileError, KeyRing, Options};
 
 /// A task in the queue.
@@ -27,8 +29,8 @@ pub(super) enum Task {
     Files { directory: Arc<Directory>, files: Vec<Item> },
     /// A file with unclaimed segments, for a further worker.
     Large(Arc<Large>),
-    /// One segment that was claimed, and whose engine failed.
-    Segment(Arc<Large>, u64),
+    /// Segments that were claimed, and whose engine failed.
+    Segments(Arc<Large>, Range<u64>),
 }
 
 /// One operation on files, shared by all workers.
@@ -44,6 +46,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) directories: super::finish::Directories,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
+    /// At most so long are those of a worker whose engine wants many bytes at once.
+    large_room: usize,
     /// Output buffers for workers that leave theirs to the one that writes.
     pub(super) spares: Spares,
     /// Whether one of the engines is guarded.
@@ -65,6 +69,10 @@ impl<'a> TreeWork<'a> {
     ) -> TreeWork<'a> {
         let room = room(options.memory, seats.len(), keys, length);
         let spares = spares(options.memory, seats.len(), room);
+        let cipher = (keys.primary().cipher(), operation.direction());
+        let large_room = large_room(options.memory, seats, cipher, room);
+        let whole = length.and_then(|length| usize::try_from(length).ok());
+        let large_room = whole.map_or(large_room, |whole| large_room.min(whole.max(room)));
         TreeWork {
             operation,
             keys,
@@ -76,6 +84,7 @@ impl<'a> TreeWork<'a> {
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
             room,
+            large_room,
             spares: Spares::new(spares, room),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
@@ -117,8 +126,15 @@ impl Work for TreeWork<'_> {
     type Task = Task;
     type Workspace = Workspace;
 
-    fn workspace(&self) -> Workspace {
-        let mut workspace = Workspace::new(self.room);
+    fn workspace(&self, engine: &dyn Engine) -> Workspace {
+        let wanted =
+            bytes_at_once(engine, self.keys.primary().cipher(), self.operation.direction());
+        let large = wanted.min(self.large_room);
+        let lent = (large > self.room).then(|| Workspace::lent(engine, large)).flatten();
+        if let Some(spare) = lent.as_ref().and_then(|_| buffer_for(engine, large)) {
+            self.spares.give_back(spare);
+        }
+        let mut workspace = lent.unwrap_or_else(|| Workspace::new(self.room));
         workspace.trail = self.trails.begin();
         workspace
     }
@@ -127,7 +143,7 @@ impl Work for TreeWork<'_> {
         match task {
             Task::Files { files, .. } => Load::unknown(files.len() as u64),
             Task::Large(large) => Load { is_divisible: true, ..large.load() },
-            Task::Segment(large, _) => large.load(),
+            Task::Segments(large, _) => large.load(),
         }
     }
 
@@ -153,10 +169,30 @@ impl Work for TreeWork<'_> {
                 self.perform_files(directory, files, workspace, worker, queue)
             }
             Task::Large(large) => self.help_with(large, workspace, worker, queue),
-            Task::Segment(large, index) => {
-                self.perform_segment(large, index, workspace, worker, queue)
+            Task::Segments(large, claimed) => {
+                self.perform_segments(large, claimed, workspace, worker, queue)
             }
         }
+    }
+
+    fn perform_claim(
+        &self,
+        tasks: &mut VecDeque<Task>,
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) -> Result<(), EngineError> {
+        let joins = workspace.pieces(self.room) > 1;
+        while let Some(mut task) = tasks.pop_front() {
+            if joins {
+                join(&mut task, tasks);
+            }
+            if let Err(Returned { task, cause }) = self.perform(task, workspace, worker, queue) {
+                tasks.push_front(task);
+                return Err(cause);
+            }
+        }
+        Ok(())
     }
 
     fn abandon(&self, task: Task, cause: Option<&EngineError>) {
@@ -170,7 +206,22 @@ impl Work for TreeWork<'_> {
                 }
             }
             Task::Large(large) => self.abandon_rest(&large, error()),
-            Task::Segment(large, _) => self.abandon_segment(&large, error()),
+            Task::Segments(large, claimed) => {
+                self.abandon_segments(&large, claimed.end - claimed.start, error());
+            }
         }
+    }
+}
+
+/// Adds to some files of a directory those of the next tasks that are of the same directory, for an
+/// engine that wants many bytes at once.
+fn join(task: &mut Task, tasks: &mut VecDeque<Task>) {
+    let Task::Files { directory, files } = task else { return };
+    while let Some(Task::Files { directory: other, files: more }) = tasks.front_mut() {
+        if !Arc::ptr_eq(directory, other) {
+            return;
+        }
+        files.append(more);
+        tasks.pop_front();
     }
 }

@@ -27,9 +27,10 @@ struct State {
     waiting: VecDeque<Piece>,
 }
 
-/// What a segment became: bytes that belong at an offset of the output.
+/// What one segment, or several, became: bytes that belong at an offset of the output.
 pub(super) struct Piece {
     buffer: WipedBuffer,
+    pub(super) segments: u64,
     length: usize,
     pub(super) offset: u64,
 }
@@ -47,7 +48,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writing {
-    /// Hands in the first `length` bytes of `buffer`.
+    /// Hands in the first `length` bytes of `buffer`, which so many segments became.
     ///
     /// Either the caller becomes the file's writer: it writes them itself, and then everything that
     /// [`Writer::next`] returns. Or the writer will do that, and `buffer` is another one of the same
@@ -55,15 +56,14 @@ impl Writing {
     pub(super) fn hand_in<'a>(
         &'a self,
         buffer: &mut WipedBuffer,
-        length: usize,
-        offset: u64,
+        (segments, length, offset): (u64, usize, u64),
         spares: &'a Spares,
     ) -> Option<Writer<'a>> {
         let mut state = self.lock();
         while state.has_writer {
-            if let Some(spare) = spares.take() {
+            if let Some(spare) = spares.take(buffer.len()) {
                 let buffer = std::mem::replace(buffer, spare);
-                state.waiting.push_back(Piece { buffer, length, offset });
+                state.waiting.push_back(Piece { buffer, segments, length, offset });
                 return None;
             }
             state = self.caught_up.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,8 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// Buffers for workers that leave theirs, for all files; made when they are first needed.
+/// Buffers for workers that leave theirs, for all files; made when they are first needed. Those of
+/// another length than the usual are [given](Spares::give_back) by the workers that need them.
 pub(super) struct Spares {
     room: usize,
     state: Mutex<Unused>,
@@ -128,17 +129,22 @@ impl Spares {
         Spares { room, state: Mutex::new(Unused { buffers: Vec::new(), unmade: number }) }
     }
 
-    fn take(&self) -> Option<WipedBuffer> {
+    /// A buffer of this length.
+    fn take(&self, length: usize) -> Option<WipedBuffer> {
         let mut unused = self.lock();
-        if let Some(buffer) = unused.buffers.pop() {
-            return Some(buffer);
+        if let Some(at) = unused.buffers.iter().rposition(|buffer| buffer.len() == length) {
+            return Some(unused.buffers.swap_remove(at));
+        }
+        if length != self.room {
+            return None;
         }
         unused.unmade = unused.unmade.checked_sub(1)?;
         // Without memory for a spare the writer's turn is waited for.
         zeros(self.room as u64).ok()
     }
 
-    fn give_back(&self, buffer: WipedBuffer) {
+    /// Adds a buffer that is not used.
+    pub(super) fn give_back(&self, buffer: WipedBuffer) {
         self.lock().buffers.push(buffer);
     }
 
@@ -179,7 +185,7 @@ mod tests {
         let mut buffer = WipedBuffer::zeros(ROOM);
         for offset in offsets {
             buffer[0] = (offset % 251) as u8 + 1;
-            let Some(mut writer) = writing.hand_in(&mut buffer, 1, offset, spares) else {
+            let Some(mut writer) = writing.hand_in(&mut buffer, (1, 1, offset), spares) else {
                 assert_eq!(buffer.len(), ROOM);
                 continue;
             };
@@ -221,11 +227,11 @@ mod tests {
         thread::scope(|scope| {
             let panics = scope.spawn(|| {
                 let mut buffer = WipedBuffer::zeros(ROOM);
-                let _writer = writing.hand_in(&mut buffer, 1, 0, &spares);
+                let _writer = writing.hand_in(&mut buffer, (1, 1, 0), &spares);
                 std::panic::resume_unwind(Box::new(()));
             });
             assert!(panics.join().is_err());
         });
-        assert!(writing.hand_in(&mut buffer, 1, 0, &spares).is_some());
+        assert!(writing.hand_in(&mut buffer, (1, 1, 0), &spares).is_some());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Kind, Outcome};
+use evener_core::{Cipher, Direction, Engine, EngineError, Iv, Job, Key, Kind, Outcome};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 /// Encrypts messages; each worker encrypts its own buffers again and again.
@@ -82,7 +82,7 @@ impl Work for Messages {
     type Task = Task;
     type Workspace = Workspace;
 
-    fn workspace(&self) -> Workspace {
+    fn workspace(&self, _: &dyn Engine) -> Workspace {
         let input = vec![0x33; self.length * self.count];
         // Staggered, so that buffers a power of two apart do not collide in the cache.
         let room = self.length + self.cipher.tag_length() + STAGGER;

@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evener_core::{Cipher, Direction, EngineError, Iv, Job, Key, Outcome, Padding, SessionRequest};
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, SessionRequest,
+};
 use evener_engines::lanes::Arena;
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
@@ -159,7 +161,7 @@ impl<'a> Work for Processing<'a> {
     type Task = Job<'a>;
     type Workspace = ();
 
-    fn workspace(&self) {}
+    fn workspace(&self, _: &dyn Engine) {}
 
     fn load(job: &Job<'a>) -> Load {
         Load::job(job.input.len() as u64)

@@ -27,6 +27,8 @@ enum Benchmark {
     Policies(evener_lab::policies::Command),
     /// Measure how much Evener slows down a foreground program, with and without --background
     Background(evener_lab::background::Command),
+    /// Measure a GPU: copies, kernels, the engine by itself and beside the cores
+    Gpu(evener_lab::gpu::Command),
     /// Fetch files from nginx: OpenSSL's own ciphers and Evener's provider
     Tls(Box<evener_lab::tls::Command>),
 }
@@ -39,6 +41,7 @@ impl Bench {
             Benchmark::Threads(command) => command.run()?,
             Benchmark::Policies(command) => command.run()?,
             Benchmark::Background(command) => command.run()?,
+            Benchmark::Gpu(command) => command.run()?,
             Benchmark::Tls(command) => command.run()?,
             // It forks, which is sound because the program has only this thread so far.
             Benchmark::Processes(command) => command.run()?,

@@ -77,6 +77,13 @@ pub(crate) const EXAMPLES: &Table = &[
         )],
     ),
     (
+        "evener-lab bench gpu",
+        &[example(
+            "See that the benchmark itself works, on a device that computes on the cores",
+            "evener-lab bench gpu --device gpu:opencl:pocl --seconds 0.01 --rounds 1 --bytes 1048576",
+        )],
+    ),
+    (
         "evener-lab bench tls",
         &[
             example(

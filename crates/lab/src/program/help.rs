@@ -28,11 +28,11 @@ pub(crate) const NAME: &str = "evener-lab";
 
 pub(crate) const EXIT_STATUS: &str = "\
 0: everything was measured. 1: a benchmark failed, and printed no report, with --json neither. 2:
-wrong usage. 130: interrupted.
+wrong usage, or no GPU to measure. 130: interrupted.
 ";
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 13] = [
+const MANUAL: [&str; 14] = [
     "bench",
     "bench-tree",
     "bench-messages",
@@ -40,6 +40,7 @@ const MANUAL: [&str; 13] = [
     "bench-processes",
     "bench-policies",
     "bench-background",
+    "bench-gpu",
     "bench-tls",
     "speed",
     "simulate",

@@ -35,7 +35,7 @@ impl Trouble {
                 complain(self);
                 ExitCode::from(INTERRUPTED)
             }
-            Trouble::Usage(_) => {
+            Trouble::Usage(_) | Trouble::Benchmark(LabError::NoDevice { .. }) => {
                 complain(self);
                 ExitCode::from(WRONG_USAGE)
             }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use evener_core::{EngineProfile, Kind};
+use evener_core::{EngineProfile, Kind, batch_of};
 use evener_pipeline::Load;
 use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::{Performed, Processed, Seat, Setting};
@@ -63,6 +63,7 @@ impl<'a> Scene<'a> {
                     engine: profile.name.clone(),
                     kind: profile.kind,
                     batch: profile.batch,
+                    bytes: profile.bytes,
                 });
                 let [thread, driver] = [(); 2].map(|()| processor.add_thread());
                 workers.push(Worker::new(engine, thread, driver));
@@ -370,7 +371,8 @@ fn stages(
     (wall, cpu): (f64, f64),
     hidden: f64,
 ) -> VecDeque<Stage> {
-    let batch = profile.batch.max(1);
+    let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
+    let batch = batch_of((profile.batch, profile.bytes), mean) as usize;
     let stage = |tasks: &[usize]| {
         let bytes = tasks.iter().sum::<usize>() / tasks.len();
         let point = if profile.kind == Kind::Module && !profile.points_at_depth.is_empty() {

@@ -65,6 +65,7 @@ fn engine(
         detail: String::new(),
         depth: 1,
         batch,
+        bytes: 0,
         points: [16, 256, 4096, 16_384, 1 << 20].map(point).into(),
         points_at_depth: Vec::new(),
     }
@@ -415,4 +416,35 @@ fn a_profile_of_all_engines_of_a_machine_without_a_module_is_simulated() {
     // Without the whole, each is an engine of its own.
     profile.engines[0].name = "openssl".to_owned();
     assert!(without_parts(&mut profile).is_empty());
+}
+
+const GPU: &str = include_str!("../../reference/gpu-assumed.json");
+
+/// The most that a run may lose to what it must try out, beside the cores alone.
+fn within_regret(both: Duration, alone: Duration) -> bool {
+    both.as_secs_f64() <= 1.03 * alone.as_secs_f64() + 0.02
+}
+
+#[test]
+fn cores_with_a_gpu_are_never_below_the_cores_alone() {
+    let profile: Profile = GPU.parse().unwrap();
+    let cores = profile.engine("cpu").unwrap();
+    for bytes in [64, 1024, 16_384, 1 << 20] {
+        for count in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] {
+            let jobs = vec![bytes; count];
+            let run = |engines| {
+                let scene = Scene::new(profile.cores, engines, jobs.clone());
+                let outcome = scene.run(PolicyName::Adaptive, Costs::default());
+                assert_eq!(outcome.jobs.iter().sum::<u64>(), count as u64);
+                outcome
+            };
+            let alone = run(vec![cores]);
+            let both = run(profile.engines.iter().collect());
+            println!("{bytes} {count}: {:?} {:?} {:?}", alone.wall, both.wall, both.jobs);
+            assert!(within_regret(both.wall, alone.wall), "{bytes} bytes, {count} jobs");
+            // Of enough long messages the GPU does a part, and that helps.
+            let is_long = bytes >= 16_384 && count == 1_000_000;
+            assert!(!is_long || both.jobs[1] > 0 && both.wall < alone.wall, "{bytes} bytes");
+        }
+    }
 }

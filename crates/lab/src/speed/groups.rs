@@ -118,7 +118,7 @@ fn is_device(report: &SpeedReport, engine: &str) -> bool {
 }
 
 /// Engines that are drivers and tokens.
-const MODULES: [&str; 3] = ["af_alg", "cryptodev", "pkcs11"];
+const MODULES: [&str; 4] = ["af_alg", "cryptodev", "gpu", "pkcs11"];
 
 fn most_threads(rows: &[Row]) -> usize {
     rows.iter().map(|row| row.threads).max().unwrap_or(1)

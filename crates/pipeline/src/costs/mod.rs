@@ -7,7 +7,7 @@ mod estimate;
 
 use std::time::Duration;
 
-use evener_core::{EngineProfile, Point, Profile};
+use evener_core::{EngineProfile, Point, Profile, batch_of};
 
 use crate::SizeClass;
 
@@ -43,6 +43,8 @@ pub struct Costs {
 pub struct EngineCosts {
     /// The recommended number of jobs in a batch.
     batch: usize,
+    /// The recommended number of bytes in a batch; 0 if only the number of jobs matters.
+    bytes: usize,
     /// A job's share of a batch that is at least half full.
     full: Line,
     /// A batch that is less than half full.
@@ -73,12 +75,22 @@ impl Costs {
 impl EngineCosts {
     /// Without any figures.
     pub fn new(batch: usize) -> EngineCosts {
-        EngineCosts { batch: batch.max(1), full: Line::new(), part: Line::new() }
+        EngineCosts { batch: batch.max(1), bytes: 0, full: Line::new(), part: Line::new() }
+    }
+
+    /// Of an engine that likes so many bytes in a batch.
+    pub fn of_bytes(self, bytes: usize) -> EngineCosts {
+        EngineCosts { bytes, ..self }
+    }
+
+    /// How many jobs of a mean length make a full batch.
+    fn batch_of(&self, bytes: f64) -> f64 {
+        batch_of((self.batch, self.bytes), bytes)
     }
 
     /// The costs in an engine's profile, with one worker.
     pub fn of(engine: &EngineProfile) -> EngineCosts {
-        let mut costs = EngineCosts::new(engine.batch);
+        let mut costs = EngineCosts::new(engine.batch).of_bytes(engine.bytes);
         engine.points.iter().for_each(|point| costs.remember(point));
         costs
     }
@@ -95,7 +107,7 @@ impl EngineCosts {
             return;
         }
         let class = SizeClass::of(bytes as u64);
-        let is_full = 2.0 * jobs >= self.batch as f64 * batches;
+        let is_full = 2.0 * jobs >= self.batch_of(bytes) * batches;
         let (line, share) =
             if is_full { (&mut self.full, jobs) } else { (&mut self.part, batches) };
         let micros = |time: Duration| time.as_secs_f64() * 1e6 / share;
@@ -113,7 +125,7 @@ impl EngineCosts {
     /// costs no more than the smallest measured one, and the cost of a larger one grows at most in
     /// proportion to its length.
     pub fn cost(&self, bytes: f64, jobs: f64) -> Option<Cost> {
-        let batch = self.batch as f64;
+        let batch = self.batch_of(bytes);
         let full = estimate::between(&self.full, bytes);
         if 2.0 * jobs >= batch {
             let part = || Some(estimate::between(&self.part, bytes)?.shared(jobs));

@@ -143,10 +143,12 @@ impl Pool {
         // More threads than the engine likes are the caller's choice, except that an engine
         // which serves only so many sessions would fail the others.
         let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
-        let threads =
-            self.threads().get().min(most).min(bytes / least_share(request.cipher)).max(1);
+        let liked = offer.map_or(0, |offer| offer.bytes);
+        let least = least_share(request.cipher).max(liked);
+        let threads = self.threads().get().min(most).min(bytes / least).max(1);
         let share = bytes / (threads * PORTIONS_A_THREAD);
-        let length = share.clamp(LEAST_PORTION, MOST_PORTION).next_multiple_of(LEAST_PORTION);
+        let length = share.clamp(LEAST_PORTION, MOST_PORTION).max(liked);
+        let length = length.checked_next_multiple_of(LEAST_PORTION).unwrap_or(length);
         Plan { threads, length, bytes }
     }
 }

@@ -122,6 +122,8 @@ pub struct Seat {
     pub kind: Kind,
     /// How many jobs it likes in a batch; at least 1.
     pub batch: usize,
+    /// How many bytes it likes in a batch; 0 if only the number of jobs matters.
+    pub bytes: usize,
 }
 
 /// What a policy knows of the run before it begins.

@@ -24,7 +24,7 @@ impl Engine for Copier {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { depth: 1, batch: 1, holders: None })
+        Some(Offer { depth: 1, batch: 1, bytes: 0, holders: None })
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -56,7 +56,7 @@ impl Work for Record {
     type Task = u8;
     type Workspace = ();
 
-    fn workspace(&self) {}
+    fn workspace(&self, _: &dyn Engine) {}
 
     fn perform(
         &self,
@@ -145,7 +145,7 @@ impl Work for Together {
     type Task = ();
     type Workspace = ();
 
-    fn workspace(&self) {}
+    fn workspace(&self, _: &dyn Engine) {}
 
     fn perform(
         &self,

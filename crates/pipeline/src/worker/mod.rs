@@ -56,7 +56,7 @@ impl<W: Work> Run<'_, W> {
             };
             let begun = self.inner.now();
             let before = worker.begin(claim.measured);
-            let workspace = workspace.get_or_insert_with(|| self.work.workspace());
+            let workspace = workspace.get_or_insert_with(|| self.work.workspace(engine));
             let result = self.work.perform_claim(tasks, workspace, &mut worker, queue);
             ended = self.inner.now();
             let wall = ended.saturating_sub(begun);

@@ -114,7 +114,7 @@ impl Work for Messages {
     type Task = u8;
     type Workspace = ();
 
-    fn workspace(&self) {}
+    fn workspace(&self, _: &dyn Engine) {}
 
     fn perform(
         &self,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evener_core::Kind;
+use evener_core::{Kind, batch_of};
 
 use super::{Group, MOST, Members, has};
 use crate::costs::{Cost, EngineCosts};
@@ -23,7 +23,8 @@ pub(super) struct Engines {
 pub(super) struct Engine {
     name: String,
     pub(super) kind: Kind,
-    pub(super) batch: usize,
+    batch: usize,
+    bytes: usize,
     /// How many workers it has left.
     pub(super) in_service: usize,
     costs: EngineCosts,
@@ -55,8 +56,9 @@ impl Engines {
                 name: seat.engine.clone(),
                 kind: seat.kind,
                 batch: seat.batch.max(1),
+                bytes: seat.bytes,
                 in_service: 0,
-                costs: costs.unwrap_or_else(|| EngineCosts::new(seat.batch)),
+                costs: costs.unwrap_or_else(|| EngineCosts::new(seat.batch).of_bytes(seat.bytes)),
                 measured: None,
             });
         }
@@ -100,7 +102,7 @@ impl Engines {
     /// What a job of a group costs on an engine, in a batch as full as the group allows.
     pub(super) fn price(&self, number: usize, group: &Group) -> Option<Cost> {
         let engine = &self.list[number];
-        engine.costs.cost(group.bytes, group.jobs.min(engine.batch as f64))
+        engine.costs.cost(group.bytes, group.jobs.min(engine.batch_of(group.bytes)))
     }
 
     /// How long a job takes a worker, with what is done around it, in microseconds.
@@ -239,6 +241,13 @@ impl Engines {
         let outside = |all: Duration, engine: Duration| micros(all.saturating_sub(engine)) / jobs;
         self.around
             .learn(outside(performed.wall, processed.wall), outside(performed.cpu, processed.cpu));
+    }
+}
+
+impl Engine {
+    /// How many jobs of a mean length it likes in a batch.
+    pub(super) fn batch_of(&self, bytes: f64) -> f64 {
+        batch_of((self.batch, self.bytes), bytes)
     }
 }
 

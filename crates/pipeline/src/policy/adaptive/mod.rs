@@ -187,13 +187,14 @@ impl Adaptive {
     /// something left for the worker that is free first.
     fn share(&self, engine: usize, group: &Group, wall: Option<f64>) -> f64 {
         let part = group.jobs / self.workers.len() as f64;
-        let jobs = match (self.engines.get(engine).batch, wall) {
-            (1, Some(wall)) => {
+        let batch = self.engines.get(engine).batch_of(group.bytes);
+        let jobs = match wall {
+            Some(wall) if batch <= 1.0 => {
                 let all = self.engines.get(engine).in_service as f64;
                 let at_once = if self.engines.is_cpu(engine) { 1.0 } else { all };
                 (CLAIM * at_once / wall.max(1e-3)).min(part)
             }
-            (batch, _) => (batch as f64).min(part.ceil()),
+            _ => batch.min(part.ceil()),
         };
         // A task comes whole.
         jobs.max(group.jobs / group.tasks.max(1) as f64).max(1.0)
@@ -272,7 +273,7 @@ impl Adaptive {
         let ((opening, each), first) =
             due.min_by(|(one, _), (other, _)| (one.0 + one.1).total_cmp(&(other.0 + other.1)))?;
         let budget = PART * (self.engines.time_of_cores(now) + self.work(waiting)) - self.tried;
-        let batch = self.engines.get(self.workers[worker].engine).batch as f64;
+        let batch = self.engines.get(self.workers[worker].engine).batch_of(most.bytes);
         let jobs = batch.min(most.jobs / 2.0).min((budget - opening) / each).floor();
         (first == worker && jobs >= 1.0).then(|| Claim {
             tasks: most.tasks_of(jobs),

@@ -1,0 +1,219 @@
+//! What the engine asks of a backend: the CUDA driver, or OpenCL.
+//!
+//! A backend knows nothing of ciphers. It finds [`Device`]s, makes their kernels from
+//! [`kernels`](super::kernels) once for a device, and opens [`Stream`]s: queues of commands that the
+//! device does in their order. A session has one stream for each of its arenas, so what one stream
+//! copies overlaps with what another computes.
+
+use evener_core::EngineError;
+
+pub(crate) use super::sys::Pinned;
+
+/// A device that a backend has found. Many threads use it, and each opens its own streams.
+pub(crate) trait Device: Send + Sync {
+    /// What it is.
+    fn properties(&self) -> &Properties;
+
+    /// Opens a queue for one thread at a time. The first call makes the kernels, which may take
+    /// seconds; calls of other threads wait for it.
+    ///
+    /// # Errors
+    /// When the device is lost or busy, or the kernels can't be made.
+    fn open(&self) -> Result<Box<dyn Stream>, DeviceError>;
+
+    /// Allocates page-locked memory of the host, all zero, which the device copies to and from
+    /// without the processor. It can be used with every stream of the device.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] when there is not so much.
+    fn pin(&self, bytes: usize) -> Result<Pinned, DeviceError>;
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Properties {
+    /// The backend's part of the selector: `cuda` or `opencl`.
+    pub(crate) backend: &'static str,
+    /// Its number within the backend, from 0.
+    pub(crate) index: usize,
+    /// As the driver prints it, such as `NVIDIA H200`.
+    pub(crate) name: String,
+    /// The driver or platform with its version, for people.
+    pub(crate) driver: String,
+    /// Its memory in bytes.
+    pub(crate) memory: u64,
+    /// The largest single allocation in bytes.
+    pub(crate) largest_allocation: u64,
+    /// Shared (OpenCL: local) memory that one work-group can have, in bytes.
+    pub(crate) shared_memory: usize,
+    /// Streaming multiprocessors, or compute units.
+    pub(crate) units: usize,
+    /// Whether it is a real GPU. A device that computes on the processor's cores (PoCL) or merely
+    /// simulates is none, and is used only when it is named.
+    pub(crate) is_gpu: bool,
+}
+
+/// A queue of commands, which the device does in their order. The calls return before the device
+/// has done them, except [`Stream::finish`].
+///
+/// A stream owns the device memory that it allocates. When it is dropped it finishes, sets that
+/// memory to zero and releases it.
+///
+/// After an error nothing is known of what was queued. The caller drops the stream, and opens another
+/// for the next batch.
+#[allow(dead_code, reason = "memory of callers comes with the interface for it")]
+pub(crate) trait Stream: Send {
+    /// Allocates device memory, all zero, aligned to at least 256 bytes.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] when there is not so much.
+    fn allocate(&mut self, bytes: usize) -> Result<Buffer, DeviceError>;
+
+    /// Makes a buffer of memory that the caller owns and that is on this device: of CUDA a
+    /// `CUdeviceptr`, of OpenCL a `cl_mem`. It is neither set to zero nor released with the stream.
+    ///
+    /// # Safety
+    /// The memory must be this device's, hold `bytes` bytes, and stay allocated until the buffer is
+    /// [released](Stream::release) or the stream is dropped. Nobody else may use the bytes that
+    /// queued commands read or write until [`Stream::finish`] returns.
+    ///
+    /// # Errors
+    /// When the device refuses it.
+    unsafe fn wrap(&mut self, address: u64, bytes: usize) -> Result<Buffer, DeviceError>;
+
+    /// Waits for what is queued, then wipes (unless it was wrapped) and releases a buffer. An
+    /// unknown buffer is passed over.
+    ///
+    /// # Errors
+    /// When something queued failed.
+    fn release(&mut self, buffer: Buffer) -> Result<(), DeviceError>;
+
+    /// Copies `length` bytes of host memory to a place in a buffer.
+    ///
+    /// # Safety
+    /// The host's memory must stay valid, and nobody may write to it, until [`Stream::finish`]
+    /// returns or the stream is dropped. It need not be [`Pinned`], but copies of other memory are
+    /// slow, and wait for the device.
+    ///
+    /// # Errors
+    /// Also when the bytes do not lie within the buffer.
+    unsafe fn copy_up(
+        &mut self,
+        host: *const u8,
+        length: usize,
+        to: Place,
+    ) -> Result<(), DeviceError>;
+
+    /// Copies `length` bytes from a place in a buffer to host memory.
+    ///
+    /// # Safety
+    /// The host's memory must stay valid, and nobody else may use it, until [`Stream::finish`]
+    /// returns or the stream is dropped. See [`Stream::copy_up`].
+    ///
+    /// # Errors
+    /// Also when the bytes do not lie within the buffer.
+    unsafe fn copy_down(
+        &mut self,
+        from: Place,
+        host: *mut u8,
+        length: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// Sets bytes to zero. The offset and the length are multiples of 4.
+    ///
+    /// # Errors
+    /// Also when the bytes do not lie within the buffer.
+    fn zero(&mut self, at: Place, length: usize) -> Result<(), DeviceError>;
+
+    /// Starts a kernel.
+    ///
+    /// # Safety
+    /// The kernel must take these arguments in this order, and access only what lies in the buffers.
+    ///
+    /// # Errors
+    /// Also when there is no such kernel.
+    unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError>;
+
+    /// Makes the device start with what is queued, without waiting.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// Waits until the device has done everything that was queued. The thread sleeps; it never
+    /// spins, because the CPU time that a module costs is measured.
+    ///
+    /// # Errors
+    /// When something queued failed: perhaps nothing of it was done.
+    fn finish(&mut self) -> Result<(), DeviceError>;
+}
+
+/// Device memory of one stream. Numbers are not used again after a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Buffer(pub(crate) u32);
+
+/// A byte in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) buffer: Buffer,
+    /// From the buffer's start, in bytes.
+    pub(crate) offset: usize,
+}
+
+/// A kernel to start, in one dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    /// The kernel function's name in the source.
+    pub(crate) kernel: &'static str,
+    /// Number of work-groups (CUDA: blocks), at least 1.
+    pub(crate) groups: u32,
+    /// Work-items (CUDA: threads) in each.
+    pub(crate) group_size: u32,
+    /// Dynamic shared memory in bytes, for kernels that only the CUDA backend has; else 0.
+    #[allow(dead_code, reason = "only CUDA has it")]
+    pub(crate) dynamic_shared: u32,
+    /// At most [`MOST_ARGUMENTS`].
+    pub(crate) arguments: &'a [Argument],
+}
+
+/// An argument of a kernel. A kernel that takes a place in a buffer has two parameters for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    /// The address of the buffer's first byte (`__global` pointer).
+    Buffer(Buffer),
+    /// `uint`
+    U32(u32),
+    /// `ulong`
+    U64(u64),
+}
+
+/// No kernel takes more arguments.
+pub(crate) const MOST_ARGUMENTS: usize = 16;
+
+/// Why a device did not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DeviceError {
+    /// The device fell off the bus, was reset, or another program's fault ended this one's
+    /// context. The words are the driver's.
+    #[error("the device was lost while it was {doing}: {words}")]
+    Lost {
+        /// What was being done, such as `copying to the device`.
+        doing: &'static str,
+        words: String,
+    },
+    /// There is not enough memory, of the device or of page-locked memory.
+    #[error(
+        "there was not enough memory while it was {doing}: {words}; end other programs that use it"
+    )]
+    OutOfMemory { doing: &'static str, words: String },
+    /// Anything else.
+    #[error("the driver failed while it was {doing}: {words}")]
+    Other { doing: &'static str, words: String },
+}
+
+impl DeviceError {
+    /// The engine's error. Jobs that are still pending can be done by another engine.
+    pub(crate) fn of(self, engine: &str) -> EngineError {
+        EngineError::Failed { engine: engine.to_owned(), reason: self.to_string() }
+    }
+}

@@ -1,0 +1,109 @@
+//! A GPU, through the CUDA driver or OpenCL.
+//!
+//! `gpu` is the first real GPU, of CUDA before OpenCL. `gpu:BACKEND:DEVICE` names one, by its number
+//! or by a part of its name or its driver's, as in `gpu:cuda:0` and `gpu:opencl:pocl`. A device that
+//! computes on the processor's cores is used only when it is named.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `ceilings.rs` | what a device and its bus can do, for benchmarks |
+//! | `cuda/`, `opencl/` | the backends |
+//! | `device.rs` | what the engine asks of a backend |
+//! | `kernels/` | the source of what the device computes |
+//! | `plan.rs` | how a batch lies in memory |
+//! | `steps.rs` | which kernels a part of a batch takes |
+//! | `resident/` | texts that lie in a device's memory for good |
+//! | `session.rs` | packs, starts, waits, unpacks |
+
+pub mod ceilings;
+mod cuda;
+mod device;
+mod kernels;
+mod lent;
+mod opencl;
+mod plan;
+mod probe;
+pub mod resident;
+mod session;
+mod steps;
+mod sys;
+#[cfg(all(test, feature = "openssl"))]
+mod tests;
+
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+    WipedBuffer,
+};
+
+use crate::probing;
+use device::Device;
+use session::GpuSession;
+
+/// Finds the device that the parameters name, or the first real GPU.
+pub(crate) fn probe(parameters: &str) -> probing::Found {
+    let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
+    let (engine, parameters) = (name.clone(), parameters.to_owned());
+    probing::one(&name, move |_| match probe::device(&parameters) {
+        Ok(device) => Ok(Arc::new(GpuEngine::new(engine, device))),
+        Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+    })
+}
+
+struct GpuEngine {
+    description: Description,
+    device: Arc<dyn Device>,
+}
+
+impl GpuEngine {
+    fn new(name: String, device: Arc<dyn Device>) -> GpuEngine {
+        let properties = device.properties();
+        let (backend, mebibytes) = (properties.backend, properties.memory >> 20);
+        let detail = format!(
+            "{}, {mebibytes} MiB, {} units, {backend}:{}, {}",
+            properties.name, properties.units, properties.index, properties.driver
+        );
+        GpuEngine { description: Description { name, kind: Kind::Module, detail }, device }
+    }
+}
+
+impl Engine for GpuEngine {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
+        steps::performs(cipher).then_some(Offer {
+            depth: DEPTH,
+            batch: BATCH,
+            bytes: BYTES,
+            holders: None,
+        })
+    }
+
+    fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+        let pinned = self.device.pin(bytes).ok()?;
+        Some(WipedBuffer::lent(Box::new(pinned)))
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let engine = &self.description.name;
+        let &SessionRequest { cipher, direction, .. } = request;
+        if self.offer(cipher, direction).is_none() {
+            return Err(EngineError::NotOffered { engine: engine.clone(), cipher, direction });
+        }
+        Ok(Box::new(GpuSession::open(engine, &self.device, request)?))
+    }
+}
+
+/// While one worker's batch is computed, others pack, unpack and copy.
+const DEPTH: usize = 4;
+
+/// Messages of 16 KiB fill a part of an arena.
+const BATCH: usize = 256;
+
+/// Bytes of a batch: copies and kernels of some MiB take long beside starting them.
+const BYTES: usize = 4 << 20;
+
+const NAME: &str = "gpu";

@@ -1,0 +1,438 @@
+//! Lays a batch out in an arena, in parts that fit.
+//!
+//! ```text
+//! arena and input:  messages' table | keys | additional data | texts
+//! output:           verdicts        |                        | texts, where they are in the input
+//! ```
+//!
+//! All start at multiples of 16 bytes. A tag lies directly behind its text. Nothing here calls a
+//! device: the numbers alone decide what kernels read and write.
+
+use std::ops::Range;
+
+use evener_core::{Cipher, Direction, Iv, Mode};
+
+/// What matters about a cipher for the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Bytes of a key.
+    pub(super) key: usize,
+    /// Bytes of text that a thread does at a time; `None` where a thread does a whole message.
+    pub(super) unit: Option<usize>,
+    /// Whether the last unit takes an incomplete one behind it with it (XTS).
+    steals: bool,
+    /// Bytes of a tag; 0 without.
+    pub(super) tag: usize,
+}
+
+impl Shape {
+    pub(super) fn of(cipher: Cipher, direction: Direction) -> Shape {
+        let unit = match (cipher.mode(), direction) {
+            (Mode::Cbc, Direction::Encrypt) => None,
+            (Mode::Cbc, Direction::Decrypt) => Some(cipher.block_length()),
+            (Mode::Poly1305, _) => Some(CHACHA_BLOCK),
+            _ => Some(BLOCK),
+        };
+        let steals = cipher.mode() == Mode::Xts;
+        Shape { key: cipher.key_length(), unit, steals, tag: cipher.tag_length() }
+    }
+
+    /// Units of a text of `length` bytes.
+    fn units(self, length: usize) -> u64 {
+        match self.unit {
+            None => 1,
+            Some(unit) if self.steals => (length / unit) as u64,
+            Some(unit) => length.div_ceil(unit) as u64,
+        }
+    }
+
+    /// Stripes of a message's hash: its blocks, those of the additional data, and one with their
+    /// lengths.
+    fn stripes(self, length: usize, aad: usize) -> u64 {
+        match self.tag {
+            0 => 0,
+            _ => (length.div_ceil(BLOCK) + aad.div_ceil(BLOCK) + 1).div_ceil(STRIPE) as u64,
+        }
+    }
+
+    /// Bytes of arena that a message needs at most.
+    pub(super) fn need(self, length: usize, aad: usize) -> Option<usize> {
+        let text = length.checked_add(self.tag)?.checked_next_multiple_of(BLOCK)?;
+        let aad = aad.checked_next_multiple_of(BLOCK)?;
+        text.checked_add(aad)?.checked_add(MESSAGE + self.key.next_multiple_of(BLOCK) + 2 * BLOCK)
+    }
+}
+
+/// The most that a part may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Bytes of the arena.
+    pub(super) arena: usize,
+    /// Keys, beside the session's.
+    pub(super) keys: usize,
+    /// Bytes of device memory for hashing.
+    pub(super) scratch: usize,
+}
+
+/// A message, or a piece of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    /// The job's number in the batch.
+    pub(super) job: usize,
+    /// Bytes of text, without the tag.
+    pub(super) length: usize,
+    /// Bytes of additional data.
+    pub(super) aad: usize,
+    /// The key's slot: 0 for the session's.
+    pub(super) key: u32,
+    pub(super) iv: Iv,
+    /// Where the text lies from the texts' start, in bytes.
+    text: usize,
+    /// Where the additional data lies from its start, in bytes.
+    aad_at: usize,
+}
+
+/// One part of a batch. Its lists are kept for the next.
+pub(super) struct Plan {
+    shape: Shape,
+    limits: Limits,
+    items: Vec<Item>,
+    keys: usize,
+    aad: usize,
+    texts: usize,
+    units: u64,
+    stripes: u64,
+    most_stripes: u64,
+}
+
+impl Plan {
+    pub(super) fn new(shape: Shape, limits: Limits) -> Plan {
+        let items = Vec::with_capacity(64);
+        let (keys, aad, texts) = (0, 0, 0);
+        Plan { shape, limits, items, keys, aad, texts, units: 0, stripes: 0, most_stripes: 0 }
+    }
+
+    /// Forgets all messages. From now on a part may have this much.
+    pub(super) fn clear(&mut self, limits: Limits) {
+        self.limits = limits;
+        self.items.clear();
+        (self.keys, self.aad, self.texts) = (0, 0, 0);
+        (self.units, self.stripes, self.most_stripes) = (0, 0, 0);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The messages; after [`Plan::order`] in the table's order.
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Adds a message, if it fits. Its key is the session's, the last message's, or another one.
+    pub(super) fn add(
+        &mut self,
+        job: usize,
+        length: usize,
+        aad: usize,
+        iv: Iv,
+        key: KeyChoice,
+    ) -> bool {
+        // Lengths below that leave all sums far from overflow.
+        if length > self.limits.arena || aad > self.limits.arena {
+            return false;
+        }
+        let keys = self.keys + usize::from(key == KeyChoice::New);
+        let (stripes, tag) = (self.shape.stripes(length, aad), self.shape.tag);
+        let room = || {
+            let texts = self.texts.checked_add(length)?.checked_add(tag)?;
+            let texts = texts.checked_next_multiple_of(BLOCK)?;
+            let aad = self.aad.checked_add(aad)?.checked_next_multiple_of(BLOCK)?;
+            let messages = self.items.len() + 1;
+            let end = starts(self.shape, messages, keys, aad).texts.checked_add(texts)?;
+            let scratch = scratch(messages, self.stripes + stripes)?;
+            let fits = end <= self.limits.arena
+                && keys <= self.limits.keys
+                && scratch <= self.limits.scratch;
+            fits.then_some((texts, aad))
+        };
+        let Some((texts, aad_end)) = room() else { return false };
+        let slot = if key == KeyChoice::Session { 0 } else { keys as u32 };
+        let (text, aad_at) = (self.texts, self.aad);
+        self.items.push(Item { job, length, aad, key: slot, iv, text, aad_at });
+        (self.keys, self.aad, self.texts) = (keys, aad_end, texts);
+        self.units += self.shape.units(length);
+        self.stripes += stripes;
+        self.most_stripes = self.most_stripes.max(stripes);
+        true
+    }
+
+    /// Brings the messages into the table's order: the longest first where a thread does a whole
+    /// message, so that neighbouring threads end together.
+    pub(super) fn order(&mut self) {
+        if self.shape.unit.is_none() {
+            self.items.sort_unstable_by_key(|item| (usize::MAX - item.length, item.job));
+        }
+    }
+
+    fn starts(&self) -> Starts {
+        starts(self.shape, self.items.len(), self.keys, self.aad)
+    }
+
+    /// Bytes of the arena that go up.
+    pub(super) fn used(&self) -> usize {
+        self.starts().texts + self.texts
+    }
+
+    /// Bytes of device memory for hashing.
+    pub(super) fn scratch(&self) -> usize {
+        scratch(self.items.len(), self.stripes).unwrap_or(self.limits.scratch)
+    }
+
+    /// The bytes of the arena that come down: all texts with their tags.
+    pub(super) fn texts(&self) -> Range<usize> {
+        self.starts().texts..self.used()
+    }
+
+    /// The bytes of the arena in which a verdict of each message comes down.
+    pub(super) fn verdicts(&self) -> Range<usize> {
+        0..self.items.len() * VERDICT
+    }
+
+    /// The number of new keys, and where they lie in the arena.
+    pub(super) fn keys(&self) -> (usize, usize) {
+        (self.keys, self.starts().keys)
+    }
+
+    /// Where a slot's key lies in the arena.
+    pub(super) fn key_at(&self, slot: u32) -> Option<Range<usize>> {
+        let start = self.starts().keys + (slot as usize).checked_sub(1)? * self.shape.key;
+        Some(start..start + self.shape.key)
+    }
+
+    /// Where a message's text and the tag behind it lie in the arena.
+    pub(super) fn text_at(&self, item: &Item) -> Range<usize> {
+        let start = self.starts().texts + item.text;
+        start..start + item.length + self.shape.tag
+    }
+
+    /// Where a message's additional data lies in the arena.
+    pub(super) fn aad_at(&self, item: &Item) -> Range<usize> {
+        let start = self.starts().aad + item.aad_at;
+        start..start + item.aad
+    }
+
+    pub(super) fn units(&self) -> u64 {
+        self.units
+    }
+
+    pub(super) fn stripes(&self) -> u64 {
+        self.stripes
+    }
+
+    /// Whether a message's hash has more stripes than one thread joins.
+    pub(super) fn needs_folding(&self) -> bool {
+        self.most_stripes > JOINED_STRIPES
+    }
+
+    /// Writes the messages' table, the first part of the arena.
+    pub(super) fn write_table(&self, arena: &mut [u8]) {
+        let starts = self.starts();
+        let (mut units, mut stripes) = (0, 0);
+        for (item, entry) in self.items.iter().zip(arena.chunks_exact_mut(MESSAGE)) {
+            let text = (starts.texts + item.text) as u64;
+            let aad = (starts.aad + item.aad_at) as u64;
+            let length = item.length as u64;
+            let numbers = [text, text, length, units, aad, item.aad as u64, stripes, 0];
+            let (words, rest) = entry.split_at_mut(numbers.len() * 8);
+            for (word, number) in words.chunks_exact_mut(8).zip(numbers) {
+                word.copy_from_slice(&number.to_le_bytes());
+            }
+            rest.fill(0);
+            let iv = item.iv.bytes();
+            rest[..iv.len()].copy_from_slice(iv);
+            rest[Iv::MAX_LENGTH..][..4].copy_from_slice(&item.key.to_le_bytes());
+            units += self.shape.units(item.length);
+            stripes += self.shape.stripes(item.length, item.aad);
+        }
+    }
+}
+
+/// Which key a message has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyChoice {
+    Session,
+    /// That of the message that was added last and had a key of its own.
+    Same,
+    New,
+}
+
+/// Where the regions of the arena start.
+struct Starts {
+    keys: usize,
+    aad: usize,
+    texts: usize,
+}
+
+fn starts(shape: Shape, messages: usize, keys: usize, aad: usize) -> Starts {
+    let first_key = messages * MESSAGE;
+    let first_aad = (first_key + keys * shape.key).next_multiple_of(BLOCK);
+    Starts { keys: first_key, aad: first_aad, texts: first_aad + aad }
+}
+
+/// Bytes of device memory for hashing: what belongs to messages, then to stripes.
+fn scratch(messages: usize, stripes: u64) -> Option<usize> {
+    let stripes = usize::try_from(stripes).ok()?.checked_mul(STRIPE_SCRATCH)?;
+    messages.checked_mul(MESSAGE_SCRATCH)?.checked_add(stripes)
+}
+
+/// The arena needs no more scratch than this for one message that fills it.
+pub(super) fn scratch_of(arena: usize) -> usize {
+    arena / (BLOCK * STRIPE) * STRIPE_SCRATCH + arena / MESSAGE * MESSAGE_SCRATCH + 4_096
+}
+
+/// Bytes of an entry of the messages' table (`Message` in `kernels/common.cl`).
+pub(super) const MESSAGE: usize = 96;
+/// Bytes of a verdict: a word that is 0 for a right tag.
+pub(super) const VERDICT: usize = 4;
+/// Bytes of a block of AES, GHASH and Poly1305, and of the arena's grid.
+pub(super) const BLOCK: usize = 16;
+/// Bytes of a block of ChaCha20.
+const CHACHA_BLOCK: usize = 64;
+/// Blocks that one thread hashes (`STRIPE` in `kernels/hash.cl`).
+const STRIPE: usize = 16;
+/// Stripes that one thread joins (`JOINED_STRIPES` in `kernels/hash.cl`).
+const JOINED_STRIPES: u64 = 32;
+/// Bytes of scratch for a message (`MESSAGE_WORDS` in `kernels/hash.cl`).
+const MESSAGE_SCRATCH: usize = 96;
+/// Bytes of scratch for a stripe (`STRIPE_WORDS` in `kernels/hash.cl`).
+const STRIPE_SCRATCH: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { arena: 1 << 20, keys: 8, scratch: 1 << 20 };
+
+    fn plan(cipher: Cipher, direction: Direction) -> Plan {
+        Plan::new(Shape::of(cipher, direction), LIMITS)
+    }
+
+    fn word(table: &[u8], message: usize, number: usize) -> u64 {
+        let start = message * MESSAGE + number * 8;
+        u64::from_le_bytes(table[start..start + 8].try_into().unwrap())
+    }
+
+    #[test]
+    fn nothing_overlaps_and_all_is_aligned() {
+        let mut plan = plan(Cipher::Aes256Gcm, Direction::Encrypt);
+        let iv = Iv::new(&[1; 12]).unwrap();
+        for (job, length) in [0, 1, 15, 16, 17, 1_000].into_iter().enumerate() {
+            let choice = if job % 2 == 0 { KeyChoice::New } else { KeyChoice::Same };
+            assert!(plan.add(job, length, job * 7, iv, choice));
+        }
+        let (keys, raw) = plan.keys();
+        let mut regions = vec![0..plan.items().len() * MESSAGE, raw..raw + keys * 32];
+        for item in plan.items() {
+            regions.push(plan.aad_at(item));
+            regions.push(plan.text_at(item));
+            assert!(plan.aad_at(item).start.is_multiple_of(BLOCK));
+            assert!(plan.text_at(item).start.is_multiple_of(BLOCK));
+            assert!(plan.texts().contains(&plan.text_at(item).start));
+        }
+        regions.sort_by_key(|region| (region.start, region.end));
+        assert!(regions.windows(2).all(|pair| pair[0].end <= pair[1].start), "{regions:?}");
+        assert!(regions.iter().all(|region| region.end <= plan.used()));
+        assert_eq!(plan.key_at(0), None);
+        assert_eq!(plan.key_at(2), Some(raw + 32..raw + 64));
+    }
+
+    #[test]
+    fn the_table_counts_what_came_before() {
+        let mut plan = plan(Cipher::Aes128Gcm, Direction::Decrypt);
+        let iv = Iv::new(&[2; 12]).unwrap();
+        let lengths = [0, 1, 16, 17, 255, 4_096];
+        for (job, length) in lengths.into_iter().enumerate() {
+            assert!(plan.add(job, length, 20, iv, KeyChoice::Session));
+        }
+        let mut arena = vec![0xEE; plan.used()];
+        plan.write_table(&mut arena);
+        let (mut units, mut stripes) = (0, 0);
+        for (number, item) in plan.items().iter().enumerate() {
+            assert_eq!(word(&arena, number, 0), plan.text_at(item).start as u64);
+            assert_eq!(word(&arena, number, 2), lengths[number] as u64);
+            assert_eq!(word(&arena, number, 3), units);
+            assert_eq!(word(&arena, number, 4), plan.aad_at(item).start as u64);
+            assert_eq!(word(&arena, number, 6), stripes);
+            let blocks = lengths[number].div_ceil(16) as u64;
+            units += blocks;
+            stripes += (blocks + 2 + 1).div_ceil(16);
+            assert_eq!(
+                arena[number * MESSAGE + 64..][..16],
+                [[2; 12].as_slice(), &[0; 4]].concat()
+            );
+        }
+        assert_eq!((plan.units(), plan.stripes()), (units, stripes));
+        assert!(!plan.needs_folding());
+        assert!(plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session) && plan.needs_folding());
+    }
+
+    #[test]
+    fn chains_come_longest_first() {
+        let mut plan = plan(Cipher::Aes128Cbc, Direction::Encrypt);
+        for (job, length) in [16, 64, 32, 64].into_iter().enumerate() {
+            assert!(plan.add(job, length, 0, Iv::NONE, KeyChoice::Session));
+        }
+        plan.order();
+        let jobs: Vec<_> = plan.items().iter().map(|item| item.job).collect();
+        assert_eq!((jobs, plan.units()), (vec![1, 3, 2, 0], 4));
+    }
+
+    #[test]
+    fn units_are_those_of_the_cipher() {
+        for (cipher, length, units) in [
+            (Cipher::Aes128Xts, 16, 1),
+            (Cipher::Aes128Xts, 47, 2),
+            (Cipher::Aes128Ctr, 47, 3),
+            (Cipher::ChaCha20Poly1305, 65, 2),
+            (Cipher::DesEde3Cbc, 64, 8),
+        ] {
+            let shape = Shape::of(cipher, Direction::Decrypt);
+            assert_eq!(shape.units(length), units, "{cipher} {length}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_for_the_next_part() {
+        let mut plan = plan(Cipher::Aes128Ctr, Direction::Encrypt);
+        assert!(!plan.add(0, LIMITS.arena, 0, Iv::NONE, KeyChoice::Session) && plan.is_empty());
+        for length in [usize::MAX, usize::MAX - 15, usize::MAX / 2] {
+            assert!(!plan.add(0, length, 0, Iv::NONE, KeyChoice::Session), "{length}");
+            assert!(!plan.add(0, 16, length, Iv::NONE, KeyChoice::Session), "{length}");
+        }
+        let mut added = 0;
+        while plan.add(added, 1_000, 0, Iv::NONE, KeyChoice::Session) {
+            added += 1;
+        }
+        assert!(added > 900 && plan.used() <= LIMITS.arena);
+        plan.clear(LIMITS);
+        for key in 0..LIMITS.keys {
+            assert!(plan.add(key, 16, 0, Iv::NONE, KeyChoice::New));
+        }
+        assert!(!plan.add(8, 16, 0, Iv::NONE, KeyChoice::New));
+        assert!(plan.add(8, 16, 0, Iv::NONE, KeyChoice::Same));
+    }
+
+    #[test]
+    fn a_message_of_the_needed_arena_fits() {
+        for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305, Cipher::Aes256Xts] {
+            for length in [16, 1_000, 100_000, 3_000_001] {
+                let shape = Shape::of(cipher, Direction::Encrypt);
+                let arena = shape.need(length, 333).unwrap();
+                let limits = Limits { arena, keys: 1, scratch: scratch_of(arena) };
+                let mut plan = Plan::new(shape, limits);
+                assert!(plan.add(0, length, 333, Iv::NONE, KeyChoice::New), "{cipher} {length}");
+            }
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! AES-GCM (NIST SP 800-38D) for texts that lie in a GPU's memory: sealed and opened in place, so that
+//! only ciphertext crosses the bus.
+//!
+//! A text is one message with one tag, whatever its length. It is worked on in chunks, whose hashes are
+//! joined on the host. When a text is opened, its tag is checked before anything is decrypted.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `hash.rs` | GHASH on the host |
+//! | `sys.rs` | the caller's memory, and the calls |
+
+mod hash;
+mod sys;
+#[cfg(all(test, feature = "openssl"))]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Outcome, Rejection, SessionRequest,
+};
+use zeroize::Zeroizing;
+
+use super::device::Argument::{Buffer, U32, U64};
+use super::device::{Device, DeviceError, Launch};
+use super::plan::MESSAGE;
+use super::probe;
+use crate::guard::reference;
+use hash::{Element, lengths, multiplied, power};
+pub use sys::DeviceBuffer;
+use sys::{Site, Sizes, Text};
+
+/// AES-GCM with a key, for texts in a device's memory. Any number of threads may use it at once.
+pub struct Resident {
+    device: Arc<dyn Device>,
+    engine: String,
+    cipher: Cipher,
+    key: Key,
+    /// GHASH's key.
+    hash_key: Zeroizing<Element>,
+    /// Bytes of a chunk, whole blocks.
+    chunk: usize,
+}
+
+/// A tag.
+pub type Tag = [u8; 16];
+
+impl Resident {
+    /// Takes AES-GCM with a key length, and a key, for the device that an engine's name stands for:
+    /// `gpu`, or `gpu:cuda:0`. A short text is sealed and compared first.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`] when there is no such device, [`EngineError::NotOffered`] for other
+    /// ciphers, and when the key has another length or the device computes wrongly.
+    pub fn open(engine: &str, cipher: Cipher, key: &Key) -> Result<Resident, EngineError> {
+        let parameters = engine.strip_prefix(super::NAME).unwrap_or(engine);
+        let parameters = parameters.strip_prefix(':').unwrap_or(parameters);
+        let device = probe::device(parameters)
+            .map_err(|reason| EngineError::Unavailable { engine: engine.to_owned(), reason })?;
+        let resident = Resident::on(device, engine, cipher, key, CHUNK)?;
+        resident.test()?;
+        Ok(resident)
+    }
+
+    fn on(
+        device: Arc<dyn Device>,
+        engine: &str,
+        cipher: Cipher,
+        key: &Key,
+        chunk: usize,
+    ) -> Result<Resident, EngineError> {
+        let (engine, direction) = (engine.to_owned(), Direction::Encrypt);
+        if cipher.mode() != Mode::Gcm {
+            return Err(EngineError::NotOffered { engine, cipher, direction });
+        }
+        SessionRequest { cipher, direction, key: Some(key) }.check_key()?;
+        let mut zero = Zeroizing::new([0; 16]);
+        encrypt_block(cipher, key, &mut zero)?;
+        let hash_key = Zeroizing::new(Element::from_be_bytes(*zero));
+        Ok(Resident { device, engine, cipher, key: key.clone(), hash_key, chunk })
+    }
+
+    /// Encrypts a text in place and returns its tag. Every text of a key needs another IV, of 12 bytes.
+    ///
+    /// # Errors
+    /// When the text is longer than GCM allows (64 GiB), the IV has another length, or the device
+    /// failed. After a failure of the device nothing is known of the text: some may be encrypted.
+    pub fn seal(&self, iv: &Iv, aad: &[u8], text: &mut DeviceBuffer) -> Result<Tag, EngineError> {
+        let length = text.len();
+        self.check(iv, length)?;
+        let mut site = self.site(Text::Outside(text), length)?;
+        self.sealed(&mut site, iv, aad, length)
+    }
+
+    /// Checks a tag, and decrypts the text in place if it is right. Returns the reason if it is not;
+    /// the text is as it was then, and no plaintext was ever in the device's memory.
+    ///
+    /// # Errors
+    /// As [`Resident::seal`].
+    pub fn unseal(
+        &self,
+        iv: &Iv,
+        aad: &[u8],
+        tag: &Tag,
+        text: &mut DeviceBuffer,
+    ) -> Result<Result<(), Rejection>, EngineError> {
+        let length = text.len();
+        self.check(iv, length)?;
+        let mut site = self.site(Text::Outside(text), length)?;
+        self.opened(&mut site, (iv, aad, tag), length)
+    }
+
+    fn check(&self, iv: &Iv, length: usize) -> Result<(), EngineError> {
+        let wrong = if iv.bytes().len() != self.cipher.iv_length() {
+            "the IV must have 12 bytes"
+        } else if length as u64 > self.cipher.longest_message() {
+            "the text is longer than the mode allows"
+        } else {
+            return Ok(());
+        };
+        Err(self.failed(wrong))
+    }
+
+    fn failed(&self, reason: &str) -> EngineError {
+        EngineError::Failed { engine: self.engine.clone(), reason: reason.to_owned() }
+    }
+
+    fn lost(&self) -> impl Fn(DeviceError) -> EngineError {
+        |error| error.of(&self.engine)
+    }
+
+    fn site(&self, text: Text<'_>, length: usize) -> Result<Site, EngineError> {
+        let chunks = self.chunks(length).count();
+        let longest = length.min(self.chunk);
+        let stripes = stripes(longest) as usize;
+        let sizes = Sizes {
+            host: (KEY + chunks * (MESSAGE + SUMS)).max(match text {
+                Text::Inside(length) => length,
+                Text::Outside(_) => 0,
+            }),
+            table: MESSAGE.max(KEY),
+            keys: KEY_SLOT,
+            scratch: (MESSAGE_SCRATCH + stripes * STRIPE_SCRATCH).max(SUMS),
+        };
+        let mut site = Site::open(&*self.device, sizes, &text).map_err(self.lost())?;
+        self.load_key(&mut site).map_err(self.lost())?;
+        Ok(site)
+    }
+
+    /// Expands the key into the only slot.
+    fn load_key(&self, site: &mut Site) -> Result<(), DeviceError> {
+        let key = self.key.bytes();
+        site.host()?[..key.len()].copy_from_slice(key);
+        site.upload(0..key.len(), site.table)?;
+        let (table, keys, words) = (Buffer(site.table), Buffer(site.keys), (key.len() / 4) as u32);
+        let arguments = [table, U64(0), U32(words), U32(1), keys, U32(0), U32(1)];
+        launch(site, "aes_expand", 1, &arguments)?;
+        launch(site, "gcm_expand", 1, &[keys, U32(self.rounds()), U32(0), U32(1)])
+    }
+
+    fn rounds(&self) -> u32 {
+        (self.cipher.key_length() / 4) as u32 + 6
+    }
+
+    /// The chunks of a text.
+    fn chunks(&self, length: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let chunk = self.chunk;
+        (0..length).step_by(chunk).map(move |start| start..length.min(start.saturating_add(chunk)))
+    }
+
+    fn sealed(
+        &self,
+        site: &mut Site,
+        iv: &Iv,
+        aad: &[u8],
+        length: usize,
+    ) -> Result<Tag, EngineError> {
+        self.crypt(site, iv, length).map_err(self.lost())?;
+        self.tag(site, iv, aad, length)
+    }
+
+    fn opened(
+        &self,
+        site: &mut Site,
+        (iv, aad, tag): (&Iv, &[u8], &Tag),
+        length: usize,
+    ) -> Result<Result<(), Rejection>, EngineError> {
+        let due = self.tag(site, iv, aad, length)?;
+        let difference = due.iter().zip(tag).fold(0, |sum, (one, other)| sum | (one ^ other));
+        if std::hint::black_box(difference) != 0 {
+            return Ok(Err(Rejection::Tag));
+        }
+        self.crypt(site, iv, length).map_err(self.lost())?;
+        site.finish().map_err(self.lost())?;
+        Ok(Ok(()))
+    }
+
+    /// Queues the encryption or decryption of a text.
+    fn crypt(&self, site: &mut Site, iv: &Iv, length: usize) -> Result<(), DeviceError> {
+        let word = |at: usize| {
+            let bytes = iv.bytes().get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+            U32(bytes.map_or(0, u32::from_le_bytes))
+        };
+        for chunk in self.chunks(length) {
+            let units = blocks(chunk.len());
+            // The first block of text has the counter 2.
+            let counter = (chunk.start / BLOCK) as u32 + 2;
+            let arguments = [
+                Buffer(site.text),
+                U64(chunk.start as u64),
+                U64(chunk.len() as u64),
+                Buffer(site.keys),
+                U32(self.rounds()),
+                word(0),
+                word(4),
+                word(8),
+                U32(counter),
+                U64(units),
+                U32(1),
+            ];
+            launch(site, "gcm_crypt_in_place", units, &arguments)?;
+        }
+        Ok(())
+    }
+
+    /// The tag of a ciphertext.
+    fn tag(&self, site: &mut Site, iv: &Iv, aad: &[u8], length: usize) -> Result<Tag, EngineError> {
+        let key = *self.hash_key;
+        self.hash_chunks(site, length).map_err(self.lost())?;
+        let host = site.host().map_err(self.lost())?;
+        let mut sum = multiplied(hash::hash(key, aad), power(key, blocks(length) + 1));
+        for (number, chunk) in self.chunks(length).enumerate() {
+            let its = lengths(0, chunk.len() as u64);
+            let sums = &host[sums_at(number)];
+            let made = joined(key, sums, stripes(chunk.len())) ^ multiplied(its, key);
+            let after = blocks(length - chunk.end);
+            sum ^= multiplied(made, power(key, after));
+        }
+        sum ^= multiplied(lengths(aad.len() as u64, length as u64), key);
+        let mut tag = [0; 16];
+        tag[..12].copy_from_slice(&iv.bytes()[..12]);
+        tag[15] = 1;
+        encrypt_block(self.cipher, &self.key, &mut tag)?;
+        Ok((Element::from_be_bytes(tag) ^ sum).to_be_bytes())
+    }
+
+    /// Queues the hashing of a text as if each chunk were a message, and the sums' way to the host.
+    fn hash_chunks(&self, site: &mut Site, length: usize) -> Result<(), DeviceError> {
+        let host = site.host()?;
+        for (number, chunk) in self.chunks(length).enumerate() {
+            let entry = &mut host[table_at(number)];
+            entry.fill(0);
+            // The second and third number of `Message` in `kernels/common.cl`.
+            entry[8..16].copy_from_slice(&(chunk.start as u64).to_le_bytes());
+            entry[16..24].copy_from_slice(&(chunk.len() as u64).to_le_bytes());
+        }
+        for (number, chunk) in self.chunks(length).enumerate() {
+            site.upload(table_at(number), site.table)?;
+            let (table, keys, scratch) =
+                (Buffer(site.table), Buffer(site.keys), Buffer(site.scratch));
+            let stripes = stripes(chunk.len());
+            let one = U32(1);
+            let arguments = [table, Buffer(site.text), keys, scratch, one, U64(stripes), U32(0)];
+            launch(site, "gcm_stripes", stripes, &arguments)?;
+            if stripes > JOINED_STRIPES {
+                launch(site, "gcm_fold", u64::from(GROUP_SIZE), &[table, keys, scratch, one])?;
+            }
+            let all = MESSAGE_SCRATCH + stripes as usize * STRIPE_SCRATCH;
+            let at = sums_at(number);
+            site.download(site.scratch, at.start..at.end.min(at.start + all))?;
+        }
+        Ok(())
+    }
+
+    /// Seals a short text in several chunks, and compares with the reference engine.
+    fn test(&self) -> Result<(), EngineError> {
+        let small = Resident {
+            device: Arc::clone(&self.device),
+            engine: self.engine.clone(),
+            key: self.key.clone(),
+            hash_key: self.hash_key.clone(),
+            cipher: self.cipher,
+            chunk: 16 << 10,
+        };
+        let text: Vec<u8> = (0..50_001_u32).map(|number| (number * 7 % 253) as u8).collect();
+        let iv = Iv::new(&[9; 12]).map_err(|_| self.failed("its test has no IV"))?;
+        let (sealed, tag) = small.seal_inside(&iv, b"test", &text)?;
+        let mut expected = vec![0; text.len() + 16];
+        let request = SessionRequest {
+            cipher: self.cipher,
+            direction: Direction::Encrypt,
+            key: Some(&self.key),
+        };
+        let mut jobs = [Job { aad: b"test", ..Job::new(iv, &text, &mut expected) }];
+        reference::engine()?.open(&request)?.process(&mut jobs)?;
+        let is_done = matches!(jobs[0].outcome, Outcome::Done { .. });
+        let (due, due_tag) = expected.split_at(text.len());
+        if is_done && sealed == due && tag == due_tag {
+            return Ok(());
+        }
+        Err(EngineError::WrongResult { engine: self.engine.clone(), unverified: 0 })
+    }
+
+    /// Seals a text that is brought to the device and back.
+    fn seal_inside(&self, iv: &Iv, aad: &[u8], text: &[u8]) -> Result<(Vec<u8>, Tag), EngineError> {
+        let mut site = self.inside(text)?;
+        let tag = self.sealed(&mut site, iv, aad, text.len())?;
+        Ok((self.brought_back(&mut site, text.len())?, tag))
+    }
+
+    fn inside(&self, text: &[u8]) -> Result<Site, EngineError> {
+        let mut site = self.site(Text::Inside(text.len()), text.len())?;
+        let host = site.host().map_err(self.lost())?;
+        host[..text.len()].copy_from_slice(text);
+        site.upload(0..text.len(), site.text).map_err(self.lost())?;
+        Ok(site)
+    }
+
+    fn brought_back(&self, site: &mut Site, length: usize) -> Result<Vec<u8>, EngineError> {
+        site.download(site.text, 0..length).map_err(self.lost())?;
+        Ok(site.host().map_err(self.lost())?[..length].to_vec())
+    }
+}
+
+/// Encrypts one block with AES, on the reference engine.
+fn encrypt_block(cipher: Cipher, key: &Key, block: &mut [u8; 16]) -> Result<(), EngineError> {
+    let ecb = match cipher.key_length() {
+        16 => Cipher::Aes128Ecb,
+        24 => Cipher::Aes192Ecb,
+        _ => Cipher::Aes256Ecb,
+    };
+    let engine = reference::engine()?;
+    let direction = Direction::Encrypt;
+    let mut session = engine.open(&SessionRequest { cipher: ecb, direction, key: Some(key) })?;
+    let input = Zeroizing::new(*block);
+    let mut jobs = [Job::new(Iv::NONE, &input[..], &mut block[..])];
+    session.process(&mut jobs)?;
+    match jobs[0].outcome {
+        Outcome::Done { .. } => Ok(()),
+        _ => {
+            let engine = engine.description().name.clone();
+            Err(EngineError::Failed { engine, reason: "it did not encrypt a block".to_owned() })
+        }
+    }
+}
+
+/// The hash of a chunk, as the kernels left it: of few stripes, their values; of many, the sum.
+fn joined(key: Element, sums: &[u8], stripes: u64) -> Element {
+    let element = |at: usize| {
+        let bytes = sums.get(at..at + 16).and_then(|bytes| bytes.try_into().ok());
+        Element::from_be_bytes(bytes.unwrap_or_default())
+    };
+    if stripes > JOINED_STRIPES {
+        return element(0);
+    }
+    let power = power(key, STRIPE as u64);
+    let values = (0..stripes as usize).rev();
+    let value = |number: usize| element(MESSAGE_SCRATCH + number * STRIPE_SCRATCH);
+    values.fold(0, |sum, number| multiplied(sum, power) ^ value(number))
+}
+
+fn launch(
+    site: &mut Site,
+    kernel: &'static str,
+    units: u64,
+    arguments: &[super::device::Argument],
+) -> Result<(), DeviceError> {
+    if units == 0 {
+        return Ok(());
+    }
+    let groups = units.div_ceil(u64::from(GROUP_SIZE)).min(MOST_GROUPS) as u32;
+    site.launch(&Launch { kernel, groups, group_size: GROUP_SIZE, dynamic_shared: 0, arguments })
+}
+
+/// Where the key lies in the host's memory, then tables, then sums.
+fn table_at(chunk: usize) -> Range<usize> {
+    let start = KEY + chunk * (MESSAGE + SUMS);
+    start..start + MESSAGE
+}
+
+fn sums_at(chunk: usize) -> Range<usize> {
+    let start = table_at(chunk).end;
+    start..start + SUMS
+}
+
+fn blocks(length: usize) -> u64 {
+    length.div_ceil(BLOCK) as u64
+}
+
+/// Stripes of a chunk's hash, with the block of its lengths.
+fn stripes(length: usize) -> u64 {
+    (blocks(length) + 1).div_ceil(STRIPE as u64)
+}
+
+/// Bytes of a chunk: hashing it takes an eighth as many in scratch memory.
+const CHUNK: usize = 256 << 20;
+/// Bytes of a block.
+const BLOCK: usize = 16;
+/// Bytes of a key, at the start of the host's memory, and room to a multiple of 64.
+const KEY: usize = 64;
+/// Bytes of `AES_SLOT` in `kernels/aes.cl`.
+const KEY_SLOT: usize = 768;
+/// Bytes of scratch for the message and for each stripe (`kernels/hash.cl`).
+const MESSAGE_SCRATCH: usize = 96;
+const STRIPE_SCRATCH: usize = 32;
+/// Blocks of a stripe, and stripes that need no folding (`kernels/hash.cl`).
+const STRIPE: usize = 16;
+const JOINED_STRIPES: u64 = 32;
+/// Bytes of what the kernels leave of a chunk: the message's and the stripes' that need no folding.
+const SUMS: usize = MESSAGE_SCRATCH + JOINED_STRIPES as usize * STRIPE_SCRATCH;
+/// Threads of a group (`GROUP_SIZE` in `kernels/common.cl`).
+const GROUP_SIZE: u32 = 256;
+/// Groups of a launch: more than any GPU has at work.
+const MOST_GROUPS: u64 = 4_096;

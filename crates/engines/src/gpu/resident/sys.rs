@@ -1,0 +1,145 @@
+//! Memory of the caller on a device, and a stream that works on it.
+
+use std::ops::Range;
+
+use crate::gpu::device::{Buffer, Device, DeviceError, Launch, Pinned, Place, Properties, Stream};
+use crate::gpu::{cuda, opencl};
+
+/// A part of a GPU's memory that belongs to the caller.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DeviceBuffer {
+    address: u64,
+    length: usize,
+    stream: u64,
+}
+
+impl DeviceBuffer {
+    /// Memory of `length` bytes at a device's `address` (of CUDA a `CUdeviceptr`), which is ready when all
+    /// that was queued on `stream` (of CUDA a `CUstream`; 0 is the default stream) is done.
+    ///
+    /// # Safety
+    /// The memory must be allocated on the device that seals or opens it, in CUDA's primary context as
+    /// the runtime and frameworks use it, and stay so as long as this value. Nobody else may use it
+    /// while it is sealed or opened. The stream must be one of this context.
+    pub unsafe fn new(address: u64, length: usize, stream: u64) -> DeviceBuffer {
+        DeviceBuffer { address, length, stream }
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// In bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Waits for the caller's stream.
+    fn wait(&self, properties: &Properties) -> Result<(), DeviceError> {
+        match properties.backend {
+            // SAFETY: `new` was promised that it is a stream of the device's primary context.
+            cuda::NAME => unsafe { cuda::wait_for(properties.index, self.stream) },
+            // An OpenCL queue belongs to a context of the caller's, whose memory no other context
+            // has.
+            _ => Err(DeviceError::Other {
+                doing: "waiting for the caller's stream",
+                words: format!("{} shares no memory between contexts", opencl::NAME),
+            }),
+        }
+    }
+}
+
+/// The text of a site.
+pub(super) enum Text<'b> {
+    /// The caller's.
+    Outside(&'b DeviceBuffer),
+    /// New memory of so many bytes, for tests.
+    Inside(usize),
+}
+
+/// A stream with a text, and what it takes to work on it.
+pub(super) struct Site {
+    // First, because dropping it ends all copies to and from the host's memory.
+    stream: Box<dyn Stream>,
+    host: Pinned,
+    pub(super) table: Buffer,
+    pub(super) keys: Buffer,
+    pub(super) scratch: Buffer,
+    pub(super) text: Buffer,
+}
+
+/// Bytes of a site's memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) host: usize,
+    pub(super) table: usize,
+    pub(super) keys: usize,
+    pub(super) scratch: usize,
+}
+
+impl Site {
+    pub(super) fn open(
+        device: &dyn Device,
+        sizes: Sizes,
+        text: &Text<'_>,
+    ) -> Result<Site, DeviceError> {
+        if let Text::Outside(buffer) = text {
+            buffer.wait(device.properties())?;
+        }
+        let mut stream = device.open()?;
+        let text = match text {
+            // SAFETY: `DeviceBuffer::new` was promised that it stays allocated; it is borrowed while
+            // it is worked on, and the stream is finished or dropped before that ends.
+            Text::Outside(buffer) => unsafe { stream.wrap(buffer.address, buffer.length)? },
+            Text::Inside(length) => stream.allocate(*length)?,
+        };
+        Ok(Site {
+            table: stream.allocate(sizes.table)?,
+            keys: stream.allocate(sizes.keys)?,
+            scratch: stream.allocate(sizes.scratch)?,
+            text,
+            host: device.pin(sizes.host)?,
+            stream,
+        })
+    }
+
+    /// The host's memory, when the device has done with it.
+    pub(super) fn host(&mut self) -> Result<&mut [u8], DeviceError> {
+        self.stream.finish()?;
+        Ok(&mut self.host)
+    }
+
+    /// Queues a copy of some of the host's memory to the beginning of a buffer.
+    pub(super) fn upload(&mut self, from: Range<usize>, to: Buffer) -> Result<(), DeviceError> {
+        let from = &self.host[from];
+        let to = Place { buffer: to, offset: 0 };
+        // SAFETY: the host's memory lives until the stream is dropped, and `host`, which alone lends it
+        // out, waits until the stream has finished.
+        unsafe { self.stream.copy_up(from.as_ptr(), from.len(), to) }
+    }
+
+    /// Queues a copy of the first bytes of a buffer to some of the host's memory.
+    pub(super) fn download(&mut self, from: Buffer, to: Range<usize>) -> Result<(), DeviceError> {
+        let to = &mut self.host[to];
+        let from = Place { buffer: from, offset: 0 };
+        // SAFETY: as in `upload`.
+        unsafe { self.stream.copy_down(from, to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Queues a kernel of ours.
+    pub(super) fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        // SAFETY: the module above makes all launches, each with the parameters that stand in the
+        // kernel's source, and with chunks that lie in the text and fit the sizes.
+        unsafe { self.stream.launch(launch) }
+    }
+
+    pub(super) fn finish(&mut self) -> Result<(), DeviceError> {
+        self.stream.finish()
+    }
+}

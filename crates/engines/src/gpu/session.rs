@@ -1,0 +1,433 @@
+//! Packs the jobs of a batch into an arena, starts the device, waits, and unpacks.
+//!
+//! A session has two bays, each an arena with a stream. While the device works for one, the other is
+//! packed or unpacked.
+
+use std::sync::Arc;
+
+use evener_core::{
+    Cipher, Direction, EngineError, Job, Key, Mode, Outcome, Padding, Rejection, Session,
+    SessionRequest, padding, wipe,
+};
+
+use super::device::{Device, DeviceError};
+use super::plan::{self, KeyChoice, Limits, Plan, Shape};
+use super::steps::Steps;
+use super::sys::{Lane, Sizes};
+use crate::parts::Parts;
+use crate::serial::LoadedKey;
+
+pub(super) struct GpuSession {
+    engine: String,
+    device: Arc<dyn Device>,
+    cipher: Cipher,
+    direction: Direction,
+    session_key: Option<Key>,
+    /// `None` until it is needed, and after a failure.
+    bays: [Option<Bay>; 2],
+}
+
+/// An arena with what is under way in it.
+struct Bay {
+    lane: Lane,
+    plan: Plan,
+    limits: Limits,
+    steps: Steps,
+    /// The last key that is not the session's in the plan.
+    last_key: LoadedKey,
+}
+
+/// Why the filling of an arena ended.
+enum Filled {
+    /// At this job, which did not fit, or at the batch's end.
+    Until(usize),
+    /// At this job, which fits no arena of this size.
+    TooLong(usize),
+}
+
+impl GpuSession {
+    pub(super) fn open(
+        engine: &str,
+        device: &Arc<dyn Device>,
+        request: &SessionRequest<'_>,
+    ) -> Result<GpuSession, EngineError> {
+        request.check_key()?;
+        let &SessionRequest { cipher, direction, key } = request;
+        let mut session = GpuSession {
+            engine: engine.to_owned(),
+            device: Arc::clone(device),
+            cipher,
+            direction,
+            session_key: key.cloned(),
+            bays: [None, None],
+        };
+        session.bay(0, LEAST_ARENA)?;
+        Ok(session)
+    }
+
+    /// A bay with at least this arena. It holds nothing that is under way.
+    fn bay(&mut self, turn: usize, arena: usize) -> Result<&mut Bay, EngineError> {
+        let (cipher, direction) = (self.cipher, self.direction);
+        if self.bays[turn].as_ref().is_some_and(|bay| bay.limits.arena < arena) {
+            self.bays[turn] = None;
+        }
+        match &mut self.bays[turn] {
+            Some(bay) => Ok(bay),
+            empty => {
+                let bay = Bay::open(&*self.device, cipher, direction, arena)
+                    .and_then(|mut bay| {
+                        if let Some(key) = &self.session_key {
+                            bay.load(key)?;
+                        }
+                        Ok(bay)
+                    })
+                    .map_err(|error| error.of(&self.engine))?;
+                Ok(empty.insert(bay))
+            }
+        }
+    }
+
+    /// The arena that suits a batch: small sessions cost little, large ones soon have all.
+    fn arena_for(&self, batch: &[Job<'_>]) -> usize {
+        let shape = Shape::of(self.cipher, self.direction);
+        let needs = batch.iter().map(|job| {
+            let length = job.input.len().saturating_add(plan::BLOCK);
+            shape.need(length, job.aad.len()).unwrap_or(MOST_ARENA)
+        });
+        let all = needs.fold(0_usize, usize::saturating_add).min(MOST_ARENA);
+        all.next_power_of_two().clamp(LEAST_ARENA, MOST_ARENA)
+    }
+
+    fn run(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let (mut next, mut turn, mut stopped) = (0, 0, Ok(()));
+        let arena = self.arena_for(batch);
+        while next < batch.len() && stopped.is_ok() {
+            self.collect(turn, batch)?;
+            let (cipher, direction) = (self.cipher, self.direction);
+            let has_key = self.session_key.is_some();
+            let bay = self.bay(turn, arena)?;
+            let filled = bay.fill(batch, next, cipher, direction, has_key);
+            match filled {
+                Ok(Filled::Until(job)) => next = job,
+                Ok(Filled::TooLong(job)) => {
+                    self.perform_long(turn, batch, job)?;
+                    next = job + 1;
+                    continue;
+                }
+                Err(()) => {
+                    stopped = Err(EngineError::NoKey { engine: self.engine.clone() });
+                }
+            }
+            self.start(turn, batch)?;
+            turn ^= 1;
+        }
+        self.collect(turn, batch)?;
+        self.collect(turn ^ 1, batch)?;
+        stopped
+    }
+
+    /// Starts what the bay's plan holds.
+    fn start(&mut self, turn: usize, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let (cipher, direction) = (self.cipher, self.direction);
+        let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
+        if bay.plan.is_empty() {
+            return Ok(());
+        }
+        let started = bay.pack(batch, cipher, direction).and_then(|()| bay.submit(direction));
+        started.map_err(|error| error.of(&self.engine))
+    }
+
+    /// Waits for a bay and gives its jobs their results.
+    fn collect(&mut self, turn: usize, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let (cipher, direction) = (self.cipher, self.direction);
+        let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
+        bay.unpack(batch, cipher, direction).map_err(|error| error.of(&self.engine))
+    }
+
+    /// Does a message that is longer than an arena: in pieces, or with a larger arena where the mode
+    /// has no pieces.
+    fn perform_long(
+        &mut self,
+        turn: usize,
+        batch: &mut [Job<'_>],
+        index: usize,
+    ) -> Result<(), EngineError> {
+        let (cipher, direction) = (self.cipher, self.direction);
+        if matches!(cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
+            let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
+            let done = bay.perform_in_pieces(batch, index, cipher, direction);
+            return done.map_err(|error| error.of(&self.engine));
+        }
+        let job = &batch[index];
+        let text = text_length(job, cipher, direction);
+        let need = Shape::of(cipher, direction).need(text, job.aad.len());
+        let arena = need.and_then(usize::checked_next_power_of_two).unwrap_or(usize::MAX);
+        let properties = self.device.properties();
+        let most = properties.largest_allocation.min(properties.memory / 8);
+        if arena as u64 > most {
+            let reason = format!(
+                "a message of {} bytes is longer than the {most} bytes that the device gives to \
+                 one; use shorter segments or another engine",
+                job.input.len()
+            );
+            return Err(EngineError::Failed { engine: self.engine.clone(), reason });
+        }
+        let has_key = self.session_key.is_some();
+        self.bay(turn, arena)?.fill(&mut batch[..=index], index, cipher, direction, has_key).ok();
+        self.start(turn, batch)?;
+        self.collect(turn, batch)
+    }
+}
+
+impl Session for GpuSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let result = self.run(batch);
+        if !matches!(result, Ok(()) | Err(EngineError::NoKey { .. })) {
+            // Nothing is known of what was under way, so its memory is given back and wiped.
+            self.bays = [None, None];
+        }
+        result
+    }
+}
+
+impl Bay {
+    fn open(
+        device: &dyn Device,
+        cipher: Cipher,
+        direction: Direction,
+        arena: usize,
+    ) -> Result<Bay, DeviceError> {
+        let (keys, scratch) = (arena / BYTES_FOR_A_KEY, plan::scratch_of(arena));
+        let limits = Limits { arena, keys, scratch };
+        let steps = Steps::new(cipher, direction, device.properties().units);
+        let sizes = Sizes { arena, keys: (keys + 1) * steps.slot(), scratch };
+        Ok(Bay {
+            lane: Lane::open(device, sizes)?,
+            plan: Plan::new(Shape::of(cipher, direction), limits),
+            limits,
+            steps,
+            last_key: LoadedKey::none(),
+        })
+    }
+
+    /// Expands the session's key, which stays in slot 0.
+    fn load(&mut self, key: &Key) -> Result<(), DeviceError> {
+        let length = key.len();
+        self.lane.arena()?[..length].copy_from_slice(key.bytes());
+        self.lane.upload(length)?;
+        self.steps.expand(&mut self.lane, 0, 0, 1)?;
+        self.lane.zero(self.lane.buffers().input, length)?;
+        wipe(&mut self.lane.arena()?[..length]);
+        Ok(())
+    }
+
+    /// Plans jobs from `next` on, as many as fit, and rejects those that no engine can do. The error
+    /// is a job without a key.
+    fn fill(
+        &mut self,
+        batch: &mut [Job<'_>],
+        next: usize,
+        cipher: Cipher,
+        direction: Direction,
+        has_key: bool,
+    ) -> Result<Filled, ()> {
+        self.plan.clear(self.limits);
+        self.last_key.clear();
+        for (index, job) in batch.iter_mut().enumerate().skip(next) {
+            if job.outcome != Outcome::Pending {
+                continue;
+            }
+            if let Err(rejection) = job.check(cipher, direction) {
+                job.outcome = Outcome::Rejected(rejection);
+                continue;
+            }
+            let choice = match job.key {
+                None if !has_key => return Err(()),
+                None => KeyChoice::Session,
+                Some(key) if self.last_key.is(key.bytes()) => KeyChoice::Same,
+                Some(_) => KeyChoice::New,
+            };
+            let length = text_length(job, cipher, direction);
+            if length == 0 && !cipher.is_authenticated() {
+                job.outcome = Outcome::Done { written: 0 };
+                continue;
+            }
+            if !self.plan.add(index, length, job.aad.len(), job.iv, choice) {
+                let is_first = self.plan.is_empty();
+                return Ok(if is_first { Filled::TooLong(index) } else { Filled::Until(index) });
+            }
+            if let (KeyChoice::New, Some(key)) = (choice, job.key) {
+                self.last_key.set(key.bytes());
+            }
+        }
+        Ok(Filled::Until(batch.len()))
+    }
+
+    /// Copies keys, additional data and texts to the arena.
+    fn pack(
+        &mut self,
+        batch: &mut [Job<'_>],
+        cipher: Cipher,
+        direction: Direction,
+    ) -> Result<(), DeviceError> {
+        let Bay { lane, plan, .. } = self;
+        plan.order();
+        let arena = lane.arena()?;
+        plan.write_table(arena);
+        for item in plan.items() {
+            let job = &mut batch[item.job];
+            if let (Some(place), Some(key)) = (plan.key_at(item.key), job.key) {
+                arena[place].copy_from_slice(key.bytes());
+            }
+            arena[plan.aad_at(item)].copy_from_slice(job.aad);
+            let text = &mut arena[plan.text_at(item)];
+            match Parts::of(job, cipher, direction).next(job, usize::MAX) {
+                Some(part) if cipher.block_length() > 1 => part.copy_input(text),
+                _ => text[..job.input.len()].copy_from_slice(job.input),
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues everything for what was packed.
+    fn submit(&mut self, direction: Direction) -> Result<(), DeviceError> {
+        let Bay { lane, plan, steps, .. } = self;
+        let (buffers, used) = (lane.buffers(), plan.used());
+        lane.upload(used)?;
+        let (keys, raw) = plan.keys();
+        steps.expand(lane, raw, 1, keys as u32)?;
+        steps.compute(lane, plan)?;
+        if steps.gives_verdicts() {
+            lane.download(plan.verdicts())?;
+        }
+        lane.download(plan.texts())?;
+        lane.zero(buffers.input, used)?;
+        lane.zero(buffers.scratch, plan.scratch())?;
+        steps.wipe_keys(lane, keys)?;
+        if direction == Direction::Decrypt {
+            lane.zero(buffers.output, used)?;
+        }
+        lane.flush()
+    }
+
+    /// Waits, and gives the jobs their results. Then nothing is left in the arena but ciphertext.
+    fn unpack(
+        &mut self,
+        batch: &mut [Job<'_>],
+        cipher: Cipher,
+        direction: Direction,
+    ) -> Result<(), DeviceError> {
+        let Bay { lane, plan, steps, limits, .. } = self;
+        if plan.is_empty() {
+            return Ok(());
+        }
+        let arena = lane.arena()?;
+        for (number, item) in plan.items().iter().enumerate() {
+            let job = &mut batch[item.job];
+            let is_forged = steps.gives_verdicts() && {
+                let verdict = &arena[number * plan::VERDICT..][..plan::VERDICT];
+                verdict.iter().any(|&byte| byte != 0)
+            };
+            let text = &arena[plan.text_at(item)];
+            job.outcome = if is_forged {
+                Outcome::Rejected(Rejection::Tag)
+            } else {
+                deliver(job, text, item.length, cipher, direction)
+            };
+        }
+        let wiped = if direction == Direction::Decrypt { plan.used() } else { plan.texts().start };
+        wipe(&mut arena[..wiped]);
+        plan.clear(*limits);
+        Ok(())
+    }
+
+    /// Does a message of ECB, CBC or CTR one arena after the other.
+    fn perform_in_pieces(
+        &mut self,
+        batch: &mut [Job<'_>],
+        index: usize,
+        cipher: Cipher,
+        direction: Direction,
+    ) -> Result<(), DeviceError> {
+        let job = &mut batch[index];
+        let most = (self.limits.arena - ROOM_BESIDE_A_PIECE) / plan::BLOCK * plan::BLOCK;
+        let mut parts = Parts::of(job, cipher, direction);
+        let key = job.key;
+        while let Some(part) = parts.next(job, most) {
+            let length = part.output.len();
+            let choice = if key.is_some() { KeyChoice::New } else { KeyChoice::Session };
+            self.plan.clear(self.limits);
+            if !self.plan.add(index, length, 0, part.iv, choice) {
+                let (doing, words) = ("planning a piece", "it does not fit the arena".to_owned());
+                return Err(DeviceError::Other { doing, words });
+            }
+            let item = self.plan.items()[0];
+            let place = self.plan.text_at(&item);
+            let arena = self.lane.arena()?;
+            self.plan.write_table(arena);
+            if let (Some(place), Some(key)) = (self.plan.key_at(item.key), key) {
+                arena[place].copy_from_slice(key.bytes());
+            }
+            part.copy_input(&mut arena[place.clone()]);
+            self.submit(direction)?;
+            let arena = self.lane.arena()?;
+            part.output.copy_from_slice(&arena[place]);
+            wipe(&mut arena[..self.plan.used()]);
+            parts.advance(job, length);
+        }
+        self.plan.clear(self.limits);
+        job.outcome = match parts.finish(job) {
+            Ok(written) => Outcome::Done { written },
+            Err(rejection) => {
+                let length = job.output_length(cipher, direction);
+                wipe(&mut job.output[..length]);
+                Outcome::Rejected(rejection)
+            }
+        };
+        Ok(())
+    }
+}
+
+/// Copies a result to its job, without padding.
+fn deliver(
+    job: &mut Job<'_>,
+    text: &[u8],
+    length: usize,
+    cipher: Cipher,
+    direction: Direction,
+) -> Outcome {
+    let written = match (direction, job.padding) {
+        (Direction::Encrypt, _) => text.len(),
+        (Direction::Decrypt, Padding::None) => length,
+        (Direction::Decrypt, Padding::Pkcs7) => {
+            let last = &text[length.saturating_sub(cipher.block_length())..length];
+            match padding::padding_length(last) {
+                Some(pad) => length - pad,
+                None => return Outcome::Rejected(Rejection::Padding),
+            }
+        }
+    };
+    job.output[..written].copy_from_slice(&text[..written]);
+    Outcome::Done { written }
+}
+
+/// Bytes that a job's text takes in an arena, without its tag.
+fn text_length(job: &Job<'_>, cipher: Cipher, direction: Direction) -> usize {
+    match direction {
+        Direction::Encrypt => job.output_length(cipher, direction) - cipher.tag_length(),
+        Direction::Decrypt => job.output_length(cipher, direction),
+    }
+}
+
+/// Bytes of the arena of a session that has not done much yet.
+const LEAST_ARENA: usize = 64 << 10;
+
+/// Bytes of an arena: a few times what keeps a bus busy while the other arena is packed. Only a
+/// message that can't be cut gets a larger one.
+const MOST_ARENA: usize = 8 << 20;
+
+/// For so many bytes of an arena a part has one key, beside the session's.
+const BYTES_FOR_A_KEY: usize = 2_048;
+
+/// Bytes for the table and the key of a message that fills an arena.
+const ROOM_BESIDE_A_PIECE: usize = 4_096;

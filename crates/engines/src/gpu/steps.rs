@@ -1,0 +1,284 @@
+//! The kernels that a part of a batch takes, in their order, with their arguments.
+
+use evener_core::{Cipher, Direction, Mode};
+
+use super::device::Argument::{Buffer, U32, U64};
+use super::device::{Argument, DeviceError, Launch};
+use super::plan::Plan;
+use super::sys::{Buffers, Lane};
+
+/// The kernels of one cipher and direction on one device.
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    cipher: Cipher,
+    direction: Direction,
+    family: Family,
+    /// Most work-groups at a time.
+    groups: u32,
+}
+
+/// Ciphers that share kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Aes,
+    ChaCha,
+    Des,
+    Camellia,
+    Blowfish,
+}
+
+impl Family {
+    fn of(cipher: Cipher) -> Option<Family> {
+        match (cipher, cipher.mode()) {
+            (Cipher::Enc(_), _) => None,
+            (Cipher::ChaCha20Poly1305, _) => Some(Family::ChaCha),
+            (Cipher::DesEde3Cbc, _) => Some(Family::Des),
+            (Cipher::Camellia128Cbc | Cipher::Camellia192Cbc | Cipher::Camellia256Cbc, _) => {
+                Some(Family::Camellia)
+            }
+            (Cipher::BfCbc, _) => Some(Family::Blowfish),
+            (_, Mode::Ecb | Mode::Cbc | Mode::Ctr | Mode::Gcm | Mode::Xts) => Some(Family::Aes),
+            _ => None,
+        }
+    }
+
+    /// Bytes of a key's slot, as the kernels have it.
+    fn slot(self) -> usize {
+        let words = match self {
+            Family::Aes => 192,
+            Family::ChaCha => 8,
+            Family::Des => 96,
+            Family::Camellia => 136,
+            Family::Blowfish => 1_044,
+        };
+        words * 4
+    }
+}
+
+/// Whether there are kernels for a cipher.
+pub(super) fn performs(cipher: Cipher) -> bool {
+    Family::of(cipher).is_some()
+}
+
+impl Steps {
+    /// `units` is the device's number of multiprocessors or compute units.
+    pub(super) fn new(cipher: Cipher, direction: Direction, units: usize) -> Steps {
+        let units = u32::try_from(units.clamp(1, 4_096)).unwrap_or(1);
+        let family = Family::of(cipher).unwrap_or(Family::Aes);
+        Steps { cipher, direction, family, groups: units * GROUPS_PER_UNIT }
+    }
+
+    /// Bytes of a key's slot.
+    pub(super) fn slot(self) -> usize {
+        self.family.slot()
+    }
+
+    /// Whether a part's messages have verdicts.
+    pub(super) fn gives_verdicts(self) -> bool {
+        self.cipher.is_authenticated() && self.opens()
+    }
+
+    fn opens(self) -> bool {
+        self.direction == Direction::Decrypt
+    }
+
+    /// The rounds of AES, or the sixes of rounds of Camellia. The others have always the same.
+    fn rounds(self) -> u32 {
+        match self.family {
+            Family::Camellia => 3 + u32::from(self.key_words() > 4),
+            _ => self.key_words() + 6,
+        }
+    }
+
+    /// The words of a key; of XTS, of either.
+    fn key_words(self) -> u32 {
+        (self.cipher.key_length() / 4) as u32 / self.keys_in_one()
+    }
+
+    fn keys_in_one(self) -> u32 {
+        if self.cipher.mode() == Mode::Xts { 2 } else { 1 }
+    }
+
+    /// Queues the expansion of `count` keys, which lie at `raw` in the input, into the slots from
+    /// `slot` on.
+    pub(super) fn expand(
+        self,
+        lane: &mut Lane,
+        raw: usize,
+        slot: u32,
+        count: u32,
+    ) -> Result<(), DeviceError> {
+        let Buffers { input, keys, .. } = lane.buffers();
+        let (input, keys, raw) = (Buffer(input), Buffer(keys), U64(raw as u64));
+        let (slot, count, threads) = (U32(slot), U32(count), u64::from(count));
+        let (words, parts) = (U32(self.key_words()), U32(self.keys_in_one()));
+        let plain = [input, raw, keys, slot, count];
+        match self.family {
+            Family::Aes => {
+                let arguments = [input, raw, words, parts, keys, slot, count];
+                self.run(lane, "aes_expand", threads, &arguments)?;
+            }
+            Family::Camellia => {
+                let arguments = [input, raw, words, keys, slot, count];
+                self.run(lane, "camellia_expand", threads, &arguments)?;
+            }
+            Family::ChaCha => self.run(lane, "chacha_expand", threads, &plain)?,
+            Family::Des => self.run(lane, "des_expand", threads, &plain)?,
+            Family::Blowfish => self.run(lane, "blowfish_expand", threads, &plain)?,
+        }
+        if self.cipher.mode() == Mode::Gcm {
+            let arguments = [keys, U32(self.rounds()), slot, count];
+            self.run(lane, "gcm_expand", threads, &arguments)?;
+        }
+        Ok(())
+    }
+
+    /// Queues the wiping of the slots of `count` keys, which follow the session's.
+    pub(super) fn wipe_keys(self, lane: &mut Lane, count: usize) -> Result<(), DeviceError> {
+        let slot = self.slot();
+        lane.zero_from(lane.buffers().keys, slot, count * slot)
+    }
+
+    /// Queues what computes a part.
+    pub(super) fn compute(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
+        match (self.cipher.mode(), self.opens()) {
+            (Mode::Gcm | Mode::Poly1305, false) => {
+                self.prepare(lane, plan)?;
+                self.crypt(lane, plan)?;
+                self.authenticate(lane, plan)
+            }
+            (Mode::Gcm | Mode::Poly1305, true) => {
+                self.prepare(lane, plan)?;
+                self.authenticate(lane, plan)?;
+                self.crypt(lane, plan)
+            }
+            (Mode::Xts, _) => {
+                self.prepare(lane, plan)?;
+                self.crypt(lane, plan)
+            }
+            _ => self.crypt(lane, plan),
+        }
+    }
+
+    /// What messages have before their text is read: a tweak, a one-time key.
+    fn prepare(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
+        let Buffers { input, keys, scratch, .. } = lane.buffers();
+        let (input, keys, scratch) = (Buffer(input), Buffer(keys), Buffer(scratch));
+        let (count, rounds) = (plan.items().len(), U32(self.rounds()));
+        let messages = U32(count as u32);
+        match self.cipher.mode() {
+            Mode::Xts => {
+                let arguments = [input, keys, rounds, scratch, messages];
+                self.run(lane, "xts_tweaks", count as u64, &arguments)
+            }
+            Mode::Poly1305 => {
+                self.run(lane, "poly_expand", count as u64, &[input, keys, scratch, messages])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What reads and writes the texts.
+    fn crypt(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
+        let Buffers { input, output, keys, scratch } = lane.buffers();
+        let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
+        let (messages, rounds) = (U32(plan.items().len() as u32), U32(self.rounds()));
+        let (units, each) = (U64(plan.units()), self.each(plan.units()));
+        let opens = U32(u32::from(self.opens()));
+        let plain = [input, output, keys, rounds, messages, units, U32(each)];
+        let tweaked = [input, output, keys, rounds, Buffer(scratch), messages, units, U32(each)];
+        let gcm = [input, output, keys, rounds, messages, units, U32(each), opens];
+        let chacha = [input, output, keys, messages, units, U32(each), opens];
+        let (kernel, arguments): (_, &[Argument]) = match (self.cipher.mode(), self.opens()) {
+            (Mode::Gcm, _) => ("gcm_crypt", &gcm),
+            (Mode::Poly1305, _) => ("chacha_crypt", &chacha),
+            (Mode::Xts, false) => ("xts_encrypt", &tweaked),
+            (Mode::Xts, true) => ("xts_decrypt", &tweaked),
+            (Mode::Ecb, false) => ("aes_ecb_encrypt", &plain),
+            (Mode::Ecb, true) => ("aes_ecb_decrypt", &plain),
+            (Mode::Cbc, opens) => (self.cbc(opens), &plain),
+            _ => ("aes_ctr", &plain),
+        };
+        self.run_each(lane, kernel, plan.units(), each, arguments)
+    }
+
+    fn cbc(self, opens: bool) -> &'static str {
+        match (self.family, opens) {
+            (Family::Des, false) => "des3_cbc_encrypt",
+            (Family::Des, true) => "des3_cbc_decrypt",
+            (Family::Camellia, false) => "camellia_cbc_encrypt",
+            (Family::Camellia, true) => "camellia_cbc_decrypt",
+            (Family::Blowfish, false) => "blowfish_cbc_encrypt",
+            (Family::Blowfish, true) => "blowfish_cbc_decrypt",
+            (_, false) => "aes_cbc_encrypt",
+            (_, true) => "aes_cbc_decrypt",
+        }
+    }
+
+    /// What makes tags, or verdicts.
+    fn authenticate(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
+        let Buffers { input, output, keys, scratch } = lane.buffers();
+        let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
+        let (scratch, count) = (Buffer(scratch), plan.items().len());
+        let (messages, rounds) = (U32(count as u32), U32(self.rounds()));
+        let (stripes, opens) = (plan.stripes(), U32(u32::from(self.opens())));
+        // A group folds the stripes of a message.
+        let fold = count as u64 * u64::from(GROUP_SIZE);
+        if self.family == Family::ChaCha {
+            let arguments = [input, output, scratch, messages, U64(stripes), opens];
+            self.run(lane, "poly_stripes", stripes, &arguments)?;
+            if plan.needs_folding() {
+                self.run(lane, "poly_fold", fold, &[input, scratch, messages])?;
+            }
+            let arguments = [input, output, scratch, messages, opens];
+            return self.run(lane, "poly_tags", count as u64, &arguments);
+        }
+        let arguments = [input, output, keys, scratch, messages, U64(stripes), opens];
+        self.run(lane, "gcm_stripes", stripes, &arguments)?;
+        if plan.needs_folding() {
+            self.run(lane, "gcm_fold", fold, &[input, keys, scratch, messages])?;
+        }
+        let arguments = [input, output, keys, rounds, scratch, messages, opens];
+        self.run(lane, "gcm_tags", count as u64, &arguments)
+    }
+
+    /// Units that a thread does in a row: more than one only when there is enough for all.
+    fn each(self, units: u64) -> u32 {
+        let full = u64::from(self.groups) * u64::from(GROUP_SIZE);
+        (units / full).clamp(1, MOST_EACH) as u32
+    }
+
+    fn run(
+        self,
+        lane: &mut Lane,
+        kernel: &'static str,
+        units: u64,
+        arguments: &[Argument],
+    ) -> Result<(), DeviceError> {
+        self.run_each(lane, kernel, units, 1, arguments)
+    }
+
+    fn run_each(
+        self,
+        lane: &mut Lane,
+        kernel: &'static str,
+        units: u64,
+        each: u32,
+        arguments: &[Argument],
+    ) -> Result<(), DeviceError> {
+        if units == 0 {
+            return Ok(());
+        }
+        let tiles = units.div_ceil(u64::from(each) * u64::from(GROUP_SIZE));
+        let groups = tiles.min(u64::from(self.groups)) as u32;
+        let (group_size, dynamic_shared) = (GROUP_SIZE, 0);
+        lane.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
+    }
+}
+
+/// Threads of a group (`GROUP_SIZE` in `kernels/common.cl`).
+const GROUP_SIZE: u32 = 256;
+/// As many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
+const GROUPS_PER_UNIT: u32 = 8;
+/// A thread's share of a tile.
+const MOST_EACH: u64 = 8;

@@ -1,0 +1,73 @@
+//! Messages that are longer than an arena.
+
+use evener_core::{Cipher, Direction, Engine, Iv, Job, Key, Outcome, Padding, SessionRequest};
+
+use super::Random;
+
+#[test]
+fn messages_longer_than_an_arena_are_done() {
+    let Some(device) = super::device() else { return };
+    let ours = super::engine(device);
+    let theirs = crate::find("openssl").unwrap();
+    let mut random = Random(7);
+    let text = random.bytes((17 << 20) + 5);
+    for (cipher, padding) in [
+        (Cipher::Aes128Ctr, Padding::None),
+        (Cipher::Aes256Cbc, Padding::Pkcs7),
+        (Cipher::Aes192Ecb, Padding::Pkcs7),
+        (Cipher::Aes256Gcm, Padding::None),
+        (Cipher::ChaCha20Poly1305, Padding::None),
+    ] {
+        let key = Key::new(&random.bytes(cipher.key_length())).unwrap();
+        let iv = Iv::new(&random.bytes(cipher.iv_length())).unwrap();
+        let run = |engine: &dyn Engine, direction, input: &[u8]| {
+            let mut session =
+                engine.open(&SessionRequest { cipher, direction, key: Some(&key) }).unwrap();
+            let mut output = vec![0; input.len() + 16];
+            // Short messages before and behind it go through the other arena.
+            let (mut before, mut behind) = ([0; 48], [0; 48]);
+            let short = &text[..32];
+            let mut batch = [
+                Job::new(iv, short, &mut before),
+                Job { padding, ..Job::new(iv, input, &mut output) },
+                Job::new(iv, short, &mut behind),
+            ];
+            session.process(&mut batch).unwrap();
+            let Outcome::Done { written } = batch[1].outcome else {
+                panic!("{cipher} {direction}: {:?}", batch[1].outcome)
+            };
+            output.truncate(written);
+            assert_eq!(before, behind);
+            output
+        };
+        let sealed = run(&*theirs, Direction::Encrypt, &text);
+        assert!(run(&*ours, Direction::Encrypt, &text) == sealed, "{cipher}");
+        assert!(run(&*ours, Direction::Decrypt, &sealed) == text, "{cipher}");
+    }
+}
+
+#[test]
+fn a_message_that_no_device_memory_holds_is_refused() {
+    let Some(device) = super::device() else { return };
+    let most = device.properties().largest_allocation.min(device.properties().memory / 8);
+    let ours = super::engine(device);
+    let Ok(length) = usize::try_from(most) else { return };
+    let key = Key::new(&[1; 32]).unwrap();
+    let request = SessionRequest {
+        cipher: Cipher::Aes256Gcm,
+        direction: Direction::Encrypt,
+        key: Some(&key),
+    };
+    let mut session = ours.open(&request).unwrap();
+    // Zeros that nothing touches take no memory.
+    let (text, mut output) = (vec![0; length], vec![0; length + 16]);
+    let mut batch = [Job::new(Iv::new(&[2; 12]).unwrap(), &text, &mut output)];
+    let error = session.process(&mut batch).unwrap_err();
+    assert!(error.to_string().contains("shorter segments"), "{error}");
+    assert_eq!(batch[0].outcome, Outcome::Pending);
+    // The session goes on.
+    let (text, mut output) = ([0; 5], [0; 21]);
+    let mut batch = [Job::new(Iv::new(&[2; 12]).unwrap(), &text, &mut output)];
+    session.process(&mut batch).unwrap();
+    assert_eq!(batch[0].outcome, Outcome::Done { written: 21 });
+}

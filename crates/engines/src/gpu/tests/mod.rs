@@ -1,0 +1,87 @@
+//! The engine on PoCL, which computes on the processor's cores.
+
+mod long;
+mod lost;
+mod random;
+mod sys;
+
+use std::sync::Arc;
+
+use evener_core::Engine;
+
+use super::device::Device;
+use super::{GpuEngine, NAME};
+
+/// PoCL's device; `None`, and a word, where PoCL is not.
+fn device() -> Option<Arc<dyn Device>> {
+    match super::probe::device("opencl:pocl") {
+        Ok(device) => Some(device),
+        Err(reason) => {
+            evener_skipped::lacking!("{reason} (Debian: pocl-opencl-icd, ocl-icd-libopencl1)");
+            None
+        }
+    }
+}
+
+/// The engine on a device, without a guard.
+fn engine(device: Arc<dyn Device>) -> Arc<dyn Engine> {
+    Arc::new(GpuEngine::new(NAME.to_owned(), device))
+}
+
+/// Pseudo-random numbers, the same in every run: SplitMix64 (Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        word ^ (word >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.word() % limit as u64) as usize
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            (0..length.div_ceil(8)).flat_map(|_| self.word().to_le_bytes()).collect();
+        bytes.truncate(length);
+        bytes
+    }
+}
+
+#[test]
+fn it_conforms() {
+    let Some(device) = device() else { return };
+    crate::conformance::run(&*engine(device)).assert_passed();
+}
+
+#[test]
+fn a_selector_finds_the_device_behind_a_guard() {
+    if device().is_none() {
+        return;
+    }
+    let engine = crate::find("gpu:opencl:pocl").unwrap();
+    assert_eq!(engine.description().name, "gpu:opencl:pocl");
+    assert!(engine.account().is_some(), "nothing guards it");
+    let Err(error) = crate::find("gpu:opencl:no such device") else { panic!("found it") };
+    assert!(error.to_string().contains("gpu:opencl:0"), "{error}");
+}
+
+#[test]
+fn a_device_of_the_processor_is_not_taken_for_a_gpu() {
+    let Some(device) = device() else { return };
+    assert!(!device.properties().is_gpu);
+    if let Ok(engine) = crate::find("gpu") {
+        assert!(
+            !engine.description().detail.contains("PoCL"),
+            "{engine:?}",
+            engine = engine.description()
+        );
+    }
+}

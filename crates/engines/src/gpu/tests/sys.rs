@@ -1,0 +1,106 @@
+//! A device that is lost after a number of calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use crate::gpu::device::{Buffer, Device, DeviceError, Launch, Pinned, Place, Properties, Stream};
+
+/// A device whose calls fail when so many have been made, once.
+pub(super) struct Failing {
+    device: Arc<dyn Device>,
+    left: Arc<AtomicI64>,
+}
+
+struct FailingStream {
+    stream: Box<dyn Stream>,
+    left: Arc<AtomicI64>,
+}
+
+fn count(left: &AtomicI64) -> Result<(), DeviceError> {
+    match left.fetch_sub(1, Relaxed) {
+        1 => Err(DeviceError::Lost { doing: "testing", words: "on purpose".to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+impl Failing {
+    pub(super) fn new(device: Arc<dyn Device>, left: Arc<AtomicI64>) -> Failing {
+        Failing { device, left }
+    }
+}
+
+impl Device for Failing {
+    fn properties(&self) -> &Properties {
+        self.device.properties()
+    }
+
+    fn open(&self) -> Result<Box<dyn Stream>, DeviceError> {
+        count(&self.left)?;
+        let (stream, left) = (self.device.open()?, Arc::clone(&self.left));
+        Ok(Box::new(FailingStream { stream, left }))
+    }
+
+    fn pin(&self, bytes: usize) -> Result<Pinned, DeviceError> {
+        count(&self.left)?;
+        self.device.pin(bytes)
+    }
+}
+
+impl FailingStream {
+    fn next(&mut self) -> Result<&mut dyn Stream, DeviceError> {
+        count(&self.left)?;
+        Ok(&mut *self.stream)
+    }
+}
+
+impl Stream for FailingStream {
+    fn allocate(&mut self, bytes: usize) -> Result<Buffer, DeviceError> {
+        self.next()?.allocate(bytes)
+    }
+
+    unsafe fn wrap(&mut self, address: u64, bytes: usize) -> Result<Buffer, DeviceError> {
+        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        unsafe { self.next()?.wrap(address, bytes) }
+    }
+
+    fn release(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
+        self.next()?.release(buffer)
+    }
+
+    unsafe fn copy_up(
+        &mut self,
+        host: *const u8,
+        length: usize,
+        to: Place,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        unsafe { self.next()?.copy_up(host, length, to) }
+    }
+
+    unsafe fn copy_down(
+        &mut self,
+        from: Place,
+        host: *mut u8,
+        length: usize,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        unsafe { self.next()?.copy_down(from, host, length) }
+    }
+
+    fn zero(&mut self, at: Place, length: usize) -> Result<(), DeviceError> {
+        self.next()?.zero(at, length)
+    }
+
+    unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        unsafe { self.next()?.launch(launch) }
+    }
+
+    fn flush(&mut self) -> Result<(), DeviceError> {
+        self.next()?.flush()
+    }
+
+    fn finish(&mut self) -> Result<(), DeviceError> {
+        self.next()?.finish()
+    }
+}

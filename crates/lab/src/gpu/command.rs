@@ -1,0 +1,69 @@
+//! The benchmark as a command of the program.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::run;
+use crate::LabError;
+
+/// `evener-lab bench gpu`.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    #[command(flatten)]
+    options: GpuOptions,
+}
+
+/// The benchmark's options.
+#[derive(Args, Clone, Debug)]
+#[non_exhaustive]
+pub struct GpuOptions {
+    /// The GPU, as an engine: `gpu:BACKEND:DEVICE`. A device that computes on the processor's cores
+    /// must be named, and the report says what it is
+    #[arg(long, value_name = "ENGINE", default_value = "gpu")]
+    pub device: String,
+    /// About how long a figure takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
+    pub seconds: f64,
+    /// How often a kernel is measured; the figure is the median
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub rounds: u16,
+    /// Bytes of texts that a kernel gets, more than a cache holds
+    #[arg(long, value_name = "BYTES", default_value_t = 256 << 20,
+          value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 32))]
+    pub bytes: u64,
+    /// Bytes of the longest copy, and of the largest batch
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20,
+          value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 30))]
+    pub copy: u64,
+}
+
+impl GpuOptions {
+    pub(super) fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+}
+
+impl Command {
+    /// Runs the benchmark; prints the report to standard output and the progress to standard error.
+    ///
+    /// # Errors
+    /// Those of [`run`], and when the report can't be written.
+    pub fn run(&self) -> Result<(), LabError> {
+        let report = run(&self.options, &mut |what| eprintln!("{what}"))?;
+        let mut output = io::stdout().lock();
+        serde_json::to_writer_pretty(&mut output, &report)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(output))
+            .map_err(LabError::file("write", "standard output"))
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.001..=60.0).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds from 0.001 to 60".to_owned()),
+    }
+}

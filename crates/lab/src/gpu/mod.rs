@@ -1,0 +1,23 @@
+//! A GPU beside the processor: what its bus and its kernels can do, and what the engine makes of it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `command.rs` | the command, and its options |
+//! | `report.rs` | the report, one JSON document |
+//! | `run.rs` | the parts of the benchmark, in their order |
+//! | `memory.rs` | copies by the processor |
+//! | `sessions.rs` | the engine by itself: chunks in page-locked memory, with copies interleaved |
+//! | `together.rs` | the cores, the GPU and both, in runs under the policy |
+
+mod command;
+mod memory;
+mod report;
+mod run;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod together;
+
+pub use command::{Command, GpuOptions};
+pub use report::Report;
+pub use run::run;

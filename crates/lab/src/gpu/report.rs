@@ -1,0 +1,112 @@
+//! The report, one JSON document. GB are 10^9 bytes.
+
+use evener_engines::ceilings::Facts;
+use serde::Serialize;
+
+use crate::machine::Machine;
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// The program's version.
+    pub version: &'static str,
+    /// What computed: `gpu`; or the platform, such as `pocl`, where a device computes on the
+    /// processor's cores, so that the figures say nothing of a GPU.
+    pub runs_on: String,
+    /// The processor and its memory.
+    pub machine: Machine,
+    /// The device.
+    pub device: Facts,
+    /// Copies between page-locked memory and the device.
+    pub copies: Vec<Copy>,
+    /// Copies by the processor.
+    pub memory: Memory,
+    /// The engine's self-test with known answers, for each cipher and direction.
+    pub conformance: Vec<Conformance>,
+    /// Kernels by themselves, on texts in the device's memory. Every result was compared.
+    pub kernels: Vec<Kernel>,
+    /// The engine's sessions, with copies interleaved.
+    pub sessions: Vec<Sessions>,
+    /// Runs on the cores, the GPU and both.
+    pub together: Vec<Together>,
+    /// What could not be measured, and why.
+    pub missing: Vec<String>,
+}
+
+/// Copies of one length.
+#[derive(Clone, Debug, Serialize)]
+pub struct Copy {
+    pub bytes: usize,
+    /// To the device alone.
+    pub up_gb_per_second: f64,
+    /// From the device alone.
+    pub down_gb_per_second: f64,
+    /// Each way, when both go at once.
+    pub each_way_gb_per_second: f64,
+}
+
+/// `memcpy` of buffers that no cache holds; bytes copied, not read and written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Memory {
+    pub one_thread_gb_per_second: f64,
+    pub threads: usize,
+    pub all_threads_gb_per_second: f64,
+}
+
+/// A self-test.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conformance {
+    pub cipher: String,
+    pub direction: String,
+    /// `passed`, or the failure.
+    pub result: String,
+}
+
+/// A kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kernel {
+    pub cipher: String,
+    pub direction: String,
+    /// Bytes of a message.
+    pub message: usize,
+    /// Bytes of all.
+    pub bytes: usize,
+    pub gb_per_second: f64,
+}
+
+/// Sessions of several workers, each with its own batches.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sessions {
+    pub cipher: String,
+    /// Bytes of a message.
+    pub message: usize,
+    /// Bytes of a batch.
+    pub batch: usize,
+    pub workers: usize,
+    pub gb_per_second: f64,
+    /// What copies of the same bytes reached each way, before and after.
+    pub copies_gb_per_second: f64,
+    /// The part of that rate that the sessions reached.
+    pub part_of_copies: f64,
+    /// CPU time of the whole process.
+    pub cpu_milliseconds_per_gb: f64,
+}
+
+/// The same messages on different engines.
+#[derive(Clone, Debug, Serialize)]
+pub struct Together {
+    pub cipher: String,
+    /// Bytes of a message.
+    pub message: usize,
+    pub cores: Rate,
+    pub gpu: Rate,
+    pub both: Rate,
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rate {
+    pub gb_per_second: f64,
+    pub cpu_milliseconds_per_gb: f64,
+}
