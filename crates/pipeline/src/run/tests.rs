@@ -184,7 +184,7 @@ impl Work for NiceValues {
     type Task = u8;
     type Workspace = ();
 
-    fn workspace(&self) {}
+    fn workspace(&self, _: &dyn Engine) {}
 
     fn perform(
         &self,
