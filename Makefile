@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
+.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -96,6 +96,10 @@ testbed: needs
 # The papers' experiment there, and on a modelled board; the reports are in target/bench-testbed.
 bench-testbed: needs
 	testbed/bench
+
+# The same on an emulated ARMv7 board.
+bench-boards: needs
+	testbed/bench-boards
 
 # Many processes that want one engine there, with and without the gate; the reports go there too.
 bench-processes: needs

@@ -11,7 +11,8 @@ mod commands;
 mod deletion;
 mod document;
 mod ends;
-#[cfg(not(test))]
+// A static program has the C library's own, and loads no modules.
+#[cfg(not(any(test, target_feature = "crt-static")))]
 mod exit;
 mod help;
 mod hints;

@@ -417,12 +417,24 @@ fn options_of_measuring_are_refused_without_it() {
         }
     }
     assert!(!fixture.path("profile").exists());
-    // A profile that can't be written leaves the one that is there.
+}
+
+#[test]
+fn a_profile_that_cant_be_written_leaves_the_one_that_is_there() {
+    let fixture = Fixture::new();
     fs::write(fixture.path("profile"), "an old one").unwrap();
     let line = "ulimit -f 0; \"$evener\" engines --measure --engine openssl --bytes 16 --time 1 \
                 --rounds 1 -o profile";
     assert_eq!(fixture.shell(line).status, Some(2));
     assert_eq!(fs::read_to_string(fixture.path("profile")).unwrap(), "an old one");
+}
+
+#[test]
+fn a_program_to_check_that_is_not_there_is_named() {
+    let fixture = Fixture::new();
+    let ended = fixture.expect(2, &["tls", "check", "--provider", "my.key", "no-such-program"]);
+    let told = "evener: no-such-program: can't run it: No such file or directory\n";
+    assert_eq!(ended.messages, told);
 }
 
 #[test]
@@ -471,10 +483,13 @@ fn an_option_that_could_do_nothing_is_refused() {
 #[test]
 fn an_engine_for_which_no_worker_is_left_is_named() {
     let fixture = Fixture::new();
+    // In a cipher that `lanes` has on every processor.
+    fixture.secret("passphrase", "open sesame");
+    let format = ["--format", "openssl", "--cipher", "aes-128-ctr", "--iterations", "1"];
     let engines = ["--engine", "openssl", "--engine", "lanes", "tree"];
     for (jobs, output, is_told) in [("1", "one", true), ("2", "two", false)] {
-        let options = ["encrypt", "-k", "my.key", "-j", jobs];
-        let ended = fixture.expect(0, &[&options[..], &engines, &[output]].concat());
+        let options = ["encrypt", "--passphrase-file", "passphrase", "-j", jobs];
+        let ended = fixture.expect(0, &[&options[..], &format, &engines, &[output]].concat());
         let told = "warning: engine lanes is left out: --jobs allows fewer workers than";
         assert_eq!(ended.messages.contains(told), is_told, "{jobs}: {}", ended.messages);
     }

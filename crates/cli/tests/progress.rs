@@ -351,7 +351,7 @@ fn the_last_line_of_what_was_interrupted_counts_what_was_done() {
     let fixture = Fixture::new();
     slow_tree(&fixture);
     let line = "$evener encrypt -k my.key --max-cpu 1 -j 1 --json --json-progress=lines many out & \
-                sleep 0.5; kill -TERM $!; wait $!";
+                until [ -e out ]; do sleep 0.01; done; sleep 0.5; kill -TERM $!; wait $!";
     let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(130), "{}", ended.messages);
     let lines = objects(&fs::read_to_string(fixture.path("lines")).unwrap());

@@ -21,6 +21,7 @@ fn send(child: &Child, signal: Signal) {
 /// Runs a command that would not end, sends it one signal after a while, and checks that this
 /// has ended it.
 fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
+    let after = after.max(5 * time_to_start(fixture));
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut command = fixture.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -34,13 +35,21 @@ fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     }
 }
 
+/// How long the program takes to start and end, which is long under emulation.
+fn time_to_start(fixture: &Fixture) -> Duration {
+    let begin = Instant::now();
+    assert!(fixture.command(&["--version"]).output().unwrap().status.success());
+    begin.elapsed()
+}
+
 #[test]
 fn an_interrupted_command_prints_its_document() {
     let fixture = Fixture::new();
     let arguments = ["speed", "--json", "--engine", "openssl", "--time", "60000"];
     let mut command = fixture.command(&arguments);
+    let soon = SOON.max(5 * time_to_start(&fixture));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    sleep(SOON);
+    sleep(soon);
     send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

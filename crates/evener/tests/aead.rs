@@ -271,7 +271,10 @@ impl Session for ModuleSession {
 fn the_callers_guard_stays() {
     let cipher = Cipher::Aes256Gcm;
     let all = Watch { verify_every: Some(1), ..Watch::default() };
-    for engine in [module(usize::MAX, false), find("lanes").unwrap_or(module(9, false))] {
+    let lanes = find("lanes").ok();
+    let has_it = |engine: &Arc<dyn Engine>| engine.offer(cipher, Direction::Encrypt).is_some();
+    let lanes = lanes.filter(has_it).unwrap_or(module(9, false));
+    for engine in [module(usize::MAX, false), lanes] {
         let guarded = watched(&engine, all).unwrap();
         let aead = Aead::on(cipher, &key(cipher), vec![Arc::clone(&guarded)]).unwrap();
         assert!(Arc::ptr_eq(&aead.engines()[0], &guarded));

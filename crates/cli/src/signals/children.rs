@@ -27,8 +27,13 @@ impl Signals {
         let waited = command.spawn().map(|mut child| {
             let (process, farewell) = (Pid::from_child(&child), self.farewell.clone());
             let watch = move || {
-                if arriving.forever().next().is_some() {
+                let is_in_time = arriving.forever().next().is_some();
+                if is_in_time {
                     end_family(process);
+                }
+                // The terminal's signal may have ended the child so soon that this was told to end
+                // before it had looked.
+                if is_in_time || arriving.pending().next().is_some() {
                     farewell.tell();
                     low_level::exit(STATUS);
                 }
