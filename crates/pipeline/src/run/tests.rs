@@ -234,7 +234,7 @@ fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program()
         values.into_iter().filter(|(name, _)| name == "module").map(|(_, nice)| nice).next()
     };
     assert!(modules_nice(&[cpu.clone(), module.clone()], false).unwrap() < usual);
-    assert_eq!(modules_nice(&[module.clone()], false), Some(usual));
+    assert_eq!(modules_nice(std::slice::from_ref(&module), false), Some(usual));
     assert_eq!(modules_nice(&[cpu, module], true), Some(usual));
     assert_eq!(rustix::process::getpriority_process(None).unwrap(), usual);
 }
