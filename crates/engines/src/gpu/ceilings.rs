@@ -12,7 +12,7 @@ use super::device::{Device, DeviceError};
 use super::plan::{self, KeyChoice, Limits, Plan, Shape};
 use super::probe;
 use super::steps::{self, Steps};
-use super::sys::{Lane, Sizes};
+use super::sys::{Channel, Sizes};
 
 /// A device, without the engine.
 pub struct Bare {
@@ -101,7 +101,7 @@ impl Bare {
     fn copy_both_ways(&self, bytes: usize, time: Duration) -> Result<Copies, DeviceError> {
         let sizes = Sizes { arena: bytes, keys: 256, scratch: 256 };
         let (mut one, mut other) =
-            (Lane::open(&*self.device, sizes)?, Lane::open(&*self.device, sizes)?);
+            (Channel::open(&*self.device, sizes)?, Channel::open(&*self.device, sizes)?);
         let mut seconds = |up: bool, down: bool| -> Result<f64, DeviceError> {
             let mut run = |count: u32| -> Result<Duration, DeviceError> {
                 let begun = Instant::now();
@@ -166,7 +166,7 @@ impl Bare {
 
 /// Texts in the device's memory, and what computes them.
 struct Run {
-    lane: Lane,
+    channel: Channel,
     plan: Plan,
     steps: Steps,
     /// A copy of the texts, with room for tags.
@@ -189,13 +189,13 @@ impl Run {
             keys: 2 * Steps::new(cipher, direction, 1).slot(),
             scratch: limits.scratch,
         };
-        let mut lane = Lane::open(device, sizes)?;
+        let mut channel = Channel::open(device, sizes)?;
         let steps = Steps::new(cipher, direction, device.properties().units);
         let raw: Vec<u8> = (1..).take(cipher.key_length()).collect();
         let key = Key::new(&raw).map_err(|_| refused("no key fits"))?;
-        lane.arena()?[..raw.len()].copy_from_slice(&raw);
-        lane.upload(raw.len())?;
-        steps.expand(&mut lane, 0, 0, 1)?;
+        channel.arena()?[..raw.len()].copy_from_slice(&raw);
+        channel.upload(raw.len())?;
+        steps.expand(&mut channel, 0, 0, 1)?;
         let mut plan = Plan::new(shape, limits);
         for number in 0..count {
             if !plan.add(number, length, 0, iv(cipher, number), KeyChoice::Session) {
@@ -204,24 +204,24 @@ impl Run {
         }
         plan.order();
         let used = plan.used();
-        let memory = lane.arena()?;
+        let memory = channel.arena()?;
         let range = plan.texts();
         getrandom::fill(&mut memory[range.clone()]).map_err(|_| refused("no random numbers"))?;
         plan.write_table(memory);
         let mut copy = WipedBuffer::zeros(range.len());
         copy.copy_from_slice(&memory[range]);
-        lane.upload(used)?;
-        lane.wait()?;
-        Ok(Run { lane, plan, steps, texts: copy, key })
+        channel.upload(used)?;
+        channel.wait()?;
+        Ok(Run { channel, plan, steps, texts: copy, key })
     }
 
     fn seconds(&mut self, runs: u32) -> Result<f64, DeviceError> {
         let begun = Instant::now();
         for _ in 0..runs {
-            self.steps.compute(&mut self.lane, &self.plan)?;
+            self.steps.compute(&mut self.channel, &self.plan)?;
         }
-        self.lane.flush()?;
-        self.lane.wait()?;
+        self.channel.flush()?;
+        self.channel.wait()?;
         Ok(begun.elapsed().as_secs_f64())
     }
 
@@ -232,14 +232,14 @@ impl Run {
         reference: &dyn Engine,
     ) -> Result<(), EngineError> {
         let failed = |error: DeviceError| error.of(super::NAME);
-        let buffers = self.lane.buffers();
+        let buffers = self.channel.buffers();
         let range = self.plan.texts();
         // What was measured last is computed once more, from the beginning.
-        self.lane.zero(buffers.output, self.plan.used()).map_err(failed)?;
-        self.lane.zero(buffers.scratch, self.plan.scratch()).map_err(failed)?;
+        self.channel.zero(buffers.output, self.plan.used()).map_err(failed)?;
+        self.channel.zero(buffers.scratch, self.plan.scratch()).map_err(failed)?;
         self.seconds(1).map_err(failed)?;
-        self.lane.download(range.clone()).map_err(failed)?;
-        let results = self.lane.arena().map_err(failed)?;
+        self.channel.download(range.clone()).map_err(failed)?;
+        let results = self.channel.arena().map_err(failed)?;
         let request = SessionRequest { cipher, direction, key: Some(&self.key) };
         let mut session = reference.open(&request)?;
         for item in self.plan.items() {

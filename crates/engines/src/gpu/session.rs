@@ -13,7 +13,7 @@ use evener_core::{
 use super::device::{Device, DeviceError};
 use super::plan::{self, KeyChoice, Limits, Plan, Shape};
 use super::steps::Steps;
-use super::sys::{Lane, Sizes};
+use super::sys::{Channel, Sizes};
 use crate::parts::Parts;
 use crate::serial::LoadedKey;
 
@@ -29,7 +29,7 @@ pub(super) struct GpuSession {
 
 /// An arena with what is under way in it.
 struct Bay {
-    lane: Lane,
+    channel: Channel,
     plan: Plan,
     limits: Limits,
     steps: Steps,
@@ -202,7 +202,7 @@ impl Bay {
         let steps = Steps::new(cipher, direction, device.properties().units);
         let sizes = Sizes { arena, keys: (keys + 1) * steps.slot(), scratch };
         Ok(Bay {
-            lane: Lane::open(device, sizes)?,
+            channel: Channel::open(device, sizes)?,
             plan: Plan::new(Shape::of(cipher, direction), limits),
             limits,
             steps,
@@ -213,11 +213,11 @@ impl Bay {
     /// Expands the session's key, which stays in slot 0.
     fn load(&mut self, key: &Key) -> Result<(), DeviceError> {
         let length = key.len();
-        self.lane.arena()?[..length].copy_from_slice(key.bytes());
-        self.lane.upload(length)?;
-        self.steps.expand(&mut self.lane, 0, 0, 1)?;
-        self.lane.zero(self.lane.buffers().input, length)?;
-        wipe(&mut self.lane.arena()?[..length]);
+        self.channel.arena()?[..length].copy_from_slice(key.bytes());
+        self.channel.upload(length)?;
+        self.steps.expand(&mut self.channel, 0, 0, 1)?;
+        self.channel.zero(self.channel.buffers().input, length)?;
+        wipe(&mut self.channel.arena()?[..length]);
         Ok(())
     }
 
@@ -270,9 +270,9 @@ impl Bay {
         cipher: Cipher,
         direction: Direction,
     ) -> Result<(), DeviceError> {
-        let Bay { lane, plan, .. } = self;
+        let Bay { channel, plan, .. } = self;
         plan.order();
-        let arena = lane.arena()?;
+        let arena = channel.arena()?;
         plan.write_table(arena);
         for item in plan.items() {
             let job = &mut batch[item.job];
@@ -291,23 +291,23 @@ impl Bay {
 
     /// Queues everything for what was packed.
     fn submit(&mut self, direction: Direction) -> Result<(), DeviceError> {
-        let Bay { lane, plan, steps, .. } = self;
-        let (buffers, used) = (lane.buffers(), plan.used());
-        lane.upload(used)?;
+        let Bay { channel, plan, steps, .. } = self;
+        let (buffers, used) = (channel.buffers(), plan.used());
+        channel.upload(used)?;
         let (keys, raw) = plan.keys();
-        steps.expand(lane, raw, 1, keys as u32)?;
-        steps.compute(lane, plan)?;
+        steps.expand(channel, raw, 1, keys as u32)?;
+        steps.compute(channel, plan)?;
         if steps.gives_verdicts() {
-            lane.download(plan.verdicts())?;
+            channel.download(plan.verdicts())?;
         }
-        lane.download(plan.texts())?;
-        lane.zero(buffers.input, used)?;
-        lane.zero(buffers.scratch, plan.scratch())?;
-        steps.wipe_keys(lane, keys)?;
+        channel.download(plan.texts())?;
+        channel.zero(buffers.input, used)?;
+        channel.zero(buffers.scratch, plan.scratch())?;
+        steps.wipe_keys(channel, keys)?;
         if direction == Direction::Decrypt {
-            lane.zero(buffers.output, used)?;
+            channel.zero(buffers.output, used)?;
         }
-        lane.flush()
+        channel.flush()
     }
 
     /// Waits, and gives the jobs their results. Then nothing is left in the arena but ciphertext.
@@ -317,11 +317,11 @@ impl Bay {
         cipher: Cipher,
         direction: Direction,
     ) -> Result<(), DeviceError> {
-        let Bay { lane, plan, steps, limits, .. } = self;
+        let Bay { channel, plan, steps, limits, .. } = self;
         if plan.is_empty() {
             return Ok(());
         }
-        let arena = lane.arena()?;
+        let arena = channel.arena()?;
         for (number, item) in plan.items().iter().enumerate() {
             let job = &mut batch[item.job];
             let is_forged = steps.gives_verdicts() && {
@@ -363,14 +363,14 @@ impl Bay {
             }
             let item = self.plan.items()[0];
             let place = self.plan.text_at(&item);
-            let arena = self.lane.arena()?;
+            let arena = self.channel.arena()?;
             self.plan.write_table(arena);
             if let (Some(place), Some(key)) = (self.plan.key_at(item.key), key) {
                 arena[place].copy_from_slice(key.bytes());
             }
             part.copy_input(&mut arena[place.clone()]);
             self.submit(direction)?;
-            let arena = self.lane.arena()?;
+            let arena = self.channel.arena()?;
             part.output.copy_from_slice(&arena[place]);
             wipe(&mut arena[..self.plan.used()]);
             parts.advance(job, length);

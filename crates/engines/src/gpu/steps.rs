@@ -5,7 +5,7 @@ use evener_core::{Cipher, Direction, Mode};
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Argument, DeviceError, Launch};
 use super::plan::Plan;
-use super::sys::{Buffers, Lane};
+use super::sys::{Buffers, Channel};
 
 /// The kernels of one cipher and direction on one device.
 #[derive(Clone, Copy)]
@@ -103,12 +103,12 @@ impl Steps {
     /// `slot` on.
     pub(super) fn expand(
         self,
-        lane: &mut Lane,
+        channel: &mut Channel,
         raw: usize,
         slot: u32,
         count: u32,
     ) -> Result<(), DeviceError> {
-        let Buffers { input, keys, .. } = lane.buffers();
+        let Buffers { input, keys, .. } = channel.buffers();
         let (input, keys, raw) = (Buffer(input), Buffer(keys), U64(raw as u64));
         let (slot, count, threads) = (U32(slot), U32(count), u64::from(count));
         let (words, parts) = (U32(self.key_words()), U32(self.keys_in_one()));
@@ -116,71 +116,71 @@ impl Steps {
         match self.family {
             Family::Aes => {
                 let arguments = [input, raw, words, parts, keys, slot, count];
-                self.run(lane, "aes_expand", threads, &arguments)?;
+                self.run(channel, "aes_expand", threads, &arguments)?;
             }
             Family::Camellia => {
                 let arguments = [input, raw, words, keys, slot, count];
-                self.run(lane, "camellia_expand", threads, &arguments)?;
+                self.run(channel, "camellia_expand", threads, &arguments)?;
             }
-            Family::ChaCha => self.run(lane, "chacha_expand", threads, &plain)?,
-            Family::Des => self.run(lane, "des_expand", threads, &plain)?,
-            Family::Blowfish => self.run(lane, "blowfish_expand", threads, &plain)?,
+            Family::ChaCha => self.run(channel, "chacha_expand", threads, &plain)?,
+            Family::Des => self.run(channel, "des_expand", threads, &plain)?,
+            Family::Blowfish => self.run(channel, "blowfish_expand", threads, &plain)?,
         }
         if self.cipher.mode() == Mode::Gcm {
             let arguments = [keys, U32(self.rounds()), slot, count];
-            self.run(lane, "gcm_expand", threads, &arguments)?;
+            self.run(channel, "gcm_expand", threads, &arguments)?;
         }
         Ok(())
     }
 
     /// Queues the wiping of the slots of `count` keys, which follow the session's.
-    pub(super) fn wipe_keys(self, lane: &mut Lane, count: usize) -> Result<(), DeviceError> {
+    pub(super) fn wipe_keys(self, channel: &mut Channel, count: usize) -> Result<(), DeviceError> {
         let slot = self.slot();
-        lane.zero_from(lane.buffers().keys, slot, count * slot)
+        channel.zero_from(channel.buffers().keys, slot, count * slot)
     }
 
     /// Queues what computes a part.
-    pub(super) fn compute(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
+    pub(super) fn compute(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
         match (self.cipher.mode(), self.opens()) {
             (Mode::Gcm | Mode::Poly1305, false) => {
-                self.prepare(lane, plan)?;
-                self.crypt(lane, plan)?;
-                self.authenticate(lane, plan)
+                self.prepare(channel, plan)?;
+                self.crypt(channel, plan)?;
+                self.authenticate(channel, plan)
             }
             (Mode::Gcm | Mode::Poly1305, true) => {
-                self.prepare(lane, plan)?;
-                self.authenticate(lane, plan)?;
-                self.crypt(lane, plan)
+                self.prepare(channel, plan)?;
+                self.authenticate(channel, plan)?;
+                self.crypt(channel, plan)
             }
             (Mode::Xts, _) => {
-                self.prepare(lane, plan)?;
-                self.crypt(lane, plan)
+                self.prepare(channel, plan)?;
+                self.crypt(channel, plan)
             }
-            _ => self.crypt(lane, plan),
+            _ => self.crypt(channel, plan),
         }
     }
 
     /// What messages have before their text is read: a tweak, a one-time key.
-    fn prepare(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
-        let Buffers { input, keys, scratch, .. } = lane.buffers();
+    fn prepare(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
+        let Buffers { input, keys, scratch, .. } = channel.buffers();
         let (input, keys, scratch) = (Buffer(input), Buffer(keys), Buffer(scratch));
         let (count, rounds) = (plan.items().len(), U32(self.rounds()));
         let messages = U32(count as u32);
         match self.cipher.mode() {
             Mode::Xts => {
                 let arguments = [input, keys, rounds, scratch, messages];
-                self.run(lane, "xts_tweaks", count as u64, &arguments)
+                self.run(channel, "xts_tweaks", count as u64, &arguments)
             }
             Mode::Poly1305 => {
-                self.run(lane, "poly_expand", count as u64, &[input, keys, scratch, messages])
+                self.run(channel, "poly_expand", count as u64, &[input, keys, scratch, messages])
             }
             _ => Ok(()),
         }
     }
 
     /// What reads and writes the texts.
-    fn crypt(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
-        let Buffers { input, output, keys, scratch } = lane.buffers();
+    fn crypt(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
+        let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
         let (messages, rounds) = (U32(plan.items().len() as u32), U32(self.rounds()));
         let (units, each) = (U64(plan.units()), self.each(plan.units()));
@@ -199,7 +199,7 @@ impl Steps {
             (Mode::Cbc, opens) => (self.cbc(opens), &plain),
             _ => ("aes_ctr", &plain),
         };
-        self.run_each(lane, kernel, plan.units(), each, arguments)
+        self.run_each(channel, kernel, plan.units(), each, arguments)
     }
 
     fn cbc(self, opens: bool) -> &'static str {
@@ -216,8 +216,8 @@ impl Steps {
     }
 
     /// What makes tags, or verdicts.
-    fn authenticate(self, lane: &mut Lane, plan: &Plan) -> Result<(), DeviceError> {
-        let Buffers { input, output, keys, scratch } = lane.buffers();
+    fn authenticate(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
+        let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
         let (scratch, count) = (Buffer(scratch), plan.items().len());
         let (messages, rounds) = (U32(count as u32), U32(self.rounds()));
@@ -226,20 +226,20 @@ impl Steps {
         let fold = count as u64 * u64::from(GROUP_SIZE);
         if self.family == Family::ChaCha {
             let arguments = [input, output, scratch, messages, U64(stripes), opens];
-            self.run(lane, "poly_stripes", stripes, &arguments)?;
+            self.run(channel, "poly_stripes", stripes, &arguments)?;
             if plan.needs_folding() {
-                self.run(lane, "poly_fold", fold, &[input, scratch, messages])?;
+                self.run(channel, "poly_fold", fold, &[input, scratch, messages])?;
             }
             let arguments = [input, output, scratch, messages, opens];
-            return self.run(lane, "poly_tags", count as u64, &arguments);
+            return self.run(channel, "poly_tags", count as u64, &arguments);
         }
         let arguments = [input, output, keys, scratch, messages, U64(stripes), opens];
-        self.run(lane, "gcm_stripes", stripes, &arguments)?;
+        self.run(channel, "gcm_stripes", stripes, &arguments)?;
         if plan.needs_folding() {
-            self.run(lane, "gcm_fold", fold, &[input, keys, scratch, messages])?;
+            self.run(channel, "gcm_fold", fold, &[input, keys, scratch, messages])?;
         }
         let arguments = [input, output, keys, rounds, scratch, messages, opens];
-        self.run(lane, "gcm_tags", count as u64, &arguments)
+        self.run(channel, "gcm_tags", count as u64, &arguments)
     }
 
     /// Units that a thread does in a row: more than one only when there is enough for all.
@@ -250,17 +250,17 @@ impl Steps {
 
     fn run(
         self,
-        lane: &mut Lane,
+        channel: &mut Channel,
         kernel: &'static str,
         units: u64,
         arguments: &[Argument],
     ) -> Result<(), DeviceError> {
-        self.run_each(lane, kernel, units, 1, arguments)
+        self.run_each(channel, kernel, units, 1, arguments)
     }
 
     fn run_each(
         self,
-        lane: &mut Lane,
+        channel: &mut Channel,
         kernel: &'static str,
         units: u64,
         each: u32,
@@ -272,7 +272,7 @@ impl Steps {
         let tiles = units.div_ceil(u64::from(each) * u64::from(GROUP_SIZE));
         let groups = tiles.min(u64::from(self.groups)) as u32;
         let (group_size, dynamic_shared) = (GROUP_SIZE, 0);
-        lane.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
+        channel.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
     }
 }
 

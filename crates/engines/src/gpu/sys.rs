@@ -64,7 +64,7 @@ impl Drop for Pinned {
 /// A stream with an arena of page-locked memory and the device memory that belongs to it. What the
 /// host puts into the arena goes to the same offsets of the input, and what the device puts into the
 /// output comes to the same offsets of the arena.
-pub(super) struct Lane {
+pub(super) struct Channel {
     // First, because dropping it ends all copies to and from the arena.
     stream: Box<dyn Stream>,
     arena: Pinned,
@@ -72,7 +72,7 @@ pub(super) struct Lane {
     is_busy: bool,
 }
 
-/// Device memory of a lane.
+/// Device memory of a channel.
 #[derive(Clone, Copy)]
 pub(super) struct Buffers {
     pub(super) input: Buffer,
@@ -82,7 +82,7 @@ pub(super) struct Buffers {
     pub(super) scratch: Buffer,
 }
 
-/// The bytes of a lane's memory.
+/// The bytes of a channel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// Of the arena, and of input and output.
@@ -91,8 +91,8 @@ pub(super) struct Sizes {
     pub(super) scratch: usize,
 }
 
-impl Lane {
-    pub(super) fn open(device: &dyn Device, sizes: Sizes) -> Result<Lane, DeviceError> {
+impl Channel {
+    pub(super) fn open(device: &dyn Device, sizes: Sizes) -> Result<Channel, DeviceError> {
         let mut stream = device.open()?;
         let buffers = Buffers {
             input: stream.allocate(sizes.arena)?,
@@ -101,7 +101,7 @@ impl Lane {
             scratch: stream.allocate(sizes.scratch)?,
         };
         let arena = device.pin(sizes.arena)?;
-        Ok(Lane { stream, arena, buffers, is_busy: false })
+        Ok(Channel { stream, arena, buffers, is_busy: false })
     }
 
     pub(super) fn buffers(&self) -> Buffers {
@@ -136,7 +136,7 @@ impl Lane {
     pub(super) fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         self.is_busy = true;
         // SAFETY: `steps` alone makes launches, each with the parameters that stand in the kernel's
-        // source; the kernels access what the plan has laid out, which fits the lane's sizes.
+        // source; the kernels access what the plan has laid out, which fits the channel's sizes.
         unsafe { self.stream.launch(launch) }
     }
 
