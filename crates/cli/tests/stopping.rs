@@ -256,12 +256,13 @@ assert b"sesam" not in shown and b"mistyped" not in shown, shown
 fn an_interruption_before_the_work_is_told() {
     let fixture = Fixture::new();
     assert!(Command::new("mkfifo").arg(fixture.path("never")).status().unwrap().success());
+    let soon = SOON.max(5 * time_to_start(&fixture));
     for (signal, json) in [(Signal::INT, &[][..]), (Signal::HUP, &[]), (Signal::TERM, &["--json"])]
     {
         let arguments = [&["encrypt", "-R", "never", "tree", "sealed"], json].concat();
         let mut command = fixture.command(&arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        sleep(SOON);
+        sleep(soon);
         send(&child, signal);
         let ended = child.wait_with_output().unwrap();
         assert_eq!(ended.status.code(), Some(130));
