@@ -237,10 +237,16 @@ fn programs_get_one_object_a_line() {
 #[test]
 fn the_lines_of_a_pipe_of_unknown_length_have_no_total() {
     let fixture = Fixture::new();
-    let line = "(echo one; sleep 2; echo two) | $evener encrypt -k my.key --json-progress - out";
-    let lines = objects(&fixture.shell(line).messages);
-    let (first, last) = (&lines[0], lines.last().unwrap());
-    assert_eq!((&first["event"], &first["bytes"]), (&"progress".into(), &4.into()), "{first}");
+    // The second line comes when the first has been told of.
+    let line = r#"
+        told() { for turn in $(seq 1000); do grep -qs '"bytes":4,' lines && return; sleep 0.1; done; }
+        (echo one; told; echo two) | $evener encrypt -k my.key --json-progress=lines - out
+    "#;
+    assert_eq!(fixture.shell(line).status, Some(0));
+    let lines = objects(&fs::read_to_string(fixture.path("lines")).unwrap());
+    let first = lines.iter().find(|line| line["bytes"] == 4).expect("no line of 4 bytes");
+    let last = lines.last().unwrap();
+    assert_eq!(first["event"], "progress", "{first}");
     assert!(first["bytes_total"].is_null() && first["seconds_left"].is_null(), "{first}");
     assert_eq!((&last["event"], &last["bytes"]), (&"end".into(), &8.into()), "{last}");
 }
