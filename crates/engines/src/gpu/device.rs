@@ -5,7 +5,7 @@
 //! device does in their order. A session has one stream for each of its arenas, so what one stream
 //! copies overlaps with what another computes.
 
-use evener_core::EngineError;
+use evener_core::{EngineError, shown_text};
 
 pub(crate) use super::sys::Pinned;
 
@@ -211,9 +211,28 @@ pub(crate) enum DeviceError {
     Other { doing: &'static str, words: String },
 }
 
+/// What a driver or a device says, such as its name: one line, safe to print.
+pub(crate) fn said(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    shown_text(text).replace('\n', " ")
+}
+
 impl DeviceError {
     /// The engine's error. Jobs that are still pending can be done by another engine.
     pub(crate) fn of(self, engine: &str) -> EngineError {
         EngineError::Failed { engine: engine.to_owned(), reason: self.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_devices_words_steer_no_terminal() {
+        assert_eq!(said(b" NVIDIA H200\0\0"), "NVIDIA H200");
+        assert_eq!(said(b"one\ntwo\x1b[2J"), "one two\\u{1b}[2J");
+        assert_eq!(said(b"\xff"), "\\u{fffd}");
     }
 }

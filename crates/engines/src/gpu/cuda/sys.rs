@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::words::failure;
-use crate::gpu::device::{DeviceError, Pinned};
+use crate::gpu::device::{DeviceError, Pinned, said};
 
 /// `CUdeviceptr`, of a pointer's length.
 pub(super) type Address = usize;
@@ -80,7 +80,7 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
     // SAFETY: `library` is what `dlopen` returned, and is never closed; the name ends in a zero.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     if found.is_null() {
-        let name = name.to_string_lossy();
+        let name = said(name.to_bytes());
         return Err(format!("the CUDA driver is too old: it has no {name}; install a newer one"));
     }
     Ok(found)
@@ -109,7 +109,7 @@ impl Driver {
         // zero.
         let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
-            let path = path.to_string_lossy();
+            let path = said(path.to_bytes());
             return Err(format!("{path} is not there; it comes with NVIDIA's driver"));
         }
         let driver = Driver::find(library)?;
@@ -153,7 +153,7 @@ impl Driver {
         let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
         Ok(Facts {
             device,
-            name: name.to_string_lossy().into_owned(),
+            name: said(name.to_bytes()),
             memory: memory as u64,
             shared_memory: attribute(SHARED_MEMORY_OPTIN)?.max(0) as usize,
             units: attribute(MULTIPROCESSORS)?.max(0) as usize,
@@ -171,7 +171,7 @@ impl Driver {
             // SAFETY: it writes one pointer, to a text that lives as long as the library.
             match unsafe { function(code, &mut text) } {
                 // SAFETY: as above; the text ends in a zero.
-                0 if !text.is_null() => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
+                0 if !text.is_null() => said(unsafe { CStr::from_ptr(text) }.to_bytes()),
                 _ => "an error that it has no words for".into(),
             }
         };
@@ -249,8 +249,9 @@ impl Context {
         };
         self.driver.check(doing, code).map_err(|error| match error {
             DeviceError::Other { doing, words } => {
-                let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
-                let first = log.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
+                let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_bytes();
+                let line = log.split(|&byte| byte == b'\n').next().filter(|line| !line.is_empty());
+                let first = line.map(|line| format!(": {}", said(line))).unwrap_or_default();
                 DeviceError::Other { doing, words: words + &first }
             }
             error => error,

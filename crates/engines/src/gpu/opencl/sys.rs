@@ -11,7 +11,7 @@ use cl3::{command_queue, context, device, error_codes, event, kernel, memory, pl
 
 use super::NAME;
 use crate::gpu::device::{
-    Argument, Buffer, DeviceError, Launch, MOST_ARGUMENTS, Pinned, Place, Properties, Stream,
+    Argument, Buffer, DeviceError, Launch, MOST_ARGUMENTS, Pinned, Place, Properties, Stream, said,
 };
 
 /// An object of OpenCL: a device, which lives as long as the process.
@@ -63,9 +63,7 @@ fn properties(id: *mut c_void, driver: String) -> Properties {
 
 fn string(info: Result<InfoType, cl_int>) -> String {
     match info {
-        Ok(InfoType::VecUchar(bytes)) => {
-            String::from_utf8_lossy(&bytes).trim_end_matches('\0').trim().to_owned()
-        }
+        Ok(InfoType::VecUchar(bytes)) => said(&bytes),
         _ => String::new(),
     }
 }
@@ -106,12 +104,12 @@ impl Program {
         Ok(made)
     }
 
-    /// The error with the first lines of the compiler's log.
+    /// The error with the beginning of the compiler's log.
     fn complain(&self, doing: &'static str, code: cl_int) -> DeviceError {
         let log = program::CL_PROGRAM_BUILD_LOG;
         let log = string(program::get_program_build_info(self.program, self.device, log));
-        let lines: Vec<_> = log.lines().take(8).collect();
-        DeviceError::Other { doing, words: format!("{}: {}", words(code), lines.join("; ")) }
+        let beginning: String = log.chars().take(500).collect();
+        DeviceError::Other { doing, words: format!("{}: {beginning}", words(code)) }
     }
 
     fn queue(&self) -> Result<cl_command_queue, DeviceError> {
