@@ -16,7 +16,7 @@ use evener::Control;
 use evener_program::streams::output;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::stderr;
-use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arriving;
 use signal_hook::low_level;
@@ -74,9 +74,9 @@ impl Signals {
         // A file that grows beyond the limit (`ulimit -f`) is then an error of writing it.
         let unread = Arc::default();
         flag::register(SIGXFSZ, unread).map_err(Trouble::Signals)?;
-        // Rust aborts when there is no memory left, after it has said so: an error as others.
-        let always = Arc::new(AtomicBool::new(true));
-        flag::register_conditional_shutdown(SIGABRT, NOT_DONE, always).map_err(Trouble::Signals)?;
+        // Rust aborts when there is no memory left, after it has said so, and a library that an
+        // engine loads when it likes, saying nothing.
+        sys::end_by_abort(NOT_DONE, ABORTED_LINE).map_err(Trouble::Signals)?;
         let others: Vec<_> = OTHERS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let others_at_once = Arc::new(AtomicBool::new(true));
         for &signal in &others {
@@ -299,6 +299,11 @@ const OTHERS: [i32; 2] = [SIGQUIT, SIGTSTP];
 const STATUS: i32 = INTERRUPTED as i32;
 
 const INTERRUPTED_LINE: &[u8] = b"evener: interrupted\n";
+
+/// What the program says when it aborts; each output is then whole, or has no name.
+const ABORTED_LINE: &[u8] =
+    b"evener: aborted, by a library that an engine has loaded or for want of \
+    memory; what has its final name is whole\n";
 
 /// The exit status of work that was not all done.
 const NOT_DONE: i32 = 1;

@@ -58,6 +58,21 @@ fn an_interrupted_command_prints_its_document() {
     assert_eq!(document["rows"], serde_json::json!([]));
 }
 
+#[test]
+fn an_abort_is_told() {
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&["encrypt", "-k", "my.key", "-", "out"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    sleep(SOON.max(5 * time_to_start(&fixture)));
+    send(&child, Signal::ABORT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.lines().any(|line| line.starts_with("evener: aborted, by a library")), "{said}");
+    assert!(!fixture.path("out").exists());
+}
+
 const SOON: Duration = Duration::from_millis(300);
 
 /// Many minutes, on any machine.

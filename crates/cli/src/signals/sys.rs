@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use signal_hook::consts::SIGABRT;
 use signal_hook::low_level;
 
 use super::{Farewell, STATUS};
@@ -25,4 +26,14 @@ pub(super) fn end_by(
     // `_exit`, which signal-safety(7) lists, through rustix, which makes them directly, and
     // through signal-hook; it takes no lock and no memory, frees none, and can't unwind.
     unsafe { low_level::register(signal, action) }.map(drop)
+}
+
+/// Has SIGABRT end the program with `status`, and with `line` on standard error.
+pub(super) fn end_by_abort(status: i32, line: &'static [u8]) -> io::Result<()> {
+    let action = move || {
+        let _ = rustix::io::write(rustix::stdio::stderr(), line);
+        low_level::exit(status);
+    };
+    // SAFETY: as above: this makes the system calls `write` and `_exit`, and nothing else.
+    unsafe { low_level::register(SIGABRT, action) }.map(drop)
 }
