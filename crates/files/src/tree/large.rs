@@ -267,8 +267,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Reads and processes some segments, which fit the worker's buffers, as one. Returns the length of the result, at the start of the
-    /// workspace's output buffer, and its offset in the output.
+    /// Reads and processes some segments, which fit the worker's buffers, as one. Returns the length
+    /// of the result, at the start of the workspace's output buffer, and its offset in the output.
     fn transform(
         &self,
         large: &Large,
