@@ -12,7 +12,7 @@ pub(super) struct Parcel {
     jobs: Vec<PackedJob>,
     /// The outcome of each job.
     outcomes: Vec<Outcome>,
-    /// Additional data and input of every job.
+    /// Additional data of all jobs, then their inputs.
     input: WipedBuffer,
     /// The outputs of all jobs.
     output: WipedBuffer,
@@ -44,13 +44,16 @@ impl Parcel {
         self.outcomes.clear();
         let needed = batch.iter().map(|job| job.aad.len() + job.input.len()).sum();
         ensure(&mut self.input, needed, lend);
-        let mut input = 0;
-        let mut append = |bytes: &[u8]| {
-            let range = input..input + bytes.len();
+        let mut append = |at: &mut usize, bytes: &[u8]| {
+            let range = *at..*at + bytes.len();
             self.input[range.clone()].copy_from_slice(bytes);
-            input = range.end;
+            *at = range.end;
             range
         };
+        // The inputs lie one behind the other, so that an engine that lends memory can copy them to
+        // its device at once.
+        let mut aad = 0;
+        let mut input = batch.iter().map(|job| job.aad.len()).sum();
         let mut output = 0;
         for job in batch {
             let room = job.output_length(cipher, direction).min(job.output.len());
@@ -59,8 +62,8 @@ impl Parcel {
                 iv: job.iv,
                 key: job.key.cloned(),
                 padding: job.padding,
-                aad: append(job.aad),
-                input: append(job.input),
+                aad: append(&mut aad, job.aad),
+                input: append(&mut input, job.input),
                 output: output..output + room,
             });
             output += room;
