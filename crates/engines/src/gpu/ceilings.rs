@@ -9,7 +9,7 @@ use evener_core::{
 };
 
 use super::device::{Device, DeviceError};
-use super::plan::{self, KeyChoice, Limits, Plan, Shape};
+use super::plan::{self, KeyChoice, Limits, Plan, Shape, Way};
 use super::probe;
 use super::steps::{self, Steps};
 use super::sys::{Channel, Sizes};
@@ -198,7 +198,7 @@ impl Run {
         steps.expand(&mut channel, 0, 0, 1)?;
         let mut plan = Plan::new(shape, limits);
         for number in 0..count {
-            if !plan.add(number, length, 0, iv(cipher, number), KeyChoice::Session) {
+            if !plan.add(number, length, 0, iv(cipher, number), KeyChoice::Session, Way::PACKED) {
                 break;
             }
         }

@@ -10,10 +10,12 @@
 //! | `cuda/`, `opencl/` | the backends |
 //! | `device.rs` | what the engine asks of a backend |
 //! | `kernels/` | the source of what the device computes |
+//! | `lent.rs` | page-locked memory for workers' buffers |
 //! | `plan.rs` | how a batch lies in memory |
 //! | `steps.rs` | which kernels a part of a batch takes |
 //! | `resident/` | texts that lie in a device's memory for good |
 //! | `session.rs` | packs, starts, waits, unpacks |
+//! | `straight.rs` | which messages are not packed |
 
 pub mod ceilings;
 mod cuda;
@@ -26,6 +28,7 @@ mod probe;
 pub mod resident;
 mod session;
 mod steps;
+mod straight;
 mod sys;
 #[cfg(all(test, feature = "openssl"))]
 mod tests;
@@ -39,6 +42,7 @@ use evener_core::{
 
 use crate::probing;
 use device::Device;
+use lent::Lending;
 use session::GpuSession;
 
 /// Finds the device that the parameters name, or the first real GPU.
@@ -54,6 +58,7 @@ pub(crate) fn probe(parameters: &str) -> probing::Found {
 struct GpuEngine {
     description: Description,
     device: Arc<dyn Device>,
+    lending: Arc<Lending>,
 }
 
 impl GpuEngine {
@@ -64,7 +69,8 @@ impl GpuEngine {
             "{}, {mebibytes} MiB, {} units, {backend}:{}, {}",
             properties.name, properties.units, properties.index, properties.driver
         );
-        GpuEngine { description: Description { name, kind: Kind::Module, detail }, device }
+        let description = Description { name, kind: Kind::Module, detail };
+        GpuEngine { description, device, lending: Lending::new(straight::LEAST) }
     }
 }
 
@@ -84,7 +90,7 @@ impl Engine for GpuEngine {
 
     fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
         let pinned = self.device.pin(bytes).ok()?;
-        Some(WipedBuffer::lent(Box::new(pinned)))
+        Some(self.lending.lend(pinned))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -93,7 +99,7 @@ impl Engine for GpuEngine {
         if self.offer(cipher, direction).is_none() {
             return Err(EngineError::NotOffered { engine: engine.clone(), cipher, direction });
         }
-        Ok(Box::new(GpuSession::open(engine, &self.device, request)?))
+        Ok(Box::new(GpuSession::open(engine, (&self.device, &self.lending), request)?))
     }
 }
 

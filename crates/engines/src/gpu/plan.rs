@@ -1,9 +1,12 @@
 //! Lays a batch out in an arena, in parts that fit.
 //!
 //! ```text
-//! arena and input:  messages' table | keys | additional data | texts
-//! output:           verdicts        |                        | texts, where they are in the input
+//! input:   messages' table | keys | additional data | packed texts   | straight texts
+//! output:  verdicts        |                        | packed results | straight results
 //! ```
+//!
+//! The arena is laid out as the input without the straight texts, and later as the output without the
+//! straight results. Those two are copied between lent memory and the device (`straight.rs`).
 //!
 //! All start at multiples of 16 bytes. A tag lies directly behind its text. Nothing here calls a
 //! device: the numbers alone decide what kernels read and write.
@@ -23,6 +26,7 @@ pub(super) struct Shape {
     steals: bool,
     /// Bytes of a tag; 0 without.
     pub(super) tag: usize,
+    opens: bool,
 }
 
 impl Shape {
@@ -34,7 +38,9 @@ impl Shape {
             _ => Some(BLOCK),
         };
         let steals = cipher.mode() == Mode::Xts;
-        Shape { key: cipher.key_length(), unit, steals, tag: cipher.tag_length() }
+        let (key, tag, opens) =
+            (cipher.key_length(), cipher.tag_length(), direction == Direction::Decrypt);
+        Shape { key, unit, steals, tag, opens }
     }
 
     /// Units of a text of `length` bytes.
@@ -55,7 +61,17 @@ impl Shape {
         }
     }
 
-    /// Bytes of arena that a message needs at most.
+    /// Bytes of a message that go to the device.
+    fn up(self, length: usize) -> Option<usize> {
+        if self.opens { length.checked_add(self.tag) } else { Some(length) }
+    }
+
+    /// Bytes of its result.
+    fn down(self, length: usize) -> Option<usize> {
+        if self.opens { Some(length) } else { length.checked_add(self.tag) }
+    }
+
+    /// Bytes of arena, and of input and output, that a message needs at most.
     pub(super) fn need(self, length: usize, aad: usize) -> Option<usize> {
         let text = length.checked_add(self.tag)?.checked_next_multiple_of(BLOCK)?;
         let aad = aad.checked_next_multiple_of(BLOCK)?;
@@ -86,10 +102,60 @@ pub(super) struct Item {
     /// The key's slot: 0 for the session's.
     pub(super) key: u32,
     pub(super) iv: Iv,
-    /// Where the text lies from the texts' start, in bytes.
-    text: usize,
+    up: Spot,
+    down: Spot,
     /// Where the additional data lies from its start, in bytes.
     aad_at: usize,
+}
+
+/// Where a text or a result lies, in bytes from the start of the packed or the straight ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spot {
+    Packed(usize),
+    Straight(usize),
+}
+
+/// Whether a message's text, and its result, pass the arena or go straight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) is_straight_up: bool,
+    pub(super) is_straight_down: bool,
+}
+
+impl Way {
+    /// Both are packed.
+    pub(super) const PACKED: Way = Way { is_straight_up: false, is_straight_down: false };
+}
+
+/// Bytes of the texts, or of the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Side {
+    packed: usize,
+    straight: usize,
+}
+
+impl Side {
+    /// Adds so many bytes, and says where.
+    fn add(&mut self, is_straight: bool, packed: usize, straight: usize) -> Option<Spot> {
+        let (sum, bytes) = match is_straight {
+            true => (&mut self.straight, straight),
+            false => (&mut self.packed, packed),
+        };
+        let at = *sum;
+        *sum = at.checked_add(bytes)?.checked_next_multiple_of(BLOCK)?;
+        Some(if is_straight { Spot::Straight(at) } else { Spot::Packed(at) })
+    }
+
+    fn end(self) -> Option<usize> {
+        self.packed.checked_add(self.straight)
+    }
+
+    fn at(self, spot: Spot) -> usize {
+        match spot {
+            Spot::Packed(at) => at,
+            Spot::Straight(at) => self.packed + at,
+        }
+    }
 }
 
 /// One part of a batch. Its lists are kept for the next.
@@ -99,7 +165,8 @@ pub(super) struct Plan {
     items: Vec<Item>,
     keys: usize,
     aad: usize,
-    texts: usize,
+    up: Side,
+    down: Side,
     units: u64,
     stripes: u64,
     most_stripes: u64,
@@ -108,15 +175,17 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(shape: Shape, limits: Limits) -> Plan {
         let items = Vec::with_capacity(64);
-        let (keys, aad, texts) = (0, 0, 0);
-        Plan { shape, limits, items, keys, aad, texts, units: 0, stripes: 0, most_stripes: 0 }
+        let (keys, aad) = (0, 0);
+        let (up, down) = (Side::default(), Side::default());
+        Plan { shape, limits, items, keys, aad, up, down, units: 0, stripes: 0, most_stripes: 0 }
     }
 
     /// Forgets all messages. From now on a part may have this much.
     pub(super) fn clear(&mut self, limits: Limits) {
         self.limits = limits;
         self.items.clear();
-        (self.keys, self.aad, self.texts) = (0, 0, 0);
+        (self.keys, self.aad) = (0, 0);
+        (self.up, self.down) = (Side::default(), Side::default());
         (self.units, self.stripes, self.most_stripes) = (0, 0, 0);
     }
 
@@ -137,30 +206,35 @@ impl Plan {
         aad: usize,
         iv: Iv,
         key: KeyChoice,
+        way: Way,
     ) -> bool {
         // Lengths below that leave all sums far from overflow.
         if length > self.limits.arena || aad > self.limits.arena {
             return false;
         }
         let keys = self.keys + usize::from(key == KeyChoice::New);
-        let (stripes, tag) = (self.shape.stripes(length, aad), self.shape.tag);
+        let (shape, stripes) = (self.shape, self.shape.stripes(length, aad));
         let room = || {
-            let texts = self.texts.checked_add(length)?.checked_add(tag)?;
-            let texts = texts.checked_next_multiple_of(BLOCK)?;
+            let packed = length.checked_add(shape.tag)?;
+            let (mut up, mut down) = (self.up, self.down);
+            let up_at = up.add(way.is_straight_up, packed, shape.up(length)?)?;
+            let down_at = down.add(way.is_straight_down, packed, shape.down(length)?)?;
             let aad = self.aad.checked_add(aad)?.checked_next_multiple_of(BLOCK)?;
             let messages = self.items.len() + 1;
-            let end = starts(self.shape, messages, keys, aad).texts.checked_add(texts)?;
+            let texts = up.end()?.max(down.end()?);
+            let end = starts(shape, messages, keys, aad).texts.checked_add(texts)?;
             let scratch = scratch(messages, self.stripes + stripes)?;
             let fits = end <= self.limits.arena
                 && keys <= self.limits.keys
                 && scratch <= self.limits.scratch;
-            fits.then_some((texts, aad))
+            fits.then_some(((up, up_at), (down, down_at), aad))
         };
-        let Some((texts, aad_end)) = room() else { return false };
+        let Some(((all_up, up), (all_down, down), aad_end)) = room() else { return false };
         let slot = if key == KeyChoice::Session { 0 } else { keys as u32 };
-        let (text, aad_at) = (self.texts, self.aad);
-        self.items.push(Item { job, length, aad, key: slot, iv, text, aad_at });
-        (self.keys, self.aad, self.texts) = (keys, aad_end, texts);
+        let aad_at = self.aad;
+        self.items.push(Item { job, length, aad, key: slot, iv, up, down, aad_at });
+        (self.keys, self.aad) = (keys, aad_end);
+        (self.up, self.down) = (all_up, all_down);
         self.units += self.shape.units(length);
         self.stripes += stripes;
         self.most_stripes = self.most_stripes.max(stripes);
@@ -181,7 +255,17 @@ impl Plan {
 
     /// Bytes of the arena that go up.
     pub(super) fn used(&self) -> usize {
-        self.starts().texts + self.texts
+        self.starts().texts + self.up.packed
+    }
+
+    /// Bytes of the input that are used.
+    pub(super) fn input_end(&self) -> usize {
+        self.starts().texts + self.up.packed + self.up.straight
+    }
+
+    /// Bytes of the output that are used.
+    pub(super) fn output_end(&self) -> usize {
+        self.starts().texts + self.down.packed + self.down.straight
     }
 
     /// Bytes of device memory for hashing.
@@ -189,9 +273,10 @@ impl Plan {
         scratch(self.items.len(), self.stripes).unwrap_or(self.limits.scratch)
     }
 
-    /// The bytes of the arena that come down: all texts with their tags.
+    /// The bytes of the arena that come down: all packed results with their tags.
     pub(super) fn texts(&self) -> Range<usize> {
-        self.starts().texts..self.used()
+        let start = self.starts().texts;
+        start..start + self.down.packed
     }
 
     /// The bytes of the arena in which a verdict of each message comes down.
@@ -210,10 +295,24 @@ impl Plan {
         Some(start..start + self.shape.key)
     }
 
-    /// Where a message's text and the tag behind it lie in the arena.
+    /// Where a message's text and the tag behind it lie in the input, and in the arena if it is packed.
     pub(super) fn text_at(&self, item: &Item) -> Range<usize> {
-        let start = self.starts().texts + item.text;
+        let start = self.starts().texts + self.up.at(item.up);
         start..start + item.length + self.shape.tag
+    }
+
+    /// Where its result and the tag behind it lie in the output, and in the arena if it is packed.
+    pub(super) fn result_at(&self, item: &Item) -> Range<usize> {
+        let start = self.starts().texts + self.down.at(item.down);
+        start..start + item.length + self.shape.tag
+    }
+
+    /// How a message goes.
+    pub(super) fn way(&self, item: &Item) -> Way {
+        Way {
+            is_straight_up: matches!(item.up, Spot::Straight(_)),
+            is_straight_down: matches!(item.down, Spot::Straight(_)),
+        }
     }
 
     /// Where a message's additional data lies in the arena.
@@ -240,10 +339,11 @@ impl Plan {
         let starts = self.starts();
         let (mut units, mut stripes) = (0, 0);
         for (item, entry) in self.items.iter().zip(arena.chunks_exact_mut(MESSAGE)) {
-            let text = (starts.texts + item.text) as u64;
+            let text = (starts.texts + self.up.at(item.up)) as u64;
+            let result = (starts.texts + self.down.at(item.down)) as u64;
             let aad = (starts.aad + item.aad_at) as u64;
             let length = item.length as u64;
-            let numbers = [text, text, length, units, aad, item.aad as u64, stripes, 0];
+            let numbers = [text, result, length, units, aad, item.aad as u64, stripes, 0];
             let (words, rest) = entry.split_at_mut(numbers.len() * 8);
             for (word, number) in words.chunks_exact_mut(8).zip(numbers) {
                 word.copy_from_slice(&number.to_le_bytes());
@@ -329,7 +429,7 @@ mod tests {
         let iv = Iv::new(&[1; 12]).unwrap();
         for (job, length) in [0, 1, 15, 16, 17, 1_000].into_iter().enumerate() {
             let choice = if job % 2 == 0 { KeyChoice::New } else { KeyChoice::Same };
-            assert!(plan.add(job, length, job * 7, iv, choice));
+            assert!(plan.add(job, length, job * 7, iv, choice, Way::PACKED));
         }
         let (keys, raw) = plan.keys();
         let mut regions = vec![0..plan.items().len() * MESSAGE, raw..raw + keys * 32];
@@ -353,7 +453,7 @@ mod tests {
         let iv = Iv::new(&[2; 12]).unwrap();
         let lengths = [0, 1, 16, 17, 255, 4_096];
         for (job, length) in lengths.into_iter().enumerate() {
-            assert!(plan.add(job, length, 20, iv, KeyChoice::Session));
+            assert!(plan.add(job, length, 20, iv, KeyChoice::Session, Way::PACKED));
         }
         let mut arena = vec![0xEE; plan.used()];
         plan.write_table(&mut arena);
@@ -374,14 +474,17 @@ mod tests {
         }
         assert_eq!((plan.units(), plan.stripes()), (units, stripes));
         assert!(!plan.needs_folding());
-        assert!(plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session) && plan.needs_folding());
+        assert!(
+            plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session, Way::PACKED)
+                && plan.needs_folding()
+        );
     }
 
     #[test]
     fn chains_come_longest_first() {
         let mut plan = plan(Cipher::Aes128Cbc, Direction::Encrypt);
         for (job, length) in [16, 64, 32, 64].into_iter().enumerate() {
-            assert!(plan.add(job, length, 0, Iv::NONE, KeyChoice::Session));
+            assert!(plan.add(job, length, 0, Iv::NONE, KeyChoice::Session, Way::PACKED));
         }
         plan.order();
         let jobs: Vec<_> = plan.items().iter().map(|item| item.job).collect();
@@ -405,22 +508,28 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_left_for_the_next_part() {
         let mut plan = plan(Cipher::Aes128Ctr, Direction::Encrypt);
-        assert!(!plan.add(0, LIMITS.arena, 0, Iv::NONE, KeyChoice::Session) && plan.is_empty());
+        assert!(
+            !plan.add(0, LIMITS.arena, 0, Iv::NONE, KeyChoice::Session, Way::PACKED)
+                && plan.is_empty()
+        );
         for length in [usize::MAX, usize::MAX - 15, usize::MAX / 2] {
-            assert!(!plan.add(0, length, 0, Iv::NONE, KeyChoice::Session), "{length}");
-            assert!(!plan.add(0, 16, length, Iv::NONE, KeyChoice::Session), "{length}");
+            assert!(!plan.add(0, length, 0, Iv::NONE, KeyChoice::Session, Way::PACKED), "{length}");
+            assert!(
+                !plan.add(0, 16, length, Iv::NONE, KeyChoice::Session, Way::PACKED),
+                "{length}"
+            );
         }
         let mut added = 0;
-        while plan.add(added, 1_000, 0, Iv::NONE, KeyChoice::Session) {
+        while plan.add(added, 1_000, 0, Iv::NONE, KeyChoice::Session, Way::PACKED) {
             added += 1;
         }
         assert!(added > 900 && plan.used() <= LIMITS.arena);
         plan.clear(LIMITS);
         for key in 0..LIMITS.keys {
-            assert!(plan.add(key, 16, 0, Iv::NONE, KeyChoice::New));
+            assert!(plan.add(key, 16, 0, Iv::NONE, KeyChoice::New, Way::PACKED));
         }
-        assert!(!plan.add(8, 16, 0, Iv::NONE, KeyChoice::New));
-        assert!(plan.add(8, 16, 0, Iv::NONE, KeyChoice::Same));
+        assert!(!plan.add(8, 16, 0, Iv::NONE, KeyChoice::New, Way::PACKED));
+        assert!(plan.add(8, 16, 0, Iv::NONE, KeyChoice::Same, Way::PACKED));
     }
 
     #[test]
@@ -431,7 +540,10 @@ mod tests {
                 let arena = shape.need(length, 333).unwrap();
                 let limits = Limits { arena, keys: 1, scratch: scratch_of(arena) };
                 let mut plan = Plan::new(shape, limits);
-                assert!(plan.add(0, length, 333, Iv::NONE, KeyChoice::New), "{cipher} {length}");
+                assert!(
+                    plan.add(0, length, 333, Iv::NONE, KeyChoice::New, Way::PACKED),
+                    "{cipher} {length}"
+                );
             }
         }
     }

@@ -2,6 +2,11 @@
 //!
 //! A session has two bays, each an arena with a stream. While the device works for one, the other is
 //! packed or unpacked.
+//!
+//! Long messages in memory that the engine has lent are not packed: the device copies them from there
+//! and their results to there, while the session borrows their jobs. Input and output of a job never
+//! overlap, so whatever happens to such a copy, the input is as it was. After a failure the outputs are
+//! wiped.
 
 use std::sync::Arc;
 
@@ -11,20 +16,52 @@ use evener_core::{
 };
 
 use super::device::{Device, DeviceError};
-use super::plan::{self, KeyChoice, Limits, Plan, Shape};
+use super::lent::Lending;
+use super::plan::{self, KeyChoice, Limits, Plan, Shape, Way};
 use super::steps::Steps;
-use super::sys::{Channel, Sizes};
+use super::straight::Ways;
+use super::sys::{Channel, Sizes, Stretch};
 use crate::parts::Parts;
 use crate::serial::LoadedKey;
 
 pub(super) struct GpuSession {
     engine: String,
     device: Arc<dyn Device>,
+    lending: Arc<Lending>,
     cipher: Cipher,
     direction: Direction,
     session_key: Option<Key>,
     /// `None` until it is needed, and after a failure.
     bays: [Option<Bay>; 2],
+    /// Of the batch that is under way.
+    ways: Ways,
+}
+
+/// A batch and the session that does it. When it is dropped, no copy of it is under way any more, even
+/// if the session has panicked.
+struct Underway<'s, 'b, 'j> {
+    session: &'s mut GpuSession,
+    batch: &'b mut [Job<'j>],
+    is_over: bool,
+}
+
+impl Drop for Underway<'_, '_, '_> {
+    fn drop(&mut self) {
+        let Underway { session, batch, is_over } = self;
+        if !*is_over {
+            // Nothing is known of what was under way, so its memory is given back and wiped. That ends
+            // all copies.
+            session.bays = [None, None];
+            // A result may have come down, and another job's tag may not have been checked.
+            for (index, job) in batch.iter_mut().enumerate() {
+                if job.outcome == Outcome::Pending && session.ways.down(index).is_some() {
+                    let length = job.output_length(session.cipher, session.direction);
+                    wipe(&mut job.output[..length]);
+                }
+            }
+        }
+        session.ways.clear();
+    }
 }
 
 /// An arena with what is under way in it.
@@ -33,6 +70,9 @@ struct Bay {
     plan: Plan,
     limits: Limits,
     steps: Steps,
+    /// What goes straight up and down.
+    ups: Vec<Stretch>,
+    downs: Vec<Stretch>,
     /// The last key that is not the session's in the plan.
     last_key: LoadedKey,
 }
@@ -48,7 +88,7 @@ enum Filled {
 impl GpuSession {
     pub(super) fn open(
         engine: &str,
-        device: &Arc<dyn Device>,
+        (device, lending): (&Arc<dyn Device>, &Arc<Lending>),
         request: &SessionRequest<'_>,
     ) -> Result<GpuSession, EngineError> {
         request.check_key()?;
@@ -56,10 +96,12 @@ impl GpuSession {
         let mut session = GpuSession {
             engine: engine.to_owned(),
             device: Arc::clone(device),
+            lending: Arc::clone(lending),
             cipher,
             direction,
             session_key: key.cloned(),
             bays: [None, None],
+            ways: Ways::default(),
         };
         session.bay(0, LEAST_ARENA)?;
         Ok(session)
@@ -101,13 +143,10 @@ impl GpuSession {
     fn run(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let (mut next, mut turn, mut stopped) = (0, 0, Ok(()));
         let arena = self.arena_for(batch);
+        self.ways.look(batch, &self.lending, self.cipher, self.direction);
         while next < batch.len() && stopped.is_ok() {
             self.collect(turn, batch)?;
-            let (cipher, direction) = (self.cipher, self.direction);
-            let has_key = self.session_key.is_some();
-            let bay = self.bay(turn, arena)?;
-            let filled = bay.fill(batch, next, cipher, direction, has_key);
-            match filled {
+            match self.fill(turn, arena, batch, next)? {
                 Ok(Filled::Until(job)) => next = job,
                 Ok(Filled::TooLong(job)) => {
                     self.perform_long(turn, batch, job)?;
@@ -126,6 +165,20 @@ impl GpuSession {
         stopped
     }
 
+    /// Fills a bay of at least this arena.
+    fn fill(
+        &mut self,
+        turn: usize,
+        arena: usize,
+        batch: &mut [Job<'_>],
+        next: usize,
+    ) -> Result<Result<Filled, ()>, EngineError> {
+        self.bay(turn, arena)?;
+        let GpuSession { bays, ways, cipher, direction, session_key, .. } = self;
+        let Some(bay) = &mut bays[turn] else { return Ok(Ok(Filled::Until(next))) };
+        Ok(bay.fill(batch, next, (*cipher, *direction), session_key.is_some(), ways))
+    }
+
     /// Starts what the bay's plan holds.
     fn start(&mut self, turn: usize, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let (cipher, direction) = (self.cipher, self.direction);
@@ -133,7 +186,8 @@ impl GpuSession {
         if bay.plan.is_empty() {
             return Ok(());
         }
-        let started = bay.pack(batch, cipher, direction).and_then(|()| bay.submit(direction));
+        let packed = bay.pack(batch, cipher, direction, &self.ways);
+        let started = packed.and_then(|()| bay.submit(direction));
         started.map_err(|error| error.of(&self.engine))
     }
 
@@ -155,7 +209,7 @@ impl GpuSession {
         let (cipher, direction) = (self.cipher, self.direction);
         if matches!(cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
             let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
-            let done = bay.perform_in_pieces(batch, index, cipher, direction);
+            let done = bay.perform_in_pieces(batch, index, (cipher, direction), &self.ways);
             return done.map_err(|error| error.of(&self.engine));
         }
         let job = &batch[index];
@@ -172,8 +226,8 @@ impl GpuSession {
             );
             return Err(EngineError::Failed { engine: self.engine.clone(), reason });
         }
-        let has_key = self.session_key.is_some();
-        self.bay(turn, arena)?.fill(&mut batch[..=index], index, cipher, direction, has_key).ok();
+        // It was filled before, so all jobs up to this one have their keys.
+        let _ = self.fill(turn, arena, &mut batch[..=index], index)?;
         self.start(turn, batch)?;
         self.collect(turn, batch)
     }
@@ -181,11 +235,9 @@ impl GpuSession {
 
 impl Session for GpuSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        let result = self.run(batch);
-        if !matches!(result, Ok(()) | Err(EngineError::NoKey { .. })) {
-            // Nothing is known of what was under way, so its memory is given back and wiped.
-            self.bays = [None, None];
-        }
+        let under_way = &mut Underway { session: self, batch, is_over: false };
+        let result = under_way.session.run(under_way.batch);
+        under_way.is_over = matches!(result, Ok(()) | Err(EngineError::NoKey { .. }));
         result
     }
 }
@@ -206,6 +258,8 @@ impl Bay {
             plan: Plan::new(Shape::of(cipher, direction), limits),
             limits,
             steps,
+            ups: Vec::new(),
+            downs: Vec::new(),
             last_key: LoadedKey::none(),
         })
     }
@@ -227,9 +281,9 @@ impl Bay {
         &mut self,
         batch: &mut [Job<'_>],
         next: usize,
-        cipher: Cipher,
-        direction: Direction,
+        (cipher, direction): (Cipher, Direction),
         has_key: bool,
+        ways: &Ways,
     ) -> Result<Filled, ()> {
         self.plan.clear(self.limits);
         self.last_key.clear();
@@ -252,7 +306,11 @@ impl Bay {
                 job.outcome = Outcome::Done { written: 0 };
                 continue;
             }
-            if !self.plan.add(index, length, job.aad.len(), job.iv, choice) {
+            let way = Way {
+                is_straight_up: ways.up(index).is_some(),
+                is_straight_down: ways.down(index).is_some(),
+            };
+            if !self.plan.add(index, length, job.aad.len(), job.iv, choice, way) {
                 let is_first = self.plan.is_empty();
                 return Ok(if is_first { Filled::TooLong(index) } else { Filled::Until(index) });
             }
@@ -263,15 +321,18 @@ impl Bay {
         Ok(Filled::Until(batch.len()))
     }
 
-    /// Copies keys, additional data and texts to the arena.
+    /// Copies keys, additional data and texts to the arena, and lists what goes straight.
     fn pack(
         &mut self,
         batch: &mut [Job<'_>],
         cipher: Cipher,
         direction: Direction,
+        ways: &Ways,
     ) -> Result<(), DeviceError> {
-        let Bay { channel, plan, .. } = self;
+        let Bay { channel, plan, ups, downs, .. } = self;
         plan.order();
+        ups.clear();
+        downs.clear();
         let arena = channel.arena()?;
         plan.write_table(arena);
         for item in plan.items() {
@@ -280,7 +341,16 @@ impl Bay {
                 arena[place].copy_from_slice(key.bytes());
             }
             arena[plan.aad_at(item)].copy_from_slice(job.aad);
-            let text = &mut arena[plan.text_at(item)];
+            let (text, result) = (plan.text_at(item), plan.result_at(item).start);
+            if let Some(lease) = ways.down(item.job) {
+                let length = job.output_length(cipher, direction);
+                Stretch::down(&mut job.output[..length], result, lease).add_to(downs);
+            }
+            if let Some(lease) = ways.up(item.job) {
+                Stretch::up(job.input, text.start, lease).add_to(ups);
+                continue;
+            }
+            let text = &mut arena[text];
             match Parts::of(job, cipher, direction).next(job, usize::MAX) {
                 Some(part) if cipher.block_length() > 1 => part.copy_input(text),
                 _ => text[..job.input.len()].copy_from_slice(job.input),
@@ -289,11 +359,14 @@ impl Bay {
         Ok(())
     }
 
-    /// Queues everything for what was packed.
+    /// Queues everything for what was packed and listed.
     fn submit(&mut self, direction: Direction) -> Result<(), DeviceError> {
-        let Bay { channel, plan, steps, .. } = self;
-        let (buffers, used) = (channel.buffers(), plan.used());
-        channel.upload(used)?;
+        let Bay { channel, plan, steps, ups, downs, .. } = self;
+        let buffers = channel.buffers();
+        channel.upload(plan.used())?;
+        for stretch in ups.drain(..) {
+            channel.upload_straight(&stretch)?;
+        }
         let (keys, raw) = plan.keys();
         steps.expand(channel, raw, 1, keys as u32)?;
         steps.compute(channel, plan)?;
@@ -301,11 +374,14 @@ impl Bay {
             channel.download(plan.verdicts())?;
         }
         channel.download(plan.texts())?;
-        channel.zero(buffers.input, used)?;
+        for stretch in downs.drain(..) {
+            channel.download_straight(&stretch)?;
+        }
+        channel.zero(buffers.input, plan.input_end())?;
         channel.zero(buffers.scratch, plan.scratch())?;
         steps.wipe_keys(channel, keys)?;
         if direction == Direction::Decrypt {
-            channel.zero(buffers.output, used)?;
+            channel.zero(buffers.output, plan.output_end())?;
         }
         channel.flush()
     }
@@ -328,15 +404,15 @@ impl Bay {
                 let verdict = &arena[number * plan::VERDICT..][..plan::VERDICT];
                 verdict.iter().any(|&byte| byte != 0)
             };
-            let text = &arena[plan.text_at(item)];
             job.outcome = if is_forged {
                 Outcome::Rejected(Rejection::Tag)
+            } else if plan.way(item).is_straight_down {
+                delivered(job, cipher, direction)
             } else {
-                deliver(job, text, item.length, cipher, direction)
+                deliver(job, &arena[plan.result_at(item)], item.length, cipher, direction)
             };
         }
-        let wiped = if direction == Direction::Decrypt { plan.used() } else { plan.texts().start };
-        wipe(&mut arena[..wiped]);
+        wipe_arena(arena, plan, direction);
         plan.clear(*limits);
         Ok(())
     }
@@ -346,8 +422,8 @@ impl Bay {
         &mut self,
         batch: &mut [Job<'_>],
         index: usize,
-        cipher: Cipher,
-        direction: Direction,
+        (cipher, direction): (Cipher, Direction),
+        ways: &Ways,
     ) -> Result<(), DeviceError> {
         let job = &mut batch[index];
         let most = (self.limits.arena - ROOM_BESIDE_A_PIECE) / plan::BLOCK * plan::BLOCK;
@@ -356,23 +432,34 @@ impl Bay {
         while let Some(part) = parts.next(job, most) {
             let length = part.output.len();
             let choice = if key.is_some() { KeyChoice::New } else { KeyChoice::Session };
-            self.plan.clear(self.limits);
-            if !self.plan.add(index, length, 0, part.iv, choice) {
+            let (up, down) = (ways.up(index), ways.down(index));
+            let way = Way { is_straight_up: up.is_some(), is_straight_down: down.is_some() };
+            let Bay { channel, plan, ups, downs, limits, .. } = self;
+            plan.clear(*limits);
+            if !plan.add(index, length, 0, part.iv, choice, way) {
                 let (doing, words) = ("planning a piece", "it does not fit the arena".to_owned());
                 return Err(DeviceError::Other { doing, words });
             }
-            let item = self.plan.items()[0];
-            let place = self.plan.text_at(&item);
-            let arena = self.channel.arena()?;
-            self.plan.write_table(arena);
-            if let (Some(place), Some(key)) = (self.plan.key_at(item.key), key) {
+            let item = plan.items()[0];
+            let (text, result) = (plan.text_at(&item), plan.result_at(&item));
+            let arena = channel.arena()?;
+            plan.write_table(arena);
+            if let (Some(place), Some(key)) = (plan.key_at(item.key), key) {
                 arena[place].copy_from_slice(key.bytes());
             }
-            part.copy_input(&mut arena[place.clone()]);
+            match up {
+                Some(lease) => Stretch::up(part.message, text.start, lease).add_to(ups),
+                None => part.copy_input(&mut arena[text]),
+            }
+            if let Some(lease) = down {
+                Stretch::down(part.output, result.start, lease).add_to(downs);
+            }
             self.submit(direction)?;
             let arena = self.channel.arena()?;
-            part.output.copy_from_slice(&arena[place]);
-            wipe(&mut arena[..self.plan.used()]);
+            if down.is_none() {
+                part.output.copy_from_slice(&arena[result]);
+            }
+            wipe_arena(arena, &self.plan, Direction::Decrypt);
             parts.advance(job, length);
         }
         self.plan.clear(self.limits);
@@ -385,6 +472,35 @@ impl Bay {
             }
         };
         Ok(())
+    }
+}
+
+/// Wipes what a part has left in the arena, but for ciphertext.
+fn wipe_arena(arena: &mut [u8], plan: &Plan, direction: Direction) {
+    let (used, results) = (plan.used(), plan.texts());
+    match direction {
+        Direction::Decrypt => wipe(&mut arena[..used.max(results.end)]),
+        // Ciphertext has come down over the texts, but not where results have gone straight.
+        Direction::Encrypt => {
+            wipe(&mut arena[..results.start]);
+            wipe(&mut arena[results.end..used.max(results.end)]);
+        }
+    }
+}
+
+/// The outcome of a job whose result has come straight to its output.
+fn delivered(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> Outcome {
+    let length = job.output_length(cipher, direction);
+    if direction == Direction::Encrypt || job.padding == Padding::None {
+        return Outcome::Done { written: length };
+    }
+    let last = &job.output[length - cipher.block_length()..length];
+    match padding::padding_length(last) {
+        Some(pad) => Outcome::Done { written: length - pad },
+        None => {
+            wipe(&mut job.output[..length]);
+            Outcome::Rejected(Rejection::Padding)
+        }
     }
 }
 

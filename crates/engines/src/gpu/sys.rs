@@ -1,25 +1,34 @@
 //! Memory that a device and this process share.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::slice;
+use std::sync::Arc;
 
 use evener_core::wipe;
 
 use super::device::{Buffer, Device, DeviceError, Launch, Place, Stream};
 
-/// Page-locked memory of the host. It is wiped when it is dropped.
-pub(crate) struct Pinned {
+/// Page-locked memory of the host. It is wiped before it is freed, which is when it was dropped and
+/// no [`Lease`] of it is left.
+pub(crate) struct Pinned(Arc<Pages>);
+
+/// Keeps page-locked memory from being freed; gives no access to its bytes.
+#[derive(Clone)]
+pub(super) struct Lease(Arc<Pages>);
+
+struct Pages {
     start: NonNull<u8>,
     length: usize,
     /// Gives the memory back; keeps alive what it came from.
     release: Option<Box<dyn FnOnce() + Send>>,
 }
 
-// SAFETY: it owns its bytes as a `Box<[u8]>` does, and what releases them is `Send`.
-unsafe impl Send for Pinned {}
-// SAFETY: shared references give only `&[u8]`.
-unsafe impl Sync for Pinned {}
+// SAFETY: it owns its bytes as a `Box<[u8]>` does, and what releases them is `Send`. Only the one
+// `Pinned` gives access to them, under the usual rules of borrowing; a `Lease` gives none.
+unsafe impl Send for Pages {}
+// SAFETY: as above; what releases them is called by `drop`, which has them alone.
+unsafe impl Sync for Pages {}
 
 impl Pinned {
     /// Takes over memory from a backend.
@@ -32,7 +41,11 @@ impl Pinned {
         length: usize,
         release: Box<dyn FnOnce() + Send>,
     ) -> Pinned {
-        Pinned { start, length, release: Some(release) }
+        Pinned(Arc::new(Pages { start, length, release: Some(release) }))
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        Lease(Arc::clone(&self.0))
     }
 }
 
@@ -40,23 +53,78 @@ impl Deref for Pinned {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `new` was promised so many initialised bytes, until `drop` releases them.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        // SAFETY: `new` was promised so many initialised bytes, until `Pages` releases them.
+        unsafe { slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) }
     }
 }
 
 impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; nobody else uses them, and `self` is borrowed alone.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+        // SAFETY: as in `deref`; nobody else gives access to them, and `self` is borrowed alone.
+        unsafe { slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.length) }
     }
 }
 
-impl Drop for Pinned {
+impl Lease {
+    /// Whether all these bytes lie in the memory.
+    pub(super) fn holds(&self, bytes: &[u8]) -> bool {
+        let start = self.0.start.addr().get();
+        let from = bytes.as_ptr().addr().checked_sub(start);
+        let end = from.and_then(|from| from.checked_add(bytes.len()));
+        end.is_some_and(|end| end <= self.0.length)
+    }
+
+    /// Whether both are of the same memory.
+    pub(super) fn is(&self, other: &Lease) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Drop for Pages {
     fn drop(&mut self) {
-        wipe(self);
+        // SAFETY: as in `Pinned::deref`; no `Pinned` is left that could give access to them.
+        wipe(unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.length) });
         if let Some(release) = self.release.take() {
             release();
+        }
+    }
+}
+
+/// Bytes of lent memory that the device copies without an arena, and their place on the device.
+pub(super) struct Stretch {
+    /// With exposed provenance.
+    address: usize,
+    length: usize,
+    /// Offset in the input or the output.
+    at: usize,
+    lease: Lease,
+}
+
+impl Stretch {
+    /// Bytes that go to the input.
+    pub(super) fn up(bytes: &[u8], at: usize, lease: &Lease) -> Stretch {
+        let address = bytes.as_ptr().expose_provenance();
+        Stretch { address, length: bytes.len(), at, lease: lease.clone() }
+    }
+
+    /// Bytes that come from the output.
+    pub(super) fn down(bytes: &mut [u8], at: usize, lease: &Lease) -> Stretch {
+        let address = bytes.as_mut_ptr().expose_provenance();
+        Stretch { address, length: bytes.len(), at, lease: lease.clone() }
+    }
+
+    /// Adds a stretch to a list, and joins it with the last one if it follows both in the host's memory
+    /// and in the device's.
+    pub(super) fn add_to(self, list: &mut Vec<Stretch>) {
+        match list.last_mut() {
+            Some(last)
+                if last.address + last.length == self.address
+                    && last.at + last.length == self.at
+                    && last.lease.is(&self.lease) =>
+            {
+                last.length += self.length;
+            }
+            _ => list.push(self),
         }
     }
 }
@@ -65,9 +133,11 @@ impl Drop for Pinned {
 /// host puts into the arena goes to the same offsets of the input, and what the device puts into the
 /// output comes to the same offsets of the arena.
 pub(super) struct Channel {
-    // First, because dropping it ends all copies to and from the arena.
+    // First, because dropping it ends all copies to and from the arena and lent memory.
     stream: Box<dyn Stream>,
     arena: Pinned,
+    /// Of the lent memory that is copied since the last wait.
+    leases: Vec<Lease>,
     buffers: Buffers,
     is_busy: bool,
 }
@@ -101,7 +171,7 @@ impl Channel {
             scratch: stream.allocate(sizes.scratch)?,
         };
         let arena = device.pin(sizes.arena)?;
-        Ok(Channel { stream, arena, buffers, is_busy: false })
+        Ok(Channel { stream, arena, leases: Vec::new(), buffers, is_busy: false })
     }
 
     pub(super) fn buffers(&self) -> Buffers {
@@ -130,6 +200,35 @@ impl Channel {
         self.is_busy = true;
         // SAFETY: as in `upload`.
         unsafe { self.stream.copy_down(from, to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Queues a copy from lent memory to the input.
+    pub(super) fn upload_straight(&mut self, from: &Stretch) -> Result<(), DeviceError> {
+        self.hold(&from.lease);
+        let host = ptr::with_exposed_provenance::<u8>(from.address);
+        let to = Place { buffer: self.buffers.input, offset: from.at };
+        // SAFETY: the lease keeps the memory allocated until the stream has finished. Nobody writes to
+        // it until then: `session` alone makes stretches, of inputs that its jobs borrow, and its
+        // `Underway` ends all copies before the borrow of the jobs ends, on every way out.
+        unsafe { self.stream.copy_up(host, from.length, to) }
+    }
+
+    /// Queues a copy from the output to lent memory.
+    pub(super) fn download_straight(&mut self, to: &Stretch) -> Result<(), DeviceError> {
+        self.hold(&to.lease);
+        let host = ptr::with_exposed_provenance_mut::<u8>(to.address);
+        let from = Place { buffer: self.buffers.output, offset: to.at };
+        // SAFETY: as in `upload_straight`, of outputs that jobs borrow alone; `session` looks at one
+        // only after it has waited for the channel.
+        unsafe { self.stream.copy_down(from, host, to.length) }
+    }
+
+    /// Keeps lent memory until the stream has finished.
+    fn hold(&mut self, lease: &Lease) {
+        self.is_busy = true;
+        if !self.leases.last().is_some_and(|last| last.is(lease)) {
+            self.leases.push(lease.clone());
+        }
     }
 
     /// Queues a kernel of ours.
@@ -166,6 +265,7 @@ impl Channel {
         if self.is_busy {
             self.stream.finish()?;
             self.is_busy = false;
+            self.leases.clear();
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Messages that are longer than an arena.
 
-use evener_core::{Cipher, Direction, Engine, Iv, Job, Key, Outcome, Padding, SessionRequest};
+use evener_core::{
+    Cipher, Direction, Engine, Iv, Job, Key, Outcome, Padding, SessionRequest, WipedBuffer,
+};
 
 use super::Random;
 
@@ -20,29 +22,35 @@ fn messages_longer_than_an_arena_are_done() {
     ] {
         let key = Key::new(&random.bytes(cipher.key_length())).unwrap();
         let iv = Iv::new(&random.bytes(cipher.iv_length())).unwrap();
-        let run = |engine: &dyn Engine, direction, input: &[u8]| {
+        let run = |engine: &dyn Engine, is_lent: bool, direction, input: &[u8]| {
             let mut session =
                 engine.open(&SessionRequest { cipher, direction, key: Some(&key) }).unwrap();
-            let mut output = vec![0; input.len() + 16];
+            let (mut lent_input, mut output) = match engine.buffer(input.len()) {
+                Some(buffer) if is_lent => (buffer, engine.buffer(input.len() + 16).unwrap()),
+                _ => (WipedBuffer::zeros(input.len()), WipedBuffer::zeros(input.len() + 16)),
+            };
+            lent_input.copy_from_slice(input);
             // Short messages before and behind it go through the other arena.
             let (mut before, mut behind) = ([0; 48], [0; 48]);
             let short = &text[..32];
             let mut batch = [
                 Job::new(iv, short, &mut before),
-                Job { padding, ..Job::new(iv, input, &mut output) },
+                Job { padding, ..Job::new(iv, &lent_input, &mut output) },
                 Job::new(iv, short, &mut behind),
             ];
             session.process(&mut batch).unwrap();
             let Outcome::Done { written } = batch[1].outcome else {
                 panic!("{cipher} {direction}: {:?}", batch[1].outcome)
             };
-            output.truncate(written);
             assert_eq!(before, behind);
-            output
+            assert!(*lent_input == *input);
+            output[..written].to_vec()
         };
-        let sealed = run(&*theirs, Direction::Encrypt, &text);
-        assert!(run(&*ours, Direction::Encrypt, &text) == sealed, "{cipher}");
-        assert!(run(&*ours, Direction::Decrypt, &sealed) == text, "{cipher}");
+        let sealed = run(&*theirs, false, Direction::Encrypt, &text);
+        for is_lent in [false, true] {
+            assert!(run(&*ours, is_lent, Direction::Encrypt, &text) == sealed, "{cipher}");
+            assert!(run(&*ours, is_lent, Direction::Decrypt, &sealed) == text, "{cipher}");
+        }
     }
 }
 

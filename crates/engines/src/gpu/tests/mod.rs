@@ -1,15 +1,17 @@
 //! The engine on PoCL, which computes on the processor's cores.
 
+mod lent;
 mod long;
 mod lost;
 mod random;
-mod sys;
+pub(in crate::gpu) mod sys;
 
 use std::sync::Arc;
 
 use evener_core::Engine;
 
 use super::device::Device;
+use super::lent::Lending;
 use super::{GpuEngine, NAME};
 
 /// PoCL's device; `None`, and a word, where PoCL is not.
@@ -26,6 +28,12 @@ fn device() -> Option<Arc<dyn Device>> {
 /// The engine on a device, without a guard.
 fn engine(device: Arc<dyn Device>) -> Arc<dyn Engine> {
     Arc::new(GpuEngine::new(NAME.to_owned(), device))
+}
+
+/// The engine without a guard, which packs nothing that lies in its own memory.
+fn straight_engine(device: Arc<dyn Device>) -> Arc<dyn Engine> {
+    let engine = GpuEngine::new(NAME.to_owned(), device);
+    Arc::new(GpuEngine { lending: Lending::new(1), ..engine })
 }
 
 /// Pseudo-random numbers, the same in every run: SplitMix64 (Steele, Lea and Flood, 2014).

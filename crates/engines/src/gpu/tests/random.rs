@@ -11,24 +11,24 @@ use evener_core::{
 use super::Random;
 
 /// A message and its buffers.
-struct Message {
-    key: Option<usize>,
-    iv: Iv,
-    aad: Vec<u8>,
-    padding: Padding,
-    input: Vec<u8>,
+pub(super) struct Message {
+    pub(super) key: Option<usize>,
+    pub(super) iv: Iv,
+    pub(super) aad: Vec<u8>,
+    pub(super) padding: Padding,
+    pub(super) input: Vec<u8>,
     /// With bytes before and behind.
     output: Vec<u8>,
-    room: usize,
+    pub(super) room: usize,
 }
 
 /// A cipher and direction, open in both engines.
-struct Pair {
-    cipher: Cipher,
-    direction: Direction,
-    keys: Vec<Key>,
-    ours: Box<dyn Session>,
-    theirs: Box<dyn Session>,
+pub(super) struct Pair {
+    pub(super) cipher: Cipher,
+    pub(super) direction: Direction,
+    pub(super) keys: Vec<Key>,
+    pub(super) ours: Box<dyn Session>,
+    pub(super) theirs: Box<dyn Session>,
     /// OpenSSL's, for making ciphertext.
     encryptor: Box<dyn Session>,
 }
@@ -64,7 +64,7 @@ fn random_batches_are_those_of_openssl() {
     assert!(batches < 100 || rejected > 0, "nothing was forged");
 }
 
-fn open(
+pub(super) fn open(
     ours: &dyn Engine,
     theirs: &dyn Engine,
     cipher: Cipher,
@@ -82,7 +82,7 @@ fn open(
 }
 
 /// A message of random shape; one in eight to be decrypted is forged.
-fn message(pair: &mut Pair, random: &mut Random) -> Message {
+pub(super) fn message(pair: &mut Pair, random: &mut Random) -> Message {
     let (cipher, block) = (pair.cipher, pair.cipher.block_length());
     let length = match random.below(16) {
         0 => random.below(30_000),
@@ -136,7 +136,7 @@ fn encrypted(pair: &mut Pair, message: &Message) -> Vec<u8> {
     output
 }
 
-fn job<'a>(keys: &'a [Key], message: &'a Message, output: &'a mut [u8]) -> Job<'a> {
+pub(super) fn job<'a>(keys: &'a [Key], message: &'a Message, output: &'a mut [u8]) -> Job<'a> {
     Job {
         key: message.key.map(|number| &keys[number]),
         aad: &message.aad,
@@ -193,8 +193,8 @@ fn compare(pair: &mut Pair, mut messages: Vec<Message>, number: usize) -> usize 
     rejected
 }
 
-const FILL: u8 = 0xA5;
-const GUARD: usize = 40;
+pub(super) const FILL: u8 = 0xA5;
+pub(super) const GUARD: usize = 40;
 
 /// `make test-nightly` does more.
 const USUAL_BATCHES: usize = 10_000;

@@ -1,19 +1,25 @@
-//! A device that is lost after a number of calls.
+//! A device that is lost after a number of calls, and notes what is copied.
 
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use crate::gpu::device::{Buffer, Device, DeviceError, Launch, Pinned, Place, Properties, Stream};
 
 /// A device whose calls fail when so many have been made, once.
-pub(super) struct Failing {
+pub(in crate::gpu) struct Failing {
     device: Arc<dyn Device>,
     left: Arc<AtomicI64>,
+    copies: Copies,
 }
+
+/// The host's addresses of all copies: those up, and those down.
+pub(in crate::gpu) type Copies = Arc<Mutex<[Vec<Range<usize>>; 2]>>;
 
 struct FailingStream {
     stream: Box<dyn Stream>,
     left: Arc<AtomicI64>,
+    copies: Copies,
 }
 
 fn count(left: &AtomicI64) -> Result<(), DeviceError> {
@@ -24,8 +30,12 @@ fn count(left: &AtomicI64) -> Result<(), DeviceError> {
 }
 
 impl Failing {
-    pub(super) fn new(device: Arc<dyn Device>, left: Arc<AtomicI64>) -> Failing {
-        Failing { device, left }
+    pub(in crate::gpu) fn new(device: Arc<dyn Device>, left: Arc<AtomicI64>) -> Failing {
+        Failing { device, left, copies: Copies::default() }
+    }
+
+    pub(in crate::gpu) fn copies(&self) -> Copies {
+        Arc::clone(&self.copies)
     }
 }
 
@@ -36,8 +46,8 @@ impl Device for Failing {
 
     fn open(&self) -> Result<Box<dyn Stream>, DeviceError> {
         count(&self.left)?;
-        let (stream, left) = (self.device.open()?, Arc::clone(&self.left));
-        Ok(Box::new(FailingStream { stream, left }))
+        let (left, copies) = (Arc::clone(&self.left), self.copies());
+        Ok(Box::new(FailingStream { stream: self.device.open()?, left, copies }))
     }
 
     fn pin(&self, bytes: usize) -> Result<Pinned, DeviceError> {
@@ -50,6 +60,10 @@ impl FailingStream {
     fn next(&mut self) -> Result<&mut dyn Stream, DeviceError> {
         count(&self.left)?;
         Ok(&mut *self.stream)
+    }
+
+    fn note(&self, way: usize, start: usize, length: usize) {
+        self.copies.lock().unwrap()[way].push(start..start + length);
     }
 }
 
@@ -73,6 +87,7 @@ impl Stream for FailingStream {
         length: usize,
         to: Place,
     ) -> Result<(), DeviceError> {
+        self.note(0, host.addr(), length);
         // SAFETY: the caller promises the same, and the stream inside is as old as this one.
         unsafe { self.next()?.copy_up(host, length, to) }
     }
@@ -83,6 +98,7 @@ impl Stream for FailingStream {
         host: *mut u8,
         length: usize,
     ) -> Result<(), DeviceError> {
+        self.note(1, host.addr(), length);
         // SAFETY: the caller promises the same, and the stream inside is as old as this one.
         unsafe { self.next()?.copy_down(from, host, length) }
     }

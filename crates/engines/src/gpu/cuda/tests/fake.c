@@ -435,6 +435,10 @@ CUresult cuMemFreeHost(void *start) {
         if (pinned[i].bytes == start && !pinned[i].is_free) memory = &pinned[i];
     if (!memory) complain("cuMemFreeHost: no such memory");
     else {
+        for (int i = 0; i < stream_count && !has_failed; i++)
+            for (int j = 0; j < streams[i].count; j++)
+                if ((uintptr_t)streams[i].commands[j].host - (uintptr_t)start < memory->length)
+                    complain("pinned memory is freed that a command uses");
         if (!is_zero(memory->bytes, memory->length)) complain("pinned memory is not wiped");
         memory->is_free = 1;
         free(memory->bytes);
@@ -442,8 +446,19 @@ CUresult cuMemFreeHost(void *start) {
     END_OF_FREEING;
 }
 
+/* Copies of other memory are slow, and of freed memory worse. */
+static void need_pinned(const void *start, size_t length, const char *name) {
+    for (int i = 0; i < pinned_count; i++) {
+        uintptr_t offset = (uintptr_t)start - (uintptr_t)pinned[i].bytes;
+        if (!pinned[i].is_free && offset <= pinned[i].length && length <= pinned[i].length - offset)
+            return;
+    }
+    if (!is_lost) complain("%s: the memory is not pinned", name);
+}
+
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t length, void *stream) {
     BEGIN("cuMemcpyHtoDAsync"); FAIL_IF_TOLD; need_context(called);
+    need_pinned(from, length, called);
     if (allocation(to, length, called))
         queue(stream, (struct command){ UP, to, (void *)from, length, 0 }, called);
     END;
@@ -451,6 +466,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t length, v
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t length, void *stream) {
     BEGIN("cuMemcpyDtoHAsync"); FAIL_IF_TOLD; need_context(called);
+    need_pinned(to, length, called);
     if (allocation(from, length, called))
         queue(stream, (struct command){ DOWN, from, to, length, 0 }, called);
     END;

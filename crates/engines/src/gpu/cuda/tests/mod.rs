@@ -9,11 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
 #[cfg(feature = "openssl")]
-use evener_core::{Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, SessionRequest};
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, SessionRequest, WipedBuffer,
+};
 use evener_skipped::lacking;
 
 use super::*;
 use crate::gpu::device::{Buffer, Place};
+use crate::gpu::lent::Lending;
+use crate::gpu::sys::{Channel, Sizes, Stretch};
 use sys::{Fake, Told, copy_beyond, flip, launch_unknown};
 
 const PTX: &str = ".version 7.1\n.target sm_80\n.visible .entry flip(\n) {}\n.entry large(\n) {}\n";
@@ -261,6 +265,99 @@ fn a_device_that_fails_costs_no_job() {
     }
     assert!(failed > 50, "{failed}");
     assert!(texts.iter().all(|kept| text().starts_with(kept)), "an input was changed");
+}
+
+/// Batches of the engine on the fake, with most messages in lent memory; what it fails to do, OpenSSL
+/// does.
+#[cfg(feature = "openssl")]
+#[test]
+fn a_device_that_fails_costs_no_job_in_lent_memory() {
+    let Some(fake) = fake() else { return };
+    let cipher = Cipher::Aes128Gcm;
+    let key = Key::new(&[5; 16]).unwrap();
+    let iv = Iv::new(&[6; 12]).unwrap();
+    let openssl = crate::find("openssl").unwrap();
+    let text: Vec<u8> = text()[..40_000].to_vec();
+    let mut sealed = vec![0; text.len() + 16];
+    let request = SessionRequest { cipher, direction: Direction::Encrypt, key: Some(&key) };
+    let mut batch = [Job::new(iv, &text, &mut sealed)];
+    openssl.open(&request).unwrap().process(&mut batch).unwrap();
+    let work = |direction| -> Result<(), EngineError> {
+        let engine = engine(&fake);
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        let (message, result) = match direction {
+            Direction::Encrypt => (&text, &sealed),
+            Direction::Decrypt => (&sealed, &text),
+        };
+        let buffer = |bytes| engine.buffer(bytes).unwrap_or_else(|| WipedBuffer::zeros(bytes));
+        let (mut input, mut output) = (buffer(3 * message.len()), buffer(3 * result.len()));
+        input.chunks_exact_mut(message.len()).for_each(|place| place.copy_from_slice(message));
+        let mut own = vec![0; result.len()];
+        let mut session = engine.open(&request)?;
+        let places = input.chunks_exact(message.len()).zip(output.chunks_exact_mut(result.len()));
+        let mut batch: Vec<_> = places.map(|(input, output)| Job::new(iv, input, output)).collect();
+        batch.push(Job::new(iv, message, &mut own));
+        let done = session.process(&mut batch);
+        let left: Vec<_> = batch.iter().map(|job| job.outcome == Outcome::Pending).collect();
+        assert!(done.is_err() || !left.contains(&true), "a job was lost without a word");
+        for (job, _) in batch.iter().zip(&left).filter(|(_, left)| **left) {
+            assert!(job.output.iter().all(|&byte| byte == 0), "a result was left");
+        }
+        openssl.open(&request).unwrap().process(&mut batch).unwrap();
+        drop(batch);
+        let results = output.chunks_exact(result.len()).chain([&own[..]]);
+        for (result_of, left) in results.zip(left) {
+            assert!(!left || result_of == result, "another engine could not do it");
+        }
+        assert!(
+            input.chunks_exact(message.len()).all(|place| place == message),
+            "an input changed"
+        );
+        done
+    };
+    for direction in [Direction::Encrypt, Direction::Decrypt] {
+        fake.begin(FINE);
+        // The fake's tags are all right, because its kernels do nothing.
+        work(direction).unwrap();
+        let calls = fake.calls();
+        assert_eq!(fake.end(), "");
+        fake.begin(FINE);
+        let before = found(&fake.path, PTX).map(|_| fake.calls()).unwrap();
+        let mut failed = 0;
+        for fail_at in before + 1..=calls {
+            for (code, is_sticky) in [(1, false), (2, false), (719, true)] {
+                let told = Told { fail_at, code, is_sticky, ..FINE };
+                fake.begin(told);
+                failed += usize::from(work(direction).is_err());
+                assert_eq!(fake.end(), "", "{told:?}");
+            }
+        }
+        assert!(failed > 50, "{failed}");
+    }
+}
+
+#[test]
+fn memory_given_back_early_stays_until_its_copy_has_ended() {
+    let Some(fake) = fake() else { return };
+    let device = first(&fake);
+    let lending = Lending::new(1);
+    let mut buffers = [(); 2].map(|()| lending.lend(device.pin(4_096).unwrap()));
+    buffers[0].fill(7);
+    let sizes = Sizes { arena: 4_096, keys: 64, scratch: 64 };
+    let mut channel = Channel::open(&*device, sizes).unwrap();
+    channel.wait().unwrap();
+    let leases = [0, 1].map(|number: usize| lending.now().find(&buffers[number]).cloned().unwrap());
+    channel.upload_straight(&Stretch::up(&buffers[0], 0, &leases[0])).unwrap();
+    channel.download_straight(&Stretch::down(&mut buffers[1], 0, &leases[1])).unwrap();
+    // The list has them no more, and the memory is still there: the fake would complain.
+    drop(leases);
+    drop(buffers);
+    assert_eq!(lending.now().addresses().count(), 0);
+    let calls = fake.calls();
+    channel.wait().unwrap();
+    assert!(fake.calls() > calls + 2, "nothing was freed");
+    drop((channel, device));
+    assert_eq!(fake.end(), "");
 }
 
 #[cfg(feature = "openssl")]
