@@ -1,6 +1,7 @@
 //! Messages in memory that the engine lends, which are copied straight to the device and back.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -11,7 +12,7 @@ use evener_core::{
 
 use super::Random;
 use super::random::{FILL, Message, Pair, job, message, open};
-use super::sys::Failing;
+use super::sys::{Failing, PANICS};
 use crate::gpu::lent::Lending;
 use crate::gpu::straight::LEAST;
 use crate::guard::{Watch, guard};
@@ -270,7 +271,7 @@ fn a_forged_message_leaves_no_plaintext_in_lent_memory() {
             process(&*theirs, &request, &mut batch).unwrap();
             assert_eq!(batch[0].outcome, Outcome::Done { written: 16 << 10 });
         }
-        // CBC decrypts a changed block to one whose padding is wrong: its last byte is the IV's.
+        // With CBC, a change of the block before the last changes the padding.
         let forged = |number: usize| number % 3 == 1;
         for (number, message) in sealed.chunks_exact_mut(16 << 10).enumerate() {
             if forged(number) && padding == Padding::None {
@@ -363,6 +364,41 @@ fn a_device_lost_in_the_middle_leaves_inputs_and_no_plaintext() {
         }
         assert!(failures >= 10, "only {failures} calls failed");
     }
+}
+
+#[test]
+fn nothing_is_copied_any_more_when_a_session_has_panicked() {
+    let Some(device) = super::device() else { return };
+    let left = Arc::new(AtomicI64::new(i64::MAX));
+    let ours = super::engine(Arc::new(Failing::new(device, Arc::clone(&left))));
+    let theirs = crate::find("openssl").unwrap();
+    let (cipher, length) = (Cipher::Aes256Ctr, 64 << 10);
+    let key = Key::new(&[3; 32]).unwrap();
+    let iv = Iv::new(&[4; 16]).unwrap();
+    let request = SessionRequest { cipher, direction: Direction::Decrypt, key: Some(&key) };
+    let mut input = ours.buffer(length).unwrap();
+    input.copy_from_slice(&Random(12).bytes(length));
+    let mut panics = 0;
+    for calls in 1..60 {
+        let mut session = ours.open(&request).unwrap();
+        let mut output = ours.buffer(length).unwrap();
+        output.fill(FILL);
+        let mut batch = [Job::new(iv, &input, &mut output)];
+        left.store(PANICS + calls, Relaxed);
+        let run = AssertUnwindSafe(|| session.process(&mut batch));
+        let has_panicked = catch_unwind(run).is_err();
+        left.store(i64::MAX, Relaxed);
+        if !has_panicked {
+            break;
+        }
+        panics += 1;
+        assert_eq!(batch[0].outcome, Outcome::Pending);
+        batch[0].output.fill(1);
+        drop(session);
+        assert!(batch[0].output.iter().all(|&byte| byte == 1), "after {calls} calls");
+        process(&*theirs, &request, &mut batch).unwrap();
+    }
+    assert!(panics >= 8, "only {panics} calls panicked");
 }
 
 #[test]

@@ -22,9 +22,13 @@ struct FailingStream {
     copies: Copies,
 }
 
+/// From so many on, the calls that are left before one panics.
+pub(in crate::gpu) const PANICS: i64 = i64::MIN / 2;
+
 fn count(left: &AtomicI64) -> Result<(), DeviceError> {
     match left.fetch_sub(1, Relaxed) {
         1 => Err(DeviceError::Lost { doing: "testing", words: "on purpose".to_owned() }),
+        PANICS => panic!("on purpose"),
         _ => Ok(()),
     }
 }
