@@ -184,13 +184,9 @@ impl Run {
         let arena = shape.need(length, 0).and_then(|each| each.checked_mul(count));
         let arena = arena.ok_or_else(|| refused("they are too long"))?;
         let limits = Limits { arena, keys: 1, scratch: plan::scratch_of(arena) };
-        let sizes = Sizes {
-            arena,
-            keys: 2 * Steps::new(cipher, direction, 1).slot(),
-            scratch: limits.scratch,
-        };
+        let steps = Steps::new(cipher, direction, device.properties());
+        let sizes = Sizes { arena, keys: 2 * steps.slot(), scratch: limits.scratch };
         let mut channel = Channel::open(device, sizes)?;
-        let steps = Steps::new(cipher, direction, device.properties().units);
         let raw: Vec<u8> = (1..).take(cipher.key_length()).collect();
         let key = Key::new(&raw).map_err(|_| refused("no key fits"))?;
         channel.arena()?[..raw.len()].copy_from_slice(&raw);

@@ -46,6 +46,8 @@ pub(crate) struct Properties {
     pub(crate) largest_allocation: u64,
     /// Shared (OpenCL: local) memory that one work-group can have, in bytes.
     pub(crate) shared_memory: usize,
+    /// Threads that one work-group can have.
+    pub(crate) largest_group: usize,
     /// Streaming multiprocessors, or compute units.
     pub(crate) units: usize,
     /// Whether it is a real GPU. A device that computes on the processor's cores (PoCL) or merely
@@ -169,8 +171,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) groups: u32,
     /// Work-items (CUDA: threads) in each.
     pub(crate) group_size: u32,
-    /// Dynamic shared memory in bytes, for kernels that only the CUDA backend has; else 0.
-    #[allow(dead_code, reason = "only CUDA has it")]
+    /// Shared memory in bytes that the kernel itself does not declare, else 0. Of OpenCL it is the
+    /// kernel's last parameter, behind the arguments.
     pub(crate) dynamic_shared: u32,
     /// At most [`MOST_ARGUMENTS`].
     pub(crate) arguments: &'a [Argument],

@@ -251,7 +251,7 @@ impl Bay {
     ) -> Result<Bay, DeviceError> {
         let (keys, scratch) = (arena / BYTES_FOR_A_KEY, plan::scratch_of(arena));
         let limits = Limits { arena, keys, scratch };
-        let steps = Steps::new(cipher, direction, device.properties().units);
+        let steps = Steps::new(cipher, direction, device.properties());
         let sizes = Sizes { arena, keys: (keys + 1) * steps.slot(), scratch };
         Ok(Bay {
             channel: Channel::open(device, sizes)?,

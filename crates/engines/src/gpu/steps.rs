@@ -3,7 +3,8 @@
 use evener_core::{Cipher, Direction, Mode};
 
 use super::device::Argument::{Buffer, U32, U64};
-use super::device::{Argument, DeviceError, Launch};
+use super::device::{Argument, DeviceError, Launch, Properties};
+use super::kernels::{self, Form, GROUP_SIZE};
 use super::plan::Plan;
 use super::sys::{Buffers, Channel};
 
@@ -13,8 +14,10 @@ pub(super) struct Steps {
     cipher: Cipher,
     direction: Direction,
     family: Family,
-    /// Most work-groups at a time.
-    groups: u32,
+    /// The device's multiprocessors or compute units.
+    units: u32,
+    /// Whether AES's tables are the wide ones.
+    takes_wide: bool,
 }
 
 /// Ciphers that share kernels.
@@ -61,11 +64,11 @@ pub(super) fn performs(cipher: Cipher) -> bool {
 }
 
 impl Steps {
-    /// `units` is the device's number of multiprocessors or compute units.
-    pub(super) fn new(cipher: Cipher, direction: Direction, units: usize) -> Steps {
-        let units = u32::try_from(units.clamp(1, 4_096)).unwrap_or(1);
+    pub(super) fn new(cipher: Cipher, direction: Direction, device: &Properties) -> Steps {
+        let units = u32::try_from(device.units.clamp(1, 4_096)).unwrap_or(1);
         let family = Family::of(cipher).unwrap_or(Family::Aes);
-        Steps { cipher, direction, family, groups: units * GROUPS_PER_UNIT }
+        let takes_wide = kernels::takes_wide_tables(device);
+        Steps { cipher, direction, family, units, takes_wide }
     }
 
     /// Bytes of a key's slot.
@@ -183,23 +186,34 @@ impl Steps {
         let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
         let (messages, rounds) = (U32(plan.items().len() as u32), U32(self.rounds()));
-        let (units, each) = (U64(plan.units()), self.each(plan.units()));
-        let opens = U32(u32::from(self.opens()));
+        let form = kernels::form(self.crypting(), self.takes_wide);
+        let each = self.each(form, plan.units());
+        let (units, opens) = (U64(plan.units()), U32(u32::from(self.opens())));
         let plain = [input, output, keys, rounds, messages, units, U32(each)];
         let tweaked = [input, output, keys, rounds, Buffer(scratch), messages, units, U32(each)];
         let gcm = [input, output, keys, rounds, messages, units, U32(each), opens];
         let chacha = [input, output, keys, messages, units, U32(each), opens];
-        let (kernel, arguments): (_, &[Argument]) = match (self.cipher.mode(), self.opens()) {
-            (Mode::Gcm, _) => ("gcm_crypt", &gcm),
-            (Mode::Poly1305, _) => ("chacha_crypt", &chacha),
-            (Mode::Xts, false) => ("xts_encrypt", &tweaked),
-            (Mode::Xts, true) => ("xts_decrypt", &tweaked),
-            (Mode::Ecb, false) => ("aes_ecb_encrypt", &plain),
-            (Mode::Ecb, true) => ("aes_ecb_decrypt", &plain),
-            (Mode::Cbc, opens) => (self.cbc(opens), &plain),
-            _ => ("aes_ctr", &plain),
+        let arguments: &[Argument] = match self.cipher.mode() {
+            Mode::Gcm => &gcm,
+            Mode::Poly1305 => &chacha,
+            Mode::Xts => &tweaked,
+            _ => &plain,
         };
-        self.run_each(channel, kernel, plan.units(), each, arguments)
+        self.run_each(channel, form, plan.units(), each, arguments)
+    }
+
+    /// The kernel that reads and writes the texts.
+    fn crypting(self) -> &'static str {
+        match (self.cipher.mode(), self.opens()) {
+            (Mode::Gcm, _) => "gcm_crypt",
+            (Mode::Poly1305, _) => "chacha_crypt",
+            (Mode::Xts, false) => "xts_encrypt",
+            (Mode::Xts, true) => "xts_decrypt",
+            (Mode::Ecb, false) => "aes_ecb_encrypt",
+            (Mode::Ecb, true) => "aes_ecb_decrypt",
+            (Mode::Cbc, opens) => self.cbc(opens),
+            _ => "aes_ctr",
+        }
     }
 
     fn cbc(self, opens: bool) -> &'static str {
@@ -243,8 +257,8 @@ impl Steps {
     }
 
     /// Units that a thread does in a row: more than one only when there is enough for all.
-    fn each(self, units: u64) -> u32 {
-        let full = u64::from(self.groups) * u64::from(GROUP_SIZE);
+    fn each(self, form: Form, units: u64) -> u32 {
+        let full = u64::from(self.units * form.groups) * u64::from(form.group_size);
         (units / full).clamp(1, MOST_EACH) as u32
     }
 
@@ -255,13 +269,13 @@ impl Steps {
         units: u64,
         arguments: &[Argument],
     ) -> Result<(), DeviceError> {
-        self.run_each(channel, kernel, units, 1, arguments)
+        self.run_each(channel, kernels::form(kernel, self.takes_wide), units, 1, arguments)
     }
 
     fn run_each(
         self,
         channel: &mut Channel,
-        kernel: &'static str,
+        form: Form,
         units: u64,
         each: u32,
         arguments: &[Argument],
@@ -269,16 +283,12 @@ impl Steps {
         if units == 0 {
             return Ok(());
         }
-        let tiles = units.div_ceil(u64::from(each) * u64::from(GROUP_SIZE));
-        let groups = tiles.min(u64::from(self.groups)) as u32;
-        let (group_size, dynamic_shared) = (GROUP_SIZE, 0);
+        let Form { name: kernel, group_size, dynamic_shared, .. } = form;
+        let tiles = units.div_ceil(u64::from(each) * u64::from(group_size));
+        let groups = tiles.min(u64::from(self.units * form.groups)) as u32;
         channel.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
     }
 }
 
-/// Threads of a group (`GROUP_SIZE` in `kernels/common.cl`).
-const GROUP_SIZE: u32 = 256;
-/// As many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
-const GROUPS_PER_UNIT: u32 = 8;
 /// A thread's share of a tile.
 const MOST_EACH: u64 = 8;

@@ -66,6 +66,7 @@ fn found(library: &CStr, ptx: &'static str) -> Result<Vec<Arc<dyn Device>>, Stri
             memory: facts.memory,
             largest_allocation: facts.memory,
             shared_memory: facts.shared_memory,
+            largest_group: 1024,
             units: facts.units,
             is_gpu: true,
         };

@@ -1,7 +1,9 @@
-// AES (FIPS 197) in ECB, CBC and CTR (NIST SP 800-38A).
+// AES (FIPS 197): what is the same for both layouts of its tables. State words hold a column each, the
+// first row in the lowest byte.
 //
-// One table of 256 words (SubBytes and a column of MixColumns) is used with four rotations, in 32
-// copies: 32 KiB. State words hold a column each, the first row in the lowest byte.
+// There are four tables of 256 words, each of which is the first one with its words rotated: SubBytes
+// and a column of MixColumns, or their inverses. narrow.cl has one, and rotates what it reads; wide.cl
+// has four. rounds.cl and texts.cl are compiled for either, and name everything with LAYOUT.
 
 // FIPS 197, figure 7.
 __constant const uchar AES_SBOX[256] = {
@@ -53,217 +55,33 @@ static uint twice(uint s) {
     return (s << 1) ^ ((s >> 7) * 0x11bu);
 }
 
-static void fill_encryption_table(__local uint *table) {
-    for (uint i = LOCAL_ID; i < 256 * LANES; i += GROUP_SIZE) {
-        uint s = AES_SBOX[i / LANES], s2 = twice(s);
-        table[i] = s2 | s << 8 | s << 16 | (s2 ^ s) << 24;
-    }
-    BARRIER();
+// Words of the first table.
+static uint encryption_entry(uint x) {
+    uint s = AES_SBOX[x], s2 = twice(s);
+    return s2 | s << 8 | s << 16 | (s2 ^ s) << 24;
 }
 
-static void fill_decryption_tables(__local uint *table, __local uint *last) {
-    for (uint i = LOCAL_ID; i < 256 * LANES; i += GROUP_SIZE) {
-        uint s = AES_INVERSE_SBOX[i / LANES];
-        uint s2 = twice(s), s4 = twice(s2), s8 = twice(s4);
-        table[i] = (s8 ^ s4 ^ s2) | (s8 ^ s) << 8 | (s8 ^ s4 ^ s) << 16 | (s8 ^ s2 ^ s) << 24;
-    }
-    // The last round takes the plain inverse S-box, four entries to a word.
-    for (uint i = LOCAL_ID; i < 64 * LANES; i += GROUP_SIZE) {
-        uint x = i / LANES * 4;
-        last[i] = AES_INVERSE_SBOX[x] | (uint)AES_INVERSE_SBOX[x + 1] << 8 |
-                  (uint)AES_INVERSE_SBOX[x + 2] << 16 | (uint)AES_INVERSE_SBOX[x + 3] << 24;
-    }
-    BARRIER();
+static uint inverse_mix_of(uint s) {
+    uint s2 = twice(s), s4 = twice(s2), s8 = twice(s4);
+    return (s8 ^ s4 ^ s2) | (s8 ^ s) << 8 | (s8 ^ s4 ^ s) << 16 | (s8 ^ s2 ^ s) << 24;
 }
 
-#define BYTE0(x) ((x)&255u)
-#define BYTE1(x) ((x) >> 8 & 255u)
-#define BYTE2(x) ((x) >> 16 & 255u)
-#define BYTE3(x) ((x) >> 24)
-
-// `table` points to the lane's first word.
-#define LOOK(x) table[(x)*LANES]
-#define COLUMN(a, b, c, d)                                                                     \
-    (LOOK(BYTE0(a)) ^ rotate_left(LOOK(BYTE1(b)), 8) ^ rotate_left(LOOK(BYTE2(c)), 16) ^       \
-     rotate_left(LOOK(BYTE3(d)), 24))
-// The S-box is the table's second byte.
-#define SUB(x) (LOOK(x) >> 8 & 255u)
-#define LAST_COLUMN(a, b, c, d) \
-    (SUB(BYTE0(a)) | SUB(BYTE1(b)) << 8 | SUB(BYTE2(c)) << 16 | SUB(BYTE3(d)) << 24)
-
-static uint4 aes_encrypt(uint4 x, __global const uint *keys, uint rounds, __local const uint *table) {
-    __global const uint4 *key = (__global const uint4 *)keys;
-    x ^= key[0];
-    for (uint round = 1; round < rounds; round++) {
-        uint4 y;
-        y.x = COLUMN(x.x, x.y, x.z, x.w);
-        y.y = COLUMN(x.y, x.z, x.w, x.x);
-        y.z = COLUMN(x.z, x.w, x.x, x.y);
-        y.w = COLUMN(x.w, x.x, x.y, x.z);
-        x = y ^ key[round];
-    }
-    uint4 y;
-    y.x = LAST_COLUMN(x.x, x.y, x.z, x.w);
-    y.y = LAST_COLUMN(x.y, x.z, x.w, x.x);
-    y.z = LAST_COLUMN(x.z, x.w, x.x, x.y);
-    y.w = LAST_COLUMN(x.w, x.x, x.y, x.z);
-    return y ^ key[rounds];
-}
-
-#define INVERSE(x) (last[((x) >> 2) * LANES] >> (((x)&3u) * 8) & 255u)
-#define LAST_INVERSE_COLUMN(a, b, c, d)                                                        \
-    (INVERSE(BYTE0(a)) | INVERSE(BYTE1(b)) << 8 | INVERSE(BYTE2(c)) << 16 |                    \
-     INVERSE(BYTE3(d)) << 24)
-
-// The equivalent inverse cipher (FIPS 197, 5.3.5).
-static uint4 aes_decrypt(uint4 x, __global const uint *keys, uint rounds, __local const uint *table,
-                         __local const uint *last) {
-    __global const uint4 *key = (__global const uint4 *)(keys + AES_DECRYPTION);
-    x ^= key[0];
-    for (uint round = 1; round < rounds; round++) {
-        uint4 y;
-        y.x = COLUMN(x.x, x.w, x.z, x.y);
-        y.y = COLUMN(x.y, x.x, x.w, x.z);
-        y.z = COLUMN(x.z, x.y, x.x, x.w);
-        y.w = COLUMN(x.w, x.z, x.y, x.x);
-        x = y ^ key[round];
-    }
-    uint4 y;
-    y.x = LAST_INVERSE_COLUMN(x.x, x.w, x.z, x.y);
-    y.y = LAST_INVERSE_COLUMN(x.y, x.x, x.w, x.z);
-    y.z = LAST_INVERSE_COLUMN(x.z, x.y, x.x, x.w);
-    y.w = LAST_INVERSE_COLUMN(x.w, x.z, x.y, x.x);
-    return y ^ key[rounds];
+static uint table_entry(uint x, bool opens) {
+    return opens ? inverse_mix_of(AES_INVERSE_SBOX[x]) : encryption_entry(x);
 }
 
 // InvMixColumns of one column.
 static uint inverse_mix(uint x) {
     uint sum = 0;
-    for (uint i = 0; i < 4; i++) {
-        uint s = x >> (8 * i) & 255u;
-        uint s2 = twice(s), s4 = twice(s2), s8 = twice(s4);
-        uint column = (s8 ^ s4 ^ s2) | (s8 ^ s) << 8 | (s8 ^ s4 ^ s) << 16 | (s8 ^ s2 ^ s) << 24;
-        sum ^= rotate_left(column, 8 * i);
-    }
+    for (uint i = 0; i < 4; i++) sum ^= rotate_left(inverse_mix_of(x >> (8 * i) & 255u), 8 * i);
     return sum;
 }
 
-static void aes_expand_one(__global const uchar *key, uint key_words, __global uint *to,
-                           __local const uint *table) {
-    uint rounds = key_words + 6, round_constant = 1;
-    for (uint i = 0; i < 4 * (rounds + 1); i++) {
-        if (i < key_words) {
-            to[i] = load_word(key + 4 * i);
-            continue;
-        }
-        uint word = to[i - 1];
-        if (i % key_words == 0) {
-            word = word >> 8 | word << 24;
-            word = LAST_COLUMN(word, word, word, word) ^ round_constant;
-            round_constant = twice(round_constant);
-        } else if (key_words > 6 && i % key_words == 4) {
-            word = LAST_COLUMN(word, word, word, word);
-        }
-        to[i] = to[i - key_words] ^ word;
-    }
-}
-
-// A thread a key. `words` are those of one AES key; XTS has two in each key, `parts` of 2.
-KERNEL void aes_expand(__global const uchar *input, ulong raw, uint words, uint parts,
-                       __global uint *keys, uint slot, uint count) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    uint rounds = words + 6;
-    FOR_UNITS(index, count, 1) {
-        __global const uchar *key = input + raw + index * words * 4 * parts;
-        __global uint *to = keys + (slot + index) * AES_SLOT;
-        aes_expand_one(key, words, to, table);
-        for (uint round = 0; round <= rounds; round++)
-            for (uint i = 0; i < 4; i++) {
-                uint word = to[4 * (rounds - round) + i];
-                bool is_end = round == 0 || round == rounds;
-                to[AES_DECRYPTION + 4 * round + i] = is_end ? word : inverse_mix(word);
-            }
-        if (parts == 2) aes_expand_one(key + words * 4, words, to + AES_SECOND, table);
-    }
-}
-
-KERNEL void aes_ecb_encrypt(__global const uchar *input, __global uchar *output,
-                            __global const uint *keys, uint rounds, uint messages, ulong units,
-                            uint each) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __global const Message *message = (__global const Message *)input;
-    uint m = 0;
-    FOR_UNITS(unit, units, each) {
-        m = find_message(message, messages, unit, m);
-        ulong offset = (unit - message[m].first) * 16;
-        uint4 block = load_block(input + message[m].input + offset, 16);
-        block = aes_encrypt(block, keys + message[m].key * AES_SLOT, rounds, table);
-        store_block(output + message[m].output + offset, block, 16);
-    }
-}
-
-KERNEL void aes_ecb_decrypt(__global const uchar *input, __global uchar *output,
-                            __global const uint *keys, uint rounds, uint messages, ulong units,
-                            uint each) {
-    __local uint shared[256 * LANES], shared_last[64 * LANES];
-    fill_decryption_tables(shared, shared_last);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __local const uint *last = shared_last + LOCAL_ID % LANES;
-    __global const Message *message = (__global const Message *)input;
-    uint m = 0;
-    FOR_UNITS(unit, units, each) {
-        m = find_message(message, messages, unit, m);
-        ulong offset = (unit - message[m].first) * 16;
-        uint4 block = load_block(input + message[m].input + offset, 16);
-        block = aes_decrypt(block, keys + message[m].key * AES_SLOT, rounds, table, last);
-        store_block(output + message[m].output + offset, block, 16);
-    }
-}
-
-KERNEL void aes_cbc_decrypt(__global const uchar *input, __global uchar *output,
-                            __global const uint *keys, uint rounds, uint messages, ulong units,
-                            uint each) {
-    __local uint shared[256 * LANES], shared_last[64 * LANES];
-    fill_decryption_tables(shared, shared_last);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __local const uint *last = shared_last + LOCAL_ID % LANES;
-    __global const Message *message = (__global const Message *)input;
-    uint m = 0;
-    FOR_UNITS(unit, units, each) {
-        m = find_message(message, messages, unit, m);
-        ulong offset = (unit - message[m].first) * 16;
-        __global const uchar *from = input + message[m].input + offset;
-        uint4 block = load_block(from, 16);
-        block = aes_decrypt(block, keys + message[m].key * AES_SLOT, rounds, table, last);
-        block ^= offset == 0 ? *(__global const uint4 *)message[m].iv : load_block(from - 16, 16);
-        store_block(output + message[m].output + offset, block, 16);
-    }
-}
-
-// A thread a message, because each block needs the one before it. A message is a unit here; they are
-// sorted by length, so that neighbours end together.
-KERNEL void aes_cbc_encrypt(__global const uchar *input, __global uchar *output,
-                            __global const uint *keys, uint rounds, uint messages, ulong units,
-                            uint each) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __global const Message *message = (__global const Message *)input;
-    FOR_UNITS(m, messages, each) {
-        __global const uchar *from = input + message[m].input;
-        __global uchar *to = output + message[m].output;
-        __global const uint *key = keys + message[m].key * AES_SLOT;
-        uint4 block = *(__global const uint4 *)message[m].iv;
-        for (ulong offset = 0; offset < message[m].length; offset += 16) {
-            block ^= load_block(from + offset, 16);
-            block = aes_encrypt(block, key, rounds, table);
-            store_block(to + offset, block, 16);
-        }
-    }
+// Byte i is the sum of the bytes of word i.
+static uint sums_of_bytes(uint a, uint b, uint c, uint d) {
+    uint x = PERMUTE(a, b, 0x5410u) ^ PERMUTE(a, b, 0x7632u);
+    uint y = PERMUTE(c, d, 0x5410u) ^ PERMUTE(c, d, 0x7632u);
+    return PERMUTE(x, y, 0x6420u) ^ PERMUTE(x, y, 0x7531u);
 }
 
 // The IV, as a big-endian number of 128 bits, plus `blocks`.
@@ -274,22 +92,4 @@ static uint4 advance_counter(__global const uint *iv, ulong blocks) {
     high += sum < low;
     return (uint4)(swap_bytes((uint)(high >> 32)), swap_bytes((uint)high),
                    swap_bytes((uint)(sum >> 32)), swap_bytes((uint)sum));
-}
-
-KERNEL void aes_ctr(__global const uchar *input, __global uchar *output, __global const uint *keys,
-                    uint rounds, uint messages, ulong units, uint each) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __global const Message *message = (__global const Message *)input;
-    uint m = 0;
-    FOR_UNITS(unit, units, each) {
-        m = find_message(message, messages, unit, m);
-        ulong number = unit - message[m].first, offset = number * 16;
-        uint bytes = bytes_at(message[m].length, offset, 16);
-        uint4 block = advance_counter(message[m].iv, number);
-        block = aes_encrypt(block, keys + message[m].key * AES_SLOT, rounds, table);
-        block ^= load_block(input + message[m].input + offset, bytes);
-        store_block(output + message[m].output + offset, block, bytes);
-    }
 }

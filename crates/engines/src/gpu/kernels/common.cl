@@ -12,14 +12,24 @@
 #define GROUP ((uint)__nvvm_read_ptx_sreg_ctaid_x())
 #define GROUPS ((uint)__nvvm_read_ptx_sreg_nctaid_x())
 #define BARRIER() __syncthreads()
+#define PERMUTE(low, high, selector) __nvvm_prmt(low, high, selector)
 #else
 #define LOCAL_ID ((uint)get_local_id(0))
 #define GROUP ((uint)get_group_id(0))
 #define GROUPS ((uint)get_num_groups(0))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+// Byte i of the result is that of the eight bytes whose number the selector's digit i is.
+static uint permuted(uint low, uint high, uint selector) {
+    ulong both = (ulong)high << 32 | low;
+    uint word = 0;
+    for (uint i = 0; i < 4; i++)
+        word |= (uint)(both >> (selector >> (4 * i) & 7u) * 8 & 255u) << (8 * i);
+    return word;
+}
+#define PERMUTE(low, high, selector) permuted(low, high, selector)
 #endif
 
-// Every kernel runs in groups of this size.
+// Kernels run in groups of this size, except those with the layout of wide.cl.
 #define GROUP_SIZE 256u
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
@@ -45,8 +55,13 @@ static uint rotate_left(uint x, uint n) {
     return x << n | x >> (-n & 31u);
 }
 
+#define BYTE0(x) ((x)&255u)
+#define BYTE1(x) ((x) >> 8 & 255u)
+#define BYTE2(x) ((x) >> 16 & 255u)
+#define BYTE3(x) ((x) >> 24)
+
 static uint swap_bytes(uint x) {
-    return (rotate_left(x, 8) & 0x00ff00ffu) | (rotate_left(x, 24) & 0xff00ff00u);
+    return PERMUTE(x, 0, 0x0123u);
 }
 
 // Defines a function that finds the message to which a unit (a stripe) belongs: the last that starts
@@ -98,7 +113,9 @@ static void store_block(__global uchar *to, uint4 block, uint bytes) {
 
 // Runs the loop's body for this thread's units: `each` of them side by side in every tile, so that
 // neighbours read neighbouring memory.
-#define FOR_UNITS(unit, total, each)                                                             \
-    for (ulong tile_ = GROUP; tile_ * (each)*GROUP_SIZE < (total); tile_ += GROUPS)              \
-        for (ulong unit = tile_ * (each)*GROUP_SIZE + LOCAL_ID, end_ = unit + (each)*GROUP_SIZE; \
-             unit < end_ && unit < (total); unit += GROUP_SIZE)
+#define FOR_UNITS(unit, total, each) FOR_UNITS_IN(GROUP_SIZE, unit, total, each)
+// The same for groups of another size.
+#define FOR_UNITS_IN(size, unit, total, each)                                                    \
+    for (ulong tile_ = GROUP; tile_ * (each) * (size) < (total); tile_ += GROUPS)                \
+        for (ulong unit = tile_ * (each) * (size) + LOCAL_ID, end_ = unit + (each) * (size);     \
+             unit < end_ && unit < (total); unit += (size))

@@ -95,37 +95,14 @@ static void store_element(__global uint *to, Element e) {
 
 // A thread a key, after aes_expand.
 KERNEL void gcm_expand(__global uint *keys, uint rounds, uint slot, uint count) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
+    FILL_TABLES(false)
     FOR_UNITS(index, count, 1) {
         __global uint *key = keys + (slot + index) * AES_SLOT;
-        uint4 h = aes_encrypt((uint4)(0, 0, 0, 0), key, rounds, shared + LOCAL_ID % LANES);
+        uint4 h = aes_encrypt((uint4)(0, 0, 0, 0), key, rounds, tables);
         Element power = element(h);
         store_element(key + HASH_KEY, power);
         for (uint i = 1; i < STRIPE; i *= 2) power = multiplied(power, power);
         store_element(key + HASH_POWER, power);
-    }
-}
-
-// Encrypts, or decrypts (`opens`) and writes zeros for messages with a wrong tag.
-KERNEL void gcm_crypt(__global const uchar *input, __global uchar *output, __global const uint *keys,
-                      uint rounds, uint messages, ulong units, uint each, uint opens) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __global const Message *message = (__global const Message *)input;
-    __global const uint *verdicts = (__global const uint *)output;
-    uint m = 0;
-    FOR_UNITS(unit, units, each) {
-        m = find_message(message, messages, unit, m);
-        ulong number = unit - message[m].first, offset = number * 16;
-        uint bytes = bytes_at(message[m].length, offset, 16);
-        __global const uint *iv = message[m].iv;
-        uint4 block = (uint4)(iv[0], iv[1], iv[2], swap_bytes((uint)number + 2));
-        block = aes_encrypt(block, keys + message[m].key * AES_SLOT, rounds, table);
-        block ^= load_block(input + message[m].input + offset, bytes);
-        if (opens && verdicts[m] != 0) block = (uint4)(0, 0, 0, 0);
-        store_block(output + message[m].output + offset, block, bytes);
     }
 }
 
@@ -189,8 +166,7 @@ KERNEL void gcm_fold(__global const uchar *input, __global const uint *keys, __g
 // A thread a message: writes its tag, or compares (`opens`) and writes a verdict, 0 for a right tag.
 KERNEL void gcm_tags(__global const uchar *input, __global uchar *output, __global const uint *keys,
                      uint rounds, __global uint *scratch, uint messages, uint opens) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
+    FILL_TABLES(false)
     __global const Message *message = (__global const Message *)input;
     FOR_UNITS(m, messages, 1) {
         __global const uint *key = keys + message[m].key * AES_SLOT;
@@ -206,7 +182,7 @@ KERNEL void gcm_tags(__global const uchar *input, __global uchar *output, __glob
         }
         __global const uint *iv = message[m].iv;
         uint4 tag = (uint4)(iv[0], iv[1], iv[2], swap_bytes(1));
-        tag = aes_encrypt(tag, key, rounds, shared + LOCAL_ID % LANES) ^ block_of(sum);
+        tag = aes_encrypt(tag, key, rounds, tables) ^ block_of(sum);
         if (opens) {
             tag ^= load_block(input + message[m].input + message[m].length, 16);
             ((__global uint *)output)[m] = tag.x | tag.y | tag.z | tag.w;

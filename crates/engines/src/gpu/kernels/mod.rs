@@ -1,23 +1,86 @@
 //! The kernels' source, and their PTX.
 
-/// The whole source in OpenCL C 1.2.
-pub(super) fn source() -> String {
-    FILES.concat()
+use super::device::Properties;
+
+/// The source for a device, in OpenCL C 1.2.
+pub(super) fn source(properties: &Properties) -> String {
+    let count = if takes_wide_tables(properties) { FILES.len() } else { FILES.len() - WIDE };
+    FILES[..count].concat()
+}
+
+/// Whether a device has room for AES's tables as `wide.cl` lays them out.
+pub(super) fn takes_wide_tables(properties: &Properties) -> bool {
+    properties.shared_memory >= WIDE_TABLES as usize
+        && properties.largest_group >= WIDE_GROUP as usize
 }
 
 /// The same, compiled for the CUDA driver by `scripts/gpu-ptx`.
 pub(super) const PTX: &str = include_str!("evener.ptx");
 
-/// In this order. `scripts/gpu-ptx` joins the same files.
+/// How a kernel is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) name: &'static str,
+    /// Threads of a group.
+    pub(super) group_size: u32,
+    /// Shared memory that it does not declare itself, in bytes.
+    pub(super) dynamic_shared: u32,
+    /// Groups for a multiprocessor or compute unit at most.
+    pub(super) groups: u32,
+}
+
+/// A kernel's form: `takes_wide` says whether the device [takes wide tables](takes_wide_tables).
+pub(super) fn form(kernel: &'static str, takes_wide: bool) -> Form {
+    match wide(kernel) {
+        Some(name) if takes_wide => {
+            Form { name, group_size: WIDE_GROUP, dynamic_shared: WIDE_TABLES, groups: 1 }
+        }
+        _ => Form { name: kernel, group_size: GROUP_SIZE, dynamic_shared: 0, groups: GROUPS },
+    }
+}
+
+/// The same kernel with wide tables: those of `texts.cl` have one.
+fn wide(kernel: &str) -> Option<&'static str> {
+    Some(match kernel {
+        "aes_ecb_encrypt" => "aes_ecb_encrypt_wide",
+        "aes_ecb_decrypt" => "aes_ecb_decrypt_wide",
+        "aes_cbc_decrypt" => "aes_cbc_decrypt_wide",
+        "aes_ctr" => "aes_ctr_wide",
+        "gcm_crypt" => "gcm_crypt_wide",
+        "gcm_crypt_in_place" => "gcm_crypt_in_place_wide",
+        "xts_encrypt" => "xts_encrypt_wide",
+        "xts_decrypt" => "xts_decrypt_wide",
+        _ => return None,
+    })
+}
+
+/// Threads of a group (`GROUP_SIZE` in `common.cl`).
+pub(super) const GROUP_SIZE: u32 = 256;
+/// As many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
+const GROUPS: u32 = 8;
+/// Threads of a group that has wide tables (`LAYOUT_GROUP` in `wide.cl`).
+const WIDE_GROUP: u32 = 1024;
+/// Bytes of the wide tables. One group has a multiprocessor's.
+const WIDE_TABLES: u32 = 128 << 10;
+
+/// In this order. `scripts/gpu-ptx` joins the same files. The last [`WIDE`] are for the wide tables.
 const FILES: &[&str] = &[
     include_str!("common.cl"),
     include_str!("aes.cl"),
+    include_str!("narrow.cl"),
+    include_str!("rounds.cl"),
+    include_str!("chains.cl"),
     include_str!("hash.cl"),
     include_str!("gcm.cl"),
-    include_str!("resident.cl"),
-    include_str!("chacha.cl"),
     include_str!("xts.cl"),
+    include_str!("texts.cl"),
+    include_str!("chacha.cl"),
     include_str!("des.cl"),
     include_str!("camellia.cl"),
     include_str!("blowfish.cl"),
+    include_str!("wide.cl"),
+    include_str!("rounds.cl"),
+    include_str!("texts.cl"),
 ];
+
+const WIDE: usize = 3;

@@ -74,57 +74,24 @@ static uint4 tweak_block(Tweak t) {
 // A thread a message: the tweak of its first block, to scratch.
 KERNEL void xts_tweaks(__global const uchar *input, __global const uint *keys, uint rounds,
                        __global uint *scratch, uint messages) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
+    FILL_TABLES(false)
     __global const Message *message = (__global const Message *)input;
     FOR_UNITS(m, messages, 1) {
         __global const uint *key = keys + message[m].key * AES_SLOT + AES_SECOND;
         uint4 tweak = *(__global const uint4 *)message[m].iv;
-        tweak = aes_encrypt(tweak, key, rounds, shared + LOCAL_ID % LANES);
+        tweak = aes_encrypt(tweak, key, rounds, tables);
         *(__global uint4 *)(scratch + m * MESSAGE_WORDS) = tweak;
     }
 }
 
-// The tweak of a message's block; `last` is that of the unit before, which lies GROUP_SIZE (2^8)
-// blocks earlier if `follows`.
-static Tweak tweak_of(__global const uint *first, ulong number, bool follows, Tweak last) {
-    if (follows) return tweak_times_power(last, 8);
+// The tweak of a message's block; `last` is that of the unit before, which lies 2^`power` blocks
+// earlier if `follows`.
+static Tweak tweak_of(__global const uint *first, ulong number, bool follows, uint power,
+                      Tweak last) {
+    if (follows) return tweak_times_power(last, power);
     Tweak t = {first[0] | (ulong)first[1] << 32, first[2] | (ulong)first[3] << 32};
     return tweak_advanced(t, number);
 }
-
-// The kernels' loop: `CIPHER(block)` encrypts or decrypts a block. A thread a block; that of the
-// last whole block does the incomplete one too. `opens` says which of the two comes first.
-#define XTS_LOOP(CIPHER, opens)                                                                  \
-    __global const Message *message = (__global const Message *)input;                           \
-    uint m = 0, last_message = 0xffffffffu;                                                      \
-    ulong last_unit = 0;                                                                         \
-    Tweak t = {0, 0};                                                                            \
-    FOR_UNITS(unit, units, each) {                                                               \
-        m = find_message(message, messages, unit, m);                                            \
-        ulong number = unit - message[m].first, length = message[m].length;                      \
-        bool follows = m == last_message && unit == last_unit + GROUP_SIZE;                      \
-        t = tweak_of(scratch + m * MESSAGE_WORDS, number, follows, t);                           \
-        last_message = m;                                                                        \
-        last_unit = unit;                                                                        \
-        __global const uint *key = keys + message[m].key * AES_SLOT;                             \
-        __global const uchar *from = input + message[m].input + number * 16;                     \
-        __global uchar *to = output + message[m].output + number * 16;                           \
-        uint rest = (uint)(length & 15);                                                         \
-        bool steals = rest > 0 && number + 1 == length / 16;                                     \
-        uint4 tweak = tweak_block(t), next = tweak_block(tweak_doubled(t));                      \
-        uint4 used = steals && opens ? next : tweak;                                             \
-        uint4 block = load_block(from, 16) ^ used;                                               \
-        block = CIPHER(block) ^ used;                                                            \
-        if (steals) {                                                                            \
-            uint4 other = load_block(from + 16, rest);                                           \
-            store_block(to + 16, block, rest);                                                   \
-            used = opens ? tweak : next;                                                         \
-            block = joined(other, block, rest) ^ used;                                           \
-            block = CIPHER(block) ^ used;                                                        \
-        }                                                                                        \
-        store_block(to, block, 16);                                                              \
-    }
 
 // The first `bytes` bytes of one block, then those of another.
 static uint4 joined(uint4 start, uint4 end, uint bytes) {
@@ -135,25 +102,4 @@ static uint4 joined(uint4 start, uint4 end, uint bytes) {
     }
     uint4 kept = (uint4)(mask[0], mask[1], mask[2], mask[3]);
     return (start & kept) | (end & ~kept);
-}
-
-KERNEL void xts_encrypt(__global const uchar *input, __global uchar *output,
-                        __global const uint *keys, uint rounds, __global const uint *scratch,
-                        uint messages, ulong units, uint each) {
-    __local uint shared[256 * LANES];
-    fill_encryption_table(shared);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-#define ENCRYPT(block) aes_encrypt(block, key, rounds, table)
-    XTS_LOOP(ENCRYPT, false)
-}
-
-KERNEL void xts_decrypt(__global const uchar *input, __global uchar *output,
-                        __global const uint *keys, uint rounds, __global const uint *scratch,
-                        uint messages, ulong units, uint each) {
-    __local uint shared[256 * LANES], shared_last[64 * LANES];
-    fill_decryption_tables(shared, shared_last);
-    __local const uint *table = shared + LOCAL_ID % LANES;
-    __local const uint *last = shared_last + LOCAL_ID % LANES;
-#define DECRYPT(block) aes_decrypt(block, key, rounds, table, last)
-    XTS_LOOP(DECRYPT, true)
 }

@@ -48,7 +48,8 @@ impl OpenClDevice {
             return Ok(Arc::clone(program));
         }
         let _alone = alone();
-        let program = Arc::new(Program::make(&self.handle, &super::kernels::source())?);
+        let program =
+            Arc::new(Program::make(&self.handle, &super::kernels::source(&self.properties))?);
         *made = Some(Arc::clone(&program));
         Ok(program)
     }

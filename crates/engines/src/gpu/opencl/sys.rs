@@ -56,6 +56,7 @@ fn properties(id: *mut c_void, driver: String) -> Properties {
         memory: number(device::CL_DEVICE_GLOBAL_MEM_SIZE),
         largest_allocation: number(device::CL_DEVICE_MAX_MEM_ALLOC_SIZE),
         shared_memory: number(device::CL_DEVICE_LOCAL_MEM_SIZE) as usize,
+        largest_group: number(device::CL_DEVICE_MAX_WORK_GROUP_SIZE) as usize,
         units: number(device::CL_DEVICE_MAX_COMPUTE_UNITS) as usize,
         is_gpu: number(device::CL_DEVICE_TYPE) & device::CL_DEVICE_TYPE_GPU != 0,
     }
@@ -401,6 +402,12 @@ impl Stream for Queue {
                 Argument::U64(number) => set_argument(kernel, index, number),
             };
             set.map_err(|code| failure(doing, code))?;
+        }
+        if launch.dynamic_shared > 0 {
+            let (index, size) = (launch.arguments.len() as u32, launch.dynamic_shared as usize);
+            // SAFETY: local memory is given by its size, without a value.
+            unsafe { kernel::set_kernel_arg(kernel, index, size, ptr::null()) }
+                .map_err(|code| failure(doing, code))?;
         }
         let size = launch.group_size as usize;
         let items = launch.groups as usize * size;

@@ -24,6 +24,7 @@ use zeroize::Zeroizing;
 
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Device, DeviceError, Launch};
+use super::kernels::{self, Form, GROUP_SIZE};
 use super::plan::MESSAGE;
 use super::probe;
 use crate::guard::reference;
@@ -155,8 +156,8 @@ impl Resident {
         site.upload(0..key.len(), site.table)?;
         let (table, keys, words) = (Buffer(site.table), Buffer(site.keys), (key.len() / 4) as u32);
         let arguments = [table, U64(0), U32(words), U32(1), keys, U32(0), U32(1)];
-        launch(site, "aes_expand", 1, &arguments)?;
-        launch(site, "gcm_expand", 1, &[keys, U32(self.rounds()), U32(0), U32(1)])
+        self.launch(site, "aes_expand", 1, &arguments)?;
+        self.launch(site, "gcm_expand", 1, &[keys, U32(self.rounds()), U32(0), U32(1)])
     }
 
     fn rounds(&self) -> u32 {
@@ -219,9 +220,27 @@ impl Resident {
                 U64(units),
                 U32(1),
             ];
-            launch(site, "gcm_crypt_in_place", units, &arguments)?;
+            self.launch(site, "gcm_crypt_in_place", units, &arguments)?;
         }
         Ok(())
+    }
+
+    fn launch(
+        &self,
+        site: &mut Site,
+        kernel: &'static str,
+        units: u64,
+        arguments: &[super::device::Argument],
+    ) -> Result<(), DeviceError> {
+        if units == 0 {
+            return Ok(());
+        }
+        let device = self.device.properties();
+        let form = kernels::form(kernel, kernels::takes_wide_tables(device));
+        let Form { name: kernel, group_size, dynamic_shared, groups } = form;
+        let most = device.units.clamp(1, 4_096) as u64 * u64::from(groups);
+        let groups = units.div_ceil(u64::from(group_size)).min(most) as u32;
+        site.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
     }
 
     /// The tag of a ciphertext.
@@ -262,9 +281,9 @@ impl Resident {
             let stripes = stripes(chunk.len());
             let one = U32(1);
             let arguments = [table, Buffer(site.text), keys, scratch, one, U64(stripes), U32(0)];
-            launch(site, "gcm_stripes", stripes, &arguments)?;
+            self.launch(site, "gcm_stripes", stripes, &arguments)?;
             if stripes > JOINED_STRIPES {
-                launch(site, "gcm_fold", u64::from(GROUP_SIZE), &[table, keys, scratch, one])?;
+                self.launch(site, "gcm_fold", u64::from(GROUP_SIZE), &[table, keys, scratch, one])?;
             }
             let all = MESSAGE_SCRATCH + stripes as usize * STRIPE_SCRATCH;
             let at = sums_at(number);
@@ -360,19 +379,6 @@ fn joined(key: Element, sums: &[u8], stripes: u64) -> Element {
     values.fold(0, |sum, number| multiplied(sum, power) ^ value(number))
 }
 
-fn launch(
-    site: &mut Site,
-    kernel: &'static str,
-    units: u64,
-    arguments: &[super::device::Argument],
-) -> Result<(), DeviceError> {
-    if units == 0 {
-        return Ok(());
-    }
-    let groups = units.div_ceil(u64::from(GROUP_SIZE)).min(MOST_GROUPS) as u32;
-    site.launch(&Launch { kernel, groups, group_size: GROUP_SIZE, dynamic_shared: 0, arguments })
-}
-
 /// Where the key lies in the host's memory, then tables, then sums.
 fn table_at(chunk: usize) -> Range<usize> {
     let start = KEY + chunk * (MESSAGE + SUMS);
@@ -409,7 +415,3 @@ const STRIPE: usize = 16;
 const JOINED_STRIPES: u64 = 32;
 /// Bytes of what the kernels leave of a chunk: the message's and the stripes' that need no folding.
 const SUMS: usize = MESSAGE_SCRATCH + JOINED_STRIPES as usize * STRIPE_SCRATCH;
-/// Threads of a group (`GROUP_SIZE` in `kernels/common.cl`).
-const GROUP_SIZE: u32 = 256;
-/// Groups of a launch: more than any GPU has at work.
-const MOST_GROUPS: u64 = 4_096;

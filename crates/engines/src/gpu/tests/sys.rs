@@ -1,4 +1,5 @@
-//! A device that is lost after a number of calls, and notes what is copied.
+//! A device that is lost after a number of calls, and notes what is copied; and one with little
+//! shared memory.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -56,6 +57,33 @@ impl Device for Failing {
 
     fn pin(&self, bytes: usize) -> Result<Pinned, DeviceError> {
         count(&self.left)?;
+        self.device.pin(bytes)
+    }
+}
+
+/// A device that says it has less shared memory than AES's wide tables take.
+pub(super) struct Narrow {
+    device: Arc<dyn Device>,
+    properties: Properties,
+}
+
+impl Narrow {
+    pub(super) fn new(device: Arc<dyn Device>) -> Narrow {
+        let properties = Properties { shared_memory: 64 << 10, ..device.properties().clone() };
+        Narrow { device, properties }
+    }
+}
+
+impl Device for Narrow {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn open(&self) -> Result<Box<dyn Stream>, DeviceError> {
+        self.device.open()
+    }
+
+    fn pin(&self, bytes: usize) -> Result<Pinned, DeviceError> {
         self.device.pin(bytes)
     }
 }

@@ -83,6 +83,7 @@ fn a_batch_goes_there_and_back() {
         memory: 1 << 30,
         largest_allocation: 1 << 30,
         shared_memory: 227 << 10,
+        largest_group: 1024,
         units: 132,
         is_gpu: true,
     };

@@ -1,0 +1,54 @@
+// The rounds of AES, for one layout of its tables.
+
+#undef TABLES
+#define TABLES LAYOUT(Tables)
+#undef COLUMN
+#define COLUMN(a, b, c, d) (LOOK(a, 0, 0) ^ LOOK(b, 1, 1) ^ LOOK(c, 2, 2) ^ LOOK(d, 3, 3))
+// The S-box is the first table's second byte.
+#undef LAST_COLUMN
+#define LAST_COLUMN(a, b, c, d)                               \
+    PERMUTE(PERMUTE(LOOK(a, 0, 0), LOOK(b, 1, 0), 0x0051u),   \
+            PERMUTE(LOOK(c, 2, 0), LOOK(d, 3, 0), 0x0051u), 0x5410u)
+// The inverse S-box is the sum of a word's bytes: 14 + 9 + 13 + 11 = 1 in AES's field.
+#undef LAST_INVERSE_COLUMN
+#define LAST_INVERSE_COLUMN(a, b, c, d) \
+    sums_of_bytes(LOOK(a, 0, 0), LOOK(b, 1, 0), LOOK(c, 2, 0), LOOK(d, 3, 0))
+
+static uint4 LAYOUT(aes_encrypt)(uint4 x, __global const uint *keys, uint rounds, TABLES tables) {
+    __global const uint4 *key = (__global const uint4 *)keys;
+    x ^= key[0];
+    for (uint round = 1; round < rounds; round++) {
+        uint4 y;
+        y.x = COLUMN(x.x, x.y, x.z, x.w);
+        y.y = COLUMN(x.y, x.z, x.w, x.x);
+        y.z = COLUMN(x.z, x.w, x.x, x.y);
+        y.w = COLUMN(x.w, x.x, x.y, x.z);
+        x = y ^ key[round];
+    }
+    uint4 y;
+    y.x = LAST_COLUMN(x.x, x.y, x.z, x.w);
+    y.y = LAST_COLUMN(x.y, x.z, x.w, x.x);
+    y.z = LAST_COLUMN(x.z, x.w, x.x, x.y);
+    y.w = LAST_COLUMN(x.w, x.x, x.y, x.z);
+    return y ^ key[rounds];
+}
+
+// The equivalent inverse cipher (FIPS 197, 5.3.5).
+static uint4 LAYOUT(aes_decrypt)(uint4 x, __global const uint *keys, uint rounds, TABLES tables) {
+    __global const uint4 *key = (__global const uint4 *)(keys + AES_DECRYPTION);
+    x ^= key[0];
+    for (uint round = 1; round < rounds; round++) {
+        uint4 y;
+        y.x = COLUMN(x.x, x.w, x.z, x.y);
+        y.y = COLUMN(x.y, x.x, x.w, x.z);
+        y.z = COLUMN(x.z, x.y, x.x, x.w);
+        y.w = COLUMN(x.w, x.z, x.y, x.x);
+        x = y ^ key[round];
+    }
+    uint4 y;
+    y.x = LAST_INVERSE_COLUMN(x.x, x.w, x.z, x.y);
+    y.y = LAST_INVERSE_COLUMN(x.y, x.x, x.w, x.z);
+    y.z = LAST_INVERSE_COLUMN(x.z, x.y, x.x, x.w);
+    y.w = LAST_INVERSE_COLUMN(x.w, x.z, x.y, x.x);
+    return y ^ key[rounds];
+}
