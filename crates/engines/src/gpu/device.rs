@@ -55,6 +55,13 @@ pub(crate) struct Properties {
     pub(crate) is_gpu: bool,
 }
 
+impl Properties {
+    /// Its units, of which there is at least one.
+    pub(crate) fn usable_units(&self) -> u32 {
+        u32::try_from(self.units.clamp(1, 4_096)).unwrap_or(1)
+    }
+}
+
 /// A queue of commands, which the device does in their order. The calls return before the device
 /// has done them, except [`Stream::finish`].
 ///

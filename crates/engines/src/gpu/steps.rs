@@ -65,10 +65,9 @@ pub(super) fn performs(cipher: Cipher) -> bool {
 
 impl Steps {
     pub(super) fn new(cipher: Cipher, direction: Direction, device: &Properties) -> Steps {
-        let units = u32::try_from(device.units.clamp(1, 4_096)).unwrap_or(1);
         let family = Family::of(cipher).unwrap_or(Family::Aes);
         let takes_wide = kernels::takes_wide_tables(device);
-        Steps { cipher, direction, family, units, takes_wide }
+        Steps { cipher, direction, family, units: device.usable_units(), takes_wide }
     }
 
     /// Bytes of a key's slot.
@@ -187,7 +186,7 @@ impl Steps {
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
         let (messages, rounds) = (U32(plan.items().len() as u32), U32(self.rounds()));
         let form = kernels::form(self.crypting(), self.takes_wide);
-        let each = self.each(form, plan.units());
+        let each = form.each(self.units, plan.units());
         let (units, opens) = (U64(plan.units()), U32(u32::from(self.opens())));
         let plain = [input, output, keys, rounds, messages, units, U32(each)];
         let tweaked = [input, output, keys, rounds, Buffer(scratch), messages, units, U32(each)];
@@ -256,12 +255,6 @@ impl Steps {
         self.run(channel, "gcm_tags", count as u64, &arguments)
     }
 
-    /// Units that a thread does in a row: more than one only when there is enough for all.
-    fn each(self, form: Form, units: u64) -> u32 {
-        let full = u64::from(self.units * form.groups) * u64::from(form.group_size);
-        (units / full).clamp(1, MOST_EACH) as u32
-    }
-
     fn run(
         self,
         channel: &mut Channel,
@@ -284,11 +277,7 @@ impl Steps {
             return Ok(());
         }
         let Form { name: kernel, group_size, dynamic_shared, .. } = form;
-        let tiles = units.div_ceil(u64::from(each) * u64::from(group_size));
-        let groups = tiles.min(u64::from(self.units * form.groups)) as u32;
+        let groups = form.groups_for(self.units, units, each);
         channel.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
     }
 }
-
-/// A thread's share of a tile.
-const MOST_EACH: u64 = 8;

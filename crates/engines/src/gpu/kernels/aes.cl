@@ -1,9 +1,10 @@
-// AES (FIPS 197): what is the same for both layouts of its tables. State words hold a column each, the
-// first row in the lowest byte.
+// AES (FIPS 197): what is the same for both layouts of its tables. State words hold a column each,
+// the first row in the lowest byte.
 //
-// There are four tables of 256 words, each of which is the first one with its words rotated: SubBytes
-// and a column of MixColumns, or their inverses. narrow.cl has one, and rotates what it reads; wide.cl
-// has four. rounds.cl and texts.cl are compiled for either, and name everything with LAYOUT.
+// There are four tables of 256 words, each of which is the first one with its words rotated:
+// SubBytes and a column of MixColumns, or their inverses. narrow.cl has one, and rotates what it
+// reads; wide.cl has four. rounds.cl and texts.cl are compiled for either, and name everything with
+// LAYOUT.
 
 // FIPS 197, figure 7.
 __constant const uchar AES_SBOX[256] = {
@@ -45,8 +46,8 @@ __constant const uchar AES_INVERSE_SBOX[256] = {
     0x17, 0x2b, 0x04, 0x7e, 0xba, 0x77, 0xd6, 0x26, 0xe1, 0x69, 0x14, 0x63, 0x55, 0x21, 0x0c, 0x7d,
 };
 
-// Words in a slot: 60 of round keys for encryption, 60 for decryption, and 60 for the tweak's key of
-// XTS or what hashing needs for GCM.
+// Words in a slot: 60 of round keys for encryption, 60 for decryption, and 60 for the tweak's key
+// of XTS or what hashing needs for GCM.
 #define AES_SLOT 192u
 #define AES_DECRYPTION 60u
 #define AES_SECOND 120u
@@ -83,6 +84,15 @@ static uint sums_of_bytes(uint a, uint b, uint c, uint d) {
     uint y = PERMUTE(c, d, 0x5410u) ^ PERMUTE(c, d, 0x7632u);
     return PERMUTE(x, y, 0x6420u) ^ PERMUTE(x, y, 0x7531u);
 }
+
+// What blocks of CTR share whose counters differ in the last byte alone: 256 in a row. That byte
+// goes into one column of the first round, and that column by a byte into each column of the
+// second.
+typedef struct {
+    uint last;    // the block's last word with the key, but for the last byte
+    uint first;   // the column of the first round, but for what comes of that byte
+    uint4 second; // the columns of the second round, but for what comes of that column
+} Window;
 
 // The IV, as a big-endian number of 128 bits, plus `blocks`.
 static uint4 advance_counter(__global const uint *iv, ulong blocks) {

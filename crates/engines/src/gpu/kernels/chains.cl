@@ -1,5 +1,5 @@
-// What of AES goes step by step: the expansion of keys, and CBC encryption. It has the narrow layout
-// alone, which leaves room for more groups.
+// What of AES goes step by step: the expansion of keys, and CBC encryption. It has the narrow
+// layout alone, which leaves room for more groups.
 
 static void aes_expand_one(__global const uchar *key, uint key_words, __global uint *to,
                            Tables tables) {
@@ -41,8 +41,8 @@ KERNEL void aes_expand(__global const uchar *input, ulong raw, uint words, uint 
 }
 
 
-// A thread a message, because each block needs the one before it. A message is a unit here; they are
-// sorted by length, so that neighbours end together.
+// A thread a message, because each block needs the one before it. A message is a unit here; they
+// are sorted by length, so that neighbours end together.
 KERNEL void aes_cbc_encrypt(__global const uchar *input, __global uchar *output,
                             __global const uint *keys, uint rounds, uint messages, ulong units,
                             uint each) {

@@ -4,8 +4,8 @@
 // No branch and no address of global memory depends on a key or on text. Look-ups with secret
 // indices go only to local (shared) memory, to tables with LANES copies of each word: lane i of 32
 // reads copy i, which lies in bank i of NVIDIA's and AMD's 32 banks. So a look-up takes one pass
-// whatever the indices are. (On a device that is really a processor, such as PoCL's, local memory is
-// cached memory, and the look-ups' time may tell of the indices: such devices are for tests.)
+// whatever the indices are. (On a device that is really a processor, such as PoCL's, local memory
+// is cached memory, and the look-ups' time may tell of the indices: such devices are for tests.)
 
 #ifdef __NVPTX__
 #define LOCAL_ID ((uint)__nvvm_read_ptx_sreg_tid_x())
@@ -64,8 +64,8 @@ static uint swap_bytes(uint x) {
     return PERMUTE(x, 0, 0x0123u);
 }
 
-// Defines a function that finds the message to which a unit (a stripe) belongs: the last that starts
-// at or before it. `hint` is a guess.
+// Defines a function that finds the message to which a unit (a stripe) belongs: the last that
+// starts at or before it. `hint` is a guess.
 #define DEFINE_FIND(name, start)                                                                 \
     static uint name(__global const Message *messages, uint count, ulong unit, uint hint) {      \
         uint low = 0, high = count;                                                              \
@@ -111,11 +111,14 @@ static void store_block(__global uchar *to, uint4 block, uint bytes) {
         if (i < bytes) to[i] = (uchar)(word[i / 4] >> (8 * (i % 4)));
 }
 
-// Runs the loop's body for this thread's units: `each` of them side by side in every tile, so that
-// neighbours read neighbouring memory.
+// Runs the loop's body for this thread's units. A group takes a tile, `each` units for a thread,
+// and 32 threads take `each` times 32 units of it in a row, so that neighbours read neighbouring
+// memory.
 #define FOR_UNITS(unit, total, each) FOR_UNITS_IN(GROUP_SIZE, unit, total, each)
 // The same for groups of another size.
 #define FOR_UNITS_IN(size, unit, total, each)                                                    \
     for (ulong tile_ = GROUP; tile_ * (each) * (size) < (total); tile_ += GROUPS)                \
-        for (ulong unit = tile_ * (each) * (size) + LOCAL_ID, end_ = unit + (each) * (size);     \
-             unit < end_ && unit < (total); unit += (size))
+        for (ulong unit = tile_ * (each) * (size) + LOCAL_ID / LANES * LANES * (each) +          \
+                          LOCAL_ID % LANES,                                                      \
+                   end_ = unit + (each)*LANES;                                                   \
+             unit < end_ && unit < (total); unit += LANES)

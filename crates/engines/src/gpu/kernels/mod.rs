@@ -29,6 +29,21 @@ pub(super) struct Form {
     pub(super) groups: u32,
 }
 
+impl Form {
+    /// Units that a thread does in a tile, on a device with so many multiprocessors or compute units:
+    /// more than one only when there is enough for all.
+    pub(super) fn each(self, device_units: u32, units: u64) -> u32 {
+        let full = u64::from(device_units * self.groups) * u64::from(self.group_size);
+        (units / full).clamp(1, MOST_EACH) as u32
+    }
+
+    /// Groups for so many units of work.
+    pub(super) fn groups_for(self, device_units: u32, units: u64, each: u32) -> u32 {
+        let tiles = units.div_ceil(u64::from(each) * u64::from(self.group_size));
+        tiles.min(u64::from(device_units * self.groups)) as u32
+    }
+}
+
 /// A kernel's form: `takes_wide` says whether the device [takes wide tables](takes_wide_tables).
 pub(super) fn form(kernel: &'static str, takes_wide: bool) -> Form {
     match wide(kernel) {
@@ -58,6 +73,8 @@ fn wide(kernel: &str) -> Option<&'static str> {
 pub(super) const GROUP_SIZE: u32 = 256;
 /// As many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
 const GROUPS: u32 = 8;
+/// A thread's share of a tile.
+const MOST_EACH: u64 = 8;
 /// Threads of a group that has wide tables (`LAYOUT_GROUP` in `wide.cl`).
 const WIDE_GROUP: u32 = 1024;
 /// Bytes of the wide tables. One group has a multiprocessor's.

@@ -1,10 +1,9 @@
-// The layout of AES's tables for every device: one table in LANES copies, 32 KiB. It is used with four
-// rotations.
+// The layout of AES's tables for every device: one table in LANES copies, 32 KiB. It is used with
+// four rotations.
 
 #define LAYOUT(name) name
 #define LAYOUT_KERNEL KERNEL
 #define LAYOUT_GROUP GROUP_SIZE
-#define LAYOUT_GROUP_POWER 8u
 #define LAYOUT_PARAMETER
 
 typedef __local const uint *Tables;

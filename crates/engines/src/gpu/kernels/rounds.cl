@@ -14,10 +14,11 @@
 #define LAST_INVERSE_COLUMN(a, b, c, d) \
     sums_of_bytes(LOOK(a, 0, 0), LOOK(b, 1, 0), LOOK(c, 2, 0), LOOK(d, 3, 0))
 
-static uint4 LAYOUT(aes_encrypt)(uint4 x, __global const uint *keys, uint rounds, TABLES tables) {
+// From a round on, the first being 1.
+static uint4 LAYOUT(aes_encrypt_from)(uint4 x, uint round, __global const uint *keys, uint rounds,
+                                      TABLES tables) {
     __global const uint4 *key = (__global const uint4 *)keys;
-    x ^= key[0];
-    for (uint round = 1; round < rounds; round++) {
+    for (; round < rounds; round++) {
         uint4 y;
         y.x = COLUMN(x.x, x.y, x.z, x.w);
         y.y = COLUMN(x.y, x.z, x.w, x.x);
@@ -31,6 +32,41 @@ static uint4 LAYOUT(aes_encrypt)(uint4 x, __global const uint *keys, uint rounds
     y.z = LAST_COLUMN(x.z, x.w, x.x, x.y);
     y.w = LAST_COLUMN(x.w, x.x, x.y, x.z);
     return y ^ key[rounds];
+}
+
+static uint4 LAYOUT(aes_encrypt)(uint4 x, __global const uint *keys, uint rounds, TABLES tables) {
+    x ^= *(__global const uint4 *)keys;
+    return LAYOUT(aes_encrypt_from)(x, 1, keys, rounds, tables);
+}
+
+// The window of a counter block. (The first two rounds of Park and Lee's FACE, CHES 2018.)
+static Window LAYOUT(aes_window)(uint4 x, __global const uint *keys, TABLES tables) {
+    __global const uint4 *key = (__global const uint4 *)keys;
+    x.w &= 0x00ffffffu;
+    x ^= key[0];
+    uint4 y = key[1], z = key[2];
+    y.x ^= LOOK(x.x, 0, 0) ^ LOOK(x.y, 1, 1) ^ LOOK(x.z, 2, 2);
+    y.y ^= COLUMN(x.y, x.z, x.w, x.x);
+    y.z ^= COLUMN(x.z, x.w, x.x, x.y);
+    y.w ^= COLUMN(x.w, x.x, x.y, x.z);
+    z.x ^= LOOK(y.y, 1, 1) ^ LOOK(y.z, 2, 2) ^ LOOK(y.w, 3, 3);
+    z.y ^= LOOK(y.y, 0, 0) ^ LOOK(y.z, 1, 1) ^ LOOK(y.w, 2, 2);
+    z.z ^= LOOK(y.z, 0, 0) ^ LOOK(y.w, 1, 1) ^ LOOK(y.y, 3, 3);
+    z.w ^= LOOK(y.w, 0, 0) ^ LOOK(y.y, 2, 2) ^ LOOK(y.z, 3, 3);
+    Window window = {x.w, y.x, z};
+    return window;
+}
+
+// Encrypts the block of a window whose counter ends with the lowest byte of `counter`.
+static uint4 LAYOUT(aes_encrypt_counter)(Window window, uint counter, __global const uint *keys,
+                                         uint rounds, TABLES tables) {
+    uint y = window.first ^ LOOK(window.last ^ counter << 24, 3, 3);
+    uint4 z = window.second;
+    z.x ^= LOOK(y, 0, 0);
+    z.y ^= LOOK(y, 3, 3);
+    z.z ^= LOOK(y, 2, 2);
+    z.w ^= LOOK(y, 1, 1);
+    return LAYOUT(aes_encrypt_from)(z, 3, keys, rounds, tables);
 }
 
 // The equivalent inverse cipher (FIPS 197, 5.3.5).

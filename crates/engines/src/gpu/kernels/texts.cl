@@ -1,5 +1,5 @@
-// The kernels that read and write texts with AES, for one layout of its tables: ECB, CBC and CTR (NIST
-// SP 800-38A), of GCM what encrypts, and XTS. A thread does a block at a time.
+// The kernels that read and write texts with AES, for one layout of its tables: ECB, CBC and CTR
+// (NIST SP 800-38A), of GCM what encrypts, and XTS. A thread does a block at a time.
 
 #undef FOR_LAYOUT_UNITS
 #define FOR_LAYOUT_UNITS(unit, total, each) FOR_UNITS_IN(LAYOUT_GROUP, unit, total, each)
@@ -56,13 +56,21 @@ LAYOUT_KERNEL void LAYOUT(aes_ctr)(
     uint messages, ulong units, uint each LAYOUT_PARAMETER) {
     FILL_TABLES(false)
     __global const Message *message = (__global const Message *)input;
-    uint m = 0;
+    Window window = {0, 0, (uint4)(0, 0, 0, 0)};
+    ulong window_number = 0;
+    uint m = 0, window_message = 0xffffffffu;
     FOR_LAYOUT_UNITS(unit, units, each) {
         m = find_message(message, messages, unit, m);
         ulong number = unit - message[m].first, offset = number * 16;
         uint bytes = bytes_at(message[m].length, offset, 16);
-        uint4 block = advance_counter(message[m].iv, number);
-        block = LAYOUT(aes_encrypt)(block, keys + message[m].key * AES_SLOT, rounds, tables);
+        __global const uint *key = keys + message[m].key * AES_SLOT;
+        ulong counter = number + (message[m].iv[3] >> 24);
+        if (m != window_message || counter >> 8 != window_number) {
+            window = LAYOUT(aes_window)(advance_counter(message[m].iv, number), key, tables);
+            window_message = m;
+            window_number = counter >> 8;
+        }
+        uint4 block = LAYOUT(aes_encrypt_counter)(window, (uint)counter, key, rounds, tables);
         block ^= load_block(input + message[m].input + offset, bytes);
         store_block(output + message[m].output + offset, block, bytes);
     }
@@ -75,31 +83,46 @@ LAYOUT_KERNEL void LAYOUT(gcm_crypt)(
     FILL_TABLES(false)
     __global const Message *message = (__global const Message *)input;
     __global const uint *verdicts = (__global const uint *)output;
-    uint m = 0;
+    Window window = {0, 0, (uint4)(0, 0, 0, 0)};
+    uint m = 0, window_message = 0xffffffffu, window_number = 0;
     FOR_LAYOUT_UNITS(unit, units, each) {
         m = find_message(message, messages, unit, m);
         ulong number = unit - message[m].first, offset = number * 16;
         uint bytes = bytes_at(message[m].length, offset, 16);
-        __global const uint *iv = message[m].iv;
-        uint4 block = (uint4)(iv[0], iv[1], iv[2], swap_bytes((uint)number + 2));
-        block = LAYOUT(aes_encrypt)(block, keys + message[m].key * AES_SLOT, rounds, tables);
+        __global const uint *key = keys + message[m].key * AES_SLOT;
+        uint counter = (uint)number + 2;
+        if (m != window_message || counter >> 8 != window_number) {
+            __global const uint *iv = message[m].iv;
+            uint4 first = (uint4)(iv[0], iv[1], iv[2], swap_bytes(counter));
+            window = LAYOUT(aes_window)(first, key, tables);
+            window_message = m;
+            window_number = counter >> 8;
+        }
+        uint4 block = LAYOUT(aes_encrypt_counter)(window, counter, key, rounds, tables);
         block ^= load_block(input + message[m].input + offset, bytes);
         if (opens && verdicts[m] != 0) block = (uint4)(0, 0, 0, 0);
         store_block(output + message[m].output + offset, block, bytes);
     }
 }
 
-// The counter mode of AES-GCM in place, for a text that lies in the device's memory for good. `counter`
-// is that of the first block; the IV's words are as in a message's entry. The key is in the first slot.
+// The counter mode of AES-GCM in place, for a text that lies in the device's memory for good.
+// `counter` is that of the first block; the IV's words are as in a message's entry. The key is in
+// the first slot.
 LAYOUT_KERNEL void LAYOUT(gcm_crypt_in_place)(
     __global uchar *text, ulong start, ulong length, __global const uint *keys, uint rounds,
     uint iv0, uint iv1, uint iv2, uint counter, ulong units, uint each LAYOUT_PARAMETER) {
     FILL_TABLES(false)
+    Window window = {0, 0, (uint4)(0, 0, 0, 0)};
+    uint window_number = 0xffffffffu;
     FOR_LAYOUT_UNITS(unit, units, each) {
         ulong offset = unit * 16;
         uint bytes = bytes_at(length, offset, 16);
-        uint4 block = (uint4)(iv0, iv1, iv2, swap_bytes((uint)unit + counter));
-        block = LAYOUT(aes_encrypt)(block, keys, rounds, tables);
+        uint number = (uint)unit + counter;
+        if (number >> 8 != window_number) {
+            window = LAYOUT(aes_window)((uint4)(iv0, iv1, iv2, swap_bytes(number)), keys, tables);
+            window_number = number >> 8;
+        }
+        uint4 block = LAYOUT(aes_encrypt_counter)(window, number, keys, rounds, tables);
         block ^= load_block(text + start + offset, bytes);
         store_block(text + start + offset, block, bytes);
     }
@@ -116,8 +139,8 @@ LAYOUT_KERNEL void LAYOUT(gcm_crypt_in_place)(
     FOR_LAYOUT_UNITS(unit, units, each) {                                                        \
         m = find_message(message, messages, unit, m);                                            \
         ulong number = unit - message[m].first, length = message[m].length;                      \
-        bool follows = m == last_message && unit == last_unit + LAYOUT_GROUP;                    \
-        t = tweak_of(scratch + m * MESSAGE_WORDS, number, follows, LAYOUT_GROUP_POWER, t);       \
+        bool follows = m == last_message && unit == last_unit + LANES;                           \
+        t = tweak_of(scratch + m * MESSAGE_WORDS, number, follows, t);                           \
         last_message = m;                                                                        \
         last_unit = unit;                                                                        \
         __global const uint *key = keys + message[m].key * AES_SLOT;                             \

@@ -1,23 +1,21 @@
-// The layout of AES's tables for devices with 128 KiB of shared memory for a group: four tables in LANES
-// copies.
+// The layout of AES's tables for devices with 128 KiB of shared memory for a group: four tables in
+// LANES copies.
 //
-// A row of 256 bytes has the copies of a word of the first table, and then those of the second; so of
-// the third and fourth, 64 KiB behind. The address of a look-up is (apart from the table's own) the
-// byte that is looked up, times 256, plus the lane, times 4: one byte permutation makes it.
+// A row of 256 bytes has the copies of a word of the first table, and then those of the second; so
+// of the third and fourth, 64 KiB behind. The address of a look-up is (apart from the table's own)
+// the byte that is looked up, times 256, plus the lane, times 4: one byte permutation makes it.
 //
 // One group of so many threads occupies a multiprocessor.
 
 #undef LAYOUT
 #undef LAYOUT_KERNEL
 #undef LAYOUT_GROUP
-#undef LAYOUT_GROUP_POWER
 #undef LAYOUT_PARAMETER
 #undef FILL_TABLES
 #undef LOOK
 
 #define LAYOUT(name) name##_wide
 #define LAYOUT_GROUP 1024u
-#define LAYOUT_GROUP_POWER 10u
 #define LAYOUT_KERNEL __kernel __attribute__((reqd_work_group_size(LAYOUT_GROUP, 1, 1)))
 
 typedef struct {

@@ -84,11 +84,14 @@ KERNEL void xts_tweaks(__global const uchar *input, __global const uint *keys, u
     }
 }
 
-// The tweak of a message's block; `last` is that of the unit before, which lies 2^`power` blocks
+// The tweak of a message's block; `last` is that of the unit before, which lies LANES blocks
 // earlier if `follows`.
-static Tweak tweak_of(__global const uint *first, ulong number, bool follows, uint power,
-                      Tweak last) {
-    if (follows) return tweak_times_power(last, power);
+static Tweak tweak_of(__global const uint *first, ulong number, bool follows, Tweak last) {
+    if (follows) {
+        ulong z[4] = {last.low << LANES, last.high << LANES | last.low >> (64 - LANES),
+                      last.high >> (64 - LANES), 0};
+        return tweak_reduced(z);
+    }
     Tweak t = {first[0] | (ulong)first[1] << 32, first[2] | (ulong)first[3] << 32};
     return tweak_advanced(t, number);
 }

@@ -204,7 +204,8 @@ impl Resident {
             U32(bytes.map_or(0, u32::from_le_bytes))
         };
         for chunk in self.chunks(length) {
-            let units = blocks(chunk.len());
+            let (form, units) = (self.form("gcm_crypt_in_place"), blocks(chunk.len()));
+            let each = form.each(self.device.properties().usable_units(), units);
             // The first block of text has the counter 2.
             let counter = (chunk.start / BLOCK) as u32 + 2;
             let arguments = [
@@ -218,9 +219,9 @@ impl Resident {
                 word(8),
                 U32(counter),
                 U64(units),
-                U32(1),
+                U32(each),
             ];
-            self.launch(site, "gcm_crypt_in_place", units, &arguments)?;
+            self.launch_each(site, form, units, each, &arguments)?;
         }
         Ok(())
     }
@@ -232,15 +233,27 @@ impl Resident {
         units: u64,
         arguments: &[super::device::Argument],
     ) -> Result<(), DeviceError> {
+        self.launch_each(site, self.form(kernel), units, 1, arguments)
+    }
+
+    fn launch_each(
+        &self,
+        site: &mut Site,
+        form: Form,
+        units: u64,
+        each: u32,
+        arguments: &[super::device::Argument],
+    ) -> Result<(), DeviceError> {
         if units == 0 {
             return Ok(());
         }
-        let device = self.device.properties();
-        let form = kernels::form(kernel, kernels::takes_wide_tables(device));
-        let Form { name: kernel, group_size, dynamic_shared, groups } = form;
-        let most = device.units.clamp(1, 4_096) as u64 * u64::from(groups);
-        let groups = units.div_ceil(u64::from(group_size)).min(most) as u32;
+        let Form { name: kernel, group_size, dynamic_shared, .. } = form;
+        let groups = form.groups_for(self.device.properties().usable_units(), units, each);
         site.launch(&Launch { kernel, groups, group_size, dynamic_shared, arguments })
+    }
+
+    fn form(&self, kernel: &'static str) -> Form {
+        kernels::form(kernel, kernels::takes_wide_tables(self.device.properties()))
     }
 
     /// The tag of a ciphertext.
