@@ -24,6 +24,8 @@ pub(super) struct Shape {
     pub(super) unit: Option<usize>,
     /// Whether the last unit takes an incomplete one behind it with it (XTS).
     steals: bool,
+    /// Whether a thread can do a [`SLICE`] instead (decryption of 3DES).
+    slices: bool,
     /// Bytes of a tag; 0 without.
     pub(super) tag: usize,
     opens: bool,
@@ -38,9 +40,15 @@ impl Shape {
             _ => Some(BLOCK),
         };
         let steals = cipher.mode() == Mode::Xts;
-        let (key, tag, opens) =
-            (cipher.key_length(), cipher.tag_length(), direction == Direction::Decrypt);
-        Shape { key, unit, steals, tag, opens }
+        let is_decrypted = direction == Direction::Decrypt;
+        Shape {
+            key: cipher.key_length(),
+            unit,
+            steals,
+            slices: cipher == Cipher::DesEde3Cbc && is_decrypted,
+            tag: cipher.tag_length(),
+            opens: is_decrypted,
+        }
     }
 
     /// Units of a text of `length` bytes.
@@ -168,6 +176,7 @@ pub(super) struct Plan {
     up: Side,
     down: Side,
     units: u64,
+    slices: u64,
     stripes: u64,
     most_stripes: u64,
 }
@@ -175,9 +184,19 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(shape: Shape, limits: Limits) -> Plan {
         let items = Vec::with_capacity(64);
-        let (keys, aad) = (0, 0);
-        let (up, down) = (Side::default(), Side::default());
-        Plan { shape, limits, items, keys, aad, up, down, units: 0, stripes: 0, most_stripes: 0 }
+        Plan {
+            shape,
+            limits,
+            items,
+            keys: 0,
+            aad: 0,
+            up: Side::default(),
+            down: Side::default(),
+            units: 0,
+            slices: 0,
+            stripes: 0,
+            most_stripes: 0,
+        }
     }
 
     /// Forgets all messages. From now on a part may have this much.
@@ -186,7 +205,7 @@ impl Plan {
         self.items.clear();
         (self.keys, self.aad) = (0, 0);
         (self.up, self.down) = (Side::default(), Side::default());
-        (self.units, self.stripes, self.most_stripes) = (0, 0, 0);
+        (self.units, self.slices, self.stripes, self.most_stripes) = (0, 0, 0, 0);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -236,6 +255,7 @@ impl Plan {
         (self.keys, self.aad) = (keys, aad_end);
         (self.up, self.down) = (all_up, all_down);
         self.units += self.shape.units(length);
+        self.slices += length.div_ceil(SLICE) as u64;
         self.stripes += stripes;
         self.most_stripes = self.most_stripes.max(stripes);
         true
@@ -321,8 +341,16 @@ impl Plan {
         start..start + item.aad
     }
 
+    /// Units of work of all messages: slices, if the part is sliced.
     pub(super) fn units(&self) -> u64 {
-        self.units
+        if self.is_sliced() { self.slices } else { self.units }
+    }
+
+    /// Whether a thread does a [`SLICE`]: where there are enough of them, and most of each is text.
+    pub(super) fn is_sliced(&self) -> bool {
+        self.shape.slices
+            && self.units >= LEAST_SLICED
+            && self.slices * SLICED_BLOCKS <= 2 * self.units
     }
 
     pub(super) fn stripes(&self) -> u64 {
@@ -352,7 +380,10 @@ impl Plan {
             let iv = item.iv.bytes();
             rest[..iv.len()].copy_from_slice(iv);
             rest[Iv::MAX_LENGTH..][..4].copy_from_slice(&item.key.to_le_bytes());
-            units += self.shape.units(item.length);
+            units += match self.is_sliced() {
+                true => item.length.div_ceil(SLICE) as u64,
+                false => self.shape.units(item.length),
+            };
             stripes += self.shape.stripes(item.length, item.aad);
         }
     }
@@ -397,6 +428,12 @@ pub(super) const MESSAGE: usize = 96;
 pub(super) const VERDICT: usize = 4;
 /// Bytes of a block of AES, GHASH and Poly1305, and of the arena's grid.
 pub(super) const BLOCK: usize = 16;
+/// Bytes of a message that a thread does at once where blocks are bitsliced, and blocks of it
+/// (`kernels/des_sliced.cl`).
+const SLICE: usize = 256;
+const SLICED_BLOCKS: u64 = 32;
+/// Blocks of a part that is sliced, at least: fewer have too few threads at work.
+const LEAST_SLICED: u64 = 1 << 17;
 /// Bytes of a block of ChaCha20.
 const CHACHA_BLOCK: usize = 64;
 /// Blocks that one thread hashes (`STRIPE` in `kernels/hash.cl`).
@@ -489,6 +526,30 @@ mod tests {
         plan.order();
         let jobs: Vec<_> = plan.items().iter().map(|item| item.job).collect();
         assert_eq!((jobs, plan.units()), (vec![1, 3, 2, 0], 4));
+    }
+
+    #[test]
+    fn large_parts_of_long_messages_are_sliced() {
+        let limits = Limits { arena: 4 << 20, ..LIMITS };
+        for (length, messages, is_sliced) in [
+            (1 << 20, 1, true),
+            ((1 << 20) - 8, 1, false),
+            (1_000, 1_100, true),
+            (120, 9_000, false),
+        ] {
+            let shape = Shape::of(Cipher::DesEde3Cbc, Direction::Decrypt);
+            let mut plan = Plan::new(shape, limits);
+            for job in 0..messages {
+                assert!(plan.add(job, length, 0, Iv::NONE, KeyChoice::Session, Way::PACKED));
+            }
+            assert_eq!(plan.is_sliced(), is_sliced, "{messages} of {length}");
+            let unit = if is_sliced { 256 } else { 8 };
+            assert_eq!(plan.units(), (length.div_ceil(unit) * messages) as u64);
+            let mut arena = vec![0; plan.used()];
+            plan.write_table(&mut arena);
+            let last = word(&arena, messages - 1, 3);
+            assert_eq!(last, (length.div_ceil(unit) * (messages - 1)) as u64);
+        }
     }
 
     #[test]

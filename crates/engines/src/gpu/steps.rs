@@ -185,7 +185,7 @@ impl Steps {
         let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
         let (messages, rounds) = (U32(plan.items().len() as u32), U32(self.rounds()));
-        let form = kernels::form(self.crypting(), self.takes_wide);
+        let form = kernels::form(self.crypting(plan), self.takes_wide);
         let each = form.each(self.units, plan.units());
         let (units, opens) = (U64(plan.units()), U32(u32::from(self.opens())));
         let plain = [input, output, keys, rounds, messages, units, U32(each)];
@@ -202,7 +202,10 @@ impl Steps {
     }
 
     /// The kernel that reads and writes the texts.
-    fn crypting(self) -> &'static str {
+    fn crypting(self, plan: &Plan) -> &'static str {
+        if plan.is_sliced() {
+            return "des3_cbc_decrypt_sliced";
+        }
         match (self.cipher.mode(), self.opens()) {
             (Mode::Gcm, _) => "gcm_crypt",
             (Mode::Poly1305, _) => "chacha_crypt",

@@ -93,6 +93,7 @@ const FILES: &[&str] = &[
     include_str!("texts.cl"),
     include_str!("chacha.cl"),
     include_str!("des.cl"),
+    include_str!("des_sliced.cl"),
     include_str!("camellia.cl"),
     include_str!("blowfish.cl"),
     include_str!("wide.cl"),

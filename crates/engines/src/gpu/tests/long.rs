@@ -21,6 +21,7 @@ fn run_long(ours: &dyn Engine) {
         (Cipher::Aes128Ctr, Padding::None),
         (Cipher::Aes256Cbc, Padding::Pkcs7),
         (Cipher::Aes192Ecb, Padding::Pkcs7),
+        (Cipher::DesEde3Cbc, Padding::Pkcs7),
         (Cipher::Aes256Gcm, Padding::None),
         (Cipher::ChaCha20Poly1305, Padding::None),
     ] {

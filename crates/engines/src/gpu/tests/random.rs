@@ -62,6 +62,9 @@ fn run(ours: &dyn Engine, mut random: Random) {
             _ => (random.below(pairs.len()), 1 + random.below(12)),
         };
         let pair = &mut pairs[number];
+        // So many are bitsliced.
+        let is_des = (pair.cipher, pair.direction) == (Cipher::DesEde3Cbc, Direction::Decrypt);
+        let count = if is_des && count == 300 { 1_200 } else { count };
         let batch_of: Vec<_> = (0..count).map(|_| message(pair, &mut random)).collect();
         messages += batch_of.len();
         rejected += compare(pair, batch_of, batch);
