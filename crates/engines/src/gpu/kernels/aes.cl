@@ -92,7 +92,7 @@ typedef struct {
     uint last;    // the block's last word with the key, but for the last byte
     uint first;   // the column of the first round, but for what comes of that byte
     uint4 second; // the columns of the second round, but for what comes of that column
-} Window;
+} Stretch;
 
 // The IV, as a big-endian number of 128 bits, plus `blocks`.
 static uint4 advance_counter(__global const uint *iv, ulong blocks) {

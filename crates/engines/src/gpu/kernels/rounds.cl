@@ -39,8 +39,8 @@ static uint4 LAYOUT(aes_encrypt)(uint4 x, __global const uint *keys, uint rounds
     return LAYOUT(aes_encrypt_from)(x, 1, keys, rounds, tables);
 }
 
-// The window of a counter block. (The first two rounds of Park and Lee's FACE, CHES 2018.)
-static Window LAYOUT(aes_window)(uint4 x, __global const uint *keys, TABLES tables) {
+// The stretch of a counter block. (The first two rounds of Park and Lee's FACE, CHES 2018.)
+static Stretch LAYOUT(aes_stretch)(uint4 x, __global const uint *keys, TABLES tables) {
     __global const uint4 *key = (__global const uint4 *)keys;
     x.w &= 0x00ffffffu;
     x ^= key[0];
@@ -53,15 +53,15 @@ static Window LAYOUT(aes_window)(uint4 x, __global const uint *keys, TABLES tabl
     z.y ^= LOOK(y.y, 0, 0) ^ LOOK(y.z, 1, 1) ^ LOOK(y.w, 2, 2);
     z.z ^= LOOK(y.z, 0, 0) ^ LOOK(y.w, 1, 1) ^ LOOK(y.y, 3, 3);
     z.w ^= LOOK(y.w, 0, 0) ^ LOOK(y.y, 2, 2) ^ LOOK(y.z, 3, 3);
-    Window window = {x.w, y.x, z};
-    return window;
+    Stretch stretch = {x.w, y.x, z};
+    return stretch;
 }
 
-// Encrypts the block of a window whose counter ends with the lowest byte of `counter`.
-static uint4 LAYOUT(aes_encrypt_counter)(Window window, uint counter, __global const uint *keys,
+// Encrypts the block of a stretch whose counter ends with the lowest byte of `counter`.
+static uint4 LAYOUT(aes_encrypt_counter)(Stretch stretch, uint counter, __global const uint *keys,
                                          uint rounds, TABLES tables) {
-    uint y = window.first ^ LOOK(window.last ^ counter << 24, 3, 3);
-    uint4 z = window.second;
+    uint y = stretch.first ^ LOOK(stretch.last ^ counter << 24, 3, 3);
+    uint4 z = stretch.second;
     z.x ^= LOOK(y, 0, 0);
     z.y ^= LOOK(y, 3, 3);
     z.z ^= LOOK(y, 2, 2);

@@ -56,21 +56,21 @@ LAYOUT_KERNEL void LAYOUT(aes_ctr)(
     uint messages, ulong units, uint each LAYOUT_PARAMETER) {
     FILL_TABLES(false)
     __global const Message *message = (__global const Message *)input;
-    Window window = {0, 0, (uint4)(0, 0, 0, 0)};
-    ulong window_number = 0;
-    uint m = 0, window_message = 0xffffffffu;
+    Stretch stretch = {0, 0, (uint4)(0, 0, 0, 0)};
+    ulong stretch_number = 0;
+    uint m = 0, stretch_message = 0xffffffffu;
     FOR_LAYOUT_UNITS(unit, units, each) {
         m = find_message(message, messages, unit, m);
         ulong number = unit - message[m].first, offset = number * 16;
         uint bytes = bytes_at(message[m].length, offset, 16);
         __global const uint *key = keys + message[m].key * AES_SLOT;
         ulong counter = number + (message[m].iv[3] >> 24);
-        if (m != window_message || counter >> 8 != window_number) {
-            window = LAYOUT(aes_window)(advance_counter(message[m].iv, number), key, tables);
-            window_message = m;
-            window_number = counter >> 8;
+        if (m != stretch_message || counter >> 8 != stretch_number) {
+            stretch = LAYOUT(aes_stretch)(advance_counter(message[m].iv, number), key, tables);
+            stretch_message = m;
+            stretch_number = counter >> 8;
         }
-        uint4 block = LAYOUT(aes_encrypt_counter)(window, (uint)counter, key, rounds, tables);
+        uint4 block = LAYOUT(aes_encrypt_counter)(stretch, (uint)counter, key, rounds, tables);
         block ^= load_block(input + message[m].input + offset, bytes);
         store_block(output + message[m].output + offset, block, bytes);
     }
@@ -83,22 +83,22 @@ LAYOUT_KERNEL void LAYOUT(gcm_crypt)(
     FILL_TABLES(false)
     __global const Message *message = (__global const Message *)input;
     __global const uint *verdicts = (__global const uint *)output;
-    Window window = {0, 0, (uint4)(0, 0, 0, 0)};
-    uint m = 0, window_message = 0xffffffffu, window_number = 0;
+    Stretch stretch = {0, 0, (uint4)(0, 0, 0, 0)};
+    uint m = 0, stretch_message = 0xffffffffu, stretch_number = 0;
     FOR_LAYOUT_UNITS(unit, units, each) {
         m = find_message(message, messages, unit, m);
         ulong number = unit - message[m].first, offset = number * 16;
         uint bytes = bytes_at(message[m].length, offset, 16);
         __global const uint *key = keys + message[m].key * AES_SLOT;
         uint counter = (uint)number + 2;
-        if (m != window_message || counter >> 8 != window_number) {
+        if (m != stretch_message || counter >> 8 != stretch_number) {
             __global const uint *iv = message[m].iv;
             uint4 first = (uint4)(iv[0], iv[1], iv[2], swap_bytes(counter));
-            window = LAYOUT(aes_window)(first, key, tables);
-            window_message = m;
-            window_number = counter >> 8;
+            stretch = LAYOUT(aes_stretch)(first, key, tables);
+            stretch_message = m;
+            stretch_number = counter >> 8;
         }
-        uint4 block = LAYOUT(aes_encrypt_counter)(window, counter, key, rounds, tables);
+        uint4 block = LAYOUT(aes_encrypt_counter)(stretch, counter, key, rounds, tables);
         block ^= load_block(input + message[m].input + offset, bytes);
         if (opens && verdicts[m] != 0) block = (uint4)(0, 0, 0, 0);
         store_block(output + message[m].output + offset, block, bytes);
@@ -112,17 +112,17 @@ LAYOUT_KERNEL void LAYOUT(gcm_crypt_in_place)(
     __global uchar *text, ulong start, ulong length, __global const uint *keys, uint rounds,
     uint iv0, uint iv1, uint iv2, uint counter, ulong units, uint each LAYOUT_PARAMETER) {
     FILL_TABLES(false)
-    Window window = {0, 0, (uint4)(0, 0, 0, 0)};
-    uint window_number = 0xffffffffu;
+    Stretch stretch = {0, 0, (uint4)(0, 0, 0, 0)};
+    uint stretch_number = 0xffffffffu;
     FOR_LAYOUT_UNITS(unit, units, each) {
         ulong offset = unit * 16;
         uint bytes = bytes_at(length, offset, 16);
         uint number = (uint)unit + counter;
-        if (number >> 8 != window_number) {
-            window = LAYOUT(aes_window)((uint4)(iv0, iv1, iv2, swap_bytes(number)), keys, tables);
-            window_number = number >> 8;
+        if (number >> 8 != stretch_number) {
+            stretch = LAYOUT(aes_stretch)((uint4)(iv0, iv1, iv2, swap_bytes(number)), keys, tables);
+            stretch_number = number >> 8;
         }
-        uint4 block = LAYOUT(aes_encrypt_counter)(window, number, keys, rounds, tables);
+        uint4 block = LAYOUT(aes_encrypt_counter)(stretch, number, keys, rounds, tables);
         block ^= load_block(text + start + offset, bytes);
         store_block(text + start + offset, block, bytes);
     }
