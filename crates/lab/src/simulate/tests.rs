@@ -367,18 +367,18 @@ fn regret_is_bounded_where_noise_comes_and_goes() {
             false => (1.0, 1.0),
         }),
         // The device is shared with somebody.
-        ("in the module, 600 ms", 0.06, |engine, now| match engine == 1 && is_noisy(now, 600) {
+        ("in the module, 600 ms", 0.035, |engine, now| match engine == 1 && is_noisy(now, 600) {
             true => (4.0, 1.0),
             false => (1.0, 1.0),
         }),
         // A virtual machine stands still now and then.
-        ("in the module, 15 ms of 400", 0.085, |engine, now| {
+        ("in the module, 15 ms of 400", 0.06, |engine, now| {
             match engine == 1 && (now.as_millis() + 200) % 400 < 15 {
                 true => (10.0, 10.0),
                 false => (1.0, 1.0),
             }
         }),
-        ("everywhere, 300 ms", 0.11, |_, now| match is_noisy(now, 300) {
+        ("everywhere, 300 ms", 0.04, |_, now| match is_noisy(now, 300) {
             true => (2.0, 2.0),
             false => (1.0, 1.0),
         }),

@@ -481,7 +481,7 @@ const OPENING: f64 = 200.0;
 
 /// How long a claim of several jobs takes, in microseconds: long beside the time at the queue,
 /// short beside what a run takes.
-const CLAIM: f64 = 500.0;
+const CLAIM: f64 = 700.0;
 
 /// How soon a worker that has declined asks again.
 const DECLINED: Duration = Duration::from_micros(500);
