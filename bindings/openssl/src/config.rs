@@ -59,7 +59,13 @@ impl Routing {
         value: impl Fn(&'static CStr) -> Option<&'v CStr>,
         tell: &mut dyn FnMut(String),
     ) -> Option<Routing> {
-        let engine = value(ENGINE)?.to_bytes();
+        let Some(engine) = value(ENGINE).map(CStr::to_bytes) else {
+            let lines = [MODES, CROSSOVER, VERIFY, PERMITS].into_iter();
+            for line in lines.filter(|line| value(line).is_some()) {
+                tell(format!("`{}` does nothing without `engine`", line.to_bytes().escape_ascii()));
+            }
+            return None;
+        };
         let name = str::from_utf8(engine).map_err(|error| error.to_string());
         let name = match name.and_then(|name| machine::check(name).map(|()| name)) {
             Ok(name) => name,
@@ -153,7 +159,8 @@ mod tests {
             let routing = Routing::parse(value, &mut |text| told.push(text));
             (routing, told)
         };
-        assert_eq!(parse(&[(c"crossover", c"1")]), (None, vec![]));
+        let useless = "`crossover` does nothing without `engine`".to_owned();
+        assert_eq!(parse(&[(c"crossover", c"1")]), (None, vec![useless]));
         let (routing, told) = parse(&[(c"engine", c"cryptodev:ctr-aes-caam"), (c"verify", c"7")]);
         let routing = routing.unwrap();
         assert_eq!((&*routing.engine, routing.verify_every), ("cryptodev:ctr-aes-caam", 7));
