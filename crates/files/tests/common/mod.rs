@@ -23,6 +23,11 @@ pub fn home() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
+/// Whether the processor is emulated, as `scripts/cross` says.
+pub fn is_emulated() -> bool {
+    std::env::var_os("EVENER_EMULATOR").is_some()
+}
+
 /// Options with two workers on the openssl engine.
 pub fn options() -> Options {
     let engine: Arc<dyn Engine> = evener_engines::find("openssl").unwrap();

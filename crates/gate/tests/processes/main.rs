@@ -18,10 +18,16 @@ use rustix::process::Signal;
 use sys::{Child, fork, shared_words};
 
 fn main() {
-    let wanted = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = arguments.first().filter(|name| !name.starts_with('-'));
+    // As cargo's own harness has it: `--skip NAME`.
+    let skipped: Vec<&String> =
+        arguments.windows(2).filter(|pair| pair[0] == "--skip").map(|pair| &pair[1]).collect();
     let directory = std::env::temp_dir().join(format!("evener-gate-{}", std::process::id()));
     for (name, test) in TESTS {
-        if wanted.as_ref().is_some_and(|wanted| !name.contains(wanted.as_str())) {
+        if wanted.is_some_and(|wanted| !name.contains(wanted.as_str()))
+            || skipped.iter().any(|skipped| name.contains(skipped.as_str()))
+        {
             continue;
         }
         let start = Instant::now();
