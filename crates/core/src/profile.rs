@@ -81,7 +81,7 @@ pub struct Point {
     /// CPU time of the worker's thread for a job, in microseconds.
     pub cpu_us: f64,
     /// CPU time for a job that the thread's clock does not show: a driver's thread, an interrupt.
-    /// In microseconds, a part of `wall_us`. Measurements have 0; derived profiles may have more.
+    /// In microseconds, a part of `wall_us`. Of modules on Linux it is measured; elsewhere it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden_us: f64,
 }

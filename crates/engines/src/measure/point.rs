@@ -1,6 +1,7 @@
 //! One engine, one size, a number of workers.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,33 +11,82 @@ use evener_core::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Plan;
+use super::{Plan, left};
 
-/// Lets `workers` threads process jobs of `bytes` bytes for the plan's time.
-pub(super) fn measure(
-    engine: &dyn Engine,
-    plan: &Plan,
-    bytes: usize,
-    workers: usize,
-    offer: Offer,
-) -> Result<Point, EngineError> {
-    let (batch, lends) = (offer.batch_of(bytes), offer.bytes > 0);
-    let start = Barrier::new(workers);
-    let runs: Vec<Result<Run, EngineError>> = thread::scope(|scope| {
-        let worker = || scope.spawn(|| Worker { engine, plan, bytes, batch, lends }.run(&start));
-        let workers: Vec<_> = (0..workers).map(|_| worker()).collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|_| Err(ended(engine))))
-            .collect()
-    });
-    let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let mean = |figure: fn(&Run) -> Duration| {
-        let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
-        each.sum::<f64>() / runs.len() as f64
-    };
-    let (wall_us, cpu_us) = (mean(|run| run.wall), mean(|run| run.cpu));
-    Ok(Point { bytes, wall_us, cpu_us, hidden_us: 0.0 })
+/// Jobs of one size on one engine, by some threads at once, for the plan's time.
+pub(super) struct Measurement<'a> {
+    pub(super) engine: &'a dyn Engine,
+    pub(super) plan: &'a Plan,
+    /// Of a job, before padding.
+    pub(super) bytes: usize,
+    pub(super) workers: usize,
+    pub(super) offer: Offer,
+}
+
+impl Measurement<'_> {
+    /// What a job costs by the threads' clocks.
+    ///
+    /// # Errors
+    /// When the engine fails or rejects a job.
+    pub(super) fn seen(&self) -> Result<Point, EngineError> {
+        let (runs, ()) = self.run(&Barrier::new(self.workers), |_| ())?;
+        let mean = |figure: fn(&Run) -> Duration| {
+            let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
+            each.sum::<f64>() / runs.len() as f64
+        };
+        let (wall_us, cpu_us) = (mean(|run| run.wall), mean(|run| run.cpu));
+        Ok(Point { bytes: self.bytes, wall_us, cpu_us, hidden_us: 0.0 })
+    }
+
+    /// The CPU time of a job that no worker's clock shows, in microseconds: what the cores have less
+    /// for other work while this goes on, without what the threads' clocks say.
+    ///
+    /// # Errors
+    /// As [`seen`](Measurement::seen).
+    pub(super) fn hidden(&self) -> Result<f64, EngineError> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let start = Barrier::new(self.workers + cores);
+        let (runs, beside) = self.run(&start, |has_ended| {
+            left::of_cores(cores, &start, |_| has_ended.load(Ordering::Relaxed))
+        })?;
+        let time = self.plan.time;
+        let alone = left::of_cores(cores, &Barrier::new(cores), |elapsed| elapsed >= time);
+        let taken = cores as f64 * (1.0 - beside / alone.max(f64::MIN_POSITIVE));
+        Ok(hidden(taken, &runs))
+    }
+
+    /// Lets the workers run, and something beside them, which is told when the first has ended.
+    fn run<T>(
+        &self,
+        start: &Barrier,
+        beside: impl FnOnce(&AtomicBool) -> T,
+    ) -> Result<(Vec<Run>, T), EngineError> {
+        let &Measurement { engine, plan, bytes, workers, offer } = self;
+        let (batch, lends) = (offer.batch_of(bytes), offer.bytes > 0);
+        let has_ended = AtomicBool::new(false);
+        let (runs, beside) = thread::scope(|scope| {
+            let work = || {
+                let run = Worker { engine, plan, bytes, batch, lends }.run(start);
+                has_ended.store(true, Ordering::Relaxed);
+                run
+            };
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let beside = beside(&has_ended);
+            let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+                worker.join().unwrap_or_else(|_| Err(ended(engine)))
+            };
+            (workers.into_iter().map(join).collect::<Vec<_>>(), beside)
+        });
+        Ok((runs.into_iter().collect::<Result<_, _>>()?, beside))
+    }
+}
+
+/// What is hidden of a job, in microseconds, where the runs took so many cores all together.
+fn hidden(taken: f64, runs: &[Run]) -> f64 {
+    let sum = |figure: fn(&Run) -> f64| runs.iter().map(figure).sum::<f64>();
+    let jobs = sum(|run| run.jobs as f64 / (run.wall.as_secs_f64() * 1e6));
+    let seen = sum(|run| run.cpu.as_secs_f64() / run.wall.as_secs_f64());
+    ((taken - seen) / jobs).max(0.0)
 }
 
 /// The work of a worker.
@@ -174,4 +224,24 @@ fn ended(engine: &dyn Engine) -> EngineError {
 /// The calling thread's CPU time.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_cores_lack_beyond_the_clocks_is_hidden() {
+        let run = |jobs, cpu| Run {
+            jobs,
+            wall: Duration::from_millis(10),
+            cpu: Duration::from_millis(cpu),
+        };
+        // Two threads, on cores for 2 and 3 of 10 ms: half a core. A quarter of a core is hidden,
+        // 2.5 ms for 50 jobs.
+        let runs = [run(20, 2), run(30, 3)];
+        assert!((hidden(0.75, &runs) - 50.0).abs() < 1e-6);
+        // Others had the cores meanwhile.
+        assert_eq!(hidden(0.4, &runs), 0.0);
+    }
 }

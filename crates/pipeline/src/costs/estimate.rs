@@ -1,5 +1,7 @@
 //! What jobs of one size class cost: an average that forgets, and that outliers can't spoil.
 
+use evener_core::Point;
+
 use crate::SizeClass;
 
 /// What a job costs, in microseconds.
@@ -9,8 +11,10 @@ pub struct Cost {
     pub wall: f64,
     /// How long it took at least, when it had to wait for nothing.
     pub least_wall: f64,
-    /// How long it keeps a core busy.
+    /// How long it keeps a core busy, with what is hidden.
     pub cpu: f64,
+    /// What of that no thread's clock shows, as far as a profile says it.
+    pub hidden: f64,
     /// How often it was measured, about this size; 0 for a bound taken from other sizes or from
     /// a session's first jobs.
     pub samples: f64,
@@ -24,8 +28,14 @@ impl Cost {
 
     /// A job's part, when `jobs` of them cost this together.
     pub(super) fn shared(self, jobs: f64) -> Cost {
-        let Cost { wall, least_wall, cpu, samples } = self;
-        Cost { wall: wall / jobs, least_wall: least_wall / jobs, cpu: cpu / jobs, samples }
+        let Cost { wall, least_wall, cpu, hidden, samples } = self;
+        Cost {
+            wall: wall / jobs,
+            least_wall: least_wall / jobs,
+            cpu: cpu / jobs,
+            hidden: hidden / jobs,
+            samples,
+        }
     }
 }
 
@@ -35,24 +45,33 @@ pub(super) struct Estimate {
     bytes: f64,
     wall: f64,
     least_wall: f64,
+    /// By the threads' clocks.
     cpu: f64,
+    hidden: f64,
     samples: f64,
 }
 
 impl Estimate {
     pub(super) fn new(bytes: f64, wall: f64, cpu: f64) -> Estimate {
-        Estimate { bytes, wall, least_wall: wall, cpu, samples: 1.0 }
+        Estimate { bytes, wall, least_wall: wall, cpu, hidden: 0.0, samples: 1.0 }
     }
 
     /// From the first jobs of a session, which take longer than others: a bound until there is
     /// a sample.
-    pub(super) fn cold(bytes: f64, wall: f64, cpu: f64) -> Estimate {
-        Estimate { samples: 0.0, ..Estimate::new(bytes, wall, cpu) }
+    pub(super) fn cold(self) -> Estimate {
+        Estimate { samples: 0.0, ..self }
+    }
+
+    /// With CPU time that no thread's clock shows.
+    pub(super) fn hiding(self, hidden: f64) -> Estimate {
+        Estimate { hidden, ..self }
     }
 
     /// From an earlier run: to be relied on, and soon to be replaced.
-    pub(super) fn remembered(bytes: f64, wall: f64, cpu: f64) -> Estimate {
-        Estimate { samples: FIRM, ..Estimate::new(bytes, wall, cpu) }
+    pub(super) fn remembered(point: &Point) -> Estimate {
+        let &Point { bytes, wall_us, cpu_us, hidden_us } = point;
+        let known = Estimate::new(bytes as f64, wall_us, cpu_us).hiding(hidden_us);
+        Estimate { samples: FIRM, ..known }
     }
 
     /// Takes a sample in. The first few count alike, of CPU time the least of them, since first
@@ -79,8 +98,8 @@ impl Estimate {
     }
 
     pub(super) fn cost(&self) -> Cost {
-        let Estimate { wall, least_wall, cpu, samples, .. } = *self;
-        Cost { wall, least_wall, cpu, samples }
+        let Estimate { wall, least_wall, cpu, hidden, samples, .. } = *self;
+        Cost { wall, least_wall, cpu: cpu + hidden, hidden, samples }
     }
 }
 
@@ -147,6 +166,7 @@ pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
         wall: on_line(from.wall, to.wall),
         least_wall: on_line(from.least_wall, to.least_wall),
         cpu: on_line(from.cpu, to.cpu),
+        hidden: on_line(from.hidden, to.hidden),
         samples: match (is_near(lower), is_near(upper)) {
             (true, false) => from.samples,
             (false, true) => to.samples,

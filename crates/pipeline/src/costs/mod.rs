@@ -103,7 +103,8 @@ impl EngineCosts {
         }
         let (jobs, batches) = (processed.jobs as f64, processed.batches as f64);
         let bytes = processed.bytes as f64 / jobs;
-        if opened && self.cost(bytes, jobs / batches).is_some() {
+        let known = self.cost(bytes, jobs / batches);
+        if opened && known.is_some() {
             return;
         }
         let class = SizeClass::of(bytes as u64);
@@ -112,11 +113,14 @@ impl EngineCosts {
             if is_full { (&mut self.full, jobs) } else { (&mut self.part, batches) };
         let micros = |time: Duration| time.as_secs_f64() * 1e6 / share;
         let (wall, cpu) = (micros(processed.wall), micros(processed.cpu));
-        match line.of(class) {
-            Some(estimate) => estimate.learn(bytes, wall, cpu),
-            None if opened => line.set(class, Estimate::cold(bytes, wall, cpu)),
-            None => line.set(class, Estimate::new(bytes, wall, cpu)),
+        if let Some(estimate) = line.of(class) {
+            estimate.learn(bytes, wall, cpu);
+            return;
         }
+        // What is hidden is not seen here; of sizes nearby a profile may say it.
+        let hidden = known.map_or(0.0, |known| known.hidden) * jobs / share;
+        let estimate = Estimate::new(bytes, wall, cpu).hiding(hidden);
+        line.set(class, if opened { estimate.cold() } else { estimate });
     }
 
     /// The cost of a job of `bytes` bytes in a batch of `jobs`, in microseconds.
@@ -142,8 +146,7 @@ impl EngineCosts {
 
     fn remember(&mut self, point: &Point) {
         let class = SizeClass::of(point.bytes as u64);
-        let estimate = Estimate::remembered(point.bytes as f64, point.wall_us, point.cpu_us);
-        self.full.set(class, estimate);
+        self.full.set(class, Estimate::remembered(point));
     }
 }
 

@@ -147,12 +147,22 @@ impl Engines {
             .fold(0, |members, number| members | 1 << number)
     }
 
-    /// How many jobs of a group these engines would do in a microsecond if no cost were hidden,
-    /// and which of them would work: those of least CPU time first, as long as the cores have
-    /// time. Those of which nothing is known come last, and count for nothing.
+    /// How many jobs of a group these engines would do in a microsecond if no cost were hidden but
+    /// what a profile says, and which of them would work: those of least CPU time first, as long as
+    /// the cores have time. Those of which nothing is known come last, and count for nothing.
     pub(super) fn fill(&self, members: Members, group: &Group) -> (f64, Members) {
+        self.fill_at(members, |number| self.price(number, group))
+    }
+
+    /// The same, if a profile's word of hidden costs is not believed.
+    pub(super) fn fill_by_clocks(&self, members: Members, group: &Group) -> (f64, Members) {
+        let by_clock = |cost: Cost| Cost { cpu: cost.cpu - cost.hidden, ..cost };
+        self.fill_at(members, |number| self.price(number, group).map(by_clock))
+    }
+
+    fn fill_at(&self, members: Members, price: impl Fn(usize) -> Option<Cost>) -> (f64, Members) {
         let mut prices: Vec<_> =
-            self.numbers(members).map(|number| (number, self.price(number, group))).collect();
+            self.numbers(members).map(|number| (number, price(number))).collect();
         let order = |(number, price): &(usize, Option<Cost>)| match price {
             Some(cost) => (0, cost.cpu),
             None => (if self.is_cpu(*number) { 1 } else { 2 }, 0.0),

@@ -5,9 +5,9 @@
 //! module's makes that late. So sets of engines are compared by how much they got done.
 //!
 //! Each window (`window.rs`) is a sample of the rate of the set at work. Of a set without samples,
-//! the knapsack gives a bound from above: what it would do if there were no hidden
-//! cost. The set with the highest bound works: either it does as well as that, or it is soon known
-//! not to. That is the rule of upper confidence bounds (Auer, Cesa-Bianchi and Fischer, Finite-time
+//! the knapsack gives a bound from above: what it would do if no cost were hidden but what a
+//! profile says. The set with the highest bound works: either it does as well as that, or it is
+//! soon known not to. That is the rule of upper confidence bounds (Auer, Cesa-Bianchi and Fischer, Finite-time
 //! Analysis of the Multiarmed Bandit Problem, 2002): a sampled set's bound is its mean rate, and a
 //! bit more while samples are few. Samples age: a slower set is tried again at intervals, and when
 //! the rate of the set at work changes much, all others are.
@@ -81,7 +81,14 @@ impl Sets {
         let bounds = sets.iter().map(|&(most, working, known)| {
             (known.map_or(most, |known| known.bound(most, best_rate, now)), working)
         });
-        let best = bounds.max_by(|(one, _), (other, _)| one.total_cmp(other));
+        // What a profile says to be hidden is doubted of a set that has not worked yet, once a
+        // window is nothing beside the run so far.
+        let doubts = LENGTH.as_secs_f64() <= PART * now.as_secs_f64();
+        let doubted = candidates(engines).filter(|_| doubts).filter_map(|set| {
+            let (most, working) = engines.fill_by_clocks(set, group);
+            known(working).is_none().then_some((most, working))
+        });
+        let best = bounds.chain(doubted).max_by(|(one, _), (other, _)| one.total_cmp(other));
         let Some((_, working)) = best.filter(|(bound, _)| *bound > 0.0) else { return false };
         let is_new = working != self.working(group, engines);
         self.chosen[group.class.number()] = Some(working);
