@@ -63,6 +63,10 @@ pub struct EngineProfile {
     /// The recommended number of bytes of a batch; 0 where only the number of jobs matters.
     #[serde(default, skip_serializing_if = "is_none")]
     pub bytes: usize,
+    /// Wall time of opening a session, with its tests and its first job, in microseconds; 0 where
+    /// it was not measured.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_us: f64,
     /// With one worker, by growing size.
     pub points: Vec<Point>,
     /// With `depth` workers at once; empty where `depth` is 1.
@@ -134,8 +138,11 @@ impl Profile {
             if engine.depth == 0 || engine.batch == 0 || engine.points.is_empty() {
                 return Err(format!("engine {name} needs a depth, a batch and points"));
             }
+            let fine = |us: f64| us.is_finite() && us >= 0.0;
+            if !fine(engine.open_us) {
+                return Err(format!("engine {name} opens sessions in no time"));
+            }
             for point in engine.points.iter().chain(&engine.points_at_depth) {
-                let fine = |us: f64| us.is_finite() && us >= 0.0;
                 if !fine(point.wall_us) || !fine(point.cpu_us) || !fine(point.hidden_us) {
                     return Err(format!("engine {name} at {} bytes takes no time", point.bytes));
                 }

@@ -184,6 +184,7 @@ mod tests {
             bytes: 0,
             points,
             points_at_depth: Vec::new(),
+            open_us: 0.0,
         };
         Profile {
             machine: "this".to_owned(),

@@ -80,17 +80,20 @@ pub fn measure(
     for engine in engines {
         let Some(offer) = engine.offer(plan.cipher, plan.direction) else { continue };
         let depths = if offer.depth > 1 { vec![1, offer.depth] } else { vec![1] };
-        profiles.push((*engine, offer, depths, Vec::new()));
+        profiles.push((*engine, offer, depths, Duration::MAX, Vec::new()));
     }
     for &bytes in &plan.sizes {
         let mut rounds: Vec<Vec<Vec<Point>>> =
-            profiles.iter().map(|(_, _, depths, _)| vec![Vec::new(); depths.len()]).collect();
+            profiles.iter().map(|(_, _, depths, ..)| vec![Vec::new(); depths.len()]).collect();
         for _ in 0..plan.rounds.max(1) {
-            for ((engine, offer, depths, _), rounds) in profiles.iter().zip(&mut rounds) {
+            for ((engine, offer, depths, opening, _), rounds) in
+                profiles.iter_mut().zip(&mut rounds)
+            {
                 for (&workers, points) in depths.iter().zip(rounds) {
                     let (engine, offer) = (*engine, *offer);
                     let measurement = Measurement { engine, plan, bytes, workers, offer };
-                    let mut point = measurement.seen()?;
+                    let (mut point, took) = measurement.seen()?;
+                    *opening = took.min(*opening);
                     if cfg!(target_os = "linux") && engine.description().kind == Kind::Module {
                         let most = (point.wall_us - point.cpu_us).max(0.0);
                         point.hidden_us = measurement.hidden()?.min(most);
@@ -99,11 +102,11 @@ pub fn measure(
                 }
             }
         }
-        for ((_, _, _, rows), rounds) in profiles.iter_mut().zip(rounds) {
+        for ((.., rows), rounds) in profiles.iter_mut().zip(rounds) {
             rows.push(rounds.iter().map(|points| median(points)).collect::<Vec<_>>());
         }
     }
-    let engines = profiles.into_iter().map(|(engine, offer, _, rows)| {
+    let engines = profiles.into_iter().map(|(engine, offer, _, opening, rows)| {
         let description = engine.description();
         EngineProfile {
             name: description.name.clone(),
@@ -112,6 +115,7 @@ pub fn measure(
             depth: offer.depth,
             batch: offer.batch,
             bytes: offer.bytes,
+            open_us: rounded(if rows.is_empty() { 0.0 } else { opening.as_secs_f64() * 1e6 }),
             points: rows.iter().filter_map(|row| row.first().copied()).collect(),
             points_at_depth: rows.iter().filter_map(|row| row.get(1).copied()).collect(),
         }
@@ -129,8 +133,6 @@ pub fn measure(
 /// The medians of several measurements of one size. What other programs take seems hidden, too, so
 /// of that it is the least.
 fn median(points: &[Point]) -> Point {
-    // Clocks are not more precise than nanoseconds.
-    let rounded = |us: f64| (us * 1000.0).round() / 1000.0;
     let middle = |figure: fn(&Point) -> f64| {
         let mut figures: Vec<_> = points.iter().map(figure).collect();
         figures.sort_by(f64::total_cmp);
@@ -144,6 +146,11 @@ fn median(points: &[Point]) -> Point {
         cpu_us: middle(|point| point.cpu_us),
         hidden_us: least,
     }
+}
+
+/// Clocks are not more precise than nanoseconds.
+fn rounded(microseconds: f64) -> f64 {
+    (microseconds * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

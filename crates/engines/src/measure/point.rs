@@ -24,18 +24,19 @@ pub(super) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// What a job costs by the threads' clocks.
+    /// What a job costs by the threads' clocks, and how long the opening of a session took at least.
     ///
     /// # Errors
     /// When the engine fails or rejects a job.
-    pub(super) fn seen(&self) -> Result<Point, EngineError> {
+    pub(super) fn seen(&self) -> Result<(Point, Duration), EngineError> {
         let (runs, ()) = self.run(&Barrier::new(self.workers), |_| ())?;
         let mean = |figure: fn(&Run) -> Duration| {
             let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
             each.sum::<f64>() / runs.len() as f64
         };
         let (wall_us, cpu_us) = (mean(|run| run.wall), mean(|run| run.cpu));
-        Ok(Point { bytes: self.bytes, wall_us, cpu_us, hidden_us: 0.0 })
+        let opening = runs.iter().map(|run| run.opening).min().unwrap_or_default();
+        Ok((Point { bytes: self.bytes, wall_us, cpu_us, hidden_us: 0.0 }, opening))
     }
 
     /// The CPU time of a job that no worker's clock shows, in microseconds: what the cores have less
@@ -91,6 +92,8 @@ fn hidden(taken: f64, runs: &[Run]) -> f64 {
 
 /// The work of a worker.
 struct Run {
+    /// Of the session, with its first batch.
+    opening: Duration,
     jobs: usize,
     wall: Duration,
     cpu: Duration,
@@ -110,13 +113,15 @@ impl Worker<'_> {
         // Fails only after the other workers have been released.
         let ready = self.prepare();
         start.wait();
-        let Ready { mut session, length, inputs, mut outputs } = ready?;
+        let Ready { mut session, opened, length, inputs, mut outputs } = ready?;
         let inputs = inputs.chunks_exact(length.max(1)).chain(std::iter::repeat(&inputs[..length]));
         let each = outputs.len() / self.batch;
         let outputs = outputs.chunks_exact_mut(each);
         let mut batch: Vec<_> =
             inputs.zip(outputs).map(|(input, output)| self.job(input, output)).collect();
+        let first = Instant::now();
         self.process(&mut *session, &mut batch)?;
+        let opening = opened + first.elapsed();
         let (wall, cpu) = (Instant::now(), thread_time());
         let mut jobs = 0;
         // The clock is read less and less often, so that its cost does not count.
@@ -133,7 +138,7 @@ impl Worker<'_> {
             }
             looked = elapsed;
         }
-        Ok(Run { jobs, wall: wall.elapsed(), cpu: thread_time().saturating_sub(cpu) })
+        Ok(Run { opening, jobs, wall: wall.elapsed(), cpu: thread_time().saturating_sub(cpu) })
     }
 
     /// A session, the inputs and the outputs of a batch.
@@ -152,13 +157,15 @@ impl Worker<'_> {
                 sealed
             }
         };
+        let begun = Instant::now();
         let session = self.open(direction)?;
+        let opened = begun.elapsed();
         let output = self.output(&input, direction).len() * self.batch;
         // What is to be copied to a device lies where a worker's files would; elsewhere one input does.
         let copies = if self.lends { self.batch } else { 1 };
         let mut inputs = self.buffer(input.len() * copies);
         inputs.chunks_exact_mut(input.len().max(1)).for_each(|copy| copy.copy_from_slice(&input));
-        Ok(Ready { session, length: input.len(), inputs, outputs: self.buffer(output) })
+        Ok(Ready { session, opened, length: input.len(), inputs, outputs: self.buffer(output) })
     }
 
     /// A buffer in the engine's own memory, if it has such.
@@ -208,6 +215,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 /// A worker's session, its inputs, one after another or one for all, and its outputs.
 struct Ready {
     session: Box<dyn Session>,
+    /// How long its opening took.
+    opened: Duration,
     /// Of an input, in bytes.
     length: usize,
     inputs: WipedBuffer,
@@ -233,6 +242,7 @@ mod tests {
     #[test]
     fn what_the_cores_lack_beyond_the_clocks_is_hidden() {
         let run = |jobs, cpu| Run {
+            opening: Duration::ZERO,
             jobs,
             wall: Duration::from_millis(10),
             cpu: Duration::from_millis(cpu),

@@ -68,6 +68,7 @@ fn engine(
         bytes: 0,
         points: [16, 256, 4096, 16_384, 1 << 20].map(point).into(),
         points_at_depth: Vec::new(),
+        open_us: 0.0,
     }
 }
 
@@ -291,6 +292,20 @@ fn what_a_profile_says_to_be_hidden_need_not_be_found() {
         println!("{cost_on_cpu} us: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);
         assert!(outcome.wall <= best + best / 33, "{cost_on_cpu} us");
     }
+}
+
+#[test]
+fn a_module_whose_sessions_open_slowly_is_tried_only_in_a_long_run() {
+    let mut engines = [cpu(85.0, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
+    engines[1].open_us = 20_000.0;
+    let tried = |jobs| {
+        let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
+        scene.opening = Duration::from_millis(20);
+        scene.run(PolicyName::Adaptive, known(&scene)).jobs[1]
+    };
+    // 0.7 and 8.5 s.
+    assert_eq!(tried(8_000), 0);
+    assert!(tried(100_000) > 0);
 }
 
 #[test]

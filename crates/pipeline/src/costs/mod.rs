@@ -49,6 +49,8 @@ pub struct EngineCosts {
     full: Line,
     /// A batch that is less than half full.
     part: Line,
+    /// What the opening of a session takes, in microseconds, if a profile says it.
+    opening: Option<f64>,
 }
 
 impl Costs {
@@ -75,12 +77,18 @@ impl Costs {
 impl EngineCosts {
     /// Without any figures.
     pub fn new(batch: usize) -> EngineCosts {
-        EngineCosts { batch: batch.max(1), bytes: 0, full: Line::new(), part: Line::new() }
+        let (full, part) = (Line::new(), Line::new());
+        EngineCosts { batch: batch.max(1), bytes: 0, full, part, opening: None }
     }
 
     /// Of an engine that likes so many bytes in a batch.
     pub fn of_bytes(self, bytes: usize) -> EngineCosts {
         EngineCosts { bytes, ..self }
+    }
+
+    /// What the opening of a session takes, in microseconds, if a profile says it.
+    pub fn opening(&self) -> Option<f64> {
+        self.opening
     }
 
     /// How many jobs of a mean length make a full batch.
@@ -91,6 +99,7 @@ impl EngineCosts {
     /// The costs in an engine's profile, with one worker.
     pub fn of(engine: &EngineProfile) -> EngineCosts {
         let mut costs = EngineCosts::new(engine.batch).of_bytes(engine.bytes);
+        costs.opening = (engine.open_us > 0.0).then_some(engine.open_us);
         engine.points.iter().for_each(|point| costs.remember(point));
         costs
     }

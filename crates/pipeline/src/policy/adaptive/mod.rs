@@ -292,11 +292,7 @@ impl Adaptive {
         {
             return None;
         }
-        let opening = match (worker.has_worked, self.engines.is_cpu(engine)) {
-            (true, _) => 0.0,
-            (false, true) => THREAD,
-            (false, false) => OPENING,
-        };
+        let opening = if worker.has_worked { 0.0 } else { self.engines.opening(engine) };
         let known = self.engines.price(engine, group).map(|known| known.cpu);
         Some((opening, known.unwrap_or(2.0 * self.engines.cheapest(group))))
     }
@@ -382,8 +378,8 @@ impl Policy for Adaptive {
         let active = self.workers.iter().filter(|worker| worker.is_active()).count() as f64;
         // One more worker takes the work off those at it; that must be worth a thread.
         let saved = self.work(waiting) / (active + 1.0) / active.max(1.0);
-        let price = if self.engines.is_cpu(self.workers[worker].engine) { THREAD } else { OPENING };
-        saved > price && matches!(self.next(worker, waiting, now), Decision::Claim(_))
+        saved > self.engines.opening(self.workers[worker].engine)
+            && matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
 
     fn starts_at_once(&self) -> bool {
@@ -472,12 +468,6 @@ impl Group {
 
 /// Which engines take which of the classes that wait.
 type TakenBy = [Members; SizeClass::COUNT];
-
-/// What starting a thread costs, in microseconds.
-const THREAD: f64 = 50.0;
-
-/// What it costs for a module, whose session is tested before its first job.
-const OPENING: f64 = 200.0;
 
 /// How long a claim of several jobs takes, in microseconds: long beside the time at the queue,
 /// short beside what a run takes.
