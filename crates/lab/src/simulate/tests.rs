@@ -393,8 +393,6 @@ fn assert_little_regret(scene: &Scene<'_>, part: f64, what: &str) {
     let best = best.unwrap_or_default();
     let costs = [("clocks", measured(scene)), ("all", known(scene)), ("nothing", Costs::default())];
     for (knowing, costs) in costs {
-        // What is known well is asked again less soon.
-        let part = if knowing == "all" { part.max(0.045) } else { part };
         let outcome = scene.run(PolicyName::Adaptive, costs);
         let most = best.mul_f64(1.0 + part) + Duration::from_millis(20);
         println!("{what}, knowing {knowing}: {:?} {:?} of {best:?}", outcome.wall, outcome.jobs);

@@ -78,8 +78,13 @@ impl Sets {
         let sets: Vec<_> = sets.map(|(most, working)| (most, working, known(working))).collect();
         let rates = sets.iter().filter_map(|(.., known)| Some(known.as_ref()?.rate));
         let best_rate = rates.fold(0.0, f64::max);
-        let bounds = sets.iter().map(|&(most, working, known)| {
-            (known.map_or(most, |known| known.bound(most, best_rate, now)), working)
+        let bounds = sets.iter().map(|&(most, working, known)| match known {
+            Some(known) => (known.bound(most, best_rate, now), working),
+            // A profile's word of what is hidden counts as much as a sample.
+            None => {
+                let by_clocks = engines.fill_by_clocks(working, group).0;
+                ((most * (1.0 + DOUBT)).min(by_clocks), working)
+            }
         });
         // What a profile says to be hidden is doubted of a set that has not worked yet, once a
         // window is nothing beside the run so far.
