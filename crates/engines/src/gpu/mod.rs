@@ -46,7 +46,7 @@ use lent::Lending;
 use session::GpuSession;
 
 /// Finds the device that the parameters name, or the first real GPU.
-pub(crate) fn probe(parameters: &str) -> probing::Found {
+pub(crate) fn probe(parameters: &str) -> probing::Probe {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
     let (engine, parameters) = (name.clone(), parameters.to_owned());
     probing::one(&name, move |_| match probe::device(&parameters) {

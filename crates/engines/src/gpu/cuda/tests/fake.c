@@ -2,8 +2,9 @@
  * a device does, and complains of whatever a real driver would not forgive: a missing context, bytes
  * outside of an allocation, an order that can't be, memory that is not given back or not wiped.
  *
- * It can be told to fail at one of its calls, to be lost from then on, to have little memory, and to
- * compute wrongly. One process may have several copies of it, each with a state of its own. */
+ * It can be told to fail at one of its calls, to be lost from then on, to have little memory, to
+ * compute wrongly, and never to return from a function (from the start with -DHANGS_IN='"cuInit"').
+ * One process may have several copies of it, each with a state of its own. */
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef uintptr_t CUdeviceptr;
@@ -37,6 +39,10 @@ static int retained, modules, is_initialised, context, module;
 static char *text;
 static int calls, fail_at, fail_code, is_sticky, has_failed, is_lost, lies, flags;
 static int version = 12040, devices = 1, capability = 90;
+#ifndef HANGS_IN
+#define HANGS_IN NULL
+#endif
+static const char *hangs_in = HANGS_IN;
 static char complaints[8192];
 static __thread int depth;
 
@@ -67,7 +73,11 @@ static void need_context(const char *name) {
     if (depth < 1) complain("%s, and no context is current", name);
 }
 
-#define BEGIN(name) pthread_mutex_lock(&lock); CUresult result = SUCCESS; \
+static void hang_if_told(const char *name) {
+    while (hangs_in && !strcmp(hangs_in, name)) pause();
+}
+
+#define BEGIN(name) hang_if_told(name); pthread_mutex_lock(&lock); CUresult result = SUCCESS; \
     const char *called = name; (void)called; int failing = fails()
 #define END do { pthread_mutex_unlock(&lock); return result; } while (0)
 #define FAIL_IF_TOLD if (failing) { result = fail_code; END; }
@@ -141,6 +151,9 @@ void fake_begin(int at, int code, int sticky, size_t memory, int lying) {
 void fake_be(int its_version, int its_devices, int its_capability) {
     version = its_version; devices = its_devices; capability = its_capability;
 }
+
+/* From now on this function never returns. */
+void fake_hang(const char *name) { hangs_in = name; }
 
 int fake_calls(void) { return calls; }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 #[cfg(feature = "openssl")]
@@ -372,6 +373,26 @@ fn a_device_that_computes_wrongly_is_found_by_the_guard() {
     let request = SessionRequest { cipher, direction, key: Some(&key) };
     let error = guarded.open(&request).err().expect("it was believed");
     assert!(error.to_string().contains("it failed the test with known answers"), "{error}");
+}
+
+#[cfg(feature = "openssl")]
+#[test]
+fn a_device_that_hangs_is_waited_for_once() {
+    use crate::self_test::{self, SelfTest, SelfTestError};
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let Some(fake) = fake() else { return };
+    let engine = engine(&fake);
+    fake.hang_in(c"cuEventSynchronize");
+    let guarded = crate::watched(&engine, crate::Watch::default()).unwrap();
+    let begun = Instant::now();
+    let tests = self_test::run_within(PATIENCE, &*guarded);
+    assert!(begun.elapsed() < 10 * PATIENCE, "every test waited for it");
+    let words = |test: &SelfTest| test.result.as_ref().unwrap_err().to_string();
+    assert!(words(&tests[0]).contains("did not open within 1 s"), "{}", words(&tests[0]));
+    assert!(tests.len() > 20);
+    assert!(tests[1..].iter().all(|test| test.result == Err(SelfTestError::Skipped)));
+    // The threads that hang still use it.
+    std::mem::forget((guarded, engine, fake));
 }
 
 #[test]
