@@ -6,7 +6,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ceilings.rs` | what a device and its bus can do, for benchmarks |
+//! | `ceilings/` | what a device and its bus can do, for benchmarks |
 //! | `cuda/`, `opencl/` | the backends |
 //! | `device.rs` | what the engine asks of a backend |
 //! | `kernels/` | the source of what the device computes |

@@ -22,9 +22,15 @@ enum { FIRST = 0x7d00000, PAGE = 4096, DEVICE = 7, MOST = 256, MOST_COMMANDS = 4
 
 struct memory { CUdeviceptr address; unsigned char *bytes; size_t length; int is_free; };
 struct function { char name[64]; int shared; };
-struct event { int is_made; int has_stream; int stream; };
-enum kind { UP, DOWN, SET, FLIP, NOTHING };
-struct command { enum kind kind; CUdeviceptr device; void *host; size_t length; unsigned value; };
+struct event { int is_made; int has_stream; int stream; int has_time; double time; };
+enum kind { UP, DOWN, SET, FLIP, CHAINS, NOTHING };
+struct command {
+    enum kind kind;
+    CUdeviceptr device;
+    void *host;
+    size_t length;
+    unsigned value, groups, size;
+};
 struct stream { int is_made; int count; struct command commands[MOST_COMMANDS]; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,6 +39,7 @@ static struct function functions[MOST];
 static struct event events[MOST];
 static struct stream streams[MOST];
 static int memory_count, pinned_count, function_count, event_count, stream_count = 1;
+static unsigned recordings;
 static CUdeviceptr next_address;
 static size_t used, limit;
 static int retained, modules, is_initialised, context, module;
@@ -99,6 +106,27 @@ static struct memory *allocation(CUdeviceptr address, size_t length, const char 
     return NULL;
 }
 
+/* What `shared_chains` in kernels/shared.cl writes, on units that do a word a clock. */
+static void follow_chains(unsigned char *bytes, const struct command *command) {
+    uint64_t words = (uint64_t)command->size * 8 * command->value;
+    for (unsigned group = 0; group < command->groups; group++) {
+        uint64_t first = group / 132 * words, times[3] = { first, first + words, group % 132 };
+        memcpy(bytes + 24 * group, times, sizeof times);
+    }
+    uint32_t *sums = (uint32_t *)(bytes + 24 * command->groups);
+    for (unsigned thread = 0; thread < command->size; thread++) {
+        uint32_t sum = 0;
+        for (unsigned chain = 0; chain < 8; chain++) {
+            uint32_t number = (thread * 7 + chain * 31) & 255;
+            for (unsigned step = 0; step < command->value % 256; step++)
+                number = (number * 77 + 13) & 255;
+            sum += (number * 32 + thread % 32) * 4;
+        }
+        for (unsigned group = 0; group < command->groups; group++)
+            sums[group * command->size + thread] = lies ? sum + 1 : sum;
+    }
+}
+
 static void perform(const struct command *command) {
     if (is_lost || command->kind == NOTHING) return;
     struct memory *memory = allocation(command->device, command->length, "a command");
@@ -109,6 +137,7 @@ static void perform(const struct command *command) {
     case DOWN: memcpy(command->host, bytes, command->length); break;
     case SET: memset(bytes, 0, command->length); break;
     case FLIP: for (size_t i = 0; i < command->length; i++) bytes[i] ^= lies ? 0xA5 : 0x5A; break;
+    case CHAINS: follow_chains(bytes, command); break;
     case NOTHING: break;
     }
 }
@@ -229,7 +258,9 @@ CUresult cuDeviceGetAttribute(int *to, int which, int device) {
     BEGIN("cuDeviceGetAttribute"); FAIL_IF_TOLD;
     if (device != DEVICE) complain("cuDeviceGetAttribute: no such device");
     switch (which) {
+    case 13: *to = 1980000; break;
     case 16: *to = 132; break;
+    case 38: *to = 50 << 20; break;
     case 75: *to = capability / 10; break;
     case 76: *to = capability % 10; break;
     case 97: *to = 227 << 10; break;
@@ -368,9 +399,9 @@ CUresult cuStreamSynchronize(void *handle) {
 
 CUresult cuEventCreate(void **to, unsigned its_flags) {
     BEGIN("cuEventCreate"); FAIL_IF_TOLD; need_context(called);
-    if (its_flags != 3) complain("who waits for such an event spins");
+    if ((its_flags | 2) != 3) complain("who waits for such an event spins");
     if (event_count == MOST) { result = OUT_OF_MEMORY; END; }
-    events[event_count] = (struct event){ 1, 0, 0 };
+    events[event_count] = (struct event){ 1, 0, 0, !(its_flags & 2), 0 };
     *to = &events[event_count++];
     END;
 }
@@ -387,7 +418,22 @@ CUresult cuEventRecord(void *handle, void *stream) {
     BEGIN("cuEventRecord"); FAIL_IF_TOLD; need_context(called);
     struct event *event = handle;
     if (!event->is_made) complain("there is no such event");
-    if (stream_of(stream, called)) { event->has_stream = 1; event->stream = (int)(intptr_t)stream; }
+    if (stream_of(stream, called)) {
+        event->has_stream = 1;
+        event->stream = (int)(intptr_t)stream;
+        /* A millisecond more for each recording. */
+        event->time = ++recordings;
+    }
+    END;
+}
+
+CUresult cuEventElapsedTime(float *to, void *from, void *until) {
+    BEGIN("cuEventElapsedTime"); FAIL_IF_TOLD; need_context(called);
+    struct event *first = from, *last = until;
+    if (!first->is_made || !last->is_made || !first->has_time || !last->has_time)
+        complain("cuEventElapsedTime: an event without a time");
+    if (!first->has_stream || !last->has_stream) complain("cuEventElapsedTime: not recorded");
+    *to = (float)(last->time - first->time);
     END;
 }
 
@@ -473,7 +519,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t length, v
     BEGIN("cuMemcpyHtoDAsync"); FAIL_IF_TOLD; need_context(called);
     need_pinned(from, length, called);
     if (allocation(to, length, called))
-        queue(stream, (struct command){ UP, to, (void *)from, length, 0 }, called);
+        queue(stream, (struct command){ UP, to, (void *)from, length, 0, 0, 0 }, called);
     END;
 }
 
@@ -481,7 +527,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t length, void *s
     BEGIN("cuMemcpyDtoHAsync"); FAIL_IF_TOLD; need_context(called);
     need_pinned(to, length, called);
     if (allocation(from, length, called))
-        queue(stream, (struct command){ DOWN, from, to, length, 0 }, called);
+        queue(stream, (struct command){ DOWN, from, to, length, 0, 0, 0 }, called);
     END;
 }
 
@@ -489,7 +535,7 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, void *st
     BEGIN("cuMemsetD32Async"); FAIL_IF_TOLD; need_context(called);
     if (value || to % 4) complain("cuMemsetD32Async: not zero, or not at a word");
     if (allocation(to, 4 * words, called))
-        queue(stream, (struct command){ SET, to, NULL, 4 * words, 0 }, called);
+        queue(stream, (struct command){ SET, to, NULL, 4 * words, 0, 0, 0 }, called);
     END;
 }
 
@@ -503,12 +549,20 @@ CUresult cuLaunchKernel(void *handle, unsigned groups, unsigned one, unsigned tw
         END;
     }
     if (shared > (unsigned)function->shared) { result = INVALID_VALUE; END; }
-    /* flip(bytes, count): every byte, in exclusive or with 0x5A. Other kernels do nothing. */
-    struct command command = { NOTHING, 0, NULL, 0, 0 };
+    /* flip(bytes, count): every byte, in exclusive or with 0x5A. shared_chains(output, steps) is that of
+     * the engine. Other kernels do nothing. */
+    struct command command = { NOTHING, 0, NULL, 0, 0, groups, size };
     if (!strcmp(function->name, "flip")) {
         command.kind = FLIP;
         command.device = *(CUdeviceptr *)values[0];
         command.length = *(unsigned *)values[1];
+        allocation(command.device, command.length, called);
+    }
+    if (!strcmp(function->name, "shared_chains")) {
+        command.kind = CHAINS;
+        command.device = *(CUdeviceptr *)values[0];
+        command.value = *(unsigned *)values[1];
+        command.length = (size_t)groups * (24 + 4 * size);
         allocation(command.device, command.length, called);
     }
     queue(stream, command, called);

@@ -60,6 +60,15 @@ fn fake() -> Option<Fake> {
     Some(fake)
 }
 
+/// A device of the fake with the engine's kernels, of which it knows `shared_chains`; and what it complains
+/// of when all is closed. `None` where there is no compiler.
+#[cfg(feature = "openssl")]
+pub(in crate::gpu) fn fake_gpu() -> Option<(Arc<dyn Device>, impl FnOnce() -> String)> {
+    let fake = fake()?;
+    let device = found(&fake.path, crate::gpu::kernels::PTX).unwrap().remove(0);
+    Some((device, move || fake.end()))
+}
+
 fn text() -> Vec<u8> {
     (0..70_001_u32).map(|number| (number * 31 % 251) as u8).collect()
 }
@@ -86,6 +95,8 @@ fn a_batch_goes_there_and_back() {
         shared_memory: 227 << 10,
         largest_group: 1024,
         units: 132,
+        clock: 1980,
+        cache: 50 << 20,
         is_gpu: true,
     };
     assert_eq!(*device.properties(), expected);
