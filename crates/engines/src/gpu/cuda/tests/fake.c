@@ -3,7 +3,8 @@
  * outside of an allocation, an order that can't be, memory that is not given back or not wiped.
  *
  * It can be told to fail at one of its calls, to be lost from then on, to have little memory, to
- * compute wrongly, and never to return from a function (from the start with -DHANGS_IN='"cuInit"').
+ * compute wrongly, and never to return from a function (from the start with -DHANGS_IN='"cuInit"'). With
+ * -DTELLS it complains on standard error at once.
  * One process may have several copies of it, each with a state of its own. */
 
 #include <pthread.h>
@@ -41,7 +42,7 @@ static struct stream streams[MOST];
 static int memory_count, pinned_count, function_count, event_count, stream_count = 1;
 static unsigned recordings;
 static CUdeviceptr next_address;
-static size_t used, limit;
+static size_t used, limit = (size_t)1 << 30;
 static int retained, modules, is_initialised, context, module;
 static char *text;
 static int calls, fail_at, fail_code, is_sticky, has_failed, is_lost, lies, flags;
@@ -61,6 +62,13 @@ static void complain(const char *format, ...) {
     va_end(arguments);
     length = strlen(complaints);
     snprintf(complaints + length, sizeof complaints - length, "\n");
+#ifdef TELLS
+    va_start(arguments, format);
+    fputs("fake driver: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("\n", stderr);
+    va_end(arguments);
+#endif
 }
 
 /* Whether this call fails; it still counts. */
@@ -164,6 +172,13 @@ static void queue(void *handle, struct command command, const char *name) {
     stream->commands[stream->count++] = command;
 }
 
+/* The place for a new entry: behind the others, or, when all are taken, of one that is free. */
+static int place_in(const struct memory *list, int *count) {
+    if (*count < MOST) return (*count)++;
+    for (int i = 0; i < MOST; i++) if (list[i].is_free) return i;
+    return -1;
+}
+
 static int is_zero(const unsigned char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) if (bytes[i]) return 0;
     return 1;
@@ -191,6 +206,7 @@ const char *fake_end(void) {
     for (int i = 0; i < memory_count; i++) {
         if (!memories[i].is_free) complain("%zu bytes of the device are not freed", memories[i].length);
         free(memories[i].bytes);
+        memories[i].bytes = NULL;
     }
     for (int i = 0; i < pinned_count; i++)
         if (!pinned[i].is_free) complain("%zu pinned bytes are not freed", pinned[i].length);
@@ -372,10 +388,13 @@ CUresult cuFuncSetAttribute(void *handle, int which, int value) {
 CUresult cuStreamCreate(void **to, unsigned its_flags) {
     BEGIN("cuStreamCreate"); FAIL_IF_TOLD; need_context(called);
     if (its_flags != 1) complain("a stream that waits for others");
-    if (stream_count == MOST) { result = OUT_OF_MEMORY; END; }
-    streams[stream_count].is_made = 1;
-    streams[stream_count].count = 0;
-    *to = (void *)(intptr_t)stream_count++;
+    int place = 1;
+    while (place < stream_count && (stream_count < MOST || streams[place].is_made)) place++;
+    if (place == MOST) { result = OUT_OF_MEMORY; END; }
+    if (place == stream_count) stream_count++;
+    streams[place].is_made = 1;
+    streams[place].count = 0;
+    *to = (void *)(intptr_t)place;
     END;
 }
 
@@ -400,9 +419,12 @@ CUresult cuStreamSynchronize(void *handle) {
 CUresult cuEventCreate(void **to, unsigned its_flags) {
     BEGIN("cuEventCreate"); FAIL_IF_TOLD; need_context(called);
     if ((its_flags | 2) != 3) complain("who waits for such an event spins");
-    if (event_count == MOST) { result = OUT_OF_MEMORY; END; }
-    events[event_count] = (struct event){ 1, 0, 0, !(its_flags & 2), 0 };
-    *to = &events[event_count++];
+    int place = 0;
+    while (place < event_count && (event_count < MOST || events[place].is_made)) place++;
+    if (place == MOST) { result = OUT_OF_MEMORY; END; }
+    if (place == event_count) event_count++;
+    events[place] = (struct event){ 1, 0, 0, !(its_flags & 2), 0 };
+    *to = &events[place];
     END;
 }
 
@@ -448,8 +470,10 @@ CUresult cuEventSynchronize(void *handle) {
 CUresult cuMemAlloc_v2(CUdeviceptr *to, size_t length) {
     BEGIN("cuMemAlloc"); FAIL_IF_TOLD; need_context(called);
     if (!length) { result = INVALID_VALUE; END; }
-    if (memory_count == MOST || length > limit - used) { result = OUT_OF_MEMORY; END; }
-    struct memory *memory = &memories[memory_count++];
+    int place = length > limit - used ? -1 : place_in(memories, &memory_count);
+    if (place < 0) { result = OUT_OF_MEMORY; END; }
+    struct memory *memory = &memories[place];
+    free(memory->bytes);
     if (!next_address) next_address = (CUdeviceptr)FIRST * PAGE;
     *memory = (struct memory){ next_address, malloc(length), length, 0 };
     memset(memory->bytes, 0xAA, length);
@@ -479,8 +503,9 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemHostAlloc(void **to, size_t length, unsigned its_flags) {
     BEGIN("cuMemHostAlloc"); FAIL_IF_TOLD; need_context(called);
     if (its_flags != 1) complain("pinned memory that is not portable");
-    if (pinned_count == MOST || length > limit) { result = OUT_OF_MEMORY; END; }
-    struct memory *memory = &pinned[pinned_count++];
+    int place = length > limit ? -1 : place_in(pinned, &pinned_count);
+    if (place < 0) { result = OUT_OF_MEMORY; END; }
+    struct memory *memory = &pinned[place];
     *memory = (struct memory){ 0, malloc(length), length, 0 };
     memset(memory->bytes, 0xAA, length);
     *to = memory->bytes;
