@@ -45,7 +45,7 @@ pub struct GpuOptions {
     #[arg(long = "peer", value_name = "PROGRAM")]
     pub peers: Vec<PathBuf>,
     /// Time for all. What does not begin in time is listed as missing
-    #[arg(long, value_name = "SECONDS", default_value_t = 450,
+    #[arg(long, value_name = "SECONDS", default_value_t = 400,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub limit: u64,
 }
