@@ -326,7 +326,7 @@ typedef struct evener_engine_list evener_engine_list;
 typedef struct evener_file_key evener_file_key;
 
 /**
- * AES-GCM with a key, for texts in a GPU's memory. Several threads may use it at once.
+ * AES-GCM or ChaCha20-Poly1305 with a key, for texts in a GPU's memory. Several threads may use it at once.
  */
 typedef struct evener_gpu evener_gpu;
 
@@ -1036,9 +1036,10 @@ const char *evener_report_json(const struct evener_report *report);
 void evener_report_free(struct evener_report *report);
 
 /**
- * Takes AES-GCM (`aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`) and its key for texts that lie in a
- * GPU's memory. The engine's name selects the GPU: `gpu:cuda:0`; NULL for the first. A known text
- * is sealed first and compared with OpenSSL's result. Free it with `evener_gpu_free`.
+ * Takes AES-GCM (`aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`) or `chacha20-poly1305`, and its key, for
+ * texts that lie in a GPU's memory. The engine's name selects the GPU: `gpu:cuda:0`; NULL for the
+ * first. A known text is sealed first and compared with OpenSSL's result. Free it with
+ * `evener_gpu_free`.
  */
 evener_status evener_gpu_new(const char *engine,
                              const char *cipher,
@@ -1048,7 +1049,7 @@ evener_status evener_gpu_new(const char *engine,
 /**
  * Encrypts `length` bytes at an address of the GPU's memory in place, and writes the tag, for which
  * `tag_length` must be 16.
- * The text may have up to 64 GiB and is one message.
+ * The text may have up to 64 GiB (ChaCha20-Poly1305: 256 GiB) and is one message.
  *
  * `address` is a CUdeviceptr, such as a tensor's data pointer, of the device's primary context. What
  * was queued on `stream`, a CUstream (0 for the default stream), is done first; the call returns

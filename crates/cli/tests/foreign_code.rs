@@ -88,6 +88,54 @@ fn a_library_that_hangs_when_it_is_loaded_is_left_behind() {
     assert!(words.contains("did not answer within 30 s"), "{words}");
 }
 
+/// What a command prints, and how long it took, where NVIDIA's driver is one that never returns
+/// from a function; `None` where there is no compiler.
+fn run_with_a_gpu_that_hangs(function: &str, command: &[&str]) -> Option<(String, Duration)> {
+    let fixture = Fixture::new();
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../engines/src/gpu/cuda/tests/fake.c");
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.arg(format!("-DHANGS_IN=\"{function}\"")).args(["-shared", "-fPIC", fake, "-o"]);
+    let Ok(compiled) = compiler.arg(fixture.path("libcuda.so.1")).output() else {
+        evener_skipped::lacking!("there is no C compiler for a module");
+        return None;
+    };
+    assert!(compiled.status.success(), "{compiled:?}");
+    let begun = Instant::now();
+    let mut command = fixture.command(command);
+    let output = command.env("LD_LIBRARY_PATH", fixture.path(".")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some((String::from_utf8(output.stdout).unwrap(), begun.elapsed()))
+}
+
+#[test]
+fn a_driver_that_hangs_is_listed_as_absent() {
+    let Some((list, took)) = run_with_a_gpu_that_hangs("cuInit", &["engines"]) else { return };
+    assert!(list.contains("gpu: absent: it did not answer within 10 s"), "{list}");
+    assert!(list.contains("openssl"), "{list}");
+    assert!(took < LONGEST, "{took:?}");
+}
+
+#[test]
+fn a_driver_that_hangs_in_its_test_is_tested_once() {
+    let hangs = run_with_a_gpu_that_hangs("cuStreamCreate", &["engines"]);
+    let Some((list, took)) = hangs else { return };
+    let words: Vec<_> = list.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("it did not open within 10 s and was left behind"), "{list}");
+    assert!(words.contains("not tested, because an earlier test hung"), "{list}");
+    assert!(took < LONGEST, "{took:?}");
+}
+
+#[test]
+fn a_driver_that_hangs_is_not_measured() {
+    let command = ["speed", "--time", "1", "--rounds", "1", "--bytes", "1024"];
+    let hangs = run_with_a_gpu_that_hangs("cuStreamCreate", &command);
+    let Some((table, took)) = hangs else { return };
+    assert!(table.contains("gpu: engine `gpu` failed: it did not open within 30 s"), "{table}");
+    assert!(table.contains("openssl"), "{table}");
+    assert!(took < LONGEST, "{took:?}");
+}
+
 #[test]
 fn a_library_that_closes_what_is_not_its_own_holds_nobody_up() {
     let code = "#include <unistd.h>

@@ -6,7 +6,7 @@ use evener_core::{Engine, EngineError, Kind};
 
 use crate::guard::{Watch, guard};
 use crate::pkcs11;
-use crate::probing::Found;
+use crate::probing::Probe;
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev};
 
@@ -16,7 +16,11 @@ const MODULES: &[Module] = &[
     Module { name: "af_alg", check: check_driver, probe: af_alg::probe },
     #[cfg(target_os = "linux")]
     Module { name: "cryptodev", check: check_driver, probe: cryptodev::probe },
-    Module { name: pkcs11::NAME, check: pkcs11::check_token, probe: pkcs11::probe_unattended },
+    Module {
+        name: pkcs11::NAME,
+        check: pkcs11::check_token,
+        probe: |parameters| pkcs11::probe_unattended(parameters).into(),
+    },
 ];
 
 struct Module {
@@ -24,7 +28,7 @@ struct Module {
     /// Whether the parameters, `None` without a colon, can be meant; otherwise why not.
     check: fn(Option<&str>) -> Result<(), String>,
     /// Finds the engine that the parameters select.
-    probe: fn(&str) -> Found,
+    probe: fn(&str) -> Probe,
 }
 
 /// Checks a selector for [`find_module`] without opening anything.
@@ -71,7 +75,7 @@ pub fn find_module(
 ) -> Result<Arc<dyn Engine>, EngineError> {
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
     let (module, parameters) = find_by_name(selector).map_err(absent)?;
-    let engine = (module.probe)(parameters.unwrap_or_default())?.into_iter().next();
+    let engine = (module.probe)(parameters.unwrap_or_default()).wait()?.into_iter().next();
     let engine = engine.ok_or_else(|| absent("nothing was found".to_owned()))?;
     let is_module = engine.description().kind == Kind::Module;
     let deadline = watch.deadline.filter(|_| is_module);

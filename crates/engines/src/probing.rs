@@ -3,13 +3,14 @@
 //! A module's library, a driver or a device may hang in the first call, and such a call can't be
 //! cancelled. So the call runs on a thread that can be abandoned: the caller waits until a
 //! deadline, reports that there was no answer, and continues. Signals can end the program
-//! meanwhile.
+//! meanwhile. Where several engines are looked for, all their threads start before the first is
+//! waited for.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener_core::{Engine, EngineError};
 use zeroize::Zeroizing;
@@ -23,16 +24,36 @@ pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
 /// user.
 pub type PinPrompt<'p> = dyn Fn(&str) -> Option<Zeroizing<Vec<u8>>> + 'p;
 
-/// Default time limit of a probe.
+/// Time limit of a probe for an engine that somebody has named.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Time limit of a probe for one of many engines, which nobody has named.
+pub(crate) const DEADLINE_IN_A_LIST: Duration = Duration::from_secs(10);
+
+/// An engine that is being looked for.
+pub(crate) enum Probe {
+    /// It was found, or is absent.
+    Over(Found),
+    /// A thread looks for it.
+    Underway(Search),
+}
+
+/// A thread that looks for an engine.
+pub(crate) struct Search {
+    engine: String,
+    begun: Instant,
+    /// What it takes without a message.
+    patience: Duration,
+    messages: Receiver<Message>,
+}
 
 /// The waiting caller, as the probing thread sees it.
 pub(crate) struct Waiter(Sender<Message>);
 
 enum Message {
     Found(Found),
-    /// The next message may take this long.
-    Expect(Duration),
+    /// The next message may take this long, from this moment.
+    Expect(Instant, Duration),
     /// Ask the user for a PIN.
     Ask {
         token: String,
@@ -44,7 +65,7 @@ impl Waiter {
     /// Sets the time limit of the next step.
     pub(crate) fn expect(&self, patience: Duration) {
         // If the caller has given up, there is no one to tell.
-        let _ = self.0.send(Message::Expect(patience));
+        let _ = self.0.send(Message::Expect(Instant::now(), patience));
     }
 
     /// Asks the caller's prompt for a token's PIN, without a time limit.
@@ -55,17 +76,74 @@ impl Waiter {
     }
 }
 
-/// Probes for an engine on a thread, which must answer or ask for more time within `deadline`.
-///
-/// # Errors
-/// Those of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
-pub(crate) fn within(
+impl From<Found> for Probe {
+    fn from(found: Found) -> Probe {
+        Probe::Over(found)
+    }
+}
+
+impl Probe {
+    /// Waits until the engine is found or the thread has not answered in time.
+    ///
+    /// # Errors
+    /// The thread's, and [`EngineError::Unavailable`] when it does not answer in time.
+    pub(crate) fn wait(self) -> Found {
+        match self {
+            Probe::Over(found) => found,
+            Probe::Underway(search) => search.wait(&|_| None, None),
+        }
+    }
+
+    /// As [`Probe::wait`], for one of many engines: it gets [`DEADLINE_IN_A_LIST`] from its start on,
+    /// whatever else it asks for.
+    pub(crate) fn wait_in_a_list(self) -> Found {
+        match self {
+            Probe::Over(found) => found,
+            Probe::Underway(search) => search.wait(&|_| None, Some(DEADLINE_IN_A_LIST)),
+        }
+    }
+}
+
+impl Search {
+    /// Waits until the thread has found an engine, or does not answer in time. `most` limits the whole
+    /// search.
+    fn wait(self, prompt: &PinPrompt<'_>, most: Option<Duration>) -> Found {
+        let Search { engine, begun, patience, messages } = self;
+        let absent = |reason| Err(EngineError::Unavailable { engine: engine.clone(), reason });
+        let (mut since, mut patience) = (begun, patience);
+        loop {
+            let left = (patience.saturating_sub(since.elapsed()))
+                .min(most.map_or(Duration::MAX, |most| most.saturating_sub(begun.elapsed())));
+            match messages.recv_timeout(left) {
+                Ok(Message::Found(found)) => return found,
+                Ok(Message::Expect(from, longer)) => (since, patience) = (from, longer),
+                Ok(Message::Ask { token, answer }) => {
+                    let _ = answer.send(prompt(&token));
+                    since = Instant::now();
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return absent(match most {
+                        Some(most) if begun.elapsed() >= most => format!(
+                            "it did not answer within {} s; where it is named, it gets more time",
+                            most.as_secs_f64()
+                        ),
+                        _ => format!("it did not answer within {} s", patience.as_secs_f64()),
+                    });
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return absent("the thread that looked for it panicked".to_owned());
+                }
+            }
+        }
+    }
+}
+
+/// Starts a thread that probes for an engine. It must answer or ask for more time within `deadline`.
+pub(crate) fn start(
     deadline: Duration,
     engine: &str,
-    prompt: &PinPrompt<'_>,
     look: impl FnOnce(&Waiter) -> Found + Send + 'static,
-) -> Found {
-    let absent = |reason| Err(EngineError::Unavailable { engine: engine.to_owned(), reason });
+) -> Probe {
     let (send, messages) = mpsc::channel();
     // The first wait of a thread takes the dynamic loader's lock, which the other thread may hold
     // for good when it loads a module that hangs.
@@ -76,25 +154,32 @@ pub(crate) fn within(
         let found = look(&waiter);
         let _ = waiter.0.send(Message::Found(found));
     };
-    if let Err(error) = thread::Builder::new().name("evener-probe".to_owned()).spawn(look) {
-        return absent(format!("no thread could be started to look for it: {error}"));
-    }
-    let mut patience = deadline;
-    loop {
-        match messages.recv_timeout(patience) {
-            Ok(Message::Found(found)) => return found,
-            Ok(Message::Expect(longer)) => patience = longer,
-            Ok(Message::Ask { token, answer }) => {
-                let _ = answer.send(prompt(&token));
-                patience = deadline;
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                return absent(format!("it did not answer within {} s", patience.as_secs_f64()));
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                return absent("the thread that looked for it panicked".to_owned());
-            }
+    let engine = engine.to_owned();
+    match thread::Builder::new().name("evener-probe".to_owned()).spawn(look) {
+        Ok(_) => {
+            let begun = Instant::now();
+            Probe::Underway(Search { engine, begun, patience: deadline, messages })
         }
+        Err(error) => {
+            let reason = format!("no thread could be started to look for it: {error}");
+            Probe::Over(Err(EngineError::Unavailable { engine, reason }))
+        }
+    }
+}
+
+/// Probes for an engine on a thread, and waits. The prompt may be asked for a PIN.
+///
+/// # Errors
+/// Those of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
+pub(crate) fn within(
+    deadline: Duration,
+    engine: &str,
+    prompt: &PinPrompt<'_>,
+    look: impl FnOnce(&Waiter) -> Found + Send + 'static,
+) -> Found {
+    match start(deadline, engine, look) {
+        Probe::Over(found) => found,
+        Probe::Underway(search) => search.wait(prompt, None),
     }
 }
 
@@ -114,12 +199,12 @@ pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
     }
 }
 
-/// As [`within`], for one engine that needs no PIN.
+/// As [`start`], for one engine that needs no PIN.
 pub(crate) fn one(
     engine: &str,
     look: impl FnOnce(&Waiter) -> Result<Arc<dyn Engine>, EngineError> + Send + 'static,
-) -> Found {
-    within(DEADLINE, engine, &|_| None, move |waiter| Ok(vec![look(waiter)?]))
+) -> Probe {
+    start(DEADLINE, engine, move |waiter| Ok(vec![look(waiter)?]))
 }
 
 #[cfg(test)]
@@ -161,6 +246,25 @@ mod tests {
             refusal("in the end")
         });
         assert!(words(found).contains("in the end"));
+    }
+
+    #[test]
+    fn in_a_list_those_that_hang_are_waited_for_together_and_less() {
+        let hang = |waiter: &Waiter| {
+            waiter.expect(LONG);
+            thread::sleep(LONG);
+            refusal("never")
+        };
+        let begun = Instant::now();
+        let probes = [(); 8].map(|()| start(LONG, "e", hang));
+        let more = Probe::from(refusal("known at once"));
+        for probe in probes {
+            let Probe::Underway(search) = probe else { panic!("no thread was started") };
+            let words = words(search.wait(&|_| None, Some(Duration::from_secs(1))));
+            assert!(words.contains("did not answer within 1 s; where it is named"), "{words}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(8), "they were waited for one by one");
+        assert!(words(more.wait_in_a_list()).contains("known at once"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use evener_core::{Engine, EngineError};
 use crate::guard::{Watch, watched};
 use crate::lanes;
 use crate::pkcs11;
-use crate::probing::{Found, PinPrompt};
+use crate::probing::{PinPrompt, Probe};
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev, gpu};
 #[cfg(feature = "openssl")]
@@ -16,11 +16,11 @@ use crate::{cpu, openssl};
 /// Every engine, in the order of listings.
 const ENTRIES: &[Entry] = &[
     #[cfg(feature = "openssl")]
-    Entry { name: cpu::NAME, probe: cpu::probe },
+    Entry { name: cpu::NAME, probe: |parameters| cpu::probe(parameters).into() },
     #[cfg(feature = "openssl")]
     Entry { name: "openssl", probe: openssl::probe },
-    Entry { name: "lanes", probe: lanes::probe },
-    Entry { name: pkcs11::NAME, probe: pkcs11::probe },
+    Entry { name: "lanes", probe: |parameters| lanes::probe(parameters).into() },
+    Entry { name: pkcs11::NAME, probe: |parameters| pkcs11::probe(parameters).into() },
     #[cfg(target_os = "linux")]
     Entry { name: "af_alg", probe: af_alg::probe },
     #[cfg(target_os = "linux")]
@@ -34,7 +34,7 @@ struct Entry {
     name: &'static str,
     /// Finds the engines that the parameters select (`DRIVER` in `af_alg:DRIVER`; empty without
     /// parameters).
-    probe: fn(parameters: &str) -> Found,
+    probe: fn(parameters: &str) -> Probe,
 }
 
 /// The result of probing for an engine.
@@ -79,7 +79,7 @@ pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
         let nearest = nearest.unwrap_or_default();
         absent(format!("there is no engine of this name{nearest}; there are {all}"))
     })?;
-    let engines = (entry.probe)(parameters)?;
+    let engines = (entry.probe)(parameters).wait()?;
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
 }
 
@@ -101,7 +101,8 @@ pub fn find_with(
 }
 
 /// Probes for every engine: one entry for each engine found, and one for each absent one. Modules
-/// are guarded, as by [`find`].
+/// are guarded, as by [`find`]. One that does not answer within 10 seconds counts as absent; all are
+/// waited for at the same time.
 pub fn probe_all() -> Vec<Probed> {
     let guarded = |Probed { name, engine }| Probed {
         name,
@@ -112,16 +113,15 @@ pub fn probe_all() -> Vec<Probed> {
 
 /// As [`probe_all`], without guards.
 pub(crate) fn probe_all_raw() -> Vec<Probed> {
-    let probe = |entry: &Entry| {
-        let name = entry.name;
-        match (entry.probe)("") {
-            Ok(engines) => {
-                engines.into_iter().map(|engine| Probed { name, engine: Ok(engine) }).collect()
-            }
-            Err(error) => vec![Probed { name, engine: Err(error) }],
+    // All at once, so that one that hangs delays none.
+    let probes: Vec<_> = ENTRIES.iter().map(|entry| (entry.name, (entry.probe)(""))).collect();
+    let wait = |(name, probe): (&'static str, Probe)| match probe.wait_in_a_list() {
+        Ok(engines) => {
+            engines.into_iter().map(|engine| Probed { name, engine: Ok(engine) }).collect()
         }
+        Err(error) => vec![Probed { name, engine: Err(error) }],
     };
-    ENTRIES.iter().flat_map(probe).collect()
+    probes.into_iter().flat_map(wait).collect()
 }
 
 #[cfg(all(test, feature = "openssl"))]

@@ -1,7 +1,7 @@
 //! Data that lies in a GPU's memory, sealed and opened where it lies.
 //!
 //! A tensor or a checkpoint crosses the bus as ciphertext, and the processor never sees it. A text is one message of
-//! AES-GCM with one tag, up to 64 GiB; anything that does AES-GCM can open it.
+//! AES-GCM (up to 64 GiB) or ChaCha20-Poly1305 (up to 256 GiB) with one tag; whatever does the cipher can open it.
 
 use evener_core::{Cipher, EngineError, Iv, Key};
 use evener_engines::resident::Resident;
@@ -9,7 +9,7 @@ pub use evener_engines::resident::{DeviceBuffer, Tag};
 
 use crate::{AeadError, Nonce};
 
-/// AES-GCM with its key, for texts in a GPU's memory. Any number of threads may use it at once.
+/// AES-GCM or ChaCha20-Poly1305 with its key, for texts in a GPU's memory. Any number of threads may use it at once.
 ///
 /// ```no_run
 /// use evener::gpu::{DeviceAead, DeviceBuffer};
@@ -29,7 +29,7 @@ use crate::{AeadError, Nonce};
 pub struct DeviceAead(Resident);
 
 impl DeviceAead {
-    /// Takes AES-GCM and its key, for the GPU that an engine's name stands for: `gpu`, or `gpu:cuda:0`. The memory must be
+    /// Takes AES-GCM or ChaCha20-Poly1305 and its key, for the GPU that an engine's name stands for: `gpu`, or `gpu:cuda:0`. The memory must be
     /// that GPU's. A known text is sealed first, and compared with OpenSSL's result.
     ///
     /// # Errors

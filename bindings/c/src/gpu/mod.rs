@@ -8,7 +8,7 @@ use facade::{AeadError, Cipher, hazmat};
 use crate::key::KeyHandle;
 use crate::status::{Status, Trouble};
 
-/// AES-GCM with a key, for texts in a GPU's memory. Several threads may use it at once.
+/// AES-GCM or ChaCha20-Poly1305 with a key, for texts in a GPU's memory. Several threads may use it at once.
 pub struct GpuHandle(DeviceAead);
 
 impl GpuHandle {

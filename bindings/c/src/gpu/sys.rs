@@ -12,9 +12,10 @@ use crate::cipher;
 use crate::key::KeyHandle;
 use crate::status::{Status, Trouble};
 
-/// Takes AES-GCM (`aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`) and its key for texts that lie in a
-/// GPU's memory. The engine's name selects the GPU: `gpu:cuda:0`; NULL for the first. A known text
-/// is sealed first and compared with OpenSSL's result. Free it with `evener_gpu_free`.
+/// Takes AES-GCM (`aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`) or `chacha20-poly1305`, and its key, for
+/// texts that lie in a GPU's memory. The engine's name selects the GPU: `gpu:cuda:0`; NULL for the
+/// first. A known text is sealed first and compared with OpenSSL's result. Free it with
+/// `evener_gpu_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_gpu_new(
     engine: *const c_char,
@@ -34,7 +35,7 @@ pub unsafe extern "C" fn evener_gpu_new(
 
 /// Encrypts `length` bytes at an address of the GPU's memory in place, and writes the tag, for which
 /// `tag_length` must be 16.
-/// The text may have up to 64 GiB and is one message.
+/// The text may have up to 64 GiB (ChaCha20-Poly1305: 256 GiB) and is one message.
 ///
 /// `address` is a CUdeviceptr, such as a tensor's data pointer, of the device's primary context. What
 /// was queued on `stream`, a CUstream (0 for the default stream), is done first; the call returns

@@ -24,7 +24,8 @@ use measuring::Measuring;
 /// Test the engines of this machine and show their ciphers
 ///
 /// Each engine encrypts and decrypts known data with each of its ciphers. A check mark means that
-/// both results are right. Engines that this machine lacks are listed with the reason.
+/// both results are right. Engines that this machine lacks are listed with the reason, and so are
+/// those that don't answer within 10 seconds.
 ///
 /// -v also shows how many workers (depth) and how many messages at once (batch) each engine asks
 /// for.

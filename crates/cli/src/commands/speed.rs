@@ -195,7 +195,7 @@ struct Row {
     mb_per_s: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 struct LeftOut {
     name: String,
     reason: String,
@@ -211,7 +211,11 @@ impl Report {
             EngineError::Unavailable { reason, .. } => reason,
             other => other.to_string(),
         };
-        self.left_out.push(LeftOut { name: name.to_owned(), reason });
+        let left_out = LeftOut { name: name.to_owned(), reason };
+        // One that is out of service fails for every cipher and direction alike.
+        if !self.left_out.contains(&left_out) {
+            self.left_out.push(left_out);
+        }
     }
 
     /// A table for each cipher and direction: a line for an engine and number of workers, a column

@@ -24,12 +24,13 @@ use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
 };
 
+use crate::probing::Probe;
 use crate::{cores, probing};
 use probe::{Choice, Drivers, Service};
 use session::CryptodevSession;
 
 /// Finds the ciphers of the driver that the parameters name, or those of hardware drivers.
-pub(crate) fn probe(parameters: &str) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+pub(crate) fn probe(parameters: &str) -> Probe {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
     let (engine, parameters) = (name.clone(), parameters.to_owned());
     probing::one(&name, move |waiter| {

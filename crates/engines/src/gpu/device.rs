@@ -50,6 +50,10 @@ pub(crate) struct Properties {
     pub(crate) largest_group: usize,
     /// Streaming multiprocessors, or compute units.
     pub(crate) units: usize,
+    /// The highest clock of the units, in MHz; 0 where the driver does not say.
+    pub(crate) clock: usize,
+    /// The cache before its memory, in bytes; 0 where the driver does not say.
+    pub(crate) cache: u64,
     /// Whether it is a real GPU. A device that computes on the processor's cores (PoCL) or merely
     /// simulates is none, and is used only when it is named.
     pub(crate) is_gpu: bool,
@@ -148,6 +152,19 @@ pub(crate) trait Stream: Send {
     /// # Errors
     /// When the device is lost.
     fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// From here on takes the device's own time of what is queued. For benchmarks.
+    ///
+    /// # Errors
+    /// When the device is lost, or has no such clock.
+    fn begin_timing(&mut self) -> Result<(), DeviceError>;
+
+    /// Waits for everything that was queued, and returns how long the device took for what was queued
+    /// since [`Stream::begin_timing`], in seconds.
+    ///
+    /// # Errors
+    /// As [`Stream::finish`], and when nothing was queued.
+    fn end_timing(&mut self) -> Result<f64, DeviceError>;
 
     /// Waits until the device has done everything that was queued. The thread sleeps; it never
     /// spins, because the CPU time that a module costs is measured.

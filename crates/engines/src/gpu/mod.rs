@@ -6,7 +6,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ceilings.rs` | what a device and its bus can do, for benchmarks |
+//! | `ceilings/` | what a device and its bus can do, for benchmarks |
 //! | `cuda/`, `opencl/` | the backends |
 //! | `device.rs` | what the engine asks of a backend |
 //! | `kernels/` | the source of what the device computes |
@@ -46,7 +46,7 @@ use lent::Lending;
 use session::GpuSession;
 
 /// Finds the device that the parameters name, or the first real GPU.
-pub(crate) fn probe(parameters: &str) -> probing::Found {
+pub(crate) fn probe(parameters: &str) -> probing::Probe {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
     let (engine, parameters) = (name.clone(), parameters.to_owned());
     probing::one(&name, move |_| match probe::device(&parameters) {

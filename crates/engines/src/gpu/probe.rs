@@ -107,6 +107,8 @@ mod tests {
             shared_memory: 0,
             largest_group: 0,
             units: 1,
+            clock: 0,
+            cache: 0,
             is_gpu: false,
         };
         for wanted in ["1", "pocl", "PThread", ""] {

@@ -255,6 +255,19 @@ impl Channel {
         self.stream.zero(Place { buffer, offset }, length.next_multiple_of(4))
     }
 
+    /// From here on takes the device's own time of what is queued.
+    pub(super) fn begin_timing(&mut self) -> Result<(), DeviceError> {
+        self.stream.begin_timing()
+    }
+
+    /// Waits until the device has done everything; returns the seconds that it took for what was queued
+    /// since [`Channel::begin_timing`].
+    pub(super) fn end_timing(&mut self) -> Result<f64, DeviceError> {
+        let seconds = self.stream.end_timing()?;
+        self.wait()?;
+        Ok(seconds)
+    }
+
     /// Makes the device start.
     pub(super) fn flush(&mut self) -> Result<(), DeviceError> {
         self.stream.flush()

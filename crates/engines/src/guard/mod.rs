@@ -48,7 +48,8 @@ pub struct Watch {
     /// for none. `None` means one in 1,000 for modules and none for CPU engines.
     pub verify_every: Option<u64>,
     /// Time limit for opening a session of a module and for a batch. It costs two copies of the
-    /// data and two wake-ups per batch; `None` for engines that can't hang.
+    /// data and two wake-ups per batch; `None` for engines that can't hang, and for benchmarks. Then
+    /// only a module's first session is opened with a time limit, that of [`Watch::default`].
     pub deadline: Option<Duration>,
     /// Whether the reference engine does the jobs after the engine failed. Otherwise the session
     /// fails, for callers with other engines.
@@ -124,11 +125,12 @@ pub fn is_watched(engine: &Arc<dyn Engine>) -> bool {
 }
 
 /// The engine with a guard that never retreats, for the engine's own tests; `None` where no guard
-/// wraps it.
-pub(crate) fn alone(engine: &dyn Engine) -> Option<Arc<dyn Engine>> {
+/// wraps it. `most` limits the guard's time limit, if it has one.
+pub(crate) fn alone(engine: &dyn Engine, most: Duration) -> Option<Arc<dyn Engine>> {
     let any: &dyn Any = engine;
     let guarded = any.downcast_ref::<Guarded>().filter(|guarded| guarded.watch.retreats)?;
-    let watch = Watch { retreats: false, verify_every: Some(0), ..guarded.watch };
+    let deadline = guarded.watch.deadline.map(|deadline| deadline.min(most));
+    let watch = Watch { retreats: false, verify_every: Some(0), deadline };
     Some(guard(Arc::clone(&guarded.engine), Arc::clone(&guarded.reference), watch))
 }
 
@@ -176,6 +178,7 @@ impl Guarded {
         has_reference: bool,
     ) -> Result<Box<dyn Session>, EngineError> {
         self.service.check()?;
+        self.check_that_it_answers(request)?;
         let mut session = self.open_unguarded(request).map_err(|error| match error {
             EngineError::Failed { .. } => self.service.end(error),
             error => error,
@@ -192,6 +195,21 @@ impl Guarded {
         }
         self.service.serves();
         Ok(session)
+    }
+
+    /// Opens and closes a session with the usual time limit, if sessions have none and none was opened
+    /// yet.
+    fn check_that_it_answers(&self, request: &SessionRequest<'_>) -> Result<(), EngineError> {
+        let is_module = self.engine.description().kind == Kind::Module;
+        if !is_module || self.watch.deadline.is_some() || self.service.has_served() {
+            return Ok(());
+        }
+        let Some(usual) = Watch::default().deadline else { return Ok(()) };
+        let opened = HelperSession::open(&self.engine, request, usual);
+        opened.map(drop).map_err(|error| match error {
+            EngineError::Failed { .. } => self.service.end(error),
+            error => error,
+        })
     }
 
     /// Whether the reference engine is to be used instead, when opening fails with `error`.

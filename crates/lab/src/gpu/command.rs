@@ -1,6 +1,7 @@
 //! The benchmark as a command of the program.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -38,6 +39,15 @@ pub struct GpuOptions {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20,
           value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 30))]
     pub copy: u64,
+    /// Another program to run, such as AES that somebody else wrote for GPUs. It is started with the
+    /// number of bytes as its argument, and prints a line for each cipher, such as `aes-128-ctr 184.2`:
+    /// the cipher's name and GB/s on the device (10^9 bytes). Other lines are passed over. Repeatable
+    #[arg(long = "peer", value_name = "PROGRAM")]
+    pub peers: Vec<PathBuf>,
+    /// Time for all. What does not begin in time is listed as missing
+    #[arg(long, value_name = "SECONDS", default_value_t = 400,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub limit: u64,
 }
 
 impl GpuOptions {

@@ -6,14 +6,18 @@
 //! | `report.rs` | the report, one JSON document |
 //! | `run.rs` | the parts of the benchmark, in their order |
 //! | `memory.rs` | copies by the processor |
+//! | `shared.rs` | look-ups in the device's shared memory |
+//! | `peers.rs` | other programs that measure themselves |
 //! | `sessions.rs` | the engine by itself: chunks in page-locked memory, with copies interleaved |
 //! | `together.rs` | the cores, the GPU and both, in runs under the policy |
 
 mod command;
 mod memory;
+mod peers;
 mod report;
 mod run;
 mod sessions;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod together;

@@ -22,10 +22,15 @@ pub struct Report {
     pub copies: Vec<Copy>,
     /// Copies by the processor.
     pub memory: Memory,
+    /// Look-ups in the device's shared memory, the ceiling of AES; none where that failed.
+    pub shared_memory: Option<SharedMemory>,
     /// The engine's self-test with known answers, for each cipher and direction.
     pub conformance: Vec<Conformance>,
-    /// Kernels by themselves, on texts in the device's memory. Every result was compared.
+    /// Kernels by themselves, on random texts in the device's memory, by the device's clock. Every
+    /// result was compared.
     pub kernels: Vec<Kernel>,
+    /// What other programs printed of themselves.
+    pub peers: Vec<Peer>,
     /// The engine's sessions, with copies interleaved.
     pub sessions: Vec<Sessions>,
     /// Runs on the cores, the GPU and both.
@@ -52,6 +57,37 @@ pub struct Memory {
     pub one_thread_gb_per_second: f64,
     pub threads: usize,
     pub all_threads_gb_per_second: f64,
+}
+
+/// Words of 4 bytes that are looked up in shared memory, each lane in a bank of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct SharedMemory {
+    /// Of all units, as measured.
+    pub words_per_second: f64,
+    /// Of a unit by its own clock, as measured; none with OpenCL, which has no such clock.
+    pub words_per_clock: Option<f64>,
+    /// Of all units: 32 words in each clock of the highest that the driver names; none where it names
+    /// none.
+    pub computed_words_per_second: Option<f64>,
+    /// What that allows AES.
+    pub ceilings: Vec<Ceiling>,
+}
+
+/// What AES reaches at most, if a block takes so many words and nothing else takes time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ceiling {
+    pub cipher: &'static str,
+    pub words_of_a_block: u32,
+    pub gb_per_second: f64,
+    pub computed_gb_per_second: Option<f64>,
+}
+
+/// A figure of another program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Peer {
+    pub program: String,
+    pub cipher: String,
+    pub gb_per_second: f64,
 }
 
 /// A self-test.

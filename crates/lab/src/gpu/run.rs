@@ -1,14 +1,15 @@
 //! The parts of the benchmark, in their order.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine};
+use evener_core::{Cipher, Direction, Engine, shown};
 use evener_engines::ceilings::{Bare, Texts};
 use evener_engines::{Watch, find_with, self_test};
 
 use super::GpuOptions;
 use super::report::{Conformance, Copy, Kernel, Report};
-use super::{memory, sessions, together};
+use super::{memory, peers, sessions, shared, together};
 use crate::LabError;
 use crate::machine::Machine;
 
@@ -32,7 +33,8 @@ pub fn run(options: &GpuOptions, tell: &mut dyn FnMut(&str)) -> Result<Report, L
         }
         false => device.driver.clone(),
     };
-    tell("copies");
+    let mut course = Course::begin(options.limit, tell);
+    course.tells("copies");
     let mut copies = Vec::new();
     for bytes in (16..).step_by(2).map(|power| 1_usize << power) {
         if bytes as u64 > options.copy {
@@ -47,7 +49,7 @@ pub fn run(options: &GpuOptions, tell: &mut dyn FnMut(&str)) -> Result<Report, L
             each_way_gb_per_second: rate(times.both),
         });
     }
-    tell("memory");
+    course.tells("memory");
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         runs_on,
@@ -55,18 +57,61 @@ pub fn run(options: &GpuOptions, tell: &mut dyn FnMut(&str)) -> Result<Report, L
         device,
         copies,
         memory: memory::measure(options.copy as usize, options.time()),
+        shared_memory: None,
         conformance: Vec::new(),
         kernels: Vec::new(),
+        peers: Vec::new(),
         sessions: Vec::new(),
         together: Vec::new(),
         missing: Vec::new(),
     };
-    tell("conformance");
+    course.tells("shared memory");
+    match shared::measure(&bare, usize::from(options.rounds)) {
+        Ok(figures) => report.shared_memory = Some(figures),
+        Err(error) => report.missing.push(format!("shared memory: {error}")),
+    }
+    course.tells("conformance");
     report.conformance = conformance(&*engine);
-    measure_kernels(options, &bare, &*reference, &mut report, tell);
-    measure_sessions(options, &bare, &*engine, &mut report, tell);
-    measure_together(options, (&cores, &engine), &mut report, tell);
+    let cache = report.device.cache;
+    if options.bytes < 2 * cache {
+        report.missing.push(format!(
+            "kernels beyond the cache: it has {cache} bytes, and the texts {}",
+            options.bytes
+        ));
+    }
+    measure_kernels(options, &bare, &*reference, &mut report, &mut course);
+    measure_peers(options, &mut report, &mut course);
+    measure_sessions(options, &bare, &*engine, &mut report, &mut course);
+    measure_together(options, (&cores, &engine), &mut report, &mut course);
     Ok(report)
+}
+
+/// What comes next, while there is time.
+struct Course<'t> {
+    tell: &'t mut dyn FnMut(&str),
+    begun: Instant,
+    limit: Duration,
+}
+
+impl Course<'_> {
+    fn begin(seconds: u64, tell: &mut dyn FnMut(&str)) -> Course<'_> {
+        Course { tell, begun: Instant::now(), limit: Duration::from_secs(seconds) }
+    }
+
+    fn tells(&mut self, what: &str) {
+        (self.tell)(what);
+    }
+
+    /// Whether there is time for it; what is left out is missing. Kernels get a part of the time, so that
+    /// something is left for the rest.
+    fn has_time(&mut self, what: &str, part: f64, report: &mut Report) -> bool {
+        if self.begun.elapsed() < self.limit.mul_f64(part) {
+            self.tells(what);
+            return true;
+        }
+        report.missing.push(format!("{what}: no time was left"));
+        false
+    }
 }
 
 fn conformance(engine: &dyn Engine) -> Vec<Conformance> {
@@ -84,7 +129,7 @@ fn measure_kernels(
     bare: &Bare,
     reference: &dyn Engine,
     report: &mut Report,
-    tell: &mut dyn FnMut(&str),
+    course: &mut Course<'_>,
 ) {
     let ciphers = Cipher::ALL.iter().copied().filter(|cipher| bare.computes(*cipher));
     for cipher in ciphers {
@@ -94,7 +139,10 @@ fn measure_kernels(
         };
         for &direction in directions {
             for length in MESSAGES {
-                tell(&format!("kernel {cipher} {direction} {length}"));
+                let what = format!("kernel {cipher} {direction} {length}");
+                if !course.has_time(&what, PART_OF_KERNELS, report) {
+                    continue;
+                }
                 let (bytes, rounds) = (options.bytes as usize, usize::from(options.rounds));
                 let texts = Texts { cipher, direction, length, bytes, rounds };
                 match bare.kernel(&texts, reference) {
@@ -106,10 +154,23 @@ fn measure_kernels(
                         gb_per_second: bytes as f64 / seconds / 1e9,
                     }),
                     Err(error) => {
-                        report.missing.push(format!("kernel {cipher} {direction}: {error}"));
+                        report.missing.push(format!("{what}: {error}"));
                     }
                 }
             }
+        }
+    }
+}
+
+fn measure_peers(options: &GpuOptions, report: &mut Report, course: &mut Course<'_>) {
+    for program in &options.peers {
+        let what = format!("peer {}", shown(program));
+        if !course.has_time(&what, PART_OF_SESSIONS, report) {
+            continue;
+        }
+        match peers::measure(program, options.bytes, LONGEST_OF_A_PEER) {
+            Ok(figures) => report.peers.extend(figures),
+            Err(error) => report.missing.push(format!("peer: {error}")),
         }
     }
 }
@@ -119,15 +180,18 @@ fn measure_sessions(
     bare: &Bare,
     engine: &dyn Engine,
     report: &mut Report,
-    tell: &mut dyn FnMut(&str),
+    course: &mut Course<'_>,
 ) {
     for cipher in chosen(engine) {
         for batch in BATCHES.into_iter().filter(|&batch| batch as u64 <= options.copy) {
-            tell(&format!("sessions {cipher} {batch}"));
+            let what = format!("sessions {cipher} {batch}");
+            if !course.has_time(&what, PART_OF_SESSIONS, report) {
+                continue;
+            }
             let shape = (16 << 10, batch);
             match sessions::measure(bare, engine, cipher, shape, options.time()) {
                 Ok(figures) => report.sessions.push(figures),
-                Err(error) => report.missing.push(format!("sessions {cipher} {batch}: {error}")),
+                Err(error) => report.missing.push(format!("{what}: {error}")),
             }
         }
     }
@@ -137,14 +201,17 @@ fn measure_together(
     options: &GpuOptions,
     (cores, gpu): (&Arc<dyn Engine>, &Arc<dyn Engine>),
     report: &mut Report,
-    tell: &mut dyn FnMut(&str),
+    course: &mut Course<'_>,
 ) {
     for cipher in chosen(&**gpu) {
         for message in [1 << 10, 16 << 10, 1 << 20] {
-            tell(&format!("together {cipher} {message}"));
+            let what = format!("together {cipher} {message}");
+            if !course.has_time(&what, 1.0, report) {
+                continue;
+            }
             match together::measure(cores, gpu, cipher, message, options.time()) {
                 Ok(figures) => report.together.push(figures),
-                Err(error) => report.missing.push(format!("together {cipher}: {error}")),
+                Err(error) => report.missing.push(format!("{what}: {error}")),
             }
         }
     }
@@ -163,6 +230,12 @@ const CHOSEN: [Cipher; 6] = [
     Cipher::ChaCha20Poly1305,
     Cipher::DesEde3Cbc,
 ];
+
+/// Until these parts of the time kernels begin, and peers and sessions.
+const PART_OF_KERNELS: f64 = 0.6;
+const PART_OF_SESSIONS: f64 = 0.8;
+
+const LONGEST_OF_A_PEER: Duration = Duration::from_secs(30);
 
 /// Bytes of messages for kernels.
 const MESSAGES: [usize; 2] = [64, 16 << 10];

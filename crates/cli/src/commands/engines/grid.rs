@@ -108,8 +108,18 @@ fn notes(
             paragraph(heading, &format!("{}, {}", column.name, column.detail));
         }
         let failed = |ability: &&Ability| ability.self_test != PASSED;
-        for Ability { cipher, direction, self_test, .. } in column.ciphers.iter().filter(failed) {
-            paragraph(column.name, &format!("{direction} {cipher} {self_test}"));
+        let failed: Vec<_> = column.ciphers.iter().filter(failed).collect();
+        // What is the same for many is said once.
+        for alike in failed.chunk_by(|one, other| one.self_test == other.self_test) {
+            let what = match alike {
+                [Ability { cipher, direction, .. }] => format!("{direction} {cipher}"),
+                [_, .., Ability { cipher, direction, .. }] => {
+                    let Ability { cipher: first, direction: from, .. } = alike[0];
+                    format!("{from} {first} to {direction} {cipher}")
+                }
+                [] => continue,
+            };
+            paragraph(column.name, &format!("{what} {}", alike[0].self_test));
         }
     }
     for engine in engines {
@@ -202,6 +212,27 @@ dev: encrypt aes-128-cbc failed: wrong result
 cryptodev: absent: no /dev/crypto
 ";
         assert_eq!(text(&engines, WIDTH), expected);
+    }
+
+    #[test]
+    fn a_failure_of_many_ciphers_is_said_once() {
+        let hung = "failed: it hung";
+        let (one, skipped) = ("aes-128-cbc", "failed: not tested");
+        let tests = [
+            (one, "encrypt", hung),
+            (one, "decrypt", skipped),
+            ("bf-cbc", "encrypt", skipped),
+            ("bf-cbc", "decrypt", skipped),
+        ];
+        let expected = "\
+cipher              dev
+aes-128-cbc        FAILED
+bf-cbc             FAILED
+
+dev: encrypt aes-128-cbc failed: it hung
+dev: decrypt aes-128-cbc to decrypt bf-cbc failed: not tested
+";
+        assert_eq!(text(&[present("dev", &tests)], WIDTH), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 mod stream;
 mod sys;
 #[cfg(test)]
-mod tests;
+pub(in crate::gpu) mod tests;
 mod words;
 
 use std::ffi::CStr;
@@ -68,6 +68,8 @@ fn found(library: &CStr, ptx: &'static str) -> Result<Vec<Arc<dyn Device>>, Stri
             shared_memory: facts.shared_memory,
             largest_group: 1024,
             units: facts.units,
+            clock: facts.clock,
+            cache: facts.cache,
             is_gpu: true,
         };
         devices.push(Arc::new(CudaDevice {

@@ -64,6 +64,7 @@ functions! {
     event_destroy = c"cuEventDestroy_v2" (Object);
     event_record = c"cuEventRecord" (Object, Object);
     event_synchronize = c"cuEventSynchronize" (Object);
+    event_elapsed = c"cuEventElapsedTime" (*mut f32, Object, Object);
     allocate = c"cuMemAlloc_v2" (*mut Address, usize);
     free = c"cuMemFree_v2" (Address);
     host_allocate = c"cuMemHostAlloc" (*mut *mut c_void, usize, c_uint);
@@ -95,6 +96,10 @@ pub(super) struct Facts {
     /// Shared memory that one block can have, in bytes.
     pub(super) shared_memory: usize,
     pub(super) units: usize,
+    /// In MHz.
+    pub(super) clock: usize,
+    /// In bytes.
+    pub(super) cache: u64,
     /// Compute capability: 80 for 8.0.
     pub(super) capability: i32,
 }
@@ -157,6 +162,8 @@ impl Driver {
             memory: memory as u64,
             shared_memory: attribute(SHARED_MEMORY_OPTIN)?.max(0) as usize,
             units: attribute(MULTIPROCESSORS)?.max(0) as usize,
+            clock: attribute(CLOCK)?.max(0) as usize / 1_000,
+            cache: attribute(SECOND_CACHE)?.max(0) as u64,
             capability: 10 * attribute(CAPABILITY_MAJOR)? + attribute(CAPABILITY_MINOR)?,
         })
     }
@@ -326,7 +333,7 @@ impl Context {
     pub(super) unsafe fn wait_for(&self, stream: u64) -> Result<(), DeviceError> {
         let doing = "waiting for the caller's stream";
         let stream = ptr::with_exposed_provenance_mut(stream as usize);
-        let event = self.make_event()?;
+        let event = self.make_event(EVENT_BLOCKS | EVENT_HAS_NO_TIME)?;
         // SAFETY: the event is of this context, and so is the stream, as the caller promises.
         let waited = self.call(doing, |driver| unsafe {
             match (driver.event_record)(event, stream) {
@@ -338,11 +345,11 @@ impl Context {
         waited
     }
 
-    fn make_event(&self) -> Result<Object, DeviceError> {
+    fn make_event(&self, flags: c_uint) -> Result<Object, DeviceError> {
         let mut event = ptr::null_mut();
         // SAFETY: it writes one pointer.
         self.call("opening a stream", |driver| unsafe {
-            (driver.event_create)(&mut event, EVENT_BLOCKS | EVENT_HAS_NO_TIME)
+            (driver.event_create)(&mut event, flags)
         })?;
         Ok(event)
     }
@@ -354,7 +361,7 @@ impl Context {
 
     /// Opens a stream.
     pub(super) fn queue(self: &Arc<Context>) -> Result<Commands, DeviceError> {
-        let event = self.make_event()?;
+        let event = self.make_event(EVENT_BLOCKS | EVENT_HAS_NO_TIME)?;
         let mut stream = ptr::null_mut();
         // SAFETY: it writes one pointer.
         let opened = self.call("opening a stream", |driver| unsafe {
@@ -364,7 +371,7 @@ impl Context {
             self.destroy_event(event);
             return Err(error);
         }
-        Ok(Commands { context: Arc::clone(self), stream, event })
+        Ok(Commands { context: Arc::clone(self), stream, event, timers: Vec::new() })
     }
 }
 
@@ -405,6 +412,8 @@ pub(super) struct Commands {
     context: Arc<Context>,
     stream: Object,
     event: Object,
+    /// Two events that have a time, when it is taken.
+    timers: Vec<Object>,
 }
 
 // SAFETY: as for `Context`.
@@ -501,6 +510,41 @@ impl Commands {
         })
     }
 
+    /// Notes the time at which the device comes to here.
+    pub(super) fn begin_timing(&mut self) -> Result<(), DeviceError> {
+        while self.timers.len() < 2 {
+            let timer = self.context.make_event(EVENT_BLOCKS)?;
+            self.timers.push(timer);
+        }
+        self.record(0)
+    }
+
+    /// Waits for all that is queued, and returns the seconds since what was noted.
+    pub(super) fn end_timing(&mut self) -> Result<f64, DeviceError> {
+        let doing = "taking its time";
+        let &[begun, ended] = &self.timers[..] else {
+            let words = "it was not begun".to_owned();
+            return Err(DeviceError::Other { doing, words });
+        };
+        self.record(1)?;
+        let mut milliseconds = 0.0;
+        // SAFETY: both are events of this context that have a time and were recorded.
+        self.context.call("computing", |driver| unsafe {
+            match (driver.event_synchronize)(ended) {
+                0 => (driver.event_elapsed)(&mut milliseconds, begun, ended),
+                code => code,
+            }
+        })?;
+        Ok(f64::from(milliseconds) / 1e3)
+    }
+
+    fn record(&mut self, timer: usize) -> Result<(), DeviceError> {
+        let timer = self.timers[timer];
+        // SAFETY: both are of this context, and are destroyed only by `drop`.
+        self.context
+            .call("taking its time", |driver| unsafe { (driver.event_record)(timer, self.stream) })
+    }
+
     /// Waits for all that is queued; the thread sleeps.
     pub(super) fn finish(&mut self) -> Result<(), DeviceError> {
         // SAFETY: both are of this context, and are destroyed only by `drop`.
@@ -525,7 +569,9 @@ impl Drop for Commands {
         let _ = self
             .context
             .call("closing a stream", |driver| unsafe { (driver.stream_destroy)(self.stream) });
-        self.context.destroy_event(self.event);
+        for event in self.timers.drain(..).chain([self.event]) {
+            self.context.destroy_event(event);
+        }
     }
 }
 
@@ -540,8 +586,10 @@ const EVENT_HAS_NO_TIME: c_uint = 2;
 const PORTABLE: c_uint = 1;
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED: c_int = 8;
-/// `CU_DEVICE_ATTRIBUTE_…`: `MULTIPROCESSOR_COUNT`, `COMPUTE_CAPABILITY_MAJOR` and `_MINOR`,
+/// `CU_DEVICE_ATTRIBUTE_…`: `CLOCK_RATE` (in kHz), `L2_CACHE_SIZE`, `MULTIPROCESSOR_COUNT`, `COMPUTE_CAPABILITY_MAJOR` and `_MINOR`,
 /// `MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
+const CLOCK: c_int = 13;
+const SECOND_CACHE: c_int = 38;
 const MULTIPROCESSORS: c_int = 16;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;

@@ -7,12 +7,14 @@
     a += b, d = rotate_left(d ^ a, 16), c += d, b = rotate_left(b ^ c, 12);                      \
     a += b, d = rotate_left(d ^ a, 8), c += d, b = rotate_left(b ^ c, 7)
 
-static void chacha_block(__global const uint *key, __global const uint *nonce, uint counter,
-                         uint *out) {
+static void chacha_block(__global const uint *key, uint nonce0, uint nonce1, uint nonce2,
+                         uint counter, uint *out) {
     uint start[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u};
     for (uint i = 0; i < 8; i++) start[4 + i] = key[i];
     start[12] = counter;
-    for (uint i = 0; i < 3; i++) start[13 + i] = nonce[i];
+    start[13] = nonce0;
+    start[14] = nonce1;
+    start[15] = nonce2;
     uint x0 = start[0], x1 = start[1], x2 = start[2], x3 = start[3], x4 = start[4], x5 = start[5];
     uint x6 = start[6], x7 = start[7], x8 = start[8], x9 = start[9], xa = start[10];
     uint xb = start[11], xc = start[12], xd = start[13], xe = start[14], xf = start[15];
@@ -49,7 +51,9 @@ KERNEL void chacha_crypt(__global const uchar *input, __global uchar *output,
         m = find_message(message, messages, unit, m);
         ulong number = unit - message[m].first;
         uint stream[16];
-        chacha_block(keys + message[m].key * CHACHA_SLOT, message[m].iv, (uint)number + 1, stream);
+        __global const uint *iv = message[m].iv;
+        chacha_block(keys + message[m].key * CHACHA_SLOT, iv[0], iv[1], iv[2], (uint)number + 1,
+                     stream);
         bool is_forged = opens && verdicts[m] != 0;
         for (uint i = 0; i < 4; i++) {
             ulong offset = number * 64 + i * 16;
@@ -59,6 +63,24 @@ KERNEL void chacha_crypt(__global const uchar *input, __global uchar *output,
             block ^= (uint4)(stream[4 * i], stream[4 * i + 1], stream[4 * i + 2], stream[4 * i + 3]);
             if (is_forged) block = (uint4)(0, 0, 0, 0);
             store_block(output + message[m].output + offset, block, bytes);
+        }
+    }
+}
+
+// ChaCha20 in place, as gcm_crypt_in_place. A thread 64 bytes.
+KERNEL void chacha_crypt_in_place(__global uchar *text, ulong start, ulong length,
+                                  __global const uint *keys, uint iv0, uint iv1, uint iv2,
+                                  uint counter, ulong units, uint each) {
+    FOR_UNITS(unit, units, each) {
+        uint stream[16];
+        chacha_block(keys, iv0, iv1, iv2, (uint)unit + counter, stream);
+        for (uint i = 0; i < 4; i++) {
+            ulong offset = unit * 64 + i * 16;
+            if (offset >= length) break;
+            uint bytes = bytes_at(length, offset, 16);
+            uint4 block = load_block(text + start + offset, bytes);
+            block ^= (uint4)(stream[4 * i], stream[4 * i + 1], stream[4 * i + 2], stream[4 * i + 3]);
+            store_block(text + start + offset, block, bytes);
         }
     }
 }
@@ -134,7 +156,8 @@ KERNEL void poly_expand(__global const uchar *input, __global const uint *keys,
     __global const Message *message = (__global const Message *)input;
     FOR_UNITS(m, messages, 1) {
         uint stream[16];
-        chacha_block(keys + message[m].key * CHACHA_SLOT, message[m].iv, 0, stream);
+        __global const uint *iv = message[m].iv;
+        chacha_block(keys + message[m].key * CHACHA_SLOT, iv[0], iv[1], iv[2], 0, stream);
         __global uint *to = scratch + m * MESSAGE_WORDS;
         uint4 clamped = (uint4)(stream[0] & 0x0fffffffu, stream[1] & 0x0ffffffcu,
                                 stream[2] & 0x0ffffffcu, stream[3] & 0x0ffffffcu);

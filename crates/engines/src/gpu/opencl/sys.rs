@@ -58,6 +58,8 @@ fn properties(id: *mut c_void, driver: String) -> Properties {
         shared_memory: number(device::CL_DEVICE_LOCAL_MEM_SIZE) as usize,
         largest_group: number(device::CL_DEVICE_MAX_WORK_GROUP_SIZE) as usize,
         units: number(device::CL_DEVICE_MAX_COMPUTE_UNITS) as usize,
+        clock: number(device::CL_DEVICE_MAX_CLOCK_FREQUENCY) as usize,
+        cache: number(device::CL_DEVICE_GLOBAL_MEM_CACHE_SIZE),
         is_gpu: number(device::CL_DEVICE_TYPE) & device::CL_DEVICE_TYPE_GPU != 0,
     }
 }
@@ -113,9 +115,10 @@ impl Program {
         DeviceError::Other { doing, words: format!("{}: {beginning}", words(code)) }
     }
 
-    fn queue(&self) -> Result<cl_command_queue, DeviceError> {
+    /// A queue with properties such as `CL_QUEUE_PROFILING_ENABLE`, or 0.
+    fn queue(&self, properties: u64) -> Result<cl_command_queue, DeviceError> {
         // SAFETY: the device belongs to the context.
-        unsafe { command_queue::create_command_queue(self.context, self.device, 0) }
+        unsafe { command_queue::create_command_queue(self.context, self.device, properties) }
             .map_err(|code| failure("opening a queue", code))
     }
 }
@@ -139,7 +142,7 @@ pub(super) fn pin(program: &Arc<Program>, bytes: usize) -> Result<Pinned, Device
     let fail = |code| failure(doing, code);
     let bytes = bytes.max(1);
     let flags = memory::CL_MEM_READ_WRITE | memory::CL_MEM_ALLOC_HOST_PTR;
-    let queue = program.queue()?;
+    let queue = program.queue(0)?;
     let mut held = Mapping { queue, buffer: None, address: None, _program: Arc::clone(program) };
     // SAFETY: no host memory is handed over.
     let buffer = unsafe { memory::create_buffer(program.context, flags, bytes, ptr::null_mut()) }
@@ -214,6 +217,9 @@ pub(super) struct Queue {
     /// Of the commands since the last `finish`.
     pending: Vec<cl_event>,
     largest_allocation: u64,
+    /// Whether the queue's commands have times, and the first of `pending` whose time is taken.
+    takes_time: bool,
+    timed_from: usize,
     program: Arc<Program>,
 }
 
@@ -231,11 +237,13 @@ unsafe impl Send for Queue {}
 impl Queue {
     pub(super) fn open(program: Arc<Program>, largest: u64) -> Result<Queue, DeviceError> {
         Ok(Queue {
-            queue: program.queue()?,
+            queue: program.queue(0)?,
             kernels: HashMap::new(),
             buffers: Vec::new(),
             pending: Vec::new(),
             largest_allocation: largest,
+            takes_time: false,
+            timed_from: 0,
             program,
         })
     }
@@ -431,6 +439,41 @@ impl Stream for Queue {
 
     fn flush(&mut self) -> Result<(), DeviceError> {
         command_queue::flush(self.queue).map_err(|code| failure("starting", code))
+    }
+
+    fn begin_timing(&mut self) -> Result<(), DeviceError> {
+        if !self.takes_time {
+            self.finish()?;
+            let queue = self.program.queue(command_queue::CL_QUEUE_PROFILING_ENABLE)?;
+            // SAFETY: this value's own queue; nothing is queued on it, and it is used no more.
+            let _ = unsafe { command_queue::release_command_queue(self.queue) };
+            self.queue = queue;
+            self.takes_time = true;
+        }
+        self.timed_from = self.pending.len();
+        Ok(())
+    }
+
+    fn end_timing(&mut self) -> Result<f64, DeviceError> {
+        let doing = "taking its time";
+        let timed = self.pending.get(self.timed_from..).unwrap_or_default();
+        let (Some(&first), Some(&last), true) = (timed.first(), timed.last(), self.takes_time)
+        else {
+            return Err(DeviceError::Other { doing, words: "nothing was queued".to_owned() });
+        };
+        let waited = wait_for(self.queue, last);
+        let time = |event, which| match event::get_event_profiling_info(event, which) {
+            Ok(InfoType::Ulong(nanoseconds)) => Ok(nanoseconds),
+            Ok(_) => Err(error_codes::CL_PROFILING_INFO_NOT_AVAILABLE),
+            Err(code) => Err(code),
+        };
+        let times = waited.and_then(|()| {
+            let begun = time(first, event::CL_PROFILING_COMMAND_START)?;
+            Ok(time(last, event::CL_PROFILING_COMMAND_END)?.saturating_sub(begun))
+        });
+        // A command that failed explains more than that it has no time.
+        self.finish()?;
+        Ok(times.map_err(|code| failure(doing, code))? as f64 / 1e9)
     }
 
     fn finish(&mut self) -> Result<(), DeviceError> {

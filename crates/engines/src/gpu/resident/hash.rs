@@ -1,45 +1,86 @@
-//! GHASH (NIST SP 800-38D) on the host, for what joins the chunks of a text.
+//! What GHASH and Poly1305 share on the host, which joins the chunks of a text.
+//!
+//! Both evaluate a polynomial at a key: each block is added, and then multiplied by the key. What follows
+//! a part of the blocks multiplies its sum by a power of the key.
 
-/// A block as a big-endian number; the highest bit is the coefficient of 1.
-pub(super) type Element = u128;
+/// An element of a hash's field. Nothing takes a time that depends on its value.
+pub(super) trait Element: Copy {
+    const ZERO: Self;
+    const ONE: Self;
 
-/// The product in GHASH's field, in a time that does not depend on the factors.
-pub(super) fn multiplied(x: Element, y: Element) -> Element {
-    let (mut product, mut shifted) = (0, y);
-    for bit in (0..128).rev() {
-        product ^= shifted & (x >> bit & 1).wrapping_neg();
-        shifted = shifted >> 1 ^ REDUCTION & (shifted & 1).wrapping_neg();
-    }
-    product
+    fn plus(self, other: Self) -> Self;
+
+    fn minus(self, other: Self) -> Self;
+
+    fn times(self, other: Self) -> Self;
+
+    /// What a block stands for.
+    fn of_block(block: [u8; BLOCK]) -> Self;
+
+    /// The block with the two lengths, which are in bytes.
+    fn of_lengths(aad: u64, text: u64) -> Self;
+
+    /// An element as the kernels write it (at most [`ELEMENT`] bytes).
+    fn read(bytes: &[u8]) -> Self;
 }
 
 /// A power; the exponent is no secret.
-pub(super) fn power(mut base: Element, mut exponent: u64) -> Element {
-    // The coefficient of 1.
-    let mut result = 1 << 127;
+pub(super) fn power<E: Element>(mut base: E, mut exponent: u64) -> E {
+    let mut result = E::ONE;
     while exponent > 0 {
         if exponent & 1 == 1 {
-            result = multiplied(result, base);
+            result = result.times(base);
         }
-        base = multiplied(base, base);
+        base = base.times(base);
         exponent >>= 1;
     }
     result
 }
 
 /// The hash of some bytes, filled up with zeros to whole blocks.
-pub(super) fn hash(key: Element, bytes: &[u8]) -> Element {
-    bytes.chunks(16).fold(0, |sum, chunk| {
-        let mut block = [0; 16];
+pub(super) fn hash<E: Element>(key: E, bytes: &[u8]) -> E {
+    bytes.chunks(BLOCK).fold(E::ZERO, |sum, chunk| {
+        let mut block = [0; BLOCK];
         block[..chunk.len()].copy_from_slice(chunk);
-        multiplied(sum ^ Element::from_be_bytes(block), key)
+        sum.plus(E::of_block(block)).times(key)
     })
 }
 
-/// The block with the two lengths, which are in bytes.
-pub(super) fn lengths(aad: u64, text: u64) -> Element {
-    Element::from(aad) << 67 | Element::from(text) << 3
+/// The hash of a chunk with the block of its lengths, as the kernels left it: of few stripes, their
+/// values; of many, the sum.
+pub(super) fn joined<E: Element>(key: E, sums: &[u8], stripes: u64) -> E {
+    let element = |at: usize| E::read(sums.get(at..at + ELEMENT).unwrap_or(&[0; ELEMENT]));
+    if stripes > JOINED_STRIPES {
+        return element(0);
+    }
+    let power = power(key, STRIPE as u64);
+    let values = (0..stripes as usize).rev();
+    let value = |number: usize| element(MESSAGE_SCRATCH + number * STRIPE_SCRATCH);
+    values.fold(E::ZERO, |sum, number| sum.times(power).plus(value(number)))
 }
 
-/// x^128 = x^7 + x^2 + x + 1.
-const REDUCTION: Element = 0xE1 << 120;
+/// The hash of additional data and of a text in chunks, up to the end of the block of their lengths. `made`
+/// has for each chunk its length and what [`joined`] gave.
+pub(super) fn whole<E: Element>(key: E, aad: &[u8], made: &[(u64, E)]) -> E {
+    let length = made.iter().map(|(length, _)| length).sum();
+    // The first block of lengths is followed by nothing.
+    let mut sum = E::of_lengths(aad.len() as u64, length).times(key);
+    let mut after = 0;
+    for &(length, made) in made.iter().rev() {
+        let text = made.minus(E::of_lengths(0, length).times(key));
+        sum = sum.plus(text.times(power(key, after)));
+        after += length.div_ceil(BLOCK as u64);
+    }
+    sum.plus(hash(key, aad).times(power(key, after + 1)))
+}
+
+/// Bytes of a block.
+pub(super) const BLOCK: usize = 16;
+/// Bytes of an element at most.
+const ELEMENT: usize = 20;
+/// Bytes of scratch for the message and for each stripe (`kernels/hash.cl`).
+pub(super) const MESSAGE_SCRATCH: usize = 96;
+pub(super) const STRIPE_SCRATCH: usize = 32;
+/// Blocks of a stripe, and stripes that need no folding (`kernels/hash.cl`).
+pub(super) const STRIPE: usize = 16;
+pub(super) const JOINED_STRIPES: u64 = 32;

@@ -1,15 +1,18 @@
-//! AES-GCM (NIST SP 800-38D) for texts that lie in a GPU's memory: sealed and opened in place, so that
-//! only ciphertext crosses the bus.
+//! AES-GCM (NIST SP 800-38D) and ChaCha20-Poly1305 (RFC 8439) for texts that lie in a GPU's memory: sealed
+//! and opened in place, so that only ciphertext crosses the bus.
 //!
 //! A text is one message with one tag, whatever its length. It is worked on in chunks, whose hashes are
 //! joined on the host. When a text is opened, its tag is checked before anything is decrypted.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `hash.rs` | GHASH on the host |
+//! | `hash.rs` | what joins the hashes of chunks |
+//! | `ghash.rs`, `poly1305.rs` | the fields in which hashes are computed |
 //! | `sys.rs` | the caller's memory, and the calls |
 
+mod ghash;
 mod hash;
+mod poly1305;
 mod sys;
 #[cfg(all(test, feature = "openssl"))]
 mod tests;
@@ -28,18 +31,20 @@ use super::kernels::{self, Form, GROUP_SIZE};
 use super::plan::MESSAGE;
 use super::probe;
 use crate::guard::reference;
-use hash::{Element, lengths, multiplied, power};
+use ghash::Ghash;
+use hash::{BLOCK, Element, JOINED_STRIPES, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH};
+use poly1305::Poly;
 pub use sys::DeviceBuffer;
 use sys::{Site, Sizes, Text};
 
-/// AES-GCM with a key, for texts in a device's memory. Any number of threads may use it at once.
+/// A cipher with a key, for texts in a device's memory. Any number of threads may use it at once.
 pub struct Resident {
     device: Arc<dyn Device>,
     engine: String,
     cipher: Cipher,
     key: Key,
-    /// GHASH's key.
-    hash_key: Zeroizing<Element>,
+    /// GHASH's key; of ChaCha20-Poly1305 `None`, because every text has another.
+    hash_key: Option<Zeroizing<Ghash>>,
     /// Bytes of a chunk, whole blocks.
     chunk: usize,
 }
@@ -48,7 +53,7 @@ pub struct Resident {
 pub type Tag = [u8; 16];
 
 impl Resident {
-    /// Takes AES-GCM with a key length, and a key, for the device that an engine's name stands for:
+    /// Takes AES-GCM or ChaCha20-Poly1305, and a key, for the device that an engine's name stands for:
     /// `gpu`, or `gpu:cuda:0`. A short text is sealed and compared first.
     ///
     /// # Errors
@@ -72,21 +77,24 @@ impl Resident {
         chunk: usize,
     ) -> Result<Resident, EngineError> {
         let (engine, direction) = (engine.to_owned(), Direction::Encrypt);
-        if cipher.mode() != Mode::Gcm {
+        if !matches!(cipher.mode(), Mode::Gcm | Mode::Poly1305) {
             return Err(EngineError::NotOffered { engine, cipher, direction });
         }
         SessionRequest { cipher, direction, key: Some(key) }.check_key()?;
-        let mut zero = Zeroizing::new([0; 16]);
-        encrypt_block(cipher, key, &mut zero)?;
-        let hash_key = Zeroizing::new(Element::from_be_bytes(*zero));
+        let mut hash_key = None;
+        if cipher.mode() == Mode::Gcm {
+            let mut zero = Zeroizing::new([0; BLOCK]);
+            encrypt_block(cipher, key, &mut zero)?;
+            hash_key = Some(Zeroizing::new(Ghash::of_block(*zero)));
+        }
         Ok(Resident { device, engine, cipher, key: key.clone(), hash_key, chunk })
     }
 
     /// Encrypts a text in place and returns its tag. Every text of a key needs another IV, of 12 bytes.
     ///
     /// # Errors
-    /// When the text is longer than GCM allows (64 GiB), the IV has another length, or the device
-    /// failed. After a failure of the device nothing is known of the text: some may be encrypted.
+    /// When the text is longer than the cipher allows (GCM 64 GiB, ChaCha20 256 GiB), the IV has another
+    /// length, or the device failed. After a failure of the device nothing is known of the text: some may be encrypted.
     pub fn seal(&self, iv: &Iv, aad: &[u8], text: &mut DeviceBuffer) -> Result<Tag, EngineError> {
         let length = text.len();
         self.check(iv, length)?;
@@ -132,11 +140,11 @@ impl Resident {
     }
 
     fn site(&self, text: Text<'_>, length: usize) -> Result<Site, EngineError> {
-        let chunks = self.chunks(length).count();
+        let chunks = self.chunks(length).count().max(1);
         let longest = length.min(self.chunk);
         let stripes = stripes(longest) as usize;
         let sizes = Sizes {
-            host: (KEY + chunks * (MESSAGE + SUMS)).max(match text {
+            host: table_at(chunks).start.max(match text {
                 Text::Inside(length) => length,
                 Text::Outside(_) => 0,
             }),
@@ -155,6 +163,9 @@ impl Resident {
         site.host()?[..key.len()].copy_from_slice(key);
         site.upload(0..key.len(), site.table)?;
         let (table, keys, words) = (Buffer(site.table), Buffer(site.keys), (key.len() / 4) as u32);
+        if self.hash_key.is_none() {
+            return self.launch(site, "chacha_expand", 1, &[table, U64(0), keys, U32(0), U32(1)]);
+        }
         let arguments = [table, U64(0), U32(words), U32(1), keys, U32(0), U32(1)];
         self.launch(site, "aes_expand", 1, &arguments)?;
         self.launch(site, "gcm_expand", 1, &[keys, U32(self.rounds()), U32(0), U32(1)])
@@ -203,24 +214,21 @@ impl Resident {
             let bytes = iv.bytes().get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
             U32(bytes.map_or(0, u32::from_le_bytes))
         };
+        // Text begins with the counter 2 in GCM, and with 1 in ChaCha20-Poly1305.
+        let (kernel, unit, rounds, first) = match self.hash_key {
+            Some(_) => ("gcm_crypt_in_place", BLOCK, Some(U32(self.rounds())), 2),
+            None => ("chacha_crypt_in_place", CHACHA_BLOCK, None, 1),
+        };
+        let form = self.form(kernel);
         for chunk in self.chunks(length) {
-            let (form, units) = (self.form("gcm_crypt_in_place"), blocks(chunk.len()));
+            let units = chunk.len().div_ceil(unit) as u64;
             let each = form.each(self.device.properties().usable_units(), units);
-            // The first block of text has the counter 2.
-            let counter = (chunk.start / BLOCK) as u32 + 2;
-            let arguments = [
-                Buffer(site.text),
-                U64(chunk.start as u64),
-                U64(chunk.len() as u64),
-                Buffer(site.keys),
-                U32(self.rounds()),
-                word(0),
-                word(4),
-                word(8),
-                U32(counter),
-                U64(units),
-                U32(each),
-            ];
+            let counter = (chunk.start / unit) as u32 + first;
+            let (start, bytes) = (U64(chunk.start as u64), U64(chunk.len() as u64));
+            let mut arguments = vec![Buffer(site.text), start, bytes, Buffer(site.keys)];
+            arguments.extend(rounds);
+            arguments.extend([word(0), word(4), word(8)]);
+            arguments.extend([U32(counter), U64(units), U32(each)]);
             self.launch_each(site, form, units, each, &arguments)?;
         }
         Ok(())
@@ -258,45 +266,76 @@ impl Resident {
 
     /// The tag of a ciphertext.
     fn tag(&self, site: &mut Site, iv: &Iv, aad: &[u8], length: usize) -> Result<Tag, EngineError> {
-        let key = *self.hash_key;
-        self.hash_chunks(site, length).map_err(self.lost())?;
+        self.hash_chunks(site, iv, length).map_err(self.lost())?;
         let host = site.host().map_err(self.lost())?;
-        let mut sum = multiplied(hash::hash(key, aad), power(key, blocks(length) + 1));
-        for (number, chunk) in self.chunks(length).enumerate() {
-            let its = lengths(0, chunk.len() as u64);
-            let sums = &host[sums_at(number)];
-            let made = joined(key, sums, stripes(chunk.len())) ^ multiplied(its, key);
-            let after = blocks(length - chunk.end);
-            sum ^= multiplied(made, power(key, after));
+        match &self.hash_key {
+            Some(key) => {
+                let sum = self.sum(**key, host, aad, length);
+                let mut tag = [0; BLOCK];
+                tag[..12].copy_from_slice(&iv.bytes()[..12]);
+                tag[15] = 1;
+                encrypt_block(self.cipher, &self.key, &mut tag)?;
+                Ok(sum.plus(Ghash::of_block(tag)).0.to_be_bytes())
+            }
+            None => {
+                let key = Poly::read(&host[ONE_TIME_KEY]);
+                let pad = host[ONE_TIME_PAD].try_into().map_or(0, u128::from_le_bytes);
+                Ok(self.sum(key, host, aad, length).tag(pad))
+            }
         }
-        sum ^= multiplied(lengths(aad.len() as u64, length as u64), key);
-        let mut tag = [0; 16];
-        tag[..12].copy_from_slice(&iv.bytes()[..12]);
-        tag[15] = 1;
-        encrypt_block(self.cipher, &self.key, &mut tag)?;
-        Ok((Element::from_be_bytes(tag) ^ sum).to_be_bytes())
+    }
+
+    /// The hash of a ciphertext, from what the kernels left of its chunks.
+    fn sum<E: Element>(&self, key: E, host: &[u8], aad: &[u8], length: usize) -> E {
+        let chunks = self.chunks(length).enumerate();
+        let made = chunks.map(|(number, chunk)| {
+            let made = hash::joined(key, &host[sums_at(number)], stripes(chunk.len()));
+            (chunk.len() as u64, made)
+        });
+        hash::whole(key, aad, &made.collect::<Vec<_>>())
     }
 
     /// Queues the hashing of a text as if each chunk were a message, and the sums' way to the host.
-    fn hash_chunks(&self, site: &mut Site, length: usize) -> Result<(), DeviceError> {
+    fn hash_chunks(&self, site: &mut Site, iv: &Iv, length: usize) -> Result<(), DeviceError> {
         let host = site.host()?;
-        for (number, chunk) in self.chunks(length).enumerate() {
+        let whole = std::iter::once(0..0).filter(|_| length == 0);
+        for (number, chunk) in self.chunks(length).chain(whole).enumerate() {
             let entry = &mut host[table_at(number)];
             entry.fill(0);
-            // The second and third number of `Message` in `kernels/common.cl`.
+            // The second and third number of `Message` in `kernels/common.cl`, and its IV.
             entry[8..16].copy_from_slice(&(chunk.start as u64).to_le_bytes());
             entry[16..24].copy_from_slice(&(chunk.len() as u64).to_le_bytes());
+            entry[64..76].copy_from_slice(&iv.bytes()[..12]);
+        }
+        let is_gcm = self.hash_key.is_some();
+        let (table, keys) = (Buffer(site.table), Buffer(site.keys));
+        let (scratch, text, one) = (Buffer(site.scratch), Buffer(site.text), U32(1));
+        if !is_gcm {
+            site.upload(table_at(0), site.table)?;
+            self.launch(site, "poly_expand", 1, &[table, keys, scratch, one])?;
+            site.download(site.scratch, ONE_TIME)?;
         }
         for (number, chunk) in self.chunks(length).enumerate() {
             site.upload(table_at(number), site.table)?;
-            let (table, keys, scratch) =
-                (Buffer(site.table), Buffer(site.keys), Buffer(site.scratch));
             let stripes = stripes(chunk.len());
-            let one = U32(1);
-            let arguments = [table, Buffer(site.text), keys, scratch, one, U64(stripes), U32(0)];
-            self.launch(site, "gcm_stripes", stripes, &arguments)?;
-            if stripes > JOINED_STRIPES {
-                self.launch(site, "gcm_fold", u64::from(GROUP_SIZE), &[table, keys, scratch, one])?;
+            let fold = u64::from(GROUP_SIZE);
+            let (count, opens) = (U64(stripes), U32(0));
+            let is_long = stripes > JOINED_STRIPES;
+            if is_gcm {
+                let arguments = [table, text, keys, scratch, one, count, opens];
+                self.launch(site, "gcm_stripes", stripes, &arguments)?;
+            } else {
+                let arguments = [table, text, scratch, one, count, opens];
+                self.launch(site, "poly_stripes", stripes, &arguments)?;
+            }
+            match is_gcm {
+                true if is_long => {
+                    self.launch(site, "gcm_fold", fold, &[table, keys, scratch, one])?;
+                }
+                false if is_long => {
+                    self.launch(site, "poly_fold", fold, &[table, scratch, one])?;
+                }
+                _ => {}
             }
             let all = MESSAGE_SCRATCH + stripes as usize * STRIPE_SCRATCH;
             let at = sums_at(number);
@@ -377,24 +416,9 @@ fn encrypt_block(cipher: Cipher, key: &Key, block: &mut [u8; 16]) -> Result<(), 
     }
 }
 
-/// The hash of a chunk, as the kernels left it: of few stripes, their values; of many, the sum.
-fn joined(key: Element, sums: &[u8], stripes: u64) -> Element {
-    let element = |at: usize| {
-        let bytes = sums.get(at..at + 16).and_then(|bytes| bytes.try_into().ok());
-        Element::from_be_bytes(bytes.unwrap_or_default())
-    };
-    if stripes > JOINED_STRIPES {
-        return element(0);
-    }
-    let power = power(key, STRIPE as u64);
-    let values = (0..stripes as usize).rev();
-    let value = |number: usize| element(MESSAGE_SCRATCH + number * STRIPE_SCRATCH);
-    values.fold(0, |sum, number| multiplied(sum, power) ^ value(number))
-}
-
-/// Where the key lies in the host's memory, then tables, then sums.
+/// The host's memory: the key, a one-time key, and for each chunk its table and its sums.
 fn table_at(chunk: usize) -> Range<usize> {
-    let start = KEY + chunk * (MESSAGE + SUMS);
+    let start = ONE_TIME.end + chunk * (MESSAGE + SUMS);
     start..start + MESSAGE
 }
 
@@ -403,28 +427,22 @@ fn sums_at(chunk: usize) -> Range<usize> {
     start..start + SUMS
 }
 
-fn blocks(length: usize) -> u64 {
-    length.div_ceil(BLOCK) as u64
-}
-
 /// Stripes of a chunk's hash, with the block of its lengths.
 fn stripes(length: usize) -> u64 {
-    (blocks(length) + 1).div_ceil(STRIPE as u64)
+    (length.div_ceil(BLOCK) as u64 + 1).div_ceil(STRIPE as u64)
 }
 
 /// Bytes of a chunk: hashing it takes an eighth as many in scratch memory.
 const CHUNK: usize = 256 << 20;
-/// Bytes of a block.
-const BLOCK: usize = 16;
+/// Bytes of a block of ChaCha20.
+const CHACHA_BLOCK: usize = 64;
 /// Bytes of a key, at the start of the host's memory, and room to a multiple of 64.
 const KEY: usize = 64;
-/// Bytes of `AES_SLOT` in `kernels/aes.cl`.
+/// Bytes of `AES_SLOT` in `kernels/aes.cl`, which is the longest.
 const KEY_SLOT: usize = 768;
-/// Bytes of scratch for the message and for each stripe (`kernels/hash.cl`).
-const MESSAGE_SCRATCH: usize = 96;
-const STRIPE_SCRATCH: usize = 32;
-/// Blocks of a stripe, and stripes that need no folding (`kernels/hash.cl`).
-const STRIPE: usize = 16;
-const JOINED_STRIPES: u64 = 32;
+/// Poly1305's one-time key, as the kernels leave it in the message's scratch (`kernels/chacha.cl`).
+const ONE_TIME: Range<usize> = KEY..KEY + MESSAGE_SCRATCH;
+const ONE_TIME_KEY: Range<usize> = KEY + 20..KEY + 40;
+const ONE_TIME_PAD: Range<usize> = KEY + 60..KEY + 76;
 /// Bytes of what the kernels leave of a chunk: the message's and the stripes' that need no folding.
 const SUMS: usize = MESSAGE_SCRATCH + JOINED_STRIPES as usize * STRIPE_SCRATCH;

@@ -20,6 +20,9 @@ fn device() -> Option<Arc<dyn Device>> {
     }
 }
 
+const ALL: [Cipher; 4] =
+    [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305];
+
 fn expected(cipher: Cipher, key: &Key, iv: &Iv, aad: &[u8], text: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut sealed = vec![0; text.len() + 16];
     let request = SessionRequest { cipher, direction: Direction::Encrypt, key: Some(key) };
@@ -33,7 +36,7 @@ fn expected(cipher: Cipher, key: &Key, iv: &Iv, aad: &[u8], text: &[u8]) -> (Vec
 fn texts_of_any_length_are_those_of_the_reference_engine() {
     let Some(device) = device() else { return };
     let iv = Iv::new(b"twelve bytes").unwrap();
-    for cipher in [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm] {
+    for cipher in ALL {
         let raw: Vec<u8> = (3..).take(cipher.key_length()).collect();
         let key = Key::new(&raw).unwrap();
         let resident = Resident::on(Arc::clone(&device), "gpu", cipher, &key, 4_096).unwrap();
@@ -63,17 +66,40 @@ fn texts_of_any_length_are_those_of_the_reference_engine() {
 fn long_chunks_are_folded_on_the_device() {
     let Some(device) = device() else { return };
     let (iv, key) = (Iv::new(&[1; 12]).unwrap(), Key::new(&[2; 32]).unwrap());
-    let cipher = Cipher::Aes256Gcm;
-    let resident = Resident::on(device, "gpu", cipher, &key, 256 << 10).unwrap();
-    let text: Vec<u8> = (0..900_007_u32).map(|number| (number * 13 % 251) as u8).collect();
-    let (due, due_tag) = expected(cipher, &key, &iv, b"aad", &text);
-    let (sealed, tag) = resident.seal_inside(&iv, b"aad", &text).unwrap();
-    assert!(sealed == due && tag[..] == due_tag);
-    resident.test().unwrap();
+    for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
+        let resident = Resident::on(Arc::clone(&device), "gpu", cipher, &key, 256 << 10).unwrap();
+        let text: Vec<u8> = (0..900_007_u32).map(|number| (number * 13 % 251) as u8).collect();
+        let (due, due_tag) = expected(cipher, &key, &iv, b"aad", &text);
+        let (sealed, tag) = resident.seal_inside(&iv, b"aad", &text).unwrap();
+        assert!(sealed == due && tag[..] == due_tag, "{cipher}");
+        resident.test().unwrap();
+    }
+}
+
+/// Texts, keys, IVs and additional data of all bits, among them those that carry most.
+#[test]
+fn random_and_extreme_texts_are_those_of_the_reference_engine() {
+    let Some(device) = device() else { return };
+    for cipher in ALL {
+        for round in 0..20 {
+            let mut bytes = vec![0xFF; cipher.key_length() + 12 + 2_500];
+            if round > 0 {
+                getrandom::fill(&mut bytes).unwrap();
+            }
+            let (raw, rest) = bytes.split_at(cipher.key_length());
+            let (nonce, rest) = rest.split_at(12);
+            let (aad, text) = rest.split_at(13 * round);
+            let (key, iv) = (Key::new(raw).unwrap(), Iv::new(nonce).unwrap());
+            let resident = Resident::on(Arc::clone(&device), "gpu", cipher, &key, 1_024).unwrap();
+            let (due, due_tag) = expected(cipher, &key, &iv, aad, text);
+            let (sealed, tag) = resident.seal_inside(&iv, aad, text).unwrap();
+            assert!(sealed == due && tag[..] == due_tag, "{cipher}: {bytes:?}");
+        }
+    }
 }
 
 #[test]
-fn what_is_no_gcm_or_no_device_is_refused() {
+fn what_has_no_tag_or_no_device_is_refused() {
     let key = Key::new(&[2; 16]).unwrap();
     let refused = |engine: &str, cipher| Resident::open(engine, cipher, &key).err().unwrap();
     assert!(matches!(refused("gpu:vulkan:0", Cipher::Aes128Gcm), EngineError::Unavailable { .. }));

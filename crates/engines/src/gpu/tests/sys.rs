@@ -148,6 +148,14 @@ impl Stream for FailingStream {
         self.next()?.flush()
     }
 
+    fn begin_timing(&mut self) -> Result<(), DeviceError> {
+        self.next()?.begin_timing()
+    }
+
+    fn end_timing(&mut self) -> Result<f64, DeviceError> {
+        self.next()?.end_timing()
+    }
+
     fn finish(&mut self) -> Result<(), DeviceError> {
         self.next()?.finish()
     }

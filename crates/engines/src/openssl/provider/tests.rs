@@ -9,7 +9,7 @@ use super::super::probe;
 use super::*;
 
 fn refusal(parameters: &str) -> String {
-    let text = probe(parameters).err().expect("found").to_string();
+    let text = probe(parameters).wait().err().expect("found").to_string();
     println!("{text}");
     text
 }
@@ -48,7 +48,7 @@ fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
     }
     assert!(output.status.success(), "{complaint}");
     let parameters = format!("provider=counting,path={}", directory.display());
-    Some(probe(&parameters).unwrap_or_else(|error| panic!("{error}")).remove(0))
+    Some(probe(&parameters).wait().unwrap_or_else(|error| panic!("{error}")).remove(0))
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_provider_that_is_not_there_is_said() {
 
 #[test]
 fn the_legacy_provider_does_blowfish_and_nothing_else() {
-    let engine = match probe("provider=legacy") {
+    let engine = match probe("provider=legacy").wait() {
         Ok(mut engines) => engines.remove(0),
         Err(error) if cfg!(feature = "vendored-openssl") => panic!("{error}"),
         Err(error) => {

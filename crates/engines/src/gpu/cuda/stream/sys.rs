@@ -184,6 +184,14 @@ impl Stream for CudaStream {
         Ok(())
     }
 
+    fn begin_timing(&mut self) -> Result<(), DeviceError> {
+        self.commands.begin_timing()
+    }
+
+    fn end_timing(&mut self) -> Result<f64, DeviceError> {
+        self.commands.end_timing()
+    }
+
     fn finish(&mut self) -> Result<(), DeviceError> {
         self.commands.finish()
     }

@@ -2,8 +2,10 @@
  * a device does, and complains of whatever a real driver would not forgive: a missing context, bytes
  * outside of an allocation, an order that can't be, memory that is not given back or not wiped.
  *
- * It can be told to fail at one of its calls, to be lost from then on, to have little memory, and to
- * compute wrongly. One process may have several copies of it, each with a state of its own. */
+ * It can be told to fail at one of its calls, to be lost from then on, to have little memory, to
+ * compute wrongly, and never to return from a function (from the start with -DHANGS_IN='"cuInit"'). With
+ * -DTELLS it complains on standard error at once.
+ * One process may have several copies of it, each with a state of its own. */
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef uintptr_t CUdeviceptr;
@@ -20,9 +23,15 @@ enum { FIRST = 0x7d00000, PAGE = 4096, DEVICE = 7, MOST = 256, MOST_COMMANDS = 4
 
 struct memory { CUdeviceptr address; unsigned char *bytes; size_t length; int is_free; };
 struct function { char name[64]; int shared; };
-struct event { int is_made; int has_stream; int stream; };
-enum kind { UP, DOWN, SET, FLIP, NOTHING };
-struct command { enum kind kind; CUdeviceptr device; void *host; size_t length; unsigned value; };
+struct event { int is_made; int has_stream; int stream; int has_time; double time; };
+enum kind { UP, DOWN, SET, FLIP, CHAINS, NOTHING };
+struct command {
+    enum kind kind;
+    CUdeviceptr device;
+    void *host;
+    size_t length;
+    unsigned value, groups, size;
+};
 struct stream { int is_made; int count; struct command commands[MOST_COMMANDS]; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,12 +40,17 @@ static struct function functions[MOST];
 static struct event events[MOST];
 static struct stream streams[MOST];
 static int memory_count, pinned_count, function_count, event_count, stream_count = 1;
+static unsigned recordings;
 static CUdeviceptr next_address;
-static size_t used, limit;
+static size_t used, limit = (size_t)1 << 30;
 static int retained, modules, is_initialised, context, module;
 static char *text;
 static int calls, fail_at, fail_code, is_sticky, has_failed, is_lost, lies, flags;
 static int version = 12040, devices = 1, capability = 90;
+#ifndef HANGS_IN
+#define HANGS_IN NULL
+#endif
+static const char *hangs_in = HANGS_IN;
 static char complaints[8192];
 static __thread int depth;
 
@@ -48,6 +62,13 @@ static void complain(const char *format, ...) {
     va_end(arguments);
     length = strlen(complaints);
     snprintf(complaints + length, sizeof complaints - length, "\n");
+#ifdef TELLS
+    va_start(arguments, format);
+    fputs("fake driver: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("\n", stderr);
+    va_end(arguments);
+#endif
 }
 
 /* Whether this call fails; it still counts. */
@@ -67,7 +88,11 @@ static void need_context(const char *name) {
     if (depth < 1) complain("%s, and no context is current", name);
 }
 
-#define BEGIN(name) pthread_mutex_lock(&lock); CUresult result = SUCCESS; \
+static void hang_if_told(const char *name) {
+    while (hangs_in && !strcmp(hangs_in, name)) pause();
+}
+
+#define BEGIN(name) hang_if_told(name); pthread_mutex_lock(&lock); CUresult result = SUCCESS; \
     const char *called = name; (void)called; int failing = fails()
 #define END do { pthread_mutex_unlock(&lock); return result; } while (0)
 #define FAIL_IF_TOLD if (failing) { result = fail_code; END; }
@@ -89,6 +114,27 @@ static struct memory *allocation(CUdeviceptr address, size_t length, const char 
     return NULL;
 }
 
+/* What `shared_chains` in kernels/shared.cl writes, on units that do a word a clock. */
+static void follow_chains(unsigned char *bytes, const struct command *command) {
+    uint64_t words = (uint64_t)command->size * 8 * command->value;
+    for (unsigned group = 0; group < command->groups; group++) {
+        uint64_t first = group / 132 * words, times[3] = { first, first + words, group % 132 };
+        memcpy(bytes + 24 * group, times, sizeof times);
+    }
+    uint32_t *sums = (uint32_t *)(bytes + 24 * command->groups);
+    for (unsigned thread = 0; thread < command->size; thread++) {
+        uint32_t sum = 0;
+        for (unsigned chain = 0; chain < 8; chain++) {
+            uint32_t number = (thread * 7 + chain * 31) & 255;
+            for (unsigned step = 0; step < command->value % 256; step++)
+                number = (number * 77 + 13) & 255;
+            sum += (number * 32 + thread % 32) * 4;
+        }
+        for (unsigned group = 0; group < command->groups; group++)
+            sums[group * command->size + thread] = lies ? sum + 1 : sum;
+    }
+}
+
 static void perform(const struct command *command) {
     if (is_lost || command->kind == NOTHING) return;
     struct memory *memory = allocation(command->device, command->length, "a command");
@@ -99,6 +145,7 @@ static void perform(const struct command *command) {
     case DOWN: memcpy(command->host, bytes, command->length); break;
     case SET: memset(bytes, 0, command->length); break;
     case FLIP: for (size_t i = 0; i < command->length; i++) bytes[i] ^= lies ? 0xA5 : 0x5A; break;
+    case CHAINS: follow_chains(bytes, command); break;
     case NOTHING: break;
     }
 }
@@ -125,6 +172,13 @@ static void queue(void *handle, struct command command, const char *name) {
     stream->commands[stream->count++] = command;
 }
 
+/* The place for a new entry: behind the others, or, when all are taken, of one that is free. */
+static int place_in(const struct memory *list, int *count) {
+    if (*count < MOST) return (*count)++;
+    for (int i = 0; i < MOST; i++) if (list[i].is_free) return i;
+    return -1;
+}
+
 static int is_zero(const unsigned char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) if (bytes[i]) return 0;
     return 1;
@@ -142,6 +196,9 @@ void fake_be(int its_version, int its_devices, int its_capability) {
     version = its_version; devices = its_devices; capability = its_capability;
 }
 
+/* From now on this function never returns. */
+void fake_hang(const char *name) { hangs_in = name; }
+
 int fake_calls(void) { return calls; }
 
 /* What it complains of, at the end of a piece of work. */
@@ -149,6 +206,7 @@ const char *fake_end(void) {
     for (int i = 0; i < memory_count; i++) {
         if (!memories[i].is_free) complain("%zu bytes of the device are not freed", memories[i].length);
         free(memories[i].bytes);
+        memories[i].bytes = NULL;
     }
     for (int i = 0; i < pinned_count; i++)
         if (!pinned[i].is_free) complain("%zu pinned bytes are not freed", pinned[i].length);
@@ -216,7 +274,9 @@ CUresult cuDeviceGetAttribute(int *to, int which, int device) {
     BEGIN("cuDeviceGetAttribute"); FAIL_IF_TOLD;
     if (device != DEVICE) complain("cuDeviceGetAttribute: no such device");
     switch (which) {
+    case 13: *to = 1980000; break;
     case 16: *to = 132; break;
+    case 38: *to = 50 << 20; break;
     case 75: *to = capability / 10; break;
     case 76: *to = capability % 10; break;
     case 97: *to = 227 << 10; break;
@@ -328,10 +388,13 @@ CUresult cuFuncSetAttribute(void *handle, int which, int value) {
 CUresult cuStreamCreate(void **to, unsigned its_flags) {
     BEGIN("cuStreamCreate"); FAIL_IF_TOLD; need_context(called);
     if (its_flags != 1) complain("a stream that waits for others");
-    if (stream_count == MOST) { result = OUT_OF_MEMORY; END; }
-    streams[stream_count].is_made = 1;
-    streams[stream_count].count = 0;
-    *to = (void *)(intptr_t)stream_count++;
+    int place = 1;
+    while (place < stream_count && (stream_count < MOST || streams[place].is_made)) place++;
+    if (place == MOST) { result = OUT_OF_MEMORY; END; }
+    if (place == stream_count) stream_count++;
+    streams[place].is_made = 1;
+    streams[place].count = 0;
+    *to = (void *)(intptr_t)place;
     END;
 }
 
@@ -355,10 +418,13 @@ CUresult cuStreamSynchronize(void *handle) {
 
 CUresult cuEventCreate(void **to, unsigned its_flags) {
     BEGIN("cuEventCreate"); FAIL_IF_TOLD; need_context(called);
-    if (its_flags != 3) complain("who waits for such an event spins");
-    if (event_count == MOST) { result = OUT_OF_MEMORY; END; }
-    events[event_count] = (struct event){ 1, 0, 0 };
-    *to = &events[event_count++];
+    if ((its_flags | 2) != 3) complain("who waits for such an event spins");
+    int place = 0;
+    while (place < event_count && (event_count < MOST || events[place].is_made)) place++;
+    if (place == MOST) { result = OUT_OF_MEMORY; END; }
+    if (place == event_count) event_count++;
+    events[place] = (struct event){ 1, 0, 0, !(its_flags & 2), 0 };
+    *to = &events[place];
     END;
 }
 
@@ -374,7 +440,22 @@ CUresult cuEventRecord(void *handle, void *stream) {
     BEGIN("cuEventRecord"); FAIL_IF_TOLD; need_context(called);
     struct event *event = handle;
     if (!event->is_made) complain("there is no such event");
-    if (stream_of(stream, called)) { event->has_stream = 1; event->stream = (int)(intptr_t)stream; }
+    if (stream_of(stream, called)) {
+        event->has_stream = 1;
+        event->stream = (int)(intptr_t)stream;
+        /* A millisecond more for each recording. */
+        event->time = ++recordings;
+    }
+    END;
+}
+
+CUresult cuEventElapsedTime(float *to, void *from, void *until) {
+    BEGIN("cuEventElapsedTime"); FAIL_IF_TOLD; need_context(called);
+    struct event *first = from, *last = until;
+    if (!first->is_made || !last->is_made || !first->has_time || !last->has_time)
+        complain("cuEventElapsedTime: an event without a time");
+    if (!first->has_stream || !last->has_stream) complain("cuEventElapsedTime: not recorded");
+    *to = (float)(last->time - first->time);
     END;
 }
 
@@ -389,8 +470,10 @@ CUresult cuEventSynchronize(void *handle) {
 CUresult cuMemAlloc_v2(CUdeviceptr *to, size_t length) {
     BEGIN("cuMemAlloc"); FAIL_IF_TOLD; need_context(called);
     if (!length) { result = INVALID_VALUE; END; }
-    if (memory_count == MOST || length > limit - used) { result = OUT_OF_MEMORY; END; }
-    struct memory *memory = &memories[memory_count++];
+    int place = length > limit - used ? -1 : place_in(memories, &memory_count);
+    if (place < 0) { result = OUT_OF_MEMORY; END; }
+    struct memory *memory = &memories[place];
+    free(memory->bytes);
     if (!next_address) next_address = (CUdeviceptr)FIRST * PAGE;
     *memory = (struct memory){ next_address, malloc(length), length, 0 };
     memset(memory->bytes, 0xAA, length);
@@ -420,8 +503,9 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemHostAlloc(void **to, size_t length, unsigned its_flags) {
     BEGIN("cuMemHostAlloc"); FAIL_IF_TOLD; need_context(called);
     if (its_flags != 1) complain("pinned memory that is not portable");
-    if (pinned_count == MOST || length > limit) { result = OUT_OF_MEMORY; END; }
-    struct memory *memory = &pinned[pinned_count++];
+    int place = length > limit ? -1 : place_in(pinned, &pinned_count);
+    if (place < 0) { result = OUT_OF_MEMORY; END; }
+    struct memory *memory = &pinned[place];
     *memory = (struct memory){ 0, malloc(length), length, 0 };
     memset(memory->bytes, 0xAA, length);
     *to = memory->bytes;
@@ -460,7 +544,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t length, v
     BEGIN("cuMemcpyHtoDAsync"); FAIL_IF_TOLD; need_context(called);
     need_pinned(from, length, called);
     if (allocation(to, length, called))
-        queue(stream, (struct command){ UP, to, (void *)from, length, 0 }, called);
+        queue(stream, (struct command){ UP, to, (void *)from, length, 0, 0, 0 }, called);
     END;
 }
 
@@ -468,7 +552,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t length, void *s
     BEGIN("cuMemcpyDtoHAsync"); FAIL_IF_TOLD; need_context(called);
     need_pinned(to, length, called);
     if (allocation(from, length, called))
-        queue(stream, (struct command){ DOWN, from, to, length, 0 }, called);
+        queue(stream, (struct command){ DOWN, from, to, length, 0, 0, 0 }, called);
     END;
 }
 
@@ -476,7 +560,7 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, void *st
     BEGIN("cuMemsetD32Async"); FAIL_IF_TOLD; need_context(called);
     if (value || to % 4) complain("cuMemsetD32Async: not zero, or not at a word");
     if (allocation(to, 4 * words, called))
-        queue(stream, (struct command){ SET, to, NULL, 4 * words, 0 }, called);
+        queue(stream, (struct command){ SET, to, NULL, 4 * words, 0, 0, 0 }, called);
     END;
 }
 
@@ -490,12 +574,20 @@ CUresult cuLaunchKernel(void *handle, unsigned groups, unsigned one, unsigned tw
         END;
     }
     if (shared > (unsigned)function->shared) { result = INVALID_VALUE; END; }
-    /* flip(bytes, count): every byte, in exclusive or with 0x5A. Other kernels do nothing. */
-    struct command command = { NOTHING, 0, NULL, 0, 0 };
+    /* flip(bytes, count): every byte, in exclusive or with 0x5A. shared_chains(output, steps) is that of
+     * the engine. Other kernels do nothing. */
+    struct command command = { NOTHING, 0, NULL, 0, 0, groups, size };
     if (!strcmp(function->name, "flip")) {
         command.kind = FLIP;
         command.device = *(CUdeviceptr *)values[0];
         command.length = *(unsigned *)values[1];
+        allocation(command.device, command.length, called);
+    }
+    if (!strcmp(function->name, "shared_chains")) {
+        command.kind = CHAINS;
+        command.device = *(CUdeviceptr *)values[0];
+        command.value = *(unsigned *)values[1];
+        command.length = (size_t)groups * (24 + 4 * size);
         allocation(command.device, command.length, called);
     }
     queue(stream, command, called);

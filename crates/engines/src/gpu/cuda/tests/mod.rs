@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 #[cfg(feature = "openssl")]
@@ -59,6 +60,15 @@ fn fake() -> Option<Fake> {
     Some(fake)
 }
 
+/// A device of the fake with the engine's kernels, of which it knows `shared_chains`; and what it complains
+/// of when all is closed. `None` where there is no compiler.
+#[cfg(feature = "openssl")]
+pub(in crate::gpu) fn fake_gpu() -> Option<(Arc<dyn Device>, impl FnOnce() -> String)> {
+    let fake = fake()?;
+    let device = found(&fake.path, crate::gpu::kernels::PTX).unwrap().remove(0);
+    Some((device, move || fake.end()))
+}
+
 fn text() -> Vec<u8> {
     (0..70_001_u32).map(|number| (number * 31 % 251) as u8).collect()
 }
@@ -85,6 +95,8 @@ fn a_batch_goes_there_and_back() {
         shared_memory: 227 << 10,
         largest_group: 1024,
         units: 132,
+        clock: 1980,
+        cache: 50 << 20,
         is_gpu: true,
     };
     assert_eq!(*device.properties(), expected);
@@ -372,6 +384,26 @@ fn a_device_that_computes_wrongly_is_found_by_the_guard() {
     let request = SessionRequest { cipher, direction, key: Some(&key) };
     let error = guarded.open(&request).err().expect("it was believed");
     assert!(error.to_string().contains("it failed the test with known answers"), "{error}");
+}
+
+#[cfg(feature = "openssl")]
+#[test]
+fn a_device_that_hangs_is_waited_for_once() {
+    use crate::self_test::{self, SelfTest, SelfTestError};
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let Some(fake) = fake() else { return };
+    let engine = engine(&fake);
+    fake.hang_in(c"cuEventSynchronize");
+    let guarded = crate::watched(&engine, crate::Watch::default()).unwrap();
+    let begun = Instant::now();
+    let tests = self_test::run_within(PATIENCE, &*guarded);
+    assert!(begun.elapsed() < 10 * PATIENCE, "every test waited for it");
+    let words = |test: &SelfTest| test.result.as_ref().unwrap_err().to_string();
+    assert!(words(&tests[0]).contains("did not open within 1 s"), "{}", words(&tests[0]));
+    assert!(tests.len() > 20);
+    assert!(tests[1..].iter().all(|test| test.result == Err(SelfTestError::Skipped)));
+    // The threads that hang still use it.
+    std::mem::forget((guarded, engine, fake));
 }
 
 #[test]

@@ -67,6 +67,17 @@ impl Fake {
         }
     }
 
+    /// From now on this function of the driver never returns.
+    pub(super) fn hang_in(&self, function: &'static CStr) {
+        // SAFETY: `fake.c` declares it so; the text lives for ever.
+        unsafe {
+            let hang = mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char)>(
+                self.find(c"fake_hang"),
+            );
+            hang(function.as_ptr());
+        }
+    }
+
     /// How many calls there were since [`Fake::begin`].
     pub(super) fn calls(&self) -> i32 {
         // SAFETY: `fake.c` declares it so.

@@ -1,0 +1,80 @@
+//! What a device, its bus and its kernels do by themselves, for benchmarks: without sessions, without
+//! packing, and the kernels without copies.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `copies.rs` | copies between page-locked memory and the device |
+//! | `kernels.rs` | kernels on texts in the device's memory |
+//! | `shared.rs` | look-ups in shared memory |
+
+mod copies;
+mod kernels;
+mod shared;
+#[cfg(all(test, feature = "openssl"))]
+mod tests;
+
+use std::sync::Arc;
+
+pub use copies::Copies;
+pub use kernels::Texts;
+pub use shared::Lookups;
+
+use super::device::Device;
+use super::probe;
+
+/// A device, without the engine.
+pub struct Bare {
+    device: Arc<dyn Device>,
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Facts {
+    /// `cuda` or `opencl`.
+    pub backend: &'static str,
+    /// As the driver prints it.
+    pub name: String,
+    /// The driver or platform with its version.
+    pub driver: String,
+    /// In bytes.
+    pub memory: u64,
+    /// Shared (OpenCL: local) memory of one work-group, in bytes.
+    pub shared_memory: usize,
+    /// Streaming multiprocessors, or compute units.
+    pub units: usize,
+    /// Their highest clock in MHz, as the driver says; 0 where it does not.
+    pub clock_mhz: usize,
+    /// The cache before its memory in bytes, as the driver says; 0 where it does not.
+    pub cache: u64,
+    /// Whether it is a real GPU, not a device that computes on the processor's cores.
+    pub is_gpu: bool,
+}
+
+impl Bare {
+    /// The device that an engine's name (`gpu`, `gpu:cuda:0`) stands for.
+    ///
+    /// # Errors
+    /// The reason why it is absent, as text.
+    pub fn find(engine: &str) -> Result<Bare, String> {
+        let parameters = engine.strip_prefix(super::NAME).unwrap_or(engine);
+        let parameters = parameters.strip_prefix(':').unwrap_or(parameters);
+        Ok(Bare { device: probe::device(parameters)? })
+    }
+
+    /// What it is.
+    pub fn facts(&self) -> Facts {
+        let properties = self.device.properties().clone();
+        Facts {
+            backend: properties.backend,
+            name: properties.name,
+            driver: properties.driver,
+            memory: properties.memory,
+            shared_memory: properties.shared_memory,
+            units: properties.units,
+            clock_mhz: properties.clock,
+            cache: properties.cache,
+            is_gpu: properties.is_gpu,
+        }
+    }
+}
