@@ -1,14 +1,17 @@
 //! `evener tls config`
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{env, iter};
 
 use clap::{Args, ValueEnum};
 use evener::engines::check_module;
 
+use super::configuration::Configuration;
 use crate::options::{from_one, permits};
 use crate::trouble::{Ending, Trouble, shown};
 use crate::whole_file;
@@ -161,7 +164,8 @@ pub(super) fn system_configuration() -> Option<PathBuf> {
 
 /// Whether a configuration loads the provider.
 pub(super) fn loads_evener(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|read| Base::parse(&String::from_utf8_lossy(&read)).has_evener)
+    let found = Configuration::read(path);
+    found.and_then(|found| Base::of(&found)).is_ok_and(|base| base.has_evener)
 }
 
 /// The configuration's text, with these lines in the provider's section.
@@ -169,24 +173,24 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
     let mut text = String::from(HEAD);
     let mut found = Base::default();
     if let Some(path) = base {
-        let read = fs::read(path).map_err(|cause| Trouble::File {
-            action: "read",
-            path: path.into(),
-            cause,
-        })?;
-        found = Base::parse(&String::from_utf8_lossy(&read));
-        if let Some(reason) = found.unfit(&read) {
-            return Err(Trouble::usage(format!(
-                "{}: {reason}; give another one with --base",
-                shown(path)
-            )));
+        let failed = |action| move |cause| Trouble::File { action, path: path.to_owned(), cause };
+        let read = fs::read(path).map_err(failed("read"))?;
+        let refused = |reason: &str| {
+            Trouble::Usage(format!("{}: {reason}; give another one with --base", shown(path)))
+        };
+        // OpenSSL reads it where nothing includes it.
+        if read.starts_with("\u{FEFF}".as_bytes()) {
+            return Err(refused(
+                "it begins with a byte-order mark, with which OpenSSL includes no file",
+            ));
         }
-        let path = path.canonicalize().map_err(|cause| Trouble::File {
-            action: "find",
-            path: path.into(),
-            cause,
+        let configuration = Configuration::read(path).map_err(|reason| {
+            Trouble::Usage(format!("{reason}; correct it, or give another one with --base"))
         })?;
-        text += &format!(".include {}\n\n", plain(&path)?);
+        found = Base::of(&configuration).map_err(|reason| refused(&reason))?;
+        found.unfit().map_or(Ok(()), |reason| Err(refused(reason)))?;
+        let whole = path.canonicalize().map_err(failed("find"))?;
+        text += &format!(".include {}\n\n", plain(&whole)?);
     }
     let name = |found: Option<String>, otherwise: &str| found.unwrap_or(otherwise.to_owned());
     let main = name(found.main, "evener_openssl");
@@ -235,54 +239,83 @@ struct Base {
 }
 
 impl Base {
-    fn parse(text: &str) -> Base {
-        let lines = lines(text);
-        let value = |section: &str, key: &str| {
-            let mut fitting = lines.iter().rev().filter(|line| line.0 == section && line.1 == key);
-            fitting.next().map(|line| line.2.to_owned())
+    /// What of a configuration matters here, with all that it includes; or why nothing can be added to it.
+    fn of(configuration: &Configuration) -> Result<Base, String> {
+        let within = |section: &Option<String>, key| match section {
+            Some(section) => text_of(configuration.value(section.as_bytes(), key)?, key),
+            None => Ok(None),
         };
-        let is_name = |name: &String| {
-            !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+        let section = |section: &Option<String>, key| {
+            let name = within(section, key)?;
+            let is_name = |name: &String| {
+                let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./".contains(char);
+                !name.is_empty() && name.chars().all(is_plain)
+            };
+            match name {
+                Some(name) if !is_name(&name) => Err(format!(
+                    "its `{key}` names the section {}, to which nothing can be added",
+                    shown(Path::new(&name))
+                )),
+                name => Ok(name),
+            }
         };
-        let within = |section: &Option<String>, key| {
-            section.as_ref().and_then(|section| value(section, key))
+        let main = section(&Some("default".to_owned()), "openssl_conf")?;
+        let providers = section(&main, "providers")?;
+        let algorithms = section(&main, "alg_section")?;
+        let mut properties = within(&algorithms, "default_properties")?;
+        // A line `default_properties` would take the place of this one.
+        if within(&algorithms, "fips_mode")?.is_some_and(|value| !is_no(&value)) {
+            let others = properties.filter(|others| !others.trim().is_empty());
+            properties = Some(others.map_or("fips=yes".into(), |others| others + ",fips=yes"));
+        }
+        let names = |section: &Option<String>| -> Vec<&[u8]> {
+            let section = section.as_ref().map(String::as_bytes);
+            section.into_iter().flat_map(|section| configuration.names(section)).collect()
         };
-        let main = value("default", "openssl_conf").filter(is_name);
-        let providers = within(&main, "providers").filter(is_name);
-        let algorithms = within(&main, "alg_section").filter(is_name);
-        let properties = within(&algorithms, "default_properties");
-        let has = |name| within(&providers, name).is_some();
-        let (has_evener, has_default) = (has("evener"), has("default"));
-        let is_for_fips = has("fips") && !has_default;
-        Base { main, providers, algorithms, properties, has_evener, is_for_fips }
+        // OpenSSL takes `providers.x` for another line `providers`.
+        for name in names(&main) {
+            if [&b"providers."[..], b"alg_section."].iter().any(|start| name.starts_with(start)) {
+                let name = shown(Path::new(OsStr::from_bytes(name)));
+                return Err(format!(
+                    "its line `{name}` adds to another, with which Evener's can't be joined"
+                ));
+            }
+        }
+        // And `x.fips` for a name of the provider `fips`.
+        let has = |provider: &[u8]| {
+            names(&providers).iter().any(|name| {
+                let dot = name.iter().position(|&byte| byte == b'.');
+                &name[dot.map_or(0, |dot| dot + 1)..] == provider
+            })
+        };
+        let (has_evener, has_default) = (has(b"evener"), has(b"default"));
+        let is_for_fips = has(b"fips") && !has_default;
+        Ok(Base { main, providers, algorithms, properties, has_evener, is_for_fips })
     }
 
     /// Why it can't be included.
-    fn unfit(&self, text: &[u8]) -> Option<&'static str> {
-        // OpenSSL reads it where nothing includes it.
-        let has_mark = text.starts_with("\u{FEFF}".as_bytes());
+    fn unfit(&self) -> Option<&'static str> {
         let reasons = [
             (self.has_evener, "it loads Evener already"),
-            (has_mark, "it begins with a byte-order mark, with which OpenSSL includes no file"),
             (self.is_for_fips, "it has `fips` without `default`, which would be added"),
         ];
         reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)
     }
 }
 
-/// Section, name and value of each line that has them.
-fn lines(text: &str) -> Vec<(&str, &str, &str)> {
-    let mut section = "default";
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = name.trim();
-        } else if let Some((key, value)) = line.split_once('=') {
-            lines.push((section, key.trim(), value.trim()));
-        }
+/// A value that means the same when it is written again.
+fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let is_plain = |char: char| !char.is_control() && !"\\'\"`$#".contains(char);
+    match str::from_utf8(value) {
+        Ok(text) if text.chars().all(is_plain) => Ok(Some(text.to_owned())),
+        _ => Err(format!("its `{key}` has quotes or characters that can't be written again")),
     }
-    lines
+}
+
+/// Whether OpenSSL takes a value for no.
+fn is_no(value: &str) -> bool {
+    matches!(value, "FALSE" | "false" | "N" | "n" | "NO" | "no")
 }
 
 /// What Evener's ciphers have and others don't; OpenSSL wants a dot in such a name. It isn't the
@@ -301,24 +334,48 @@ const HEAD: &str = "\
 mod tests {
     use super::*;
 
+    fn found(text: &str) -> Result<Base, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, more) = (directory.path().join("base"), directory.path().join("more"));
+        fs::write(&more, "default_properties = fips=yes\n").unwrap();
+        fs::write(&path, text.replace("MORE", more.to_str().unwrap())).unwrap();
+        Base::of(&Configuration::read(&path)?)
+    }
+
     #[test]
     fn what_the_included_file_says_is_kept() {
         let base = "openssl_conf = init # first\n[init]\nproviders = some\nssl_conf = ssl\n\
-                    alg_section=alg\n[alg]\ndefault_properties = fips=yes\n[some]\ndefault = d\nlegacy = l\n";
-        let found = Base::parse(base);
-        assert_eq!(found.main.as_deref(), Some("init"));
-        assert_eq!(found.providers.as_deref(), Some("some"));
-        assert_eq!(found.algorithms.as_deref(), Some("alg"));
-        assert_eq!(found.properties.as_deref(), Some("fips=yes"));
-        assert!(!found.has_evener);
-        assert!(Base::parse(&format!("{base}evener = e\n")).has_evener);
-        assert_eq!(found.unfit(base.as_bytes()), None);
-        assert_eq!(Base::parse("[ca]\nopenssl_conf = x\n"), Base::default());
-        let reason = |base: &str| Base::parse(base).unfit(base.as_bytes()).unwrap_or_default();
+                    alg_section=alg\n[alg]\n.include MORE\n[some]\ndefault = d\nlegacy = l\n";
+        let known = found(base).unwrap();
+        assert_eq!(known.main.as_deref(), Some("init"));
+        assert_eq!(known.providers.as_deref(), Some("some"));
+        assert_eq!(known.algorithms.as_deref(), Some("alg"));
+        assert_eq!(known.properties.as_deref(), Some("fips=yes"));
+        assert_eq!(known.unfit(), None);
+        assert_eq!(found("[ca]\nopenssl_conf = x\n"), Ok(Base::default()));
+        let reason = |base: &str| found(base).unwrap().unfit().unwrap_or_default();
         assert!(reason(&format!("{base}evener = e\n")).contains("already"));
-        assert!(reason(&format!("\u{FEFF}{base}")).contains("byte-order mark"));
+        assert!(reason(&format!("{base}[some]\n2.evener = e\n")).contains("already"));
         let strict = base.replace("default = d\n", "fips = f\n");
         assert!(reason(&strict).contains("without `default`"));
+    }
+
+    #[test]
+    fn what_would_be_lost_is_refused() {
+        let base = "openssl_conf = i\n[i]\nalg_section = a\n[a]\n";
+        let mode = format!("{base}fips_mode = yes\n");
+        assert_eq!(found(&mode).unwrap().properties.as_deref(), Some("fips=yes"));
+        let both = format!("{mode}default_properties = x.y=z\n");
+        assert_eq!(found(&both).unwrap().properties.as_deref(), Some("x.y=z,fips=yes"));
+        for (text, told) in [
+            ("openssl_conf = two words\n", "to which nothing can be added"),
+            ("openssl_conf = $ENV::HOME\n", "depends on the environment"),
+            (&format!("{base}[i]\nproviders.2 = p\n"), "`providers.2` adds to another"),
+            (&format!("{base}default_properties = \"a='b'\"\n"), "can't be written again"),
+        ] {
+            let reason = found(text).unwrap_err();
+            assert!(reason.contains(told), "{reason}");
+        }
     }
 
     #[test]

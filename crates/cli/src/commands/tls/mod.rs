@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod configuration;
 mod counters;
 mod status;
 
