@@ -12,8 +12,9 @@ use clap::{Args, ValueEnum};
 use evener::engines::check_module;
 
 use super::configuration::Configuration;
+use super::provider;
 use crate::options::{from_one, permits};
-use crate::trouble::{Ending, Trouble, shown};
+use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
 /// Print or write a configuration of OpenSSL that loads Evener
@@ -120,11 +121,11 @@ impl Config {
             Some(file) => Some(plain(&file)?),
             None => None,
         };
-        let module = module(self.module.as_deref())?;
-        let base = self.base.or_else(system_configuration);
         let mut lines =
             counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
         lines += &self.routing.lines()?;
+        let module = module(self.module.as_deref())?;
+        let base = self.base.or_else(system_configuration);
         let text = text(base.as_deref(), &module, &lines)?;
         match self.output {
             Some(path) => whole_file::make(&path, &text)?,
@@ -134,15 +135,28 @@ impl Config {
     }
 }
 
-/// The provider's absolute path: as given, or where it is installed beside this program.
+/// The provider's absolute path: as given, or where it is installed beside this program. OpenSSL says
+/// nothing of one that it can't load.
 pub(super) fn module(given: Option<&Path>) -> Result<PathBuf, Trouble> {
-    if let Some(path) = given {
-        return path.canonicalize().map_err(|cause| Trouble::File {
+    let path = match given {
+        Some(path) => path.canonicalize().map_err(|cause| Trouble::File {
             action: "find",
             path: path.into(),
             cause,
-        });
+        })?,
+        None => installed()?,
+    };
+    plain(&path)?;
+    match provider::unfit(&path) {
+        Some(reason) => Err(Trouble::Usage(format!(
+            "{}: OpenSSL can't load it: {reason}; name an evener.so with --provider",
+            shown(&path)
+        ))),
+        None => Ok(path),
     }
+}
+
+fn installed() -> Result<PathBuf, Trouble> {
     let program = env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("/"));
     let places = iter::once(beside.join("../lib/evener/evener.so"))
@@ -189,6 +203,13 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
         })?;
         found = Base::of(&configuration).map_err(|reason| refused(&reason))?;
         found.unfit().map_or(Ok(()), |reason| Err(refused(reason)))?;
+        if let Some(properties) = found.properties.as_deref().filter(|found| excludes_evener(found))
+        {
+            complain(&format_args!(
+                "{}: with its `default_properties = {properties}` OpenSSL never takes Evener's ciphers",
+                shown(path)
+            ));
+        }
         let whole = path.canonicalize().map_err(failed("find"))?;
         text += &format!(".include {}\n\n", plain(&whole)?);
     }
@@ -313,6 +334,28 @@ fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// Whether a query (property(7) of OpenSSL) asks for what Evener's ciphers aren't.
+fn excludes_evener(query: &str) -> bool {
+    query.to_ascii_lowercase().split(',').map(str::trim).any(|clause| {
+        // It is no condition, or takes one back.
+        if clause.is_empty() || clause.starts_with(['?', '-']) {
+            return false;
+        }
+        let (name, wanted) = clause.split_once('=').unwrap_or((clause, "yes"));
+        let (name, is_unwanted) = match name.strip_suffix('!') {
+            Some(name) => (name.trim(), true),
+            None => (name.trim(), false),
+        };
+        let has = match name {
+            "provider" => "evener",
+            "evener.cipher" => "yes",
+            // What isn't defined.
+            _ => "no",
+        };
+        (has == wanted.trim()) == is_unwanted
+    })
+}
+
 /// Whether OpenSSL takes a value for no.
 fn is_no(value: &str) -> bool {
     matches!(value, "FALSE" | "false" | "N" | "n" | "NO" | "no")
@@ -358,6 +401,20 @@ mod tests {
         assert!(reason(&format!("{base}[some]\n2.evener = e\n")).contains("already"));
         let strict = base.replace("default = d\n", "fips = f\n");
         assert!(reason(&strict).contains("without `default`"));
+    }
+
+    #[test]
+    fn properties_that_leave_evener_out_are_known() {
+        for query in
+            ["provider=default", "x.y=z, fips=yes", "fips", "Provider = FIPS", "provider!=evener"]
+        {
+            assert!(excludes_evener(query), "{query}");
+        }
+        for query in
+            ["", "?fips=yes", "-fips", "fips=no", "fips != yes", "provider=evener", "provider!=x"]
+        {
+            assert!(!excludes_evener(query), "{query}");
+        }
     }
 
     #[test]

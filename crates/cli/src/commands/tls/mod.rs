@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod configuration;
 mod counters;
+mod provider;
 mod status;
 
 use clap::{Args, Subcommand};
