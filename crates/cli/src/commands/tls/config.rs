@@ -26,6 +26,9 @@ pub(crate) struct Config {
     /// Write this file, which must not be there yet
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file
+    #[arg(long, requires = "output")]
+    overwrite: bool,
     /// The provider, evener.so [default: where `make install-tls` puts it]
     #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
@@ -118,6 +121,12 @@ impl Config {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
         let counters = match self.counters {
             Some(file) if file == Path::new("on") => Some("on".to_owned()),
+            Some(file) if file.is_dir() => {
+                return Err(Trouble::Usage(format!(
+                    "--counters {}: it is a directory; name a file in it",
+                    shown(&file)
+                )));
+            }
             Some(file) => Some(plain(&file)?),
             None => None,
         };
@@ -127,11 +136,33 @@ impl Config {
         let module = module(self.module.as_deref())?;
         let base = self.base.or_else(system_configuration);
         let text = text(base.as_deref(), &module, &lines)?;
+        let is_base = |path: &Path| {
+            let whole = |path: &Path| path.canonicalize().ok();
+            base.as_deref().and_then(whole).is_some_and(|base| whole(path) == Some(base))
+        };
         match self.output {
-            Some(path) => whole_file::make(&path, &text)?,
+            Some(path) if self.overwrite && is_base(&path) => {
+                return Err(Trouble::Usage(format!(
+                    "{}: it would include itself; write another file",
+                    shown(&path)
+                )));
+            }
+            Some(path) if self.overwrite => whole_file::replace(&path, &text)?,
+            Some(path) => whole_file::make(&path, &text).map_err(with_way_out)?,
             None => io::stdout().lock().write_all(text.as_bytes()).map_err(Trouble::Output)?,
         }
         Ok(Ending::Done)
+    }
+}
+
+/// Says of a file that is there how to replace it.
+fn with_way_out(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::File { action, path, cause } if cause.kind() == io::ErrorKind::AlreadyExists => {
+            let cause = io::Error::other("it is there already; --overwrite replaces it");
+            Trouble::File { action, path, cause }
+        }
+        other => other,
     }
 }
 
