@@ -1,5 +1,6 @@
 //! `evener tls`
 
+mod base;
 mod check;
 mod config;
 mod configuration;
