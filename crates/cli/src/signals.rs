@@ -40,8 +40,8 @@ pub(crate) struct Signals {
     at_once: Vec<Arc<AtomicBool>>,
     /// Those of [`OTHERS`] that the program was not started to ignore.
     others: Vec<i32>,
-    /// Whether they end the program as the system would, at once.
-    others_at_once: Arc<AtomicBool>,
+    /// For each of them, whether it ends or stops the program as the system would, at once.
+    others_at_once: Vec<Arc<AtomicBool>>,
     /// What is told where a signal comes before the work.
     farewell: Arc<Farewell>,
 }
@@ -78,9 +78,10 @@ impl Signals {
         // engine loads when it likes, saying nothing.
         sys::end_by_abort(NOT_DONE, ABORTED_LINE).map_err(Trouble::Signals)?;
         let others: Vec<_> = OTHERS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
-        let others_at_once = Arc::new(AtomicBool::new(true));
-        for &signal in &others {
-            flag::register_conditional_default(signal, others_at_once.clone())
+        let others_at_once: Vec<_> =
+            others.iter().map(|_| Arc::new(AtomicBool::new(true))).collect();
+        for (&signal, at_once) in others.iter().zip(&others_at_once) {
+            flag::register_conditional_default(signal, at_once.clone())
                 .map_err(Trouble::Signals)?;
         }
         Ok(Signals { gentle, at_once, others, others_at_once, farewell })
@@ -129,12 +130,13 @@ impl Signals {
         Ok(working)
     }
 
-    /// Runs a program to its end, whatever signals come. Ctrl-C reaches it from the terminal; what asks
-    /// this program alone to end is passed on.
+    /// Runs a program to its end, whatever signals come. Ctrl-C and Ctrl-\ reach it from the terminal;
+    /// what asks this program alone to end is passed on.
     pub(crate) fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
         let mut arriving = Arriving::new(&self.gentle)?;
         let handle = arriving.handle();
         self.end_at_once(false);
+        self.others_at_once(&[SIGQUIT], false);
         let ended = command.spawn().and_then(|mut child| {
             let process = Pid::from_child(&child);
             let pass_on = move || {
@@ -156,6 +158,7 @@ impl Signals {
             status
         });
         self.end_at_once(true);
+        self.others_at_once(&[SIGQUIT], true);
         ended
     }
 
@@ -185,13 +188,13 @@ impl Signals {
         let watch = thread::Builder::new().name("signals".to_owned()).spawn(watch);
         if watch.is_ok() {
             self.end_at_once(false);
-            self.others_at_once.store(false, Ordering::SeqCst);
+            self.others_at_once(&OTHERS, false);
         }
         let answer = terminal.prompt(prompt).and_then(|()| terminal.read_line());
         terminal.put_right();
         if let Ok(watch) = watch {
             self.end_at_once(true);
-            self.others_at_once.store(true, Ordering::SeqCst);
+            self.others_at_once(&OTHERS, true);
             handle.close();
             let _ = watch.join();
             // It may have come back from a stop just now.
@@ -202,6 +205,17 @@ impl Signals {
 
     fn end_at_once(&self, at_once: bool) {
         self.at_once.iter().for_each(|each| each.store(at_once, Ordering::SeqCst));
+    }
+
+    fn others_at_once(&self, signals: &[i32], at_once: bool) {
+        for (_, each) in self
+            .others
+            .iter()
+            .zip(&self.others_at_once)
+            .filter(|(other, _)| signals.contains(other))
+        {
+            each.store(at_once, Ordering::SeqCst);
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum Ending {
     WrongKey,
     /// A signal stopped it.
     Interrupted,
+    /// The program that it ran failed, with this status.
+    ProgramFailed(u8),
 }
 
 impl From<Ending> for ExitCode {
@@ -33,6 +35,7 @@ impl From<Ending> for ExitCode {
             Ending::SomeFailed => 1,
             Ending::WrongKey => 2,
             Ending::Interrupted => INTERRUPTED,
+            Ending::ProgramFailed(status) => status,
         })
     }
 }

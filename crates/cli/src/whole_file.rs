@@ -10,12 +10,17 @@ use tempfile::NamedTempFile;
 
 use crate::trouble::Trouble;
 
-/// Makes a file, which must not be there yet.
+/// Makes a file, which must not be there yet. What is no file, as a pipe, is written to.
 pub(crate) fn make(path: &Path, text: &str) -> Result<(), Trouble> {
     refuse_planted(path)?;
-    let made = beside(path, text)
-        .and_then(|file| file.persist_noclobber(path).map_err(|error| error.error));
-    made.map(drop).map_err(|cause| failed(path, cause))
+    let made = if is_no_file(path) {
+        fs::write(path, text)
+    } else {
+        beside(path, text)
+            .and_then(|file| file.persist_noclobber(path).map_err(|error| error.error))
+            .map(drop)
+    };
+    made.map_err(|cause| failed(path, cause))
 }
 
 /// Makes a file, or replaces the one that is there. What is no file, as a pipe, is written to.
@@ -35,12 +40,16 @@ fn failed(path: &Path, cause: io::Error) -> Trouble {
 }
 
 fn write_over(path: &Path, text: &str) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+    if is_no_file(path) {
         return fs::write(path, text);
     }
     // What a link leads to is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     beside(&path, text)?.persist(&path).map(drop).map_err(|error| error.error)
+}
+
+fn is_no_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 /// The text in a file with a temporary name in the same directory.

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 
-use common::{Fixture, RECIPIENT};
+use common::{Fixture, PROVIDER, RECIPIENT};
 
 #[test]
 fn no_name_steers_the_terminal() {
@@ -272,7 +272,8 @@ fn no_output_replaces_a_key() {
 #[test]
 fn nobody_else_can_write_what_a_checked_program_reads() {
     let fixture = Fixture::new();
-    let look = "umask 0; $evener tls check --provider my.key sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
+    let look =
+        "umask 0; $evener tls check --provider $evener sh -c 'stat -c %a ${OPENSSL_CONF%/*}'";
     let ended = fixture.shell(look);
     assert_eq!(String::from_utf8_lossy(&ended.output), "700\n", "{}", ended.messages);
 }
@@ -331,6 +332,6 @@ fn no_profile_goes_where_a_stranger_leads_it() {
         }
     }
     lchown(fixture.path("common/link"), Some(12_345), None).unwrap();
-    let made = fixture.expect(2, &["tls", "config", "--module", "my.key", "-o", "common/link"]);
+    let made = fixture.expect(2, &["tls", "config", "--module", PROVIDER, "-o", "common/link"]);
     assert!(made.messages.contains("which another user has put"), "{}", made.messages);
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use common::{Fixture, has};
+use common::{Fixture, PROVIDER, has};
 
 /// Runs `evener encrypt -k my.key` with these arguments and returns what it said.
 fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
@@ -432,7 +432,7 @@ fn a_profile_that_cant_be_written_leaves_the_one_that_is_there() {
 #[test]
 fn a_program_to_check_that_is_not_there_is_named() {
     let fixture = Fixture::new();
-    let ended = fixture.expect(2, &["tls", "check", "--provider", "my.key", "no-such-program"]);
+    let ended = fixture.expect(2, &["tls", "check", "--provider", PROVIDER, "no-such-program"]);
     let told = "evener: no-such-program: can't run it: No such file or directory\n";
     assert_eq!(ended.messages, told);
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Fixture, has};
+use common::{Ended, Fixture, PROVIDER, has};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn send(child: &Child, signal: Signal) {
@@ -40,6 +40,32 @@ fn time_to_start(fixture: &Fixture) -> Duration {
     let begin = Instant::now();
     assert!(fixture.command(&["--version"]).output().unwrap().status.success());
     begin.elapsed()
+}
+
+/// A script sees how the program has ended, and nothing is left of the configuration.
+#[test]
+fn a_checked_program_says_how_it_ended() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("temporary")).unwrap();
+    for (line, status, told) in [
+        ("exit 22", 22, "sh: it ended with exit status: 22\n"),
+        ("kill -INT $$", 130, "sh: interrupted\n"),
+        ("kill -TERM $$", 130, "sh: interrupted\n"),
+        ("kill -QUIT $PPID; sleep 0.1; kill -QUIT $$", 131, "(SIGQUIT)"),
+        ("kill -INT $PPID; sleep 0.1; exit 3", 3, "exit status: 3\n"),
+        ("kill -KILL $$", 137, "(SIGKILL)"),
+        ("kill -TERM $PPID; sleep 60", 130, "sh: interrupted\n"),
+        ("exit 0", 1, "Perhaps there was no TLS"),
+    ] {
+        let mut command = fixture.command(&["tls", "check", "--provider", PROVIDER, "sh", "-c"]);
+        let ended = Ended::of(
+            command.arg(line).env("OPENSSL_CONF", "").env("TMPDIR", fixture.path("temporary")),
+        );
+        assert_eq!(ended.status, Some(status), "{line}: {}", ended.messages);
+        assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
+        assert_eq!(ended.messages.contains("Perhaps"), line == "exit 0", "{line}");
+        assert_eq!(fixture.names("temporary"), [""; 0], "{line}");
+    }
 }
 
 #[test]

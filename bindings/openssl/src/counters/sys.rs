@@ -112,7 +112,11 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
         .truncate(false)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
-        .open(place)?;
+        .open(place)
+        .map_err(|cause| match cause.raw_os_error() {
+            Some(libc::ELOOP) => io::Error::other("it is a symbolic link"),
+            _ => cause,
+        })?;
     let found = file.metadata()?;
     let is_own = found.is_file() && found.uid() == user && found.mode() & 0o077 == 0;
     if !is_own || found.nlink() != 1 {

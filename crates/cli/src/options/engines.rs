@@ -1,6 +1,6 @@
 //! Options of engines, policies, the gate and resources.
 
-use std::num::NonZeroUsize;
+use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -155,7 +155,10 @@ pub(crate) fn permits(text: &str) -> Result<NonZeroUsize, String> {
 
 /// A number that is not zero.
 pub(crate) fn from_one(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "not a number from 1".to_owned())
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("not a number from 1 to {}", usize::MAX),
+        _ => "not a number from 1".to_owned(),
+    })
 }
 
 fn up_to(most: usize, text: &str) -> Result<NonZeroUsize, String> {

@@ -12,6 +12,9 @@ pub const IDENTITY: &str =
     "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";
 pub const RECIPIENT: &str = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95";
 
+/// What looks like a provider of OpenSSL: this machine can load it, and it names what OpenSSL calls.
+pub const PROVIDER: &str = env!("CARGO_BIN_EXE_evener");
+
 /// A directory with a key, a small tree, and the program to run in it.
 pub struct Fixture {
     directory: tempfile::TempDir,

@@ -4,10 +4,12 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use super::config::{loads_evener, module, plain, system_configuration, text};
@@ -20,7 +22,8 @@ use crate::whole_file;
 ///
 /// The program runs with a configuration as `evener tls config` writes it, which includes the one
 /// that OPENSSL_CONF names or the system's. In the end this says on standard error how many records
-/// it did with Evener. The exit status is 1 when there were none.
+/// it did with Evener. The exit status is the program's where that failed (128 and the signal's number
+/// where a signal ended it, 130 where it was interrupted), and otherwise 1 when there were none.
 #[derive(Args)]
 pub(crate) struct Check {
     /// The provider, evener.so [default: where `make install-tls` puts it]
@@ -57,8 +60,11 @@ impl Check {
         let status = signals.run(&mut command);
         let status =
             status.map_err(|cause| Trouble::File { action: "run", path: program.into(), cause })?;
-        if !status.success() {
-            complain(&format_args!("{}: it ended with {status}", shown(program)));
+        let ending = ending(status);
+        match ending {
+            Ending::Done => {}
+            Ending::Interrupted => complain(&format_args!("{}: interrupted", shown(program))),
+            _ => complain(&format_args!("{}: it ended with {status}", shown(program))),
         }
         let counts = if counters.exists() {
             read(&counters).map_err(|cause| Trouble::File {
@@ -71,11 +77,12 @@ impl Check {
         };
         let sum = |each: fn(&Count) -> u64| counts.iter().map(each).sum::<u64>();
         let (records, bytes) = (sum(Count::records), sum(Count::bytes));
-        if records == 0 {
+        if records == 0 && ending == Ending::Done {
             complain(&format_args!(
                 "{}: Evener did no record of it. Perhaps there was no TLS with AES, the program \
                  works on in the background, it has another library for it than the system's \
-                 OpenSSL 3 (see `ldd`), or OpenSSL can't load {} (see `openssl list -providers`)",
+                 OpenSSL 3 (see `ldd`), or OpenSSL can't load {} (see `OPENSSL_CONF=FILE openssl \
+                 list -providers` with a FILE of `evener tls config -o FILE`)",
                 shown(program),
                 shown(&module)
             ));
@@ -85,7 +92,19 @@ impl Check {
         let program = shown(program);
         let noun = if records == 1 { "record" } else { "records" };
         complain(&format_args!("{program}: Evener did {records} {noun} with {bytes} bytes"));
-        Ok(Ending::Done)
+        Ok(ending)
+    }
+}
+
+/// How this program ends after the other one, as a shell tells of that.
+fn ending(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ending::Done,
+        (_, Some(SIGINT | SIGTERM | SIGHUP)) => Ending::Interrupted,
+        (code, signal) => {
+            let status = code.or(signal.map(|signal| 128 + signal));
+            Ending::ProgramFailed(status.and_then(|status| status.try_into().ok()).unwrap_or(1))
+        }
     }
 }
 
@@ -102,8 +121,12 @@ fn directory() -> Result<TempDir, Trouble> {
         .map_err(|cause| Trouble::File { action: "write", path: place, cause })
 }
 
-/// The configuration that the program would read otherwise, unless that loads Evener.
+/// The configuration that the program would read otherwise, unless that loads Evener. An empty name
+/// is OpenSSL's way to read none.
 fn usual_configuration() -> Option<PathBuf> {
     let named = env::var_os("OPENSSL_CONF").map(PathBuf::from);
+    if named.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+        return None;
+    }
     named.filter(|path| !loads_evener(path)).or_else(system_configuration)
 }

@@ -9,8 +9,11 @@ use std::{env, iter};
 use clap::{Args, ValueEnum};
 use evener::engines::check_module;
 
+use super::base::{Base, excludes_evener};
+use super::configuration::Configuration;
+use super::provider;
 use crate::options::{from_one, permits};
-use crate::trouble::{Ending, Trouble, shown};
+use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
 /// Print or write a configuration of OpenSSL that loads Evener
@@ -22,6 +25,9 @@ pub(crate) struct Config {
     /// Write this file, which must not be there yet
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file
+    #[arg(long, requires = "output")]
+    overwrite: bool,
     /// The provider, evener.so [default: where `make install-tls` puts it]
     #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
@@ -114,32 +120,73 @@ impl Config {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
         let counters = match self.counters {
             Some(file) if file == Path::new("on") => Some("on".to_owned()),
+            Some(file) if file.is_dir() => {
+                return Err(Trouble::Usage(format!(
+                    "--counters {}: it is a directory; name a file in it",
+                    shown(&file)
+                )));
+            }
             Some(file) => Some(plain(&file)?),
             None => None,
         };
-        let module = module(self.module.as_deref())?;
-        let base = self.base.or_else(system_configuration);
         let mut lines =
             counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
         lines += &self.routing.lines()?;
+        let module = module(self.module.as_deref())?;
+        let base = self.base.or_else(system_configuration);
         let text = text(base.as_deref(), &module, &lines)?;
+        let is_base = |path: &Path| {
+            let whole = |path: &Path| path.canonicalize().ok();
+            base.as_deref().and_then(whole).is_some_and(|base| whole(path) == Some(base))
+        };
         match self.output {
-            Some(path) => whole_file::make(&path, &text)?,
+            Some(path) if self.overwrite && is_base(&path) => {
+                return Err(Trouble::Usage(format!(
+                    "{}: it would include itself; write another file",
+                    shown(&path)
+                )));
+            }
+            Some(path) if self.overwrite => whole_file::replace(&path, &text)?,
+            Some(path) => whole_file::make(&path, &text).map_err(with_way_out)?,
             None => io::stdout().lock().write_all(text.as_bytes()).map_err(Trouble::Output)?,
         }
         Ok(Ending::Done)
     }
 }
 
-/// The provider's absolute path: as given, or where it is installed beside this program.
+/// Says of a file that is there how to replace it.
+fn with_way_out(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::File { action, path, cause } if cause.kind() == io::ErrorKind::AlreadyExists => {
+            let cause = io::Error::other("it is there already; --overwrite replaces it");
+            Trouble::File { action, path, cause }
+        }
+        other => other,
+    }
+}
+
+/// The provider's absolute path: as given, or where it is installed beside this program. OpenSSL says
+/// nothing of one that it can't load.
 pub(super) fn module(given: Option<&Path>) -> Result<PathBuf, Trouble> {
-    if let Some(path) = given {
-        return path.canonicalize().map_err(|cause| Trouble::File {
+    let path = match given {
+        Some(path) => path.canonicalize().map_err(|cause| Trouble::File {
             action: "find",
             path: path.into(),
             cause,
-        });
+        })?,
+        None => installed()?,
+    };
+    plain(&path)?;
+    match provider::unfit(&path) {
+        Some(reason) => Err(Trouble::Usage(format!(
+            "{}: OpenSSL can't load it: {reason}; name an evener.so with --provider",
+            shown(&path)
+        ))),
+        None => Ok(path),
     }
+}
+
+fn installed() -> Result<PathBuf, Trouble> {
     let program = env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("/"));
     let places = iter::once(beside.join("../lib/evener/evener.so"))
@@ -161,7 +208,8 @@ pub(super) fn system_configuration() -> Option<PathBuf> {
 
 /// Whether a configuration loads the provider.
 pub(super) fn loads_evener(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|read| Base::parse(&String::from_utf8_lossy(&read)).has_evener)
+    let found = Configuration::read(path);
+    found.and_then(|found| Base::of(&found)).is_ok_and(|base| base.has_evener)
 }
 
 /// The configuration's text, with these lines in the provider's section.
@@ -169,24 +217,31 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
     let mut text = String::from(HEAD);
     let mut found = Base::default();
     if let Some(path) = base {
-        let read = fs::read(path).map_err(|cause| Trouble::File {
-            action: "read",
-            path: path.into(),
-            cause,
-        })?;
-        found = Base::parse(&String::from_utf8_lossy(&read));
-        if let Some(reason) = found.unfit(&read) {
-            return Err(Trouble::usage(format!(
-                "{}: {reason}; give another one with --base",
-                shown(path)
-            )));
+        let failed = |action| move |cause| Trouble::File { action, path: path.to_owned(), cause };
+        let read = fs::read(path).map_err(failed("read"))?;
+        let refused = |reason: &str| {
+            Trouble::Usage(format!("{}: {reason}; give another one with --base", shown(path)))
+        };
+        // OpenSSL reads it where nothing includes it.
+        if read.starts_with("\u{FEFF}".as_bytes()) {
+            return Err(refused(
+                "it begins with a byte-order mark, with which OpenSSL includes no file",
+            ));
         }
-        let path = path.canonicalize().map_err(|cause| Trouble::File {
-            action: "find",
-            path: path.into(),
-            cause,
+        let configuration = Configuration::read(path).map_err(|reason| {
+            Trouble::Usage(format!("{reason}; correct it, or give another one with --base"))
         })?;
-        text += &format!(".include {}\n\n", plain(&path)?);
+        found = Base::of(&configuration).map_err(|reason| refused(&reason))?;
+        found.unfit().map_or(Ok(()), |reason| Err(refused(reason)))?;
+        if let Some(properties) = found.properties.as_deref().filter(|found| excludes_evener(found))
+        {
+            complain(&format_args!(
+                "{}: with its `default_properties = {properties}` OpenSSL never takes Evener's ciphers",
+                shown(path)
+            ));
+        }
+        let whole = path.canonicalize().map_err(failed("find"))?;
+        text += &format!(".include {}\n\n", plain(&whole)?);
     }
     let name = |found: Option<String>, otherwise: &str| found.unwrap_or(otherwise.to_owned());
     let main = name(found.main, "evener_openssl");
@@ -221,70 +276,6 @@ pub(super) fn plain(path: &Path) -> Result<String, Trouble> {
     }
 }
 
-/// What another configuration says already.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Base {
-    /// The sections for the library, its providers and its algorithms.
-    main: Option<String>,
-    providers: Option<String>,
-    algorithms: Option<String>,
-    properties: Option<String>,
-    has_evener: bool,
-    /// Whether OpenSSL's usual provider is left out for the one that FIPS 140 asks for.
-    is_for_fips: bool,
-}
-
-impl Base {
-    fn parse(text: &str) -> Base {
-        let lines = lines(text);
-        let value = |section: &str, key: &str| {
-            let mut fitting = lines.iter().rev().filter(|line| line.0 == section && line.1 == key);
-            fitting.next().map(|line| line.2.to_owned())
-        };
-        let is_name = |name: &String| {
-            !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
-        };
-        let within = |section: &Option<String>, key| {
-            section.as_ref().and_then(|section| value(section, key))
-        };
-        let main = value("default", "openssl_conf").filter(is_name);
-        let providers = within(&main, "providers").filter(is_name);
-        let algorithms = within(&main, "alg_section").filter(is_name);
-        let properties = within(&algorithms, "default_properties");
-        let has = |name| within(&providers, name).is_some();
-        let (has_evener, has_default) = (has("evener"), has("default"));
-        let is_for_fips = has("fips") && !has_default;
-        Base { main, providers, algorithms, properties, has_evener, is_for_fips }
-    }
-
-    /// Why it can't be included.
-    fn unfit(&self, text: &[u8]) -> Option<&'static str> {
-        // OpenSSL reads it where nothing includes it.
-        let has_mark = text.starts_with("\u{FEFF}".as_bytes());
-        let reasons = [
-            (self.has_evener, "it loads Evener already"),
-            (has_mark, "it begins with a byte-order mark, with which OpenSSL includes no file"),
-            (self.is_for_fips, "it has `fips` without `default`, which would be added"),
-        ];
-        reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)
-    }
-}
-
-/// Section, name and value of each line that has them.
-fn lines(text: &str) -> Vec<(&str, &str, &str)> {
-    let mut section = "default";
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = name.trim();
-        } else if let Some((key, value)) = line.split_once('=') {
-            lines.push((section, key.trim(), value.trim()));
-        }
-    }
-    lines
-}
-
 /// What Evener's ciphers have and others don't; OpenSSL wants a dot in such a name. It isn't the
 /// property `provider`: programs that ask for that one themselves, as stunnel does, would replace
 /// the preference.
@@ -300,26 +291,6 @@ const HEAD: &str = "\
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_the_included_file_says_is_kept() {
-        let base = "openssl_conf = init # first\n[init]\nproviders = some\nssl_conf = ssl\n\
-                    alg_section=alg\n[alg]\ndefault_properties = fips=yes\n[some]\ndefault = d\nlegacy = l\n";
-        let found = Base::parse(base);
-        assert_eq!(found.main.as_deref(), Some("init"));
-        assert_eq!(found.providers.as_deref(), Some("some"));
-        assert_eq!(found.algorithms.as_deref(), Some("alg"));
-        assert_eq!(found.properties.as_deref(), Some("fips=yes"));
-        assert!(!found.has_evener);
-        assert!(Base::parse(&format!("{base}evener = e\n")).has_evener);
-        assert_eq!(found.unfit(base.as_bytes()), None);
-        assert_eq!(Base::parse("[ca]\nopenssl_conf = x\n"), Base::default());
-        let reason = |base: &str| Base::parse(base).unfit(base.as_bytes()).unwrap_or_default();
-        assert!(reason(&format!("{base}evener = e\n")).contains("already"));
-        assert!(reason(&format!("\u{FEFF}{base}")).contains("byte-order mark"));
-        let strict = base.replace("default = d\n", "fips = f\n");
-        assert!(reason(&strict).contains("without `default`"));
-    }
 
     #[test]
     fn paths_that_would_mean_something_else_are_refused() {

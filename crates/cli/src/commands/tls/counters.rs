@@ -1,12 +1,14 @@
 //! The file in which processes count their records. `bindings/openssl/src/counters` writes it and
 //! says what is in it.
 
+use std::cmp::Reverse;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 
@@ -67,11 +69,16 @@ impl Count {
     }
 }
 
-/// The counts of a file: first what processes did that have ended.
+/// The counts of a file.
 pub(super) fn read(path: &Path) -> io::Result<Vec<Count>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|cause| {
+        match cause.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+            true => io::Error::other("it is a symbolic link, which no process counts in"),
+            false => cause,
+        }
+    })?;
     let mut bytes = Vec::new();
     if file.metadata()?.is_file() {
         file.take((LINES * LINE) as u64 + 1).read_to_end(&mut bytes)?;
@@ -83,10 +90,14 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<Count>> {
     Ok(counts.filter(|count| !count.is_empty()).collect())
 }
 
+/// Puts first what lives, and of that, as of the rest, first what did most.
+pub(super) fn sort(counts: &mut [Count]) {
+    counts.sort_by_key(|count| (count.has_ended, Reverse(count.bytes()), count.process));
+}
+
 fn lives(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-    process
-        .is_some_and(|process| !matches!(test_kill_process(process), Err(rustix::io::Errno::SRCH)))
+    process.is_some_and(|process| !matches!(test_kill_process(process), Err(Errno::SRCH)))
 }
 
 const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
@@ -119,5 +130,22 @@ mod tests {
         assert_eq!((count.records(), count.bytes(), count.forged_records), (4, 6, 5));
         assert_eq!((count.module_records, count.module_bytes), (6, 7));
         assert!(!count.has_ended);
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(read(&link).unwrap_err().to_string().contains("symbolic link"));
+    }
+
+    #[test]
+    fn what_lives_and_did_most_is_first() {
+        let count = |process, has_ended, encrypted_bytes| Count {
+            process,
+            has_ended,
+            encrypted_bytes,
+            ..Count::default()
+        };
+        let mut counts =
+            [count(0, true, 9), count(1, true, 10), count(2, false, 1), count(3, false, 2)];
+        sort(&mut counts);
+        assert_eq!(counts.map(|count| count.process), [3, 2, 1, 0]);
     }
 }

@@ -1,8 +1,11 @@
 //! `evener tls`
 
+mod base;
 mod check;
 mod config;
+mod configuration;
 mod counters;
+mod provider;
 mod status;
 
 use clap::{Args, Subcommand};

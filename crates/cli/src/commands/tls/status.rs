@@ -8,7 +8,7 @@ use clap::Args;
 use evener::Failure;
 use serde::Serialize;
 
-use super::counters::{Count, read};
+use super::counters::{Count, read, sort};
 use crate::document::print_json;
 use crate::summary::size;
 use crate::table::{self, Column};
@@ -54,6 +54,7 @@ impl Status {
                 }
             }
         }
+        sort(&mut processes);
         let ending = if failures.is_empty() { Ending::Done } else { Ending::SomeFailed };
         if self.json {
             print_json(&Document { processes, failures })?;
@@ -104,7 +105,8 @@ fn print(processes: &[Count], ending: Ending, out: &mut dyn Write) -> io::Result
     if processes.is_empty() {
         return writeln!(
             out,
-            "no process has counted a record; with `counters = on` in the configuration they do"
+            "no record is counted here. Processes count with `counters = on` in the configuration; \
+             those that run since before their file was removed are to be restarted"
         );
     }
     for line in table::lines(&COLUMNS, &rows(processes), table::width_of(io::stdout())) {

@@ -1,0 +1,188 @@
+//! What a configuration that is to be included says of what Evener's adds.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::configuration::Configuration;
+use crate::trouble::shown;
+
+/// What another configuration says already.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Base {
+    /// The sections for the library, its providers and its algorithms.
+    pub(super) main: Option<String>,
+    pub(super) providers: Option<String>,
+    pub(super) algorithms: Option<String>,
+    pub(super) properties: Option<String>,
+    pub(super) has_evener: bool,
+    /// Whether OpenSSL's usual provider is left out for the one that FIPS 140 asks for.
+    is_for_fips: bool,
+}
+
+impl Base {
+    /// What of a configuration matters here, with all that it includes; or why nothing can be added to it.
+    pub(super) fn of(configuration: &Configuration) -> Result<Base, String> {
+        let within = |section: &Option<String>, key| match section {
+            Some(section) => text_of(configuration.value(section.as_bytes(), key)?, key),
+            None => Ok(None),
+        };
+        let section = |section: &Option<String>, key| {
+            let name = within(section, key)?;
+            let is_name = |name: &String| {
+                let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./".contains(char);
+                !name.is_empty() && name.chars().all(is_plain)
+            };
+            match name {
+                Some(name) if !is_name(&name) => Err(format!(
+                    "its `{key}` names the section {}, to which nothing can be added",
+                    shown(Path::new(&name))
+                )),
+                name => Ok(name),
+            }
+        };
+        let main = section(&Some("default".to_owned()), "openssl_conf")?;
+        let providers = section(&main, "providers")?;
+        let algorithms = section(&main, "alg_section")?;
+        let mut properties = within(&algorithms, "default_properties")?;
+        // A line `default_properties` would take the place of this one.
+        if within(&algorithms, "fips_mode")?.is_some_and(|value| !is_no(&value)) {
+            let others = properties.filter(|others| !others.trim().is_empty());
+            properties = Some(others.map_or("fips=yes".into(), |others| others + ",fips=yes"));
+        }
+        let names = |section: &Option<String>| -> Vec<&[u8]> {
+            let section = section.as_ref().map(String::as_bytes);
+            section.into_iter().flat_map(|section| configuration.names(section)).collect()
+        };
+        // OpenSSL takes `providers.x` for another line `providers`.
+        for name in names(&main) {
+            if [&b"providers."[..], b"alg_section."].iter().any(|start| name.starts_with(start)) {
+                let name = shown(Path::new(OsStr::from_bytes(name)));
+                return Err(format!(
+                    "its line `{name}` adds to another, with which Evener's can't be joined"
+                ));
+            }
+        }
+        // And `x.fips` for a name of the provider `fips`.
+        let has = |provider: &[u8]| {
+            names(&providers).iter().any(|name| {
+                let dot = name.iter().position(|&byte| byte == b'.');
+                &name[dot.map_or(0, |dot| dot + 1)..] == provider
+            })
+        };
+        let (has_evener, has_default) = (has(b"evener"), has(b"default"));
+        let is_for_fips = has(b"fips") && !has_default;
+        Ok(Base { main, providers, algorithms, properties, has_evener, is_for_fips })
+    }
+
+    /// Why it can't be included.
+    pub(super) fn unfit(&self) -> Option<&'static str> {
+        let reasons = [
+            (self.has_evener, "it loads Evener already"),
+            (self.is_for_fips, "it has `fips` without `default`, which would be added"),
+        ];
+        reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)
+    }
+}
+
+/// A value that means the same when it is written again.
+fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let is_plain = |char: char| !char.is_control() && !"\\'\"`$#".contains(char);
+    match str::from_utf8(value) {
+        Ok(text) if text.chars().all(is_plain) => Ok(Some(text.to_owned())),
+        _ => Err(format!("its `{key}` has quotes or characters that can't be written again")),
+    }
+}
+
+/// Whether a query (property(7) of OpenSSL) asks for what Evener's ciphers aren't.
+pub(super) fn excludes_evener(query: &str) -> bool {
+    query.to_ascii_lowercase().split(',').map(str::trim).any(|clause| {
+        // It is no condition, or takes one back.
+        if clause.is_empty() || clause.starts_with(['?', '-']) {
+            return false;
+        }
+        let (name, wanted) = clause.split_once('=').unwrap_or((clause, "yes"));
+        let (name, is_unwanted) = match name.strip_suffix('!') {
+            Some(name) => (name.trim(), true),
+            None => (name.trim(), false),
+        };
+        let has = match name {
+            "provider" => "evener",
+            "evener.cipher" => "yes",
+            // What isn't defined.
+            _ => "no",
+        };
+        (has == wanted.trim()) == is_unwanted
+    })
+}
+
+/// Whether OpenSSL takes a value for no.
+fn is_no(value: &str) -> bool {
+    matches!(value, "FALSE" | "false" | "N" | "n" | "NO" | "no")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn found(text: &str) -> Result<Base, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, more) = (directory.path().join("base"), directory.path().join("more"));
+        fs::write(&more, "default_properties = fips=yes\n").unwrap();
+        fs::write(&path, text.replace("MORE", more.to_str().unwrap())).unwrap();
+        Base::of(&Configuration::read(&path)?)
+    }
+
+    #[test]
+    fn what_the_included_file_says_is_kept() {
+        let base = "openssl_conf = init # first\n[init]\nproviders = some\nssl_conf = ssl\n\
+                    alg_section=alg\n[alg]\n.include MORE\n[some]\ndefault = d\nlegacy = l\n";
+        let known = found(base).unwrap();
+        assert_eq!(known.main.as_deref(), Some("init"));
+        assert_eq!(known.providers.as_deref(), Some("some"));
+        assert_eq!(known.algorithms.as_deref(), Some("alg"));
+        assert_eq!(known.properties.as_deref(), Some("fips=yes"));
+        assert_eq!(known.unfit(), None);
+        assert_eq!(found("[ca]\nopenssl_conf = x\n"), Ok(Base::default()));
+        let reason = |base: &str| found(base).unwrap().unfit().unwrap_or_default();
+        assert!(reason(&format!("{base}evener = e\n")).contains("already"));
+        assert!(reason(&format!("{base}[some]\n2.evener = e\n")).contains("already"));
+        let strict = base.replace("default = d\n", "fips = f\n");
+        assert!(reason(&strict).contains("without `default`"));
+    }
+
+    #[test]
+    fn properties_that_leave_evener_out_are_known() {
+        for query in
+            ["provider=default", "x.y=z, fips=yes", "fips", "Provider = FIPS", "provider!=evener"]
+        {
+            assert!(excludes_evener(query), "{query}");
+        }
+        for query in
+            ["", "?fips=yes", "-fips", "fips=no", "fips != yes", "provider=evener", "provider!=x"]
+        {
+            assert!(!excludes_evener(query), "{query}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_lost_is_refused() {
+        let base = "openssl_conf = i\n[i]\nalg_section = a\n[a]\n";
+        let mode = format!("{base}fips_mode = yes\n");
+        assert_eq!(found(&mode).unwrap().properties.as_deref(), Some("fips=yes"));
+        let both = format!("{mode}default_properties = x.y=z\n");
+        assert_eq!(found(&both).unwrap().properties.as_deref(), Some("x.y=z,fips=yes"));
+        for (text, told) in [
+            ("openssl_conf = two words\n", "to which nothing can be added"),
+            ("openssl_conf = $ENV::HOME\n", "depends on the environment"),
+            (&format!("{base}[i]\nproviders.2 = p\n"), "`providers.2` adds to another"),
+            (&format!("{base}default_properties = \"a='b'\"\n"), "can't be written again"),
+        ] {
+            let reason = found(text).unwrap_err();
+            assert!(reason.contains(told), "{reason}");
+        }
+    }
+}
