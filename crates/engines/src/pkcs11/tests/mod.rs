@@ -1,5 +1,6 @@
 //! The engine on SoftHSM2, and on a module that gives SoftHSM2 limits and faults.
 
+mod ending;
 mod softhsm;
 
 use std::cell::Cell;
