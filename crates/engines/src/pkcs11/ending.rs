@@ -54,6 +54,11 @@ pub(super) fn enter() {
     }
 }
 
+/// Whether the process ends. A module's calls fail then, which says nothing of the module.
+pub fn process_ends() -> bool {
+    HAS_ENDED.load(Ordering::SeqCst)
+}
+
 /// The process ends. All calls of this together wait for one time.
 pub(super) extern "C" fn end() {
     HAS_ENDED.store(true, Ordering::SeqCst);

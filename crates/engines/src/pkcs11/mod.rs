@@ -29,6 +29,7 @@ use evener_core::{
 
 use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
+pub use ending::process_ends;
 use probe::Token;
 use session::Pkcs11Session;
 use uri::Uri;
