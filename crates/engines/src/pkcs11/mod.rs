@@ -108,6 +108,13 @@ fn find_within(
     found.into_iter().next().ok_or_else(|| unavailable(name, "nothing was found".to_owned()))
 }
 
+/// Has the end of the process, when it comes, wait for the calls of tokens' libraries, and let none begin
+/// then. For who looks for a token on a thread of its own: the process may end before that thread
+/// has found it.
+pub fn expect_end() {
+    sys::wait_at_exit();
+}
+
 /// Reads a URI and opens nothing.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn check_uri(parameters: &str) -> Result<(), String> {

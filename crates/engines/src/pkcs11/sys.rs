@@ -435,7 +435,7 @@ pub(super) fn current_user() -> u32 {
 
 /// Has the system call [`ending::end`] when the process ends, before what was registered so far.
 /// Without memory for it the process ends as if it were not there.
-fn wait_at_exit() {
+pub(super) fn wait_at_exit() {
     unsafe extern "C" {
         safe fn atexit(function: extern "C" fn()) -> c_int;
     }
