@@ -129,9 +129,13 @@ const PERMITS: &CStr = c"permits";
 /// One of so many results is computed again where nothing else is said.
 const VERIFIED: u64 = 100;
 
-/// Says something on standard error: that is where a program's log begins.
+/// Says something on standard error: that is where a program's log begins. Not at the end of the
+/// process: what fails then fails because of that.
 pub(crate) fn warn(text: &dyn std::fmt::Display) {
     use std::io::Write;
+    if evener_engines::process_ends() {
+        return;
+    }
     let _ = writeln!(std::io::stderr(), "evener: provider: {text}");
 }
 

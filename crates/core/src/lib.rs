@@ -37,4 +37,4 @@ pub use padding::Padding;
 pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError};
 pub use records::{RecordLayout, Records};
 pub use shown::{Shown, shown, shown_json, shown_text};
-pub use wipe::{Memory, WipedBuffer, wipe};
+pub use wipe::{Memory, WipedBuffer, wipe, wipe_stack};

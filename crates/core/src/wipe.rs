@@ -14,6 +14,15 @@ pub fn wipe(bytes: &mut [u8]) {
     optimization_barrier(bytes);
 }
 
+/// Overwrites what calls before this one have left on the stack below its caller, so many bytes of it:
+/// values that were moved or returned, such as keys. To reach all of it, the calls must have been made by
+/// functions that are not inlined into the caller, whose own variables stay.
+#[inline(never)]
+pub fn wipe_stack<const BYTES: usize>() {
+    let room = [0_u8; BYTES];
+    optimization_barrier(&room);
+}
+
 /// Bytes that are [wiped](wipe) when dropped. Their number is fixed, so that no copy is left behind
 /// when they grow.
 pub struct WipedBuffer(Bytes);

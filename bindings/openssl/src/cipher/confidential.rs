@@ -305,10 +305,7 @@ impl State for Context {
                 return Err(Reason::InvalidKeyLength);
             }
             (Some(key), Some(cipher)) => cipher.set_key(direction, key),
-            (Some(key), none) => {
-                *none = Confidential::new(self.kernel, self.mode, direction, key);
-                none.as_ref().map(|_| ())
-            }
+            (Some(key), none) => Confidential::put(none, self.kernel, self.mode, direction, key),
             (None, Some(cipher)) => cipher.set_direction(direction),
             (None, None) => Some(()),
         }
@@ -369,7 +366,15 @@ impl State for Context {
         }
         Ok(())
     }
+
+    #[inline(always)]
+    fn wipe_stack() {
+        evener_core::wipe_stack::<STACK>();
+    }
 }
+
+/// See [`State::wipe_stack`]. In bytes. To fill more at once takes much longer (glibc).
+const STACK: usize = 2 << 10;
 
 /// What can be asked of a context.
 static GETTABLE: [Param; 8] = [

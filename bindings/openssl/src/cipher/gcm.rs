@@ -412,7 +412,15 @@ impl State for Context {
         }
         Ok(())
     }
+
+    #[inline(always)]
+    fn wipe_stack() {
+        evener_core::wipe_stack::<STACK>();
+    }
 }
+
+/// See [`State::wipe_stack`]. GCM's code has long pieces, in which round keys lie on the stack. In bytes.
+const STACK: usize = 16 << 10;
 
 /// What can be asked of a context.
 static GETTABLE: [Param; 10] = [

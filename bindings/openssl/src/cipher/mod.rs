@@ -39,4 +39,7 @@ pub(crate) trait State: Clone {
 
     /// Sets what is given.
     fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
+
+    /// Wipes as much of the stack as its calls take at most where there are keys.
+    fn wipe_stack();
 }

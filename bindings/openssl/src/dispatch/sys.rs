@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::slice;
 
-use evener_core::Direction;
+use evener_core::{Direction, wipe_stack};
 
 use super::GETTABLE;
 use crate::cipher::State;
@@ -19,13 +19,22 @@ pub(super) unsafe extern "C" fn free<C: State>(context: *mut c_void) {
     if !context.is_null() {
         // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
         drop(unsafe { Box::from_raw(context.cast::<C>()) });
+        // What the calls before have left there of keys.
+        C::wipe_stack();
     }
 }
 
 pub(super) unsafe extern "C" fn duplicate<C: State>(context: *mut c_void) -> *mut c_void {
     // SAFETY: the contract.
-    let context = unsafe { &*context.cast::<C>() };
-    Box::into_raw(Box::new(context.clone())).cast()
+    let copy = copy(unsafe { &*context.cast::<C>() });
+    wipe_stack::<STACK_OF_COPY>();
+    Box::into_raw(copy).cast()
+}
+
+/// By itself, so that its variables lie where the stack is wiped.
+#[inline(never)]
+fn copy<C: State>(context: &C) -> Box<C> {
+    Box::new(context.clone())
 }
 
 pub(super) unsafe extern "C" fn encrypt_init<C: State>(
@@ -66,8 +75,23 @@ unsafe fn init<C: State>(
     // SAFETY: the contract.
     let (context, key, iv, params) =
         unsafe { (at::<C>(context), bytes(key.0, key.1), bytes(iv.0, iv.1), Params::new(params)) };
-    let result = context.init(direction, key, iv, params);
+    let result = set(context, direction, key, iv, params);
+    if key.is_some() {
+        C::wipe_stack();
+    }
     status(context, result)
+}
+
+/// By itself, as [`copy`].
+#[inline(never)]
+fn set<C: State>(
+    context: &mut C,
+    direction: Direction,
+    key: Option<&[u8]>,
+    iv: Option<&[u8]>,
+    params: Params<'_>,
+) -> Result<(), Reason> {
+    context.init(direction, key, iv, params)
 }
 
 pub(super) unsafe extern "C" fn get_context_params<C: State>(
@@ -137,6 +161,9 @@ pub(super) unsafe fn answer<C: State>(
     }
     status(context, result)
 }
+
+/// How much of the stack it takes at most to copy a context, in bytes.
+const STACK_OF_COPY: usize = 16 << 10;
 
 /// 1 or 0, as OpenSSL has it, and what is wrong in its queue.
 pub(super) fn status<C: State, T>(context: &C, result: Result<T, Reason>) -> c_int {

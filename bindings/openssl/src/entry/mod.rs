@@ -39,6 +39,7 @@ impl Provider {
             // A record is one provider's, whatever its length: what the module leaves is done here.
             let kernel = *kernel.get_or_insert_with(Kernel::portable);
             module::configure(routing, kernel);
+            evener_engines::expect_end();
         }
         Provider { core: Arc::new(core), kernel }
     }

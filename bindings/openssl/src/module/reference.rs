@@ -81,7 +81,8 @@ impl Session for ReferenceSession {
 /// A mode with a key.
 enum Keyed {
     Ctr(Box<Gcm>),
-    Cbc(Box<Confidential>),
+    /// There is a key in it.
+    Cbc(Box<Option<Confidential>>),
 }
 
 impl Keyed {
@@ -93,8 +94,11 @@ impl Keyed {
     ) -> Result<Keyed, EngineError> {
         let key = key.bytes();
         match cipher.mode() {
-            Mode::Cbc => Confidential::new(kernel, Mode::Cbc, direction, key)
-                .map(|cipher| Keyed::Cbc(Box::new(cipher))),
+            Mode::Cbc => {
+                let mut place = Box::new(None);
+                Confidential::put(&mut place, kernel, Mode::Cbc, direction, key)
+                    .map(|()| Keyed::Cbc(place))
+            }
             _ => Gcm::new(kernel, key).map(|gcm| Keyed::Ctr(Box::new(gcm))),
         }
         .ok_or_else(|| failed("it can't use this key"))
@@ -118,7 +122,8 @@ impl Keyed {
             Keyed::Cbc(cipher) => {
                 let mut chain = Chain::new(iv);
                 let text = Text::Apart(job.input, job.output);
-                cipher.transform(&mut chain, text).ok_or_else(|| failed("these are no blocks"))
+                let done = cipher.as_ref().as_ref().and_then(|it| it.transform(&mut chain, text));
+                done.ok_or_else(|| failed("these are no blocks"))
             }
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Records, Session, SessionRequest,
-    WipedBuffer, wipe,
+    WipedBuffer, wipe_stack,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -46,7 +46,11 @@ impl HelperSession {
     ) -> Result<HelperSession, EngineError> {
         let name = engine.description().name.clone();
         let &SessionRequest { cipher, direction, key } = request;
-        let channels = start(Arc::clone(engine), cipher, direction, key.cloned().map(Box::new));
+        let key = key.map(copy);
+        // What is moved to a place of its own, such as a channel, is copied with what lies between its
+        // fields: what was on the stack, where keys may have been.
+        wipe_stack::<STACK>();
+        let channels = start(Arc::clone(engine), cipher, direction, key);
         let channels = channels.map_err(|error| EngineError::Unavailable {
             engine: name.clone(),
             reason: format!("no thread could be started for it: {error}"),
@@ -153,14 +157,21 @@ pub(super) fn buffer_within(
     bytes: usize,
     deadline: Duration,
 ) -> Option<WipedBuffer> {
-    let engine = Arc::clone(engine);
+    wipe_stack::<STACK>();
+    let buffers = ask(Arc::clone(engine), bytes).ok()?;
+    buffers.recv_timeout(deadline).ok().flatten()
+}
+
+/// By itself, so that its variables lie where the stack was wiped.
+#[inline(never)]
+fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Receiver<Option<WipedBuffer>>> {
     let (send, buffers) = sync_channel(1);
     let ask = move || {
         foreign::begin();
         let _ = send.send(engine.buffer(bytes));
     };
-    thread::Builder::new().name("evener-module".to_owned()).spawn(ask).ok()?;
-    buffers.recv_timeout(deadline).ok().flatten()
+    thread::Builder::new().name("evener-module".to_owned()).spawn(ask)?;
+    Ok(buffers)
 }
 
 /// Time limit for closing a session.
@@ -174,16 +185,22 @@ struct Reply {
     cpu: Duration,
 }
 
-/// Starts a helper. Its first reply says whether the session was opened.
+/// A key's bytes by themselves, because what a thread is given is moved, and copies of it stay in freed
+/// memory.
+fn copy(key: &Key) -> WipedBuffer {
+    let mut bytes = WipedBuffer::zeros(key.len());
+    bytes.copy_from_slice(key.bytes());
+    bytes
+}
+
+/// Starts a helper. Its first reply says whether the session was opened. By itself, as [`ask`].
+#[inline(never)]
 fn start(
     engine: Arc<dyn Engine>,
     cipher: Cipher,
     direction: Direction,
-    // Boxed, because what a thread is given is moved, and copies of it stay in freed memory.
-    key: Option<Box<Key>>,
+    key: Option<WipedBuffer>,
 ) -> io::Result<(SyncSender<Parcel>, Receiver<Reply>)> {
-    // A channel is copied to its place with what lies between its fields.
-    clear_stack();
     let (to_helper, requests) = sync_channel::<Parcel>(1);
     let (to_caller, replies) = sync_channel(1);
     let help = move || {
@@ -191,9 +208,8 @@ fn start(
         let reply = |parcel, result| {
             to_caller.send(Reply { parcel, result, cpu: thread_cpu_time() }).is_ok()
         };
-        let opened = engine.open(&SessionRequest { cipher, direction, key: key.as_deref() });
-        drop(key);
-        clear_stack();
+        let opened = open(&*engine, cipher, direction, key);
+        wipe_stack::<STACK>();
         let (mut session, result) = match opened {
             Ok(session) => (Some(session), Ok(())),
             Err(error) => (None, Err(error)),
@@ -212,13 +228,21 @@ fn start(
     Ok((to_helper, replies))
 }
 
-/// Overwrites what earlier calls have left on the stack below this one's caller, such as copies of a
-/// key.
+/// Opens the engine's own session. By itself, as [`ask`].
 #[inline(never)]
-fn clear_stack() {
-    let mut room = [0_u8; 16 << 10];
-    wipe(&mut room);
+fn open(
+    engine: &dyn Engine,
+    cipher: Cipher,
+    direction: Direction,
+    key: Option<WipedBuffer>,
+) -> Result<Box<dyn Session>, EngineError> {
+    // It was a key, so it is one.
+    let key = key.and_then(|bytes| Key::new(&bytes).ok());
+    engine.open(&SessionRequest { cipher, direction, key: key.as_ref() })
 }
+
+/// How much of the stack may hold keys, in bytes.
+const STACK: usize = 16 << 10;
 
 /// The CPU time that the calling thread has used so far, in user and kernel mode.
 fn thread_cpu_time() -> Duration {

@@ -3,13 +3,15 @@
 //! At the end of a process libraries destroy what they have, while other threads go on: one that closes
 //! a session meanwhile would use what is gone, and end a program that has done its work by a signal.
 //! So a function that the system calls first lets no call begin any more, and waits for those that
-//! have begun.
+//! have begun. The system calls first what was registered last, and a library may register its own
+//! functions while it is loaded and while it is initialised. So that function is registered before
+//! and after each of these. (What a library registers in the midst of one is called before, if the
+//! process ends just then.)
 
 use std::process;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many calls are going on.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -20,6 +22,10 @@ static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 /// The process that has loaded a library. A child has none of its parent's threads, whose calls never
 /// end there.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// How often the end has waited. Not a time: a process that is stopped meanwhile does nothing, and
+/// neither do its calls.
+static WAITS: AtomicUsize = AtomicUsize::new(0);
 
 /// A call that goes on.
 pub(super) struct Call(());
@@ -48,23 +54,22 @@ pub(super) fn enter() {
     }
 }
 
-/// Has `register` arrange that [`end`] is called before what has been loaded so far is destroyed.
-pub(super) fn arrange(register: impl FnOnce()) {
-    static ARRANGED: Once = Once::new();
-    ARRANGED.call_once(register);
+/// Whether the process ends. A module's calls fail then, which says nothing of the module.
+pub fn process_ends() -> bool {
+    HAS_ENDED.load(Ordering::SeqCst)
 }
 
-/// The process ends.
+/// The process ends. All calls of this together wait for one time.
 pub(super) extern "C" fn end() {
     HAS_ENDED.store(true, Ordering::SeqCst);
     if PROCESS.load(Ordering::SeqCst) != process::id() {
         return;
     }
-    let begun = Instant::now();
-    while CALLS.load(Ordering::SeqCst) > 0 && begun.elapsed() < LONGEST_CALL {
-        thread::sleep(Duration::from_millis(1));
+    while CALLS.load(Ordering::SeqCst) > 0 && WAITS.fetch_add(1, Ordering::SeqCst) < MOST_WAITS {
+        thread::sleep(WAIT);
     }
 }
 
-/// A process waits no longer for a library that hangs.
-const LONGEST_CALL: Duration = Duration::from_secs(1);
+/// A process waits no longer than a second for a library that hangs.
+const MOST_WAITS: usize = 1000;
+const WAIT: Duration = Duration::from_millis(1);

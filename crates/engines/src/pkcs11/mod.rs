@@ -29,6 +29,7 @@ use evener_core::{
 
 use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
+pub use ending::process_ends;
 use probe::Token;
 use session::Pkcs11Session;
 use uri::Uri;
@@ -105,6 +106,13 @@ fn find_within(
     };
     let found = probing::within(deadline, name, prompt, look)?;
     found.into_iter().next().ok_or_else(|| unavailable(name, "nothing was found".to_owned()))
+}
+
+/// Has the end of the process, when it comes, wait for the calls of tokens' libraries, and let none begin
+/// then. For who looks for a token on a thread of its own: the process may end before that thread
+/// has found it.
+pub fn expect_end() {
+    sys::wait_at_exit();
 }
 
 /// Reads a URI and opens nothing.

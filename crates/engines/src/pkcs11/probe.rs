@@ -1,6 +1,7 @@
 //! Finding a token.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -102,6 +103,13 @@ fn load(library: &Library) -> Result<Module, String> {
         Library::Name(name) => vec![format!("lib{name}.so").into(), format!("{name}.so").into()],
         Library::Default => vec![DEFAULT_LIBRARY.into()],
     };
+    if let Library::Path(path) = library
+        && fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+    {
+        // To open a pipe would wait for a writer, and the process could not even end.
+        let path = evener_core::shown(path);
+        return Err(format!("the module {path} can't be used: it is no regular file"));
+    }
     let mut reason = String::new();
     for name in &names {
         match Module::load(Path::new(name)) {

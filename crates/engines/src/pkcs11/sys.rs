@@ -58,6 +58,19 @@ pub(super) struct Module {
 impl Module {
     /// Loads a module from a path, or from a file name that the system's loader finds.
     pub(super) fn load(path: &Path) -> Result<Module, LoadError> {
+        ending::enter();
+        wait_at_exit();
+        let module = Module::open(path)?;
+        wait_at_exit();
+        module.initialise()?;
+        wait_at_exit();
+        Ok(module)
+    }
+
+    fn open(path: &Path) -> Result<Module, LoadError> {
+        let Some(_call) = Call::begin() else {
+            return Err(LoadError::Library("the process ends".to_owned()));
+        };
         // SAFETY: loading runs the library's initialisers, as linking to it would. The user
         // names this library to be run in the process; its code is trusted by that.
         let library = unsafe { ck::Pkcs11::new(path) };
@@ -75,15 +88,7 @@ impl Module {
         // with the members of `CK_FUNCTION_LIST`.
         let functions = unsafe { *list };
         mem::forget(library);
-        let module = Module { functions };
-        ending::enter();
-        module.initialise()?;
-        // After it, since what is registered last is called first. Without memory for it the process
-        // ends as if it were not there.
-        ending::arrange(|| {
-            at_exit(ending::end);
-        });
-        Ok(module)
+        Ok(Module { functions })
     }
 
     fn initialise(&self) -> Result<(), Failure> {
@@ -428,12 +433,13 @@ pub(super) fn current_user() -> u32 {
     geteuid()
 }
 
-/// Has the system call a function when the process ends, or when this library is unloaded.
-fn at_exit(function: extern "C" fn()) -> bool {
+/// Has the system call [`ending::end`] when the process ends, before what was registered so far.
+/// Without memory for it the process ends as if it were not there.
+pub(super) fn wait_at_exit() {
     unsafe extern "C" {
         safe fn atexit(function: extern "C" fn()) -> c_int;
     }
-    atexit(function) == 0
+    let _ = atexit(ending::end);
 }
 
 fn check(function: &'static str, code: CK_RV) -> Result<(), Failure> {

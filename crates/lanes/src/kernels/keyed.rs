@@ -1,6 +1,6 @@
 //! A key for GCM of messages that come in pieces, with the kernel that uses it.
 
-use evener_core::Direction;
+use evener_core::{Direction, wipe_stack};
 
 use super::portable;
 use super::vector::Block;
@@ -19,7 +19,12 @@ impl Keyed {
     /// Sets a key; `None` where the kernel can't do GCM, or it is no key of AES.
     pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
         match kernel.0 {
-            Set::Portable => Some(Keyed::Portable(Box::new(portable::Keyed::new(key)?))),
+            Set::Portable => {
+                let keyed = of_portable(key);
+                // The key was moved to its box.
+                wipe_stack::<{ portable::STACK }>();
+                Some(Keyed::Portable(keyed?))
+            }
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             _ => Some(Keyed::Wide(here::Keyed::new(kernel, key)?)),
             #[cfg(target_arch = "arm")]
@@ -32,7 +37,11 @@ impl Keyed {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.set(key),
-            Keyed::Portable(keyed) => keyed.set(key),
+            Keyed::Portable(keyed) => {
+                *keyed = of_portable(key).filter(|_| key.len() == keyed.key_length())?;
+                wipe_stack::<{ portable::STACK }>();
+                Some(())
+            }
         }
     }
 
@@ -72,6 +81,13 @@ impl Keyed {
             Keyed::Portable(keyed) => keyed.finish(end),
         }
     }
+}
+
+/// By itself, so that its variables lie where the stack is wiped.
+#[cold]
+#[inline(never)]
+fn of_portable(key: &[u8]) -> Option<Box<portable::Keyed>> {
+    portable::Keyed::new(key).map(Box::new)
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -1,8 +1,8 @@
 //! A key for ECB, CBC or CTR of messages that come in pieces, with the kernel that uses it.
 
-use evener_core::{Direction, Mode};
+use evener_core::{Direction, Mode, wipe_stack};
 
-use super::portable::{Chained, Cipher};
+use super::portable::{Chained, Cipher, STACK as PORTABLE_STACK};
 use super::vector::Block;
 use super::{Set, SingleKeys, parallel};
 use crate::kernels::Kernel;
@@ -32,25 +32,24 @@ enum Kind {
 }
 
 impl ModeKey {
-    /// Sets a key; `None` where the kernel can't do the mode, or it is no key of AES.
-    pub(crate) fn new(
+    /// Room for a key of so many bytes, which is to be [set](ModeKey::set) in it; `None` where the kernel
+    /// can't do the mode, or no key of AES has that length.
+    pub(crate) fn empty(
         kernel: Kernel,
         mode: Mode,
         direction: Direction,
-        key: &[u8],
+        key_length: usize,
     ) -> Option<ModeKey> {
         if kernel.0 == Set::Portable {
-            let cipher = Cipher::new(key).filter(|_| mode == Mode::Cbc)?;
-            return Some(ModeKey(Kind::Portable(direction, Box::new(cipher))));
+            let key = [0; LONGEST_KEY];
+            let cipher = portable(key.get(..key_length)?).filter(|_| mode == Mode::Cbc)?;
+            return Some(ModeKey(Kind::Portable(direction, cipher)));
         }
-        let code = kernel.pieces(mode, direction, key.len())?;
-        let mut keys = SingleKeys::new();
-        // SAFETY: the code is a kernel's that this CPU can run, for keys of this length.
-        unsafe { (code.expand)(&mut keys, key) }
-        Some(ModeKey(Kind::Expanded(code, keys)))
+        let code = kernel.pieces(mode, direction, key_length)?;
+        Some(ModeKey(Kind::Expanded(code, SingleKeys::new())))
     }
 
-    /// Replaces the key; `None` as in [`ModeKey::new`].
+    /// Sets a key of the same length, in the same place; `None` as in [`ModeKey::empty`].
     pub(crate) fn set(
         &mut self,
         kernel: Kernel,
@@ -58,13 +57,19 @@ impl ModeKey {
         direction: Direction,
         key: &[u8],
     ) -> Option<()> {
-        let Kind::Expanded(code, keys) = &mut self.0 else {
-            *self = ModeKey::new(kernel, mode, direction, key)?;
-            return Some(());
-        };
-        *code = kernel.pieces(mode, direction, key.len())?;
-        // SAFETY: as in `new`.
-        unsafe { (code.expand)(keys, key) }
+        match &mut self.0 {
+            Kind::Expanded(code, keys) => {
+                *code = kernel.pieces(mode, direction, key.len())?;
+                // SAFETY: the code is a kernel's that this CPU can run, for keys of this length.
+                unsafe { (code.expand)(keys, key) }
+            }
+            Kind::Portable(kept, cipher) => {
+                *cipher = portable(key)?;
+                // The key was moved to its box.
+                wipe_stack::<PORTABLE_STACK>();
+                *kept = direction;
+            }
+        }
         Some(())
     }
 
@@ -75,8 +80,8 @@ impl ModeKey {
             Kind::Expanded(code, keys) => {
                 let (input, output) = text.places(start, length);
                 let text = parallel::Text { iv, input, output, length, stream: false };
-                // SAFETY: as in `new`; a value has a key. The places are borrowed, and have that
-                // length.
+                // SAFETY: as in `set`. There are round keys, of zeros where none was set. The places
+                // are borrowed, and have that length.
                 unsafe { (code.transform)(keys, &text) }
             }
             Kind::Portable(direction, cipher) => {
@@ -85,3 +90,13 @@ impl ModeKey {
         }
     }
 }
+
+/// By itself, so that its variables lie where the stack is wiped.
+#[cold]
+#[inline(never)]
+fn portable(key: &[u8]) -> Option<Box<Cipher>> {
+    Cipher::new(key).map(Box::new)
+}
+
+/// Length of AES's longest key in bytes.
+const LONGEST_KEY: usize = 32;

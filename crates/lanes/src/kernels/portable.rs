@@ -39,10 +39,8 @@ impl Keyed {
         Some(keyed)
     }
 
-    pub(crate) fn set(&mut self, key: &[u8]) -> Option<()> {
-        let is_fit = key.len() == self.key_length;
-        *self = Keyed::new(key).filter(|_| is_fit)?;
-        Some(())
+    pub(crate) fn key_length(&self) -> usize {
+        self.key_length
     }
 
     pub(crate) fn hash(&mut self, hash: &mut Block, data: &[u8]) {
@@ -317,3 +315,6 @@ const TOGETHER: usize = 8;
 
 /// What a piece's last bytes begin with: a block.
 pub(super) const REGISTERS: usize = BLOCK;
+
+/// How much of the stack it takes at most to make a key, in bytes.
+pub(super) const STACK: usize = 8 << 10;

@@ -52,8 +52,29 @@ impl Confidential {
         direction: Direction,
         key: &[u8],
     ) -> Option<Confidential> {
-        let expanded = ModeKey::new(kernel, mode, direction, key)?;
-        Some(Confidential { kernel, mode, direction, expanded, key: RawKey::of(key)? })
+        let mut place = None;
+        Confidential::put(&mut place, kernel, mode, direction, key)?;
+        place
+    }
+
+    /// As [`Confidential::new`], in its place, or nothing there. What is returned would be moved, and
+    /// moving leaves copies of the key behind.
+    pub fn put(
+        place: &mut Option<Confidential>,
+        kernel: Kernel,
+        mode: Mode,
+        direction: Direction,
+        key: &[u8],
+    ) -> Option<()> {
+        *place = None;
+        let expanded = ModeKey::empty(kernel, mode, direction, key.len())?;
+        let key_room = RawKey { bytes: [0; LONGEST_KEY], length: key.len() };
+        let confidential = Confidential { kernel, mode, direction, expanded, key: key_room };
+        let is_set = place.insert(confidential).set_key(direction, key);
+        if is_set.is_none() {
+            *place = None;
+        }
+        is_set
     }
 
     /// Replaces the key by another, and the direction; `None` without doing so where the key has
@@ -63,7 +84,8 @@ impl Confidential {
             return None;
         }
         self.expanded.set(self.kernel, self.mode, direction, key)?;
-        (self.direction, self.key) = (direction, RawKey::of(key)?);
+        self.key.bytes.get_mut(..key.len())?.copy_from_slice(key);
+        self.direction = direction;
         Some(())
     }
 
@@ -122,14 +144,6 @@ impl Confidential {
             chain.used = length - done;
             text.add(done, &chain.pad[..chain.used], |_, _, _| {});
         }
-    }
-}
-
-impl RawKey {
-    fn of(key: &[u8]) -> Option<RawKey> {
-        let mut raw = RawKey { bytes: [0; LONGEST_KEY], length: key.len() };
-        raw.bytes.get_mut(..key.len())?.copy_from_slice(key);
-        Some(raw)
     }
 }
 

@@ -1,10 +1,12 @@
 //! The engine on SoftHSM2, and on a module that gives SoftHSM2 limits and faults.
 
+mod ending;
 mod softhsm;
 
 use std::cell::Cell;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +138,15 @@ fn tokens_and_modules_that_are_not_there_are_named() {
         assert!(refusal("?module-name=evener-none").contains("module-path="));
         engine(&home.uri("model=SoftHSM%20v2;manufacturer=SoftHSM%20project"));
     });
+}
+
+#[test]
+fn a_module_that_is_no_file_is_not_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("module.so");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let words = refusal(&format!("?module-path={}", pipe.display()));
+    assert!(words.contains("module.so can't be used: it is no regular file"), "{words}");
 }
 
 #[test]

@@ -53,18 +53,7 @@ impl Home {
 
     /// The same for the module that has limits and faults; `None` where there is no compiler.
     pub(super) fn shim(&self, path: &str) -> Option<String> {
-        let shim = self.at("shim.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pkcs11/tests/shim.c");
-        let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        // Every call has its own arguments, which C before C23 leaves open with `()`.
-        compiler
-            .args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-ldl", "-o"])
-            .arg(&shim);
-        let Ok(output) = compiler.output() else {
-            evener_skipped::lacking!("there is no C compiler for the module with limits");
-            return None;
-        };
-        assert!(output.status.success(), "{}", text(&output));
+        let shim = compile("shim.c", &self.directory)?;
         Some(Home { module: shim, directory: self.directory.clone() }.uri(path))
     }
 
@@ -113,7 +102,23 @@ impl Home {
     }
 }
 
-fn text(output: &Output) -> String {
+/// Compiles a module of this folder into a directory; `None` where there is no compiler.
+pub(super) fn compile(source: &str, directory: &Path) -> Option<PathBuf> {
+    let module = directory.join(source).with_extension("so");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pkcs11/tests/");
+    let mut compiler = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    // Every call has its own arguments, which C before C23 leaves open with `()`.
+    compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC"]);
+    compiler.arg(format!("{folder}{source}")).args(["-ldl", "-o"]).arg(&module);
+    let Ok(output) = compiler.output() else {
+        evener_skipped::lacking!("there is no C compiler for the module {source}");
+        return None;
+    };
+    assert!(output.status.success(), "{}", text(&output));
+    Some(module)
+}
+
+pub(super) fn text(output: &Output) -> String {
     format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
