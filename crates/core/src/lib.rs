@@ -36,5 +36,5 @@ pub use key::{InvalidKey, Key};
 pub use padding::Padding;
 pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError};
 pub use records::{RecordLayout, Records};
-pub use shown::{Shown, shown, shown_json, shown_text};
+pub use shown::{Shown, shown, shown_error, shown_json, shown_text};
 pub use wipe::{Memory, WipedBuffer, wipe, wipe_stack};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 /// Shows a name or a path to people, on a terminal or in a log. This is the only way in which
@@ -27,6 +28,15 @@ pub fn shown_text(text: &str) -> String {
         }
     }
     shown
+}
+
+/// The system's words for an error, as `strerror` gives them, without the number that Rust adds.
+pub fn shown_error(error: &io::Error) -> String {
+    let text = shown_text(&error.to_string());
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
 }
 
 /// Shows a JSON document with the same characters escaped in JSON's own way (RFC 8259, section 7),
@@ -98,6 +108,12 @@ fn is_format_character(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_shown_without_a_number_and_without_control_characters() {
+        assert_eq!(shown_error(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(shown_error(&io::Error::other("a\u{1b}b")), "a\\u{1b}b");
+    }
 
     #[test]
     fn names_cannot_steer_the_terminal() {

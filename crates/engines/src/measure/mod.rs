@@ -6,6 +6,7 @@
 
 mod left;
 mod point;
+mod start;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,16 +1,17 @@
 //! One engine, one size, a number of workers.
 
-use std::sync::Barrier;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
     Direction, Engine, EngineError, Iv, Job, Key, Offer, Outcome, Padding, Point, Session,
-    SessionRequest, WipedBuffer,
+    SessionRequest, WipedBuffer, shown_error,
 };
 use rustix::time::{ClockId, clock_gettime};
 
+use super::start::Start;
 use super::{Plan, left};
 
 /// Jobs of one size on one engine, by some threads at once, for the plan's time.
@@ -29,7 +30,7 @@ impl Measurement<'_> {
     /// # Errors
     /// When the engine fails or rejects a job.
     pub(super) fn seen(&self) -> Result<(Point, Duration), EngineError> {
-        let (runs, ()) = self.run(&Barrier::new(self.workers), |_| ())?;
+        let (runs, ()) = self.run(&Start::of(self.workers), |_| ())?;
         let mean = |figure: fn(&Run) -> Duration| {
             let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
             each.sum::<f64>() / runs.len() as f64
@@ -46,12 +47,15 @@ impl Measurement<'_> {
     /// As [`seen`](Measurement::seen).
     pub(super) fn hidden(&self) -> Result<f64, EngineError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let start = Barrier::new(self.workers + cores);
+        let start = Start::of(self.workers + cores);
         let (runs, beside) = self.run(&start, |has_ended| {
             left::of_cores(cores, &start, |_| has_ended.load(Ordering::Relaxed))
         })?;
         let time = self.plan.time;
-        let alone = left::of_cores(cores, &Barrier::new(cores), |elapsed| elapsed >= time);
+        let alone = left::of_cores(cores, &Start::of(cores), |elapsed| elapsed >= time);
+        let (beside, alone) = beside
+            .and_then(|beside| Ok((beside, alone?)))
+            .map_err(|error| without_thread(self.engine, &error))?;
         let taken = cores as f64 * (1.0 - beside / alone.max(f64::MIN_POSITIVE));
         Ok(hidden(taken, &runs))
     }
@@ -59,7 +63,7 @@ impl Measurement<'_> {
     /// Lets the workers run, and something beside them, which is told when the first has ended.
     fn run<T>(
         &self,
-        start: &Barrier,
+        start: &Start,
         beside: impl FnOnce(&AtomicBool) -> T,
     ) -> Result<(Vec<Run>, T), EngineError> {
         let &Measurement { engine, plan, bytes, workers, offer } = self;
@@ -71,13 +75,17 @@ impl Measurement<'_> {
                 has_ended.store(true, Ordering::Relaxed);
                 run
             };
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let workers = (0..workers).map(|_| thread::Builder::new().spawn_scoped(scope, work));
+            let workers: io::Result<Vec<_>> = workers.collect();
+            let workers = workers.inspect_err(|_| start.call_off());
             let beside = beside(&has_ended);
             let join = |worker: thread::ScopedJoinHandle<'_, _>| {
                 worker.join().unwrap_or_else(|_| Err(ended(engine)))
             };
-            (workers.into_iter().map(join).collect::<Vec<_>>(), beside)
-        });
+            let workers = workers.map_err(|error| without_thread(engine, &error))?;
+            let runs: Vec<_> = workers.into_iter().map(join).collect();
+            Ok((runs, beside))
+        })?;
         Ok((runs.into_iter().collect::<Result<_, _>>()?, beside))
     }
 }
@@ -109,11 +117,12 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn run(&self, start: &Barrier) -> Result<Run, EngineError> {
-        // Fails only after the other workers have been released.
-        let ready = self.prepare();
-        start.wait();
-        let Ready { mut session, opened, length, inputs, mut outputs } = ready?;
+    fn run(&self, start: &Start) -> Result<Run, EngineError> {
+        let place = start.place();
+        let Ready { mut session, opened, length, inputs, mut outputs } = self.prepare()?;
+        if !place.wait() {
+            return Err(ended(self.engine));
+        }
         let inputs = inputs.chunks_exact(length.max(1)).chain(std::iter::repeat(&inputs[..length]));
         let each = outputs.len() / self.batch;
         let outputs = outputs.chunks_exact_mut(each);
@@ -227,6 +236,13 @@ fn ended(engine: &dyn Engine) -> EngineError {
     EngineError::Failed {
         engine: engine.description().name.clone(),
         reason: "a worker's thread ended".to_owned(),
+    }
+}
+
+fn without_thread(engine: &dyn Engine, error: &io::Error) -> EngineError {
+    EngineError::Unavailable {
+        engine: engine.description().name.clone(),
+        reason: format!("no thread can be had to measure it: {}", shown_error(error)),
     }
 }
 

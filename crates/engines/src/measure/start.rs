@@ -1,0 +1,97 @@
+//! A start that threads wait for together, and that can be called off.
+//!
+//! A thread that can't be had, or that panics, would leave the others at a `std::sync::Barrier`.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Where threads wait until all are there.
+pub(super) struct Start {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// How many are not there yet.
+    missing: usize,
+    is_off: bool,
+}
+
+/// What a thread holds before it waits. It calls the start off where it is dropped.
+pub(super) struct Place<'s> {
+    start: &'s Start,
+    has_waited: bool,
+}
+
+impl Start {
+    /// Of so many threads.
+    pub(super) fn of(threads: usize) -> Start {
+        let state = State { missing: threads, is_off: false };
+        Start { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// What each thread takes first.
+    pub(super) fn place(&self) -> Place<'_> {
+        Place { start: self, has_waited: false }
+    }
+
+    /// Lets all go, and those that come.
+    pub(super) fn call_off(&self) {
+        self.update(|state| state.is_off = true);
+    }
+
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+}
+
+impl Place<'_> {
+    /// Returns once all threads are there, and whether they are.
+    pub(super) fn wait(mut self) -> bool {
+        self.has_waited = true;
+        let Start { state, changed } = self.start;
+        self.start.update(|state| state.missing = state.missing.saturating_sub(1));
+        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |state: &mut State| state.missing > 0 && !state.is_off;
+        !changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner).is_off
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.has_waited {
+            self.start.call_off();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn all_go_once_all_are_there() {
+        let start = Start::of(3);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| start.place().wait())).collect();
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_does_not_come() {
+        let start = Start::of(3);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| start.place().wait());
+            let panicking = scope.spawn(|| {
+                let _place = start.place();
+                panic!("on purpose");
+            });
+            assert!(panicking.join().is_err());
+            assert!(!waiting.join().unwrap());
+        });
+        assert!(!start.place().wait());
+    }
+}
