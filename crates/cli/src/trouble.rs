@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
+use evener::shown_error;
 use evener::{EngineError, Failure, FileError, MalformedGlob};
-use evener_program::messages::{self, words};
+use evener_program::messages;
 pub(crate) use evener_program::messages::{complain, end_by_broken_pipe};
 
 use crate::hints;
@@ -55,13 +56,13 @@ pub(crate) enum Trouble {
     Glob(#[from] MalformedGlob),
     #[error("{}", hints::line(.0))]
     Failure(#[from] Failure),
-    #[error("{}: can't {action} it: {}", shown(path), words(cause))]
+    #[error("{}: can't {action} it: {}", shown(path), shown_error(cause))]
     File { action: &'static str, path: PathBuf, cause: io::Error },
     #[error("nothing could be measured: {0}")]
     Unmeasured(String),
     #[error(transparent)]
     Gate(#[from] GateError),
-    #[error("can't keep the calibration: {}", words(.0))]
+    #[error("can't keep the calibration: {}", shown_error(.0))]
     Calibration(io::Error),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
@@ -80,7 +81,7 @@ impl Trouble {
             Trouble::Failure(failure) => failure.clone(),
             Trouble::File { action, path, cause } => Failure {
                 path: path.clone(),
-                error: FileError::Refused(format!("can't {action} it: {}", words(cause))),
+                error: FileError::Refused(format!("can't {action} it: {}", shown_error(cause))),
             },
             Trouble::Key(error) => Failure {
                 path: error.path().map(Path::to_owned).unwrap_or_default(),

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::{Engine, EngineError};
+use evener_core::{Engine, EngineError, shown_error};
 use zeroize::Zeroizing;
 
 use crate::foreign;
@@ -161,7 +161,8 @@ pub(crate) fn start(
             Probe::Underway(Search { engine, begun, patience: deadline, messages })
         }
         Err(error) => {
-            let reason = format!("no thread could be started to look for it: {error}");
+            let words = shown_error(&error);
+            let reason = format!("no thread could be started to look for it: {words}");
             Probe::Over(Err(EngineError::Unavailable { engine, reason }))
         }
     }

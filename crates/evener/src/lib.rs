@@ -57,7 +57,7 @@ pub use crate::profile::{check_profile, default_profile, keep_profile};
 
 pub use evener_core::{
     Cipher, Direction, EncCipher, Engine, EngineError, InvalidIv, InvalidKey, Key, Kind, Mode,
-    Rejection, Shown, UnknownCipher, shown, shown_json, shown_text,
+    Rejection, Shown, UnknownCipher, shown, shown_error, shown_json, shown_text,
 };
 pub use evener_pipeline::Pool;
 

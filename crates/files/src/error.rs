@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use evener_core::{EngineError, Kind, Rejection};
+use evener_core::{EngineError, Kind, Rejection, shown_error};
 use evener_pipeline::PolicyName;
 use rustix::io::Errno;
 
@@ -221,7 +221,7 @@ impl SystemError {
 
 impl fmt::Display for SystemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_number(&self.0.into()))
+        f.write_str(&shown_error(&self.0.into()))
     }
 }
 
@@ -239,15 +239,6 @@ pub(crate) trait IntoSystemError {
 impl IntoSystemError for Errno {
     fn system(self) -> SystemError {
         SystemError(self)
-    }
-}
-
-/// The system's words, as `strerror` gives them, without the number that Rust adds.
-pub(crate) fn without_number(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" (os error") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
     }
 }
 

@@ -3,14 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use evener_program::messages::words;
+use evener_core::shown_error;
 
 /// Why a benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A file or directory could not be handled.
-    #[error("can't {action} {}: {}", evener_core::shown(path), words(source))]
+    #[error("can't {action} {}: {}", evener_core::shown(path), shown_error(source))]
     File {
         /// The action: `create`, `read`.
         action: &'static str,
@@ -20,7 +20,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A program could not be started.
-    #[error("can't start {}: {}", evener_core::shown(program), words(source))]
+    #[error("can't start {}: {}", evener_core::shown(program), shown_error(source))]
     Start {
         /// Its name or path.
         program: PathBuf,

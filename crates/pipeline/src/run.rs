@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine, EngineError};
+use evener_core::{Cipher, Direction, Engine, EngineError, shown_error};
 
 use crate::clock::thread_cpu_time;
 use crate::costs::Costs;
@@ -288,9 +288,7 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
     /// Ends a worker that never had a thread.
     fn give_up(self, number: usize, error: &io::Error) {
         let engine = self.run.seats[number].description().name.clone();
-        let error = error.to_string();
-        let words = error.split(" (os error").next().unwrap_or_default();
-        let reason = format!("no thread can be had for it: {words}");
+        let reason = format!("no thread can be had for it: {}", shown_error(error));
         let cause = EngineError::Unavailable { engine: engine.clone(), reason };
         let mut statistics =
             WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use evener::shown_text;
+use evener::{shown_error, shown_text};
 use signal_hook::consts::SIGPIPE;
 
 use crate::sys::stdout_was_closed;
@@ -22,15 +22,9 @@ pub fn print_line(text: &dyn Display) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
-/// The system's error message without the number.
-pub fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
-}
-
 /// The message for an error of standard output.
 pub fn words_of_output(error: &io::Error) -> String {
-    let words = if stdout_was_closed() { "it is closed".to_owned() } else { words(error) };
+    let words = if stdout_was_closed() { "it is closed".to_owned() } else { shown_error(error) };
     format!("can't write to standard output: {words}")
 }
 

@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
+use evener::shown_error;
 use evener::{Failure, FileOutcome, Report, shown_json};
-use evener_program::messages::words;
 use evener_program::streams::output;
 use serde::Serialize;
 
@@ -121,7 +121,10 @@ impl Lines {
         self.write(&line("end", reading, Some(End { interrupted, failures })));
         if let Some(cause) = self.trouble.get() {
             let place = shown(&self.place);
-            complain(&format_args!("{place}: progress could not be written: {}", words(cause)));
+            complain(&format_args!(
+                "{place}: progress could not be written: {}",
+                shown_error(cause)
+            ));
         }
     }
 

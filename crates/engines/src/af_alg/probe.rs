@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::{fmt, fs, io};
 
-use evener_core::{Cipher, Mode};
+use evener_core::{Cipher, Mode, shown_error};
 
 use super::sys::{BindError, Transform};
 use crate::kernel;
@@ -130,16 +130,18 @@ fn usable(drivers: Vec<Driver>) -> Result<Vec<Driver>, String> {
 pub(super) fn reason(driver: &Driver, error: &BindError) -> String {
     let Driver { name, interface, .. } = driver;
     let interface = interface.name();
+    let (BindError::Socket(system) | BindError::Bind(system)) = error;
+    let words = shown_error(system);
     match error {
         BindError::Socket(error) => match error.raw_os_error() {
             Some(libc::EAFNOSUPPORT) => "this kernel has no AF_ALG sockets: load the module \
                 af_alg, or use a kernel with CONFIG_CRYPTO_USER_API_SKCIPHER"
                 .to_owned(),
             Some(libc::EPERM | libc::EACCES) => format!(
-                "this process may not open AF_ALG sockets ({error}): a system call filter, a \
+                "this process may not open AF_ALG sockets ({words}): a system call filter, a \
                  security module or a system setting forbids it"
             ),
-            _ => format!("an AF_ALG socket could not be opened: {error}"),
+            _ => format!("an AF_ALG socket could not be opened: {words}"),
         },
         BindError::Bind(error) => match error.raw_os_error() {
             Some(libc::ENOENT) => format!(
@@ -148,9 +150,9 @@ pub(super) fn reason(driver: &Driver, error: &BindError) -> String {
                  drivers from AF_ALG as those from 7.2 on do; /dev/crypto may offer it instead"
             ),
             Some(libc::EPERM | libc::EACCES) => {
-                format!("this process may not use the driver {name} over AF_ALG ({error})")
+                format!("this process may not use the driver {name} over AF_ALG ({words})")
             }
-            _ => format!("the driver {name} could not be opened: {error}"),
+            _ => format!("the driver {name} could not be opened: {words}"),
         },
     }
 }
@@ -161,7 +163,7 @@ fn read_drivers() -> Result<Vec<Driver>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(format!("there is no {PROC_CRYPTO}: this kernel has no crypto drivers"))
         }
-        Err(error) => Err(format!("{PROC_CRYPTO} could not be read: {error}")),
+        Err(error) => Err(format!("{PROC_CRYPTO} could not be read: {}", shown_error(&error))),
     }
 }
 
@@ -316,7 +318,8 @@ type         : shash
         assert!(told(BindError::Socket(error(libc::EAFNOSUPPORT))).contains("no AF_ALG"));
         assert!(told(BindError::Socket(error(libc::EPERM))).contains("may not open"));
         assert!(told(BindError::Bind(error(libc::ENOENT))).contains("algif_skcipher"));
-        assert!(told(BindError::Bind(error(libc::EMFILE))).contains("could not be opened"));
+        let of_a_limit = told(BindError::Bind(error(libc::EMFILE)));
+        assert!(of_a_limit.ends_with("could not be opened: Too many open files"), "{of_a_limit}");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::io;
 
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest, wipe,
+    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
+    shown_error, wipe,
 };
 
 use super::probe::{self, Driver};
@@ -41,7 +42,7 @@ impl AfAlgSession {
             .map_err(|error| unavailable(probe::reason(driver, &error)))?;
         if cipher.is_authenticated() {
             transform.set_tag_length(cipher.tag_length()).map_err(|error| {
-                unavailable(format!("the driver refused 16-byte tags: {error}"))
+                unavailable(format!("the driver refused 16-byte tags: {}", shown_error(&error)))
             })?;
         }
         let mut session = AfAlgSession {
@@ -102,9 +103,9 @@ impl AfAlgSession {
         self.operation = None;
         if !self.loaded.is(key) {
             self.loaded.clear();
-            self.transform
-                .set_key(self.cipher, key)
-                .map_err(|error| self.failed(format!("refused the key: {error}")))?;
+            self.transform.set_key(self.cipher, key).map_err(|error| {
+                self.failed(format!("refused the key: {}", shown_error(&error)))
+            })?;
             self.loaded.set(key);
         }
         self.reopen()
@@ -113,10 +114,10 @@ impl AfAlgSession {
     /// Opens the operation socket, again if necessary.
     fn reopen(&mut self) -> Result<(), EngineError> {
         self.operation = None;
-        let mut operation = self
-            .transform
-            .accept(self.cipher, self.direction)
-            .map_err(|error| self.failed(format!("could not be opened again: {error}")))?;
+        let mut operation =
+            self.transform.accept(self.cipher, self.direction).map_err(|error| {
+                self.failed(format!("could not be opened again: {}", shown_error(&error)))
+            })?;
         if self.must_be_whole() {
             operation.widen(WIDE);
         }
@@ -243,13 +244,14 @@ impl Session for AfAlgSession {
 }
 
 fn words(direction: Direction, error: &io::Error) -> String {
+    let words = shown_error(error);
     match error.raw_os_error() {
         Some(libc::ENODEV | libc::ENXIO) => "has lost its device".to_owned(),
         Some(libc::ENOMEM | libc::ENOBUFS) => format!(
-            "could not {direction}: the kernel gave it no memory ({error}); net.core.optmem_max \
+            "could not {direction}: the kernel gave it no memory ({words}); net.core.optmem_max \
              bounds what a socket may use"
         ),
-        _ => format!("could not {direction}: {error}"),
+        _ => format!("could not {direction}: {words}"),
     }
 }
 

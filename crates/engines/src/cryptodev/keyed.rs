@@ -3,7 +3,7 @@
 
 use std::io;
 
-use evener_core::{Direction, EngineError, Iv};
+use evener_core::{Direction, EngineError, Iv, shown_error};
 
 use super::patience::{LIMIT, patiently};
 use super::probe::{self, Service};
@@ -85,14 +85,15 @@ impl KeyedDevice {
     }
 
     pub(super) fn failed(&self, error: &io::Error) -> EngineError {
+        let words = shown_error(error);
         let reason = match error.raw_os_error() {
             Some(
                 libc::ENODEV | libc::ENXIO | libc::ENOTCONN | libc::ECONNABORTED | libc::ENOTTY,
-            ) => format!("the device is gone ({error})"),
+            ) => format!("the device is gone ({words})"),
             Some(libc::EAGAIN | libc::EBUSY) => {
-                format!("the device was busy for {} s ({error})", LIMIT.as_secs())
+                format!("the device was busy for {} s ({words})", LIMIT.as_secs())
             }
-            _ => format!("the device could not {}: {error}", self.direction),
+            _ => format!("the device could not {}: {words}", self.direction),
         };
         EngineError::Failed { engine: self.engine.clone(), reason }
     }

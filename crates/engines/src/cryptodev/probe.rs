@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
-use evener_core::{Cipher, Direction, Iv, Mode};
+use evener_core::{Cipher, Direction, Iv, Mode, shown_error};
 
 use super::abi::algorithm;
 use super::bounce::Bounce;
@@ -221,29 +221,31 @@ const LONGEST_TURN: Duration = Duration::from_secs(120);
 
 /// The reason why there is no device, and what to do.
 pub(super) fn absence(error: &io::Error) -> String {
+    let words = shown_error(error);
     match error.kind() {
         io::ErrorKind::NotFound => {
             format!("there is no {PATH}: load the kernel module cryptodev of cryptodev-linux")
         }
         io::ErrorKind::PermissionDenied => format!(
-            "this process may not open {PATH} ({error}): change its permissions, or run as a \
+            "this process may not open {PATH} ({words}): change its permissions, or run as a \
              user who may"
         ),
-        _ => format!("{PATH} could not be opened: {error}"),
+        _ => format!("{PATH} could not be opened: {words}"),
     }
 }
 
 /// Why a session could not be started.
 pub(super) fn refusal(error: &io::Error) -> String {
+    let words = shown_error(error);
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN | libc::EMFILE) => {
-            format!("{PATH} has no room for another session ({error}): use fewer workers")
+            format!("{PATH} has no room for another session ({words}): use fewer workers")
         }
-        Some(libc::ENOTTY) => format!("{PATH} is not a crypto device ({error})"),
+        Some(libc::ENOTTY) => format!("{PATH} is not a crypto device ({words})"),
         Some(libc::EINVAL | libc::ENOENT) => {
-            format!("{PATH} does not perform the cipher ({error})")
+            format!("{PATH} does not perform the cipher ({words})")
         }
-        _ => format!("{PATH} refused a session: {error}"),
+        _ => format!("{PATH} refused a session: {words}"),
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use cryptoki_sys as ck;
 use cryptoki_sys::{CK_KEY_TYPE, CK_OBJECT_HANDLE, CK_SLOT_ID, CK_TOKEN_INFO};
-use evener_core::{Cipher, Direction};
+use evener_core::{Cipher, Direction, shown, shown_error};
 use zeroize::Zeroizing;
 
 use super::mechanism::takes_key;
@@ -186,7 +186,7 @@ impl Pin {
         }
         if let Some(path) = file {
             let pin = read_pin(path).map_err(|error| {
-                format!("the PIN file {} can't be read: {error}", evener_core::shown(path))
+                format!("the PIN file {} can't be read: {}", shown(path), shown_error(&error))
             })?;
             return Ok(Pin::Typed(pin));
         }
@@ -221,7 +221,7 @@ impl Turn {
         let lock = |path: &Path| {
             let locked = File::open(path).and_then(|file| file.lock().map(|()| file));
             locked.map_err(|error| {
-                format!("the PIN file {} can't be locked: {error}", evener_core::shown(path))
+                format!("the PIN file {} can't be locked: {}", shown(path), shown_error(&error))
             })
         };
         Ok(Turn { _file: file.map(lock).transpose()? })

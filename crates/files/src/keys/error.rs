@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use evener_core::shown;
 
-use crate::error::without_number;
+use evener_core::shown_error;
 
 /// Why a key could not be read, made or kept. Each message is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// The operating system refused.
-    #[error("can't {action} `{}`: {}", shown(path), without_number(cause))]
+    #[error("can't {action} `{}`: {}", shown(path), shown_error(cause))]
     Io {
         /// What was being done, as a verb with what the path stands for: `read the key file`.
         action: &'static str,

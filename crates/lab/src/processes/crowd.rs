@@ -4,7 +4,7 @@ use std::io::{self, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use evener_program::messages::words;
+use evener_core::shown_error;
 
 use super::ProcessesError;
 use super::report::Measurement;
@@ -62,7 +62,7 @@ pub(super) fn run(
     if done < processes {
         let why = match refused {
             Some(cause) => {
-                let cause = words(&cause);
+                let cause = shown_error(&cause);
                 format!("only {started} could be started ({cause}); see `ulimit -u`")
             }
             None => {

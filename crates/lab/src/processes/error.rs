@@ -3,8 +3,8 @@
 use std::io;
 
 use evener_core::EngineError;
+use evener_core::shown_error;
 use evener_gate::GateError;
-use evener_program::messages::words;
 
 /// Why the benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ProcessesError {
     #[error(transparent)]
     Gate(#[from] GateError),
     /// A process could not be started or waited for.
-    #[error("can't run {processes} processes: {}", words(cause))]
+    #[error("can't run {processes} processes: {}", shown_error(cause))]
     Process {
         /// Number of processes.
         processes: usize,
@@ -28,7 +28,7 @@ pub enum ProcessesError {
     #[error("{0}")]
     Failed(String),
     /// The report could not be written.
-    #[error("can't write the report: {}", words(cause))]
+    #[error("can't write the report: {}", shown_error(cause))]
     Report {
         /// The system's error.
         cause: io::Error,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use evener_core::Cipher;
-use evener_program::messages::words;
+use evener_core::shown_error;
 use serde::{Deserialize, Serialize};
 
 use super::SpeedError;
@@ -33,7 +33,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Comparison>, SpeedError> {
     if path == Path::new("article") {
         return parse(ARTICLE, "article").map_err(wrong);
     }
-    let text = fs::read(path).map_err(|error| wrong(words(&error)))?;
+    let text = fs::read(path).map_err(|error| wrong(shown_error(&error)))?;
     let text = String::from_utf8(text).map_err(|_| wrong("it is not text".to_owned()))?;
     let name = evener_core::shown(path.file_stem().unwrap_or_default()).to_string();
     parse(&text, &name).map_err(wrong)

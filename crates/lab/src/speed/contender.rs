@@ -6,8 +6,8 @@ use std::sync::{Arc, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use evener_core::shown_error;
 use evener_core::{Cipher, Description, Direction, Engine, Kind};
-use evener_program::messages::words;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::case::{Case, Prepared};
@@ -128,7 +128,7 @@ impl Contender {
             drop(held);
             let join = |thread: io::Result<thread::ScopedJoinHandle<'_, _>>| match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|_| Err("a thread stopped".to_owned())),
-                Err(error) => Err(format!("a thread can't be started: {}", words(&error))),
+                Err(error) => Err(format!("a thread can't be started: {}", shown_error(&error))),
             };
             threads.into_iter().map(join).collect()
         });

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use evener_core::shown_error;
 use evener_core::{Cipher, EngineError};
-use evener_program::messages::words;
 
 /// Why speeds could not be measured or shown.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum SpeedError {
         reason: String,
     },
     /// A chart could not be written.
-    #[error("can't write {}: {}", evener_core::shown(path), words(source))]
+    #[error("can't write {}: {}", evener_core::shown(path), shown_error(source))]
     Write {
         /// The file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum SpeedError {
         source: io::Error,
     },
     /// Standard output can't be written to.
-    #[error("can't write the report: {}", words(.0))]
+    #[error("can't write the report: {}", shown_error(.0))]
     Output(io::Error),
 }
 

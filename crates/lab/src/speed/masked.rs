@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use evener_core::shown_error;
 use evener_core::{Cipher, Direction, Engine};
-use evener_program::messages::words;
 use serde::Deserialize;
 
 use super::case::Case;
@@ -57,7 +57,7 @@ impl Masked {
         child.arg(format!("--seconds={}", time.as_secs_f64().max(0.001)));
         child.args(self.messages.then_some("--messages"));
         let output = child.env(variable, value).stdin(Stdio::null()).output().map_err(|error| {
-            format!("can't start {}: {}", evener_core::shown(&self.program), words(&error))
+            format!("can't start {}: {}", evener_core::shown(&self.program), shown_error(&error))
         })?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);

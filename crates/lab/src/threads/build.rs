@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use evener_program::messages::words;
+use evener_core::shown_error;
 
 use crate::LabError;
 
@@ -75,7 +75,7 @@ fn write(directory: &Path, name: &str, source: &str) -> Result<PathBuf, LabError
 fn build(command: &mut Command, install: &str) -> Result<(), LabError> {
     let compiler = evener_core::shown(command.get_program()).to_string();
     let output = command.output().map_err(|error| {
-        let cause = words(&error);
+        let cause = shown_error(&error);
         LabError::Unavailable(format!("can't start {compiler}: {cause}; {install}"))
     })?;
     if output.status.success() {

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use evener_program::messages::words;
+use evener::shown_error;
 
 use crate::trouble::shown;
 
@@ -411,7 +411,7 @@ fn is_absence(cause: &io::Error) -> bool {
 }
 
 fn refused(path: &Path, action: &str, cause: &io::Error) -> String {
-    format!("{}: can't {action} it: {}", shown(path), words(cause))
+    format!("{}: can't {action} it: {}", shown(path), shown_error(cause))
 }
 
 /// Where a file begins.

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use evener_program::messages::words;
+use evener::shown_error;
 
 /// Why OpenSSL can't load a file as a provider, as far as the file shows it.
 pub(super) fn unfit(path: &Path) -> Option<String> {
-    let failed = |cause: io::Error| format!("can't read it: {}", words(&cause));
+    let failed = |cause: io::Error| format!("can't read it: {}", shown_error(&cause));
     let reason = match fs::metadata(path) {
         Ok(found) if found.is_dir() => "it is a directory".to_owned(),
         Ok(found) if !found.is_file() => "it is no file".to_owned(),
