@@ -94,7 +94,7 @@ pub fn unwrap(
             .passphrase(path)?
             .ok_or_else(|| KeyError::PassphraseNeeded { path: path_buf() })?;
         let mut identity = scrypt::Identity::new(secret_text(&passphrase)?);
-        identity.set_max_work_factor(WORK_FACTOR_LIMIT);
+        identity.set_max_work_factor(work_factor_in_memory());
         decryptor.decrypt(std::iter::once(&identity as &dyn ::age::Identity))
     } else {
         let identities = unlock.identities();
@@ -138,6 +138,9 @@ fn wrap_with_work_factor(
     passphrase: &Passphrase,
     work_factor: u8,
 ) -> Result<Vec<u8>, KeyError> {
+    if !has_memory_for(work_factor) {
+        return Err(memory_lacks(work_factor));
+    }
     let mut recipient = scrypt::Recipient::new(secret_text(passphrase)?);
     recipient.set_work_factor(work_factor);
     encrypt(text, std::iter::once(&recipient as &dyn ::age::Recipient))
@@ -180,15 +183,37 @@ fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
         DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
             KeyError::WrongPassphrase { path }
         }
-        DecryptError::ExcessiveWork { required, .. } => {
+        DecryptError::ExcessiveWork { required, .. } if required > WORK_FACTOR_LIMIT => {
             KeyError::ExcessiveWork { path, required, limit: WORK_FACTOR_LIMIT }
         }
+        DecryptError::ExcessiveWork { required, .. } => memory_lacks(required),
         DecryptError::Plugin(errors) => plugin::failed(&errors),
         DecryptError::InvalidHeader => damaged(path, "its age header is malformed"),
         DecryptError::InvalidMac => damaged(path, "its age header was changed"),
         DecryptError::UnknownFormat => damaged(path, "it is of a version of age not known here"),
         _ => damaged(path, "it was cut short or changed"),
     }
+}
+
+/// Whether the system gives the memory that scrypt takes, which would end the process otherwise.
+fn has_memory_for(work_factor: u8) -> bool {
+    let bytes = usize::try_from(scrypt_bytes(work_factor));
+    bytes.is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
+}
+
+/// The most rounds that there is memory for, as a logarithm, within the limit.
+fn work_factor_in_memory() -> u8 {
+    let fits = (1..=WORK_FACTOR_LIMIT).rev().find(|&work_factor| has_memory_for(work_factor));
+    fits.unwrap_or(1)
+}
+
+fn memory_lacks(work_factor: u8) -> KeyError {
+    KeyError::PassphraseMemory { bytes: scrypt_bytes(work_factor) }
+}
+
+/// The memory of scrypt with age's block size of 8, in bytes (RFC 7914).
+fn scrypt_bytes(work_factor: u8) -> u64 {
+    1 << (work_factor + 10)
 }
 
 fn secret_text(passphrase: &Passphrase) -> Result<SecretString, KeyError> {

@@ -164,6 +164,16 @@ pub enum KeyError {
         /// The logarithm of the most rounds that Evener does.
         limit: u8,
     },
+    /// There is not the memory that scrypt takes.
+    #[error(
+        "a passphrase takes {} MiB of memory, which the system does not give; use a key file, or \
+         `-i` and `-r` instead",
+        bytes.div_ceil(1 << 20)
+    )]
+    PassphraseMemory {
+        /// What it takes, in bytes.
+        bytes: u64,
+    },
     /// An age file that age could not have written, or that was changed since.
     #[error("can't open `{}`: {reason}; restore it from a copy", shown(path))]
     DamagedAge {
@@ -271,6 +281,7 @@ impl KeyError {
             | KeyError::NoRecipients
             | KeyError::TooManyRecipients { .. }
             | KeyError::Passphrase { .. }
+            | KeyError::PassphraseMemory { .. }
             | KeyError::Wrap(_)
             | KeyError::Random(_) => None,
         }

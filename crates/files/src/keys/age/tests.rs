@@ -86,6 +86,15 @@ fn a_passphrase_opens_what_the_age_program_wrote() {
 }
 
 #[test]
+fn memory_that_cant_be_had_is_an_error() {
+    // What no system gives.
+    let error = wrap_with_work_factor(TEXT, &passphrase("correct horse"), 52).unwrap_err();
+    assert!(matches!(error, KeyError::PassphraseMemory { bytes } if bytes == 1 << 62), "{error}");
+    assert!(error.to_string().starts_with("a passphrase takes 4398046511104 MiB"), "{error}");
+    assert!(has_memory_for(SMALL_WORK_FACTOR));
+}
+
+#[test]
 fn the_work_that_a_file_asks_for_is_limited() {
     let right = passphrase("correct horse");
     let wrapped = wrap_with_work_factor(TEXT, &right, SMALL_WORK_FACTOR).unwrap();
