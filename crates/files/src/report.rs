@@ -243,11 +243,18 @@ impl Report {
     /// Adds why an engine is out of service, unless one of its workers has told, and how many
     /// jobs it did in all that were not verified.
     pub(crate) fn add_fault(&mut self, engine: &str, fault: &EngineError, unverified: u64) {
-        let cause = fault.to_string();
-        let is_wrong = matches!(fault, EngineError::WrongResult { .. });
-        let doubtful_jobs = if is_wrong { unverified } else { 0 };
-        let same = |known: &&mut Retirement| known.engine == engine && known.cause == cause;
+        let told = fault.to_string();
+        // Jobs that were in doubt when the fault was found may have been verified or discarded since.
+        let (cause, doubtful_jobs) = match fault {
+            EngineError::WrongResult { engine, .. } => {
+                let settled = EngineError::WrongResult { engine: engine.clone(), unverified };
+                (settled.to_string(), unverified)
+            }
+            _ => (told.clone(), 0),
+        };
+        let same = |known: &&mut Retirement| known.engine == engine && known.cause == told;
         if let Some(known) = self.retired.iter_mut().find(same) {
+            known.cause = cause;
             known.doubtful_jobs = doubtful_jobs;
             return;
         }
