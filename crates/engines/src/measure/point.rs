@@ -31,6 +31,7 @@ impl Measurement<'_> {
     /// When the engine fails or rejects a job.
     pub(super) fn seen(&self) -> Result<(Point, Duration), EngineError> {
         let (runs, ()) = self.run(&Start::of(self.workers), |_| ())?;
+        let runs = runs.ok_or_else(|| ended(self.engine))?;
         let mean = |figure: fn(&Run) -> Duration| {
             let each = runs.iter().map(|run| figure(run).as_secs_f64() * 1e6 / run.jobs as f64);
             each.sum::<f64>() / runs.len() as f64
@@ -56,16 +57,18 @@ impl Measurement<'_> {
         let (beside, alone) = beside
             .and_then(|beside| Ok((beside, alone?)))
             .map_err(|error| without_thread(self.engine, &error))?;
+        let runs = runs.ok_or_else(|| ended(self.engine))?;
         let taken = cores as f64 * (1.0 - beside / alone.max(f64::MIN_POSITIVE));
         Ok(hidden(taken, &runs))
     }
 
-    /// Lets the workers run, and something beside them, which is told when the first has ended.
+    /// Lets the workers run, and something beside them, which is told when the first has ended. There
+    /// are no runs where the start was called off.
     fn run<T>(
         &self,
         start: &Start,
         beside: impl FnOnce(&AtomicBool) -> T,
-    ) -> Result<(Vec<Run>, T), EngineError> {
+    ) -> Result<(Option<Vec<Run>>, T), EngineError> {
         let &Measurement { engine, plan, bytes, workers, offer } = self;
         let (batch, lends) = (offer.batch_of(bytes), offer.bytes > 0);
         let has_ended = AtomicBool::new(false);
@@ -86,7 +89,9 @@ impl Measurement<'_> {
             let runs: Vec<_> = workers.into_iter().map(join).collect();
             Ok((runs, beside))
         })?;
-        Ok((runs.into_iter().collect::<Result<_, _>>()?, beside))
+        // Of several workers one has failed, and the others were called off.
+        let runs: Vec<Option<Run>> = runs.into_iter().collect::<Result<_, _>>()?;
+        Ok((runs.into_iter().collect(), beside))
     }
 }
 
@@ -117,11 +122,12 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn run(&self, start: &Start) -> Result<Run, EngineError> {
+    /// Nothing where the start was called off.
+    fn run(&self, start: &Start) -> Result<Option<Run>, EngineError> {
         let place = start.place();
         let Ready { mut session, opened, length, inputs, mut outputs } = self.prepare()?;
         if !place.wait() {
-            return Err(ended(self.engine));
+            return Ok(None);
         }
         let inputs = inputs.chunks_exact(length.max(1)).chain(std::iter::repeat(&inputs[..length]));
         let each = outputs.len() / self.batch;
@@ -147,7 +153,8 @@ impl Worker<'_> {
             }
             looked = elapsed;
         }
-        Ok(Run { opening, jobs, wall: wall.elapsed(), cpu: thread_time().saturating_sub(cpu) })
+        let cpu = thread_time().saturating_sub(cpu);
+        Ok(Some(Run { opening, jobs, wall: wall.elapsed(), cpu }))
     }
 
     /// A session, the inputs and the outputs of a batch.
@@ -253,7 +260,54 @@ fn thread_time() -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use evener_core::{Cipher, Description};
+
     use super::*;
+
+    #[test]
+    fn the_cause_is_told_and_not_that_others_were_called_off() {
+        let engine =
+            OneSession { inner: crate::find("openssl").unwrap(), opened: AtomicBool::new(false) };
+        let plan = Plan::new(Cipher::Aes128Ctr, Direction::Encrypt);
+        let offer = engine.offer(plan.cipher, plan.direction).unwrap();
+        let error = |workers| {
+            engine.opened.store(false, Ordering::Relaxed);
+            let plan = &Plan { time: Duration::from_millis(1), ..plan.clone() };
+            let measurement = Measurement { engine: &engine, plan, bytes: 16, workers, offer };
+            [measurement.seen().err(), measurement.hidden().err()]
+        };
+        let expected = "no second session";
+        for found in error(8).into_iter().chain(error(1).into_iter().skip(1)) {
+            let found = found.expect("one session for several workers").to_string();
+            assert!(found.contains(expected), "{found}");
+        }
+    }
+
+    /// An engine that opens one session.
+    struct OneSession {
+        inner: Arc<dyn Engine>,
+        opened: AtomicBool,
+    }
+
+    impl Engine for OneSession {
+        fn description(&self) -> &Description {
+            self.inner.description()
+        }
+
+        fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+            self.inner.offer(cipher, direction)
+        }
+
+        fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+            if self.opened.swap(true, Ordering::Relaxed) {
+                let engine = self.description().name.clone();
+                return Err(EngineError::Failed { engine, reason: "no second session".to_owned() });
+            }
+            self.inner.open(request)
+        }
+    }
 
     #[test]
     fn what_the_cores_lack_beyond_the_clocks_is_hidden() {
