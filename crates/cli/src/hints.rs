@@ -66,6 +66,7 @@ pub(crate) fn of_key(error: &KeyError) -> String {
         KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
         KeyError::PassphraseNeeded { .. } => " (`--passphrase`)",
         KeyError::NoRecipients => " (`-r`)",
+        KeyError::PassphraseMemory { .. } => " (`-i` and `-r`)",
         KeyError::Malformed { reason: MalformedKey::AgeIdentity, .. } => " (`-i`)",
         KeyError::Malformed { reason: MalformedKey::KeyType { .. }, .. } => " (`--format tink`)",
         KeyError::PipeHead { .. } => " (`--key` takes one)",

@@ -6,9 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use evener_core::shown;
-
-use evener_core::shown_error;
+use evener_core::{shown, shown_error};
 
 /// Why a key could not be read, made or kept. Each message is one line.
 #[derive(Debug, thiserror::Error)]
@@ -167,7 +165,7 @@ pub enum KeyError {
     /// There is not the memory that scrypt takes.
     #[error(
         "a passphrase takes {} MiB of memory, which the system does not give; use a key file, or \
-         `-i` and `-r` instead",
+         identities and recipients",
         bytes.div_ceil(1 << 20)
     )]
     PassphraseMemory {
