@@ -1,5 +1,7 @@
 //! A configuration of OpenSSL, read as OpenSSL reads it (config(5) of OpenSSL).
 
+mod lines;
+
 use std::collections::HashMap;
 use std::env;
 use std::ffi::OsStr;
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 use evener::shown_error;
 
 use crate::trouble::shown;
+
+use lines::{Lines, without_comment};
 
 /// The values of a file and of all that it includes.
 #[derive(Default)]
@@ -36,8 +40,8 @@ impl Configuration {
         let mut reader = Reader { section: DEFAULT.to_vec(), ..Reader::default() };
         reader.open(path.to_owned()).map_err(|cause| refused(path, "read", &cause))?;
         while let Some(file) = reader.files.last_mut() {
-            if let Some(line) = file.next_line() {
-                let (path, number) = (file.path.clone(), file.number);
+            if let Some(line) = file.next() {
+                let (path, number) = (file.path().to_owned(), file.number());
                 let at = |reason| format!("{}:{number}: {reason}", shown(&path));
                 reader.take(&line).map_err(at)?;
             } else {
@@ -86,7 +90,7 @@ struct Reader {
     found: Configuration,
     section: Vec<u8>,
     /// The files that are open, each included by the one before.
-    files: Vec<Source>,
+    files: Vec<Lines>,
     /// What is left of the directory that is included. There is one at most.
     directory: Option<(PathBuf, ReadDir)>,
     /// How many files were opened.
@@ -112,7 +116,7 @@ impl Reader {
         if text.contains(&0) {
             return Err(io::Error::other("it is no text"));
         }
-        self.files.push(Source { path, text, begin: 0, number: 0 });
+        self.files.push(Lines::of(path, text));
         Ok(())
     }
 
@@ -353,56 +357,6 @@ impl Reader {
         }
         at
     }
-}
-
-/// An open file.
-struct Source {
-    path: PathBuf,
-    text: Vec<u8>,
-    /// Where what is left of it begins.
-    begin: usize,
-    /// The last line that was read.
-    number: usize,
-}
-
-impl Source {
-    /// The next line, with those that continue it.
-    fn next_line(&mut self) -> Option<Vec<u8>> {
-        let mut whole = Vec::new();
-        while self.begin < self.text.len() {
-            let rest = &self.text[self.begin..];
-            let length =
-                rest.iter().position(|&byte| byte == b'\n').map_or(rest.len(), |at| at + 1);
-            self.begin += length;
-            self.number += 1;
-            let mut line = &rest[..length];
-            while let Some(shorter) = line.strip_suffix(b"\n").or(line.strip_suffix(b"\r")) {
-                line = shorter;
-            }
-            whole.extend(line);
-            if !whole.ends_with(b"\\") || whole.ends_with(b"\\\\") {
-                return Some(whole);
-            }
-            whole.pop();
-        }
-        (!whole.is_empty()).then_some(whole)
-    }
-}
-
-fn without_comment(line: &[u8]) -> &[u8] {
-    let mut quote = None;
-    let mut at = 0;
-    while let Some(&byte) = line.get(at) {
-        match (byte, quote) {
-            (b'\\', _) => at += 1,
-            (b'#', None) => return &line[..at],
-            (b'\'' | b'"' | b'`', None) => quote = Some(byte),
-            (_, Some(open)) if byte == open => quote = None,
-            _ => {}
-        }
-        at += 1;
-    }
-    line
 }
 
 /// Whether there is nothing of that name.
