@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
-use evener::shown_error;
-use evener::{EngineError, Failure, FileError, MalformedGlob};
+use evener::{EngineError, Failure, FileError, MalformedGlob, shown_error};
 use evener_program::messages;
 pub(crate) use evener_program::messages::{complain, end_by_broken_pipe};
 

@@ -9,8 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use evener::shown_error;
-use evener::{Failure, FileOutcome, Report, shown_json};
+use evener::{Failure, FileOutcome, Report, shown_error, shown_json};
 use evener_program::streams::output;
 use serde::Serialize;
 

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use evener_core::EngineError;
-use evener_core::shown_error;
+use evener_core::{EngineError, shown_error};
 use evener_gate::GateError;
 
 /// Why the benchmark could not be run.

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use evener_core::Cipher;
-use evener_core::shown_error;
+use evener_core::{Cipher, shown_error};
 use serde::{Deserialize, Serialize};
 
 use super::SpeedError;

@@ -6,8 +6,7 @@ use std::sync::{Arc, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::shown_error;
-use evener_core::{Cipher, Description, Direction, Engine, Kind};
+use evener_core::{Cipher, Description, Direction, Engine, Kind, shown_error};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::case::{Case, Prepared};

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use evener_core::shown_error;
-use evener_core::{Cipher, EngineError};
+use evener_core::{Cipher, EngineError, shown_error};
 
 /// Why speeds could not be measured or shown.
 #[derive(Debug, thiserror::Error)]

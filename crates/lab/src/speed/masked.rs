@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use evener_core::shown_error;
-use evener_core::{Cipher, Direction, Engine};
+use evener_core::{Cipher, Direction, Engine, shown_error};
 use serde::Deserialize;
 
 use super::case::Case;
