@@ -20,12 +20,32 @@ token() {
         with_token good "$mode" "token=evener?module-path=$softhsm"
     done
     echo "passed: a token does records, also of children"
+    token_ahead_of_others
     token_that_is_wrong
     token_that_is_absent
     if grep --quiet "$PIN" "$work/token/said" "$work/token/status" "$work/token.cnf"; then
         fail "the PIN is in a message, a configuration or what evener tls status prints"
     fi
     unset SOFTHSM2_CONF EVENER_SHIM_MODULE
+}
+
+# Threads that go before others, and what is said where they may not.
+token_ahead_of_others() {
+    local uri="token=evener?module-path=$softhsm"
+    if [ "$(id -u)" -ne 0 ]; then
+        scripts/skip "TLS provider, threads that go before others: only root surely may raise a priority"
+        return
+    fi
+    with_token good gcm "$uri" --ahead 10
+    if grep 'ahead' "$work/errors"; then fail "something is said of threads that may go before others"; fi
+    within=(setpriv --bounding-set=-sys_nice)
+    with_token good gcm "$uri" --ahead 10
+    within=()
+    if [ "$(grep -c '`ahead = 10`: the system does not allow it' "$work/errors")" -ne 1 ]; then
+        cat "$work/errors"
+        fail "this is not said once: threads may not go before others"
+    fi
+    echo "passed: threads that use a token go before others, where they may"
 }
 
 # Each fault begins in the middle of the records.
@@ -73,15 +93,15 @@ token_that_is_absent() {
 }
 
 # The host's connections with the token of a URI, which is `good`, `bad` or `absent`; more are options
-# of evener tls config.
+# of evener tls config. `within` is a command that starts it.
 with_token() {
     local kind=$1 mode=$2 uri=$3
     shift 3
     rm -f "$work/token.cnf" "$work/token/counters"
     "$evener" tls config --provider "$module" --counters "$work/token/counters" -o "$work/token.cnf" \
         --engine "pkcs11:$uri&pin-source=file:$work/token/pin" --modes gcm,cbc --crossover 1024 "$@"
-    OPENSSL_CONF=$work/token.cnf timeout 300 "$work/host" module "$kind" "$mode" "$certificate" "$key" \
-        "$work/token/counters" >"$work/output" 2>"$work/errors" ||
+    OPENSSL_CONF=$work/token.cnf timeout 300 "${within[@]}" "$work/host" module "$kind" "$mode" \
+        "$certificate" "$key" "$work/token/counters" >"$work/output" 2>"$work/errors" ||
         { cat "$work/errors"; fail "connections with a token that is $kind: $mode, $uri"; }
     cat "$work/errors" >>"$work/token/said"
     "$evener" tls status --json "$work/token/counters" >>"$work/token/status"
@@ -98,3 +118,4 @@ says() {
 }
 
 PIN=648219
+within=()

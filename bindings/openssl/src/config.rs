@@ -50,6 +50,8 @@ pub(crate) struct Routing {
     pub(crate) verify_every: u64,
     /// How many processes may use it at once; `None` for as many as it says itself.
     pub(crate) permits: Option<usize>,
+    /// By so many steps of the nice value a thread that uses it goes before others.
+    pub(crate) ahead: Option<i32>,
 }
 
 impl Routing {
@@ -60,7 +62,7 @@ impl Routing {
         tell: &mut dyn FnMut(String),
     ) -> Option<Routing> {
         let Some(engine) = value(ENGINE).map(CStr::to_bytes) else {
-            let lines = [MODES, CROSSOVER, VERIFY, PERMITS].into_iter();
+            let lines = [MODES, CROSSOVER, VERIFY, PERMITS, AHEAD].into_iter();
             for line in lines.filter(|line| value(line).is_some()) {
                 tell(format!("`{}` does nothing without `engine`", line.to_bytes().escape_ascii()));
             }
@@ -87,22 +89,24 @@ impl Routing {
             }
             modes
         })?;
-        let mut number = |line: &'static CStr| {
+        let mut number = |line: &'static CStr, most: usize| {
             let text = value(line)?.to_bytes();
             let number = str::from_utf8(text).ok().and_then(|text| text.parse::<usize>().ok());
-            let number = number.filter(|&number| number > 0);
+            let number = number.filter(|&number| number > 0 && number <= most);
             if number.is_none() {
                 let (line, text) = (line.to_bytes().escape_ascii(), text.escape_ascii());
-                tell(format!("`{line} = {text}` is no number from 1; the line is left out"));
+                let most = if most == usize::MAX { String::new() } else { format!(" to {most}") };
+                tell(format!("`{line} = {text}` is no number from 1{most}; the line is left out"));
             }
             number
         };
         Some(Routing {
             engine: name.to_owned(),
             modes,
-            crossover: number(CROSSOVER),
-            verify_every: number(VERIFY).map_or(VERIFIED, |every| every as u64),
-            permits: number(PERMITS),
+            crossover: number(CROSSOVER, usize::MAX),
+            verify_every: number(VERIFY, usize::MAX).map_or(VERIFIED, |every| every as u64),
+            permits: number(PERMITS, usize::MAX),
+            ahead: number(AHEAD, MOST_AHEAD).map(|steps| steps as i32),
         })
     }
 }
@@ -125,9 +129,13 @@ const MODES: &CStr = c"modes";
 const CROSSOVER: &CStr = c"crossover";
 const VERIFY: &CStr = c"verify";
 const PERMITS: &CStr = c"permits";
+const AHEAD: &CStr = c"ahead";
 
 /// One of so many results is computed again where nothing else is said.
 const VERIFIED: u64 = 100;
+
+/// The steps from the usual nice value to the lowest one.
+const MOST_AHEAD: usize = 20;
 
 /// Says something on standard error: that is where a program's log begins. Not at the end of the
 /// process: what fails then fails because of that.
@@ -170,6 +178,12 @@ mod tests {
         assert_eq!((&*routing.engine, routing.verify_every), ("cryptodev:ctr-aes-caam", 7));
         assert_eq!((routing.crossover, routing.permits, told.len()), (None, None, 0));
         assert_eq!(routing.modes, [Mode::Gcm]);
+        for (steps, expected) in [(c"1", Some(1)), (c"20", Some(20)), (c"21", None), (c"-5", None)]
+        {
+            let (routing, told) = parse(&[(c"engine", c"af_alg"), (c"ahead", steps)]);
+            assert_eq!(routing.unwrap().ahead, expected);
+            assert_eq!(told.is_empty(), expected.is_some(), "{told:?}");
+        }
         for both in [c"gcm, cbc", c"gcm cbc", c"gcm,cbc"] {
             let (routing, told) = parse(&[(c"engine", c"af_alg"), (c"modes", both)]);
             assert_eq!((routing.unwrap().modes, told.len()), (vec![Mode::Gcm, Mode::Cbc], 0));

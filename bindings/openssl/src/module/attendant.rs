@@ -16,6 +16,7 @@ use evener_gate::{Gate, GateOptions, Permit};
 use evener_lanes::Kernel;
 use evener_lanes::stream::{Chain, Confidential, Gcm, Text};
 
+use super::ahead::Ahead;
 use super::message::{InCbc, InGcm, Message, Work};
 use super::reference::Reference;
 use super::route::{Cost, NEVER, crossover};
@@ -163,7 +164,11 @@ impl Attendant {
             self.permit = Some(permit);
         }
         let request = SessionRequest { cipher, direction, key: Some(key) };
-        let session = self.engine.open(&request);
+        let session = {
+            // A session may have a thread of its own.
+            let _ahead = Ahead::go();
+            self.engine.open(&request)
+        };
         match &session {
             Ok(_) => self.sessions += 1,
             Err(_) => self.leave_gate(),

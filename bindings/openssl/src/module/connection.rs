@@ -7,6 +7,7 @@ use std::time::Instant;
 use evener_core::{Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session, WipedBuffer};
 use evener_lanes::stream::Text;
 
+use super::ahead::Ahead;
 use super::message::{Message, Work};
 use super::route::{BLOCK, Delay, Volume};
 use super::{MODULE, Module, SETTING, is_calling};
@@ -110,6 +111,7 @@ impl Connection {
         let Some((work, cipher, key)) = &self.key else { return 0 };
         self.has_asked = true;
         let Some(mut session) = module.take(self.number, *work, *cipher, key) else { return 0 };
+        let _ahead = Ahead::go();
         let mut done = 0;
         while done < share {
             let end = share.min(done + LONGEST_PIECE);

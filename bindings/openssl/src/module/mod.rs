@@ -7,12 +7,14 @@
 //! | `connection.rs` | a context's part: its text goes to the module or to the CPU |
 //! | `sessions.rs` | the table of sessions |
 //! | `reference.rs` | the engine with which the module's results are compared |
+//! | `ahead.rs` | threads that go before others while they use the module |
 //! | `attendant.rs` | the thread that finds and measures the module, and opens and closes sessions |
 //!
 //! Nothing of it is there before a context of this process has had much text. Then the attendant
 //! starts; until it has found the module and opened a session, and whenever the module is busy,
 //! fails or hangs, the CPU does the text.
 
+mod ahead;
 mod attendant;
 mod connection;
 mod message;

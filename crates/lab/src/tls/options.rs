@@ -51,6 +51,9 @@ pub struct TlsOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: u16,
+    /// The user of nginx's workers, where root starts it [default: nobody]
+    #[arg(long, value_name = "NAME", value_parser = user_name)]
+    pub server_user: Option<String>,
     /// Bytes of text in a record of a long body (nginx's `ssl_buffer_size`)
     #[arg(long = "record", value_name = "N", default_value_t = 16_384,
           value_parser = clap::value_parser!(u16).range(512..=16_384))]
@@ -182,6 +185,15 @@ fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.01..=600.0).contains(&seconds) => Ok(seconds),
         _ => Err("not a number of seconds from 0.01 to 600".to_owned()),
+    }
+}
+
+fn user_name(text: &str) -> Result<String, String> {
+    // In nginx's configuration others may mean something.
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err("not a user's name of letters, digits and `_-.`".to_owned()),
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) struct Nginx {
     pub(super) version: String,
     workers: u16,
     record: u16,
+    user: Option<String>,
     cores: Vec<usize>,
 }
 
@@ -59,7 +60,8 @@ impl Nginx {
             ))
         })?;
         let (workers, record) = (options.workers, options.record);
-        Ok(Nginx { program, version, workers, record, cores: options.server_cores.clone() })
+        let (user, cores) = (options.server_user.clone(), options.server_cores.clone());
+        Ok(Nginx { program, version, workers, record, user, cores })
     }
 
     /// Starts a server with a contender's configuration of OpenSSL, and returns when it serves.
@@ -75,7 +77,7 @@ impl Nginx {
         }
         let port = free_port().map_err(LabError::file("find a port at", "127.0.0.1"))?;
         let (file, log) = (home.join("nginx.conf"), home.join("log"));
-        let text = configuration(port, self.workers, self.record);
+        let text = self.configuration(port);
         fs::write(&file, text).map_err(LabError::file("write", &file))?;
         let said = File::create(&log).map_err(LabError::file("create", &log))?;
         let mut command = contender.command(&self.program);
@@ -94,6 +96,45 @@ impl Nginx {
         let mut server = Server { child, port, workers: Vec::new() };
         server.wait_until_ready(usize::from(self.workers), &log)?;
         Ok(server)
+    }
+
+    /// Its paths are relative to its directory, which is one in the site's folder.
+    fn configuration(&self, port: u16) -> String {
+        let Nginx { workers, record, .. } = self;
+        // Only root can have the workers be somebody else.
+        let user = match (&self.user, geteuid().is_root()) {
+            (Some(user), true) => format!("user {user};\n"),
+            (None, true) => format!(
+                "user nobody {};\n",
+                group(&fs::read_to_string("/etc/group").unwrap_or_default())
+            ),
+            (_, false) => String::new(),
+        };
+        format!(
+            "{user}daemon off;
+worker_processes {workers};
+pid pid;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    keepalive_timeout 600s;
+    keepalive_requests 1000000000;
+    server {{
+        listen 127.0.0.1:{port} ssl;
+        ssl_certificate ../{CERTIFICATE};
+        ssl_certificate_key ../{KEY};
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_buffer_size {record};
+        root ../{ROOT};
+    }}
+}}
+"
+        )
     }
 }
 
@@ -176,43 +217,6 @@ fn version(text: &str) -> Option<String> {
 /// A port that nobody listens at.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
-}
-
-/// Its paths are relative to its directory, which is one in the site's folder.
-fn configuration(port: u16, workers: u16, record: u16) -> String {
-    // Only root can have the workers be somebody else.
-    let user = match geteuid().is_root() {
-        true => format!(
-            "user nobody {};\n",
-            group(&fs::read_to_string("/etc/group").unwrap_or_default())
-        ),
-        false => String::new(),
-    };
-    format!(
-        "{user}daemon off;
-worker_processes {workers};
-pid pid;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    client_body_temp_path body;
-    proxy_temp_path proxy;
-    fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi;
-    scgi_temp_path scgi;
-    keepalive_timeout 600s;
-    keepalive_requests 1000000000;
-    server {{
-        listen 127.0.0.1:{port} ssl;
-        ssl_certificate ../{CERTIFICATE};
-        ssl_certificate_key ../{KEY};
-        ssl_protocols TLSv1.2 TLSv1.3;
-        ssl_buffer_size {record};
-        root ../{ROOT};
-    }}
-}}
-"
-    )
 }
 
 /// The group of the user `nobody`, which has two names.

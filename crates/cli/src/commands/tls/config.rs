@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::{env, iter};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use evener::engines::check_module;
 
 use super::base::{Base, excludes_evener};
@@ -66,6 +66,9 @@ struct Routing {
     /// Let so many processes use the module at once
     #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
     permits: Option<NonZeroUsize>,
+    /// Have threads that use the module go before others by so many steps of the nice value
+    #[arg(long, value_name = "N", requires = "engine", value_parser = value_parser!(u8).range(1..=20))]
+    ahead: Option<u8>,
 }
 
 /// A mode of AES in TLS's records.
@@ -91,6 +94,7 @@ impl Routing {
         for (name, number) in numbers {
             lines.extend(number.map(|number| format!("{name} = {number}\n")));
         }
+        lines.extend(self.ahead.map(|steps| format!("ahead = {steps}\n")));
         Ok(lines)
     }
 }

@@ -1,0 +1,91 @@
+//! Threads that go before others while they use the module.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::SETTING;
+use crate::config::warn;
+
+/// The calling thread goes before others by the steps of the nice value that the configuration names,
+/// until this is dropped on the same thread. Threads that it starts meanwhile do so for good.
+///
+/// A thread that uses a module needs a core for a moment at a time, and each moment that it waits for
+/// one the module stands still. Linux shares a core out evenly, so beside a process that computes all
+/// the time it would wait for most of a time slice.
+///
+/// Root may go ahead, and others as far as `RLIMIT_NICE` allows. Where the system refuses, that is
+/// said once, and the thread goes on as before. Without the line in the configuration there is no
+/// system call, since a filter may kill for it.
+pub(super) struct Ahead {
+    usual: Option<i32>,
+}
+
+impl Ahead {
+    pub(super) fn go() -> Ahead {
+        let steps = SETTING.get().and_then(|(routing, _)| routing.ahead);
+        Ahead { usual: steps.and_then(go_by) }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(usual) = self.usual {
+            // Stepping back is allowed to everybody.
+            let _ = rustix::process::setpriority_process(None, usual);
+        }
+    }
+}
+
+/// Returns the nice value before, where the system allows it.
+fn go_by(steps: i32) -> Option<i32> {
+    let usual = rustix::process::getpriority_process(None).ok()?;
+    match rustix::process::setpriority_process(None, usual - steps) {
+        Ok(()) => Some(usual),
+        Err(_) if IS_TOLD.swap(true, Ordering::Relaxed) => None,
+        Err(_) => {
+            let least = usual - steps;
+            warn(&format_args!(
+                "`ahead = {steps}`: the system does not allow it; systemd does by `LimitNICE={least}`"
+            ));
+            None
+        }
+    }
+}
+
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rustix::process::{getpriority_process, setpriority_process};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_goes_ahead_for_a_while_where_it_may() {
+        let nice = || getpriority_process(None).unwrap();
+        // Of its own, since others can't step forward again.
+        let of_thread = thread::spawn(move || {
+            let usual = nice();
+            let ahead = Ahead { usual: go_by(3) };
+            let expected = if ahead.usual.is_some() { (usual - 3).max(-20) } else { usual };
+            assert_eq!(nice(), expected);
+            drop(ahead);
+            assert_eq!(nice(), usual);
+            // Everybody may step back, so it is known whether a step forward is allowed.
+            setpriority_process(None, usual + 1).unwrap();
+            (ahead_is_allowed(usual), IS_TOLD.load(Ordering::Relaxed))
+        });
+        let (is_allowed, is_told) = of_thread.join().unwrap();
+        assert_eq!(is_told, !is_allowed);
+    }
+
+    fn ahead_is_allowed(usual: i32) -> bool {
+        setpriority_process(None, usual - 3).is_ok()
+    }
+
+    #[test]
+    fn without_a_line_nothing_is_asked_of_the_system() {
+        assert!(Ahead::go().usual.is_none());
+    }
+}
