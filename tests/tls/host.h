@@ -72,5 +72,6 @@ void test_module(const char *device, const char *mode, const char *certificate, 
                  const char *counters);
 void measure(const char *what, int bits, size_t bytes, const char *properties,
              const char *certificate, const char *key);
+void measure_handshakes(const char *certificate, const char *key);
 
 #endif

@@ -149,6 +149,8 @@ int main(int argc, char **argv)
         test_module(argv[2], argv[3], argv[4], argv[5], argv[6]);
     else if (strcmp(test, "measure") == 0 && argc == 8)
         measure(argv[2], atoi(argv[3]), (size_t)atol(argv[4]), argv[5], argv[6], argv[7]);
+    else if (strcmp(test, "handshakes") == 0 && argc == 4)
+        measure_handshakes(argv[2], argv[3]);
     else {
         fprintf(stderr,
                 "usage: host version | vectors FILE | published FILE COUNTERS | calls | absence |\n"
@@ -158,7 +160,8 @@ int main(int argc, char **argv)
                 "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
                 "       module good|bad|absent gcm|cbc CERTIFICATE KEY COUNTERS |\n"
                 "       loading CONFIGURATION | fork COUNTERS | confined COUNTERS DIRECTORY |\n"
-                "       measure WHAT BITS BYTES PROPERTIES CERTIFICATE KEY\n");
+                "       measure WHAT BITS BYTES PROPERTIES CERTIFICATE KEY |\n"
+                "       handshakes CERTIFICATE KEY\n");
         return 2;
     }
     return 0;

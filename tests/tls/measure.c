@@ -1,9 +1,10 @@
-/* How much of the processor's time a record takes, or a message in another mode than GCM. */
+/* How much of the processor's time a record takes, a message in another mode than GCM, or a handshake. */
 
 #include "host.h"
 
 #include <openssl/rand.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -104,6 +105,57 @@ static int measure_mode(const char *name, int bits, size_t bytes, const char *pr
     EVP_CIPHER_CTX_free(context);
     EVP_CIPHER_free(cipher);
     return 1;
+}
+
+enum { PAIRS = 2000, HANDSHAKES = 5 };
+
+static int ascending(const void *one, const void *other)
+{
+    double difference = *(const double *)one - *(const double *)other;
+    return difference < 0 ? -1 : difference > 0;
+}
+
+/* Some handshakes of TLS 1.3 with their tickets, of both ends, and all that a new connection takes:
+ * the nanoseconds of one. */
+static double handshake(SSL_CTX *server, SSL_CTX *client)
+{
+    double start = now();
+    for (int times = 0; times < HANDSHAKES; times++) {
+        struct connection connection = connect_ends(server, client, NULL);
+        transfer(connection.server, connection.client, 1);
+        disconnect(connection);
+    }
+    return (now() - start) * 1e9 / HANDSHAKES;
+}
+
+/* Handshakes with OpenSSL's own ciphers and with Evener's in turns within one process, since the
+ * difference is small. Prints the medians of OpenSSL's own, and of the difference of two in turn. */
+void measure_handshakes(const char *certificate, const char *key)
+{
+    static const char *const PREFERRED[] = { THEIRS, "?" OURS }, SUITE[] = "TLS_AES_128_GCM_SHA256";
+    static double own[PAIRS], difference[PAIRS];
+    SSL_CTX *server[2], *client[2];
+    for (int one = 0; one < 2; one++) {
+        server[one] = make_end(1, TLS1_3_VERSION, SUITE, PREFERRED[one], certificate, key);
+        client[one] = make_end(0, TLS1_3_VERSION, SUITE, PREFERRED[one], NULL, NULL);
+    }
+    for (int pair = 0; pair < PAIRS; pair++) {
+        double times[2];
+        for (int turn = 0; turn < 2; turn++) {
+            int one = (pair + turn) % 2;
+            times[one] = handshake(server[one], client[one]);
+        }
+        own[pair] = times[0];
+        difference[pair] = times[1] - times[0];
+    }
+    qsort(own, PAIRS, sizeof *own, ascending);
+    qsort(difference, PAIRS, sizeof *difference, ascending);
+    printf("default %.0f ns, evener %+.0f ns (%+.1f %%)\n", own[PAIRS / 2], difference[PAIRS / 2],
+           100 * difference[PAIRS / 2] / own[PAIRS / 2]);
+    for (int one = 0; one < 2; one++) {
+        SSL_CTX_free(server[one]);
+        SSL_CTX_free(client[one]);
+    }
 }
 
 /* Prints the nanoseconds of the processor that a record takes: its calls, or with `transfer` its

@@ -367,13 +367,12 @@ impl State for Context {
         Ok(())
     }
 
-    #[inline(always)]
-    fn wipe_stack() {
-        evener_core::wipe_stack::<STACK>();
+    fn stack_wiper(&self) -> fn() {
+        evener_core::wipe_stack::<STACK>
     }
 }
 
-/// See [`State::wipe_stack`]. In bytes. To fill more at once takes much longer (glibc).
+/// See [`State::stack_wiper`]. In bytes. To fill more at once takes much longer (glibc).
 const STACK: usize = 2 << 10;
 
 /// What can be asked of a context.

@@ -40,6 +40,7 @@ pub(crate) trait State: Clone {
     /// Sets what is given.
     fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
 
-    /// Wipes as much of the stack as its calls take at most where there are keys.
-    fn wipe_stack();
+    /// What wipes the stack below its caller, as much as the calls so far and one that sets a key take
+    /// at most where there are keys.
+    fn stack_wiper(&self) -> fn();
 }

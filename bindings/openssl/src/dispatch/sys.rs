@@ -18,9 +18,11 @@ use crate::sys::Param;
 pub(super) unsafe extern "C" fn free<C: State>(context: *mut c_void) {
     if !context.is_null() {
         // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
-        drop(unsafe { Box::from_raw(context.cast::<C>()) });
+        let context = unsafe { Box::from_raw(context.cast::<C>()) };
+        let wipe_stack = context.stack_wiper();
+        drop(context);
         // What the calls before have left there of keys.
-        C::wipe_stack();
+        wipe_stack();
     }
 }
 
@@ -75,9 +77,10 @@ unsafe fn init<C: State>(
     // SAFETY: the contract.
     let (context, key, iv, params) =
         unsafe { (at::<C>(context), bytes(key.0, key.1), bytes(iv.0, iv.1), Params::new(params)) };
+    let wipe_stack = context.stack_wiper();
     let result = set(context, direction, key, iv, params);
     if key.is_some() {
-        C::wipe_stack();
+        wipe_stack();
     }
     status(context, result)
 }

@@ -57,6 +57,11 @@ impl Material {
     pub(super) fn new() -> Material {
         Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None }
     }
+
+    /// Whether the key has had a piece whose code keeps round keys on the stack.
+    pub(super) fn has_had_long(&self) -> bool {
+        self.powers.are_complete()
+    }
 }
 
 /// Sets a key.

@@ -64,6 +64,15 @@ impl Keyed {
         }
     }
 
+    /// Whether its code may have left round keys on more than 2 KiB of the stack.
+    pub(crate) fn leaves_much(&self) -> bool {
+        match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Keyed::Wide(keyed) => keyed.has_had_long(),
+            Keyed::Portable(_) => true,
+        }
+    }
+
     /// Length of the kernel's registers in bytes.
     pub(crate) fn registers(&self) -> usize {
         match self {
@@ -141,6 +150,11 @@ mod here {
             };
             // SAFETY: as in `hash`. A piece's input and output are there, as its type says.
             unsafe { transform(&mut self.material, piece) }
+        }
+
+        /// Whether the key has had a long piece.
+        pub(crate) fn has_had_long(&self) -> bool {
+            self.material.has_had_long()
         }
 
         /// Length of the kernel's registers in bytes.

@@ -207,6 +207,12 @@ impl Gcm {
         Some(())
     }
 
+    /// Whether code has used this key that leaves round keys on up to 16 KiB of the stack, in place of
+    /// 2 KiB: that for pieces of more than some hundred bytes.
+    pub fn leaves_much_on_stack(&self) -> bool {
+        self.keyed.leaves_much()
+    }
+
     /// Ends the message: its tag; `None` when there is none.
     pub fn tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
         let Gcm { keyed, message } = self;
