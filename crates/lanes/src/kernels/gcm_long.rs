@@ -13,6 +13,8 @@ use super::first_rounds::{NEXT_ROUND, States};
 use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
 #[cfg(target_arch = "aarch64")]
 use super::ghash::Pair;
+#[cfg(target_arch = "x86_64")]
+use super::ghash::Strides;
 use super::ghash::{MAX_POWER, Powers, STRIDES, Sum};
 use super::rounds::{MIDDLE, is_straight};
 use super::schedule::SharedKeys;
@@ -228,6 +230,8 @@ pub(super) struct Hash<'a, V> {
     sum: Sum<V>,
     /// Index of the next chunk's first register.
     stride: usize,
+    #[cfg(target_arch = "x86_64")]
+    strides: &'a Strides,
     /// The powers of the next chunk.
     #[cfg(target_arch = "aarch64")]
     pairs: &'a [Pair],
@@ -244,6 +248,8 @@ impl<'a, V: Carryless> Hash<'a, V> {
             carry,
             sum: Sum::of(carry.xor(carry)),
             stride,
+            #[cfg(target_arch = "x86_64")]
+            strides: powers.strides(),
             #[cfg(target_arch = "aarch64")]
             pairs: powers.pairs(stride),
         }
@@ -259,7 +265,7 @@ impl<'a, V: Carryless> Hash<'a, V> {
         // SAFETY: the caller's promise; a value proves the instructions.
         let (text, power) = unsafe {
             let text = V::load(text.add(step * V::BLOCKS * BLOCK)).swap_bytes();
-            (text, self.powers.stride(self.stride + step))
+            (text, self.strides.power(self.stride + step))
         };
         let text = if step == 0 { text.xor(self.carry) } else { text };
         self.sum.add(Sum::product(text, power));

@@ -24,18 +24,27 @@ pub(super) struct Powers {
     falling: [Block; MAX_POWER + MAX_BLOCKS],
     /// The same, folded as by [`fold_halves`].
     folded: [Block; MAX_POWER + MAX_BLOCKS],
-    /// Powers for two chunks' registers, each in every lane, and the same folded.
+    /// Only for keys that have had a long message.
     #[cfg(target_arch = "x86_64")]
-    strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
-    #[cfg(target_arch = "x86_64")]
-    folded_strides: [[Block; MAX_BLOCKS]; 2 * STRIDES],
+    strides: Option<Box<Strides>>,
     /// Powers for two chunks' registers, which have one block each, by pairs.
     #[cfg(target_arch = "aarch64")]
     pairs: [Pair; STRIDES],
     /// The highest computed power; 0 without a subkey.
     highest: usize,
+    /// The highest that was computed of any subkey.
+    most: usize,
     /// Whether the strides are computed too.
     is_complete: bool,
+}
+
+/// Powers for two chunks' registers, each in every lane, and the same folded. Wiped when they drop.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(super) struct Strides {
+    whole: [[Block; MAX_BLOCKS]; 2 * STRIDES],
+    folded: [[Block; MAX_BLOCKS]; 2 * STRIDES],
 }
 
 impl Powers {
@@ -46,10 +55,9 @@ impl Powers {
             falling: none,
             folded: none,
             highest: 0,
+            most: 0,
             #[cfg(target_arch = "x86_64")]
-            strides: [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES],
-            #[cfg(target_arch = "x86_64")]
-            folded_strides: [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES],
+            strides: None,
             #[cfg(target_arch = "aarch64")]
             pairs: [[[0; BLOCK]; 3]; STRIDES],
             is_complete: false,
@@ -76,6 +84,7 @@ impl Powers {
         self.falling[MAX_POWER - 1] = shifted.to_le_bytes();
         self.folded[MAX_POWER - 1] = (shifted ^ shifted.rotate_left(64)).to_le_bytes();
         self.highest = 1;
+        self.most = self.most.max(1);
         self.is_complete = false;
     }
 
@@ -99,10 +108,14 @@ impl Powers {
                 self.pairs[pair] = [one.whole.block(), other.whole.block(), folded.block()];
             }
             #[cfg(target_arch = "x86_64")]
-            for step in 0..2 * STRIDES {
-                let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
-                power.whole.store(self.strides[step].as_mut_ptr().cast());
-                power.folded.store(self.folded_strides[step].as_mut_ptr().cast());
+            {
+                let mut strides = self.strides.take().unwrap_or_else(Strides::none);
+                for step in 0..2 * STRIDES {
+                    let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
+                    power.whole.store(strides.whole[step].as_mut_ptr().cast());
+                    power.folded.store(strides.folded[step].as_mut_ptr().cast());
+                }
+                self.strides = Some(strides);
             }
         }
         self.is_complete = true;
@@ -116,20 +129,11 @@ impl Powers {
         &self.pairs[stride / 2..][..STRIDES / 2]
     }
 
-    /// The power for a register of a long message, in every lane.
-    ///
-    /// # Safety
-    /// The CPU has the instructions of `V`.
+    /// The powers for the registers of a long message, for which they are [complete](Powers::complete).
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(super) unsafe fn stride<V: Carryless>(&self, step: usize) -> Power<V> {
-        let whole: &[Block] = &self.strides[step][..V::BLOCKS];
-        let folded: &[Block] = &self.folded_strides[step][..V::BLOCKS];
-        // SAFETY: the slices have as many blocks as the vector.
-        unsafe {
-            let whole = V::load(whole.as_ptr().cast());
-            Power { whole, folded: V::load(folded.as_ptr().cast()) }
-        }
+    pub(super) fn strides(&self) -> &Strides {
+        self.strides.as_deref().expect("powers for a long message are complete")
     }
 
     /// Makes the powers up to `power` (at most [`MAX_POWER`]).
@@ -150,6 +154,7 @@ impl Powers {
                 let place = MAX_POWER - self.highest;
                 let whole = self.falling[place..].as_mut_ptr().cast();
                 let folded = self.folded[place..].as_mut_ptr().cast();
+                self.most = self.most.max(self.highest);
                 if count == V::BLOCKS {
                     next.store(whole);
                     fold_halves(next).store(folded);
@@ -194,14 +199,42 @@ impl Powers {
 
 impl Drop for Powers {
     fn drop(&mut self) {
-        wipe(&mut self.falling);
-        wipe(&mut self.folded);
-        #[cfg(target_arch = "x86_64")]
-        wipe(self.strides.as_flattened_mut());
-        #[cfg(target_arch = "x86_64")]
-        wipe(self.folded_strides.as_flattened_mut());
+        let computed = MAX_POWER - self.most..MAX_POWER;
+        wipe(&mut self.falling[computed.clone()]);
+        wipe(&mut self.folded[computed]);
         #[cfg(target_arch = "aarch64")]
         wipe(self.pairs.as_flattened_mut());
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Strides {
+    fn none() -> Box<Strides> {
+        let none = [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES];
+        Box::new(Strides { whole: none, folded: none })
+    }
+
+    /// The power for a register, in every lane.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn power<V: Carryless>(&self, step: usize) -> Power<V> {
+        let whole: &[Block] = &self.whole[step][..V::BLOCKS];
+        let folded: &[Block] = &self.folded[step][..V::BLOCKS];
+        // SAFETY: the slices have as many blocks as the vector.
+        unsafe {
+            let whole = V::load(whole.as_ptr().cast());
+            Power { whole, folded: V::load(folded.as_ptr().cast()) }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Drop for Strides {
+    fn drop(&mut self) {
+        wipe(self.whole.as_flattened_mut());
+        wipe(self.folded.as_flattened_mut());
     }
 }
 
