@@ -42,9 +42,10 @@ fn go_by(steps: i32) -> Option<i32> {
         Ok(()) => Some(usual),
         Err(_) if IS_TOLD.swap(true, Ordering::Relaxed) => None,
         Err(_) => {
-            let least = usual - steps;
+            // With a sign it is a nice value to systemd.
+            let least = (usual - steps).max(-20);
             warn(&format_args!(
-                "`ahead = {steps}`: the system does not allow it; systemd does by `LimitNICE={least}`"
+                "`ahead = {steps}`: the system does not allow it; systemd does by `LimitNICE={least:+}`"
             ));
             None
         }
