@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Ended, Fixture, IDENTITY, RECIPIENT, has};
+use common::{Ended, Fixture, IDENTITY, RECIPIENT, gentle_signals, has};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Runs a line of shell that is to succeed.
@@ -168,7 +168,7 @@ fn a_key_command_ends_with_the_program() {
     let fixture = Fixture::new();
     // Several, one of which has started another.
     let command = "(sh -c 'touch started; sleep 600; true'; true) | cat; touch went-on";
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in gentle_signals() {
         let arguments = ["encrypt", "--key-command", command, "tree", "sealed"];
         let mut program = fixture.command(&arguments);
         let child = program.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
+
 /// An age identity made for these tests, and its recipient.
 pub const IDENTITY: &str =
     "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";
@@ -14,6 +16,16 @@ pub const RECIPIENT: &str = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedp
 
 /// What looks like a provider of OpenSSL: this machine can load it, and it names what OpenSSL calls.
 pub const PROVIDER: &str = env!("CARGO_BIN_EXE_evener");
+
+/// The signals that stop the program gently; not SIGHUP where the tests were started to ignore it, as
+/// by `nohup`, since the program then does so too.
+pub fn gentle_signals() -> Vec<Signal> {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP].into_iter();
+    signals.filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0).collect()
+}
 
 /// A directory with a key, a small tree, and the program to run in it.
 pub struct Fixture {
