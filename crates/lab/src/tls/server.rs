@@ -110,6 +110,9 @@ impl Nginx {
             ),
             (_, false) => String::new(),
         };
+        // Of workers that wait at one socket the kernel wakes the same one each time, which then may
+        // have all connections. With a socket each, connections fall to them by chance.
+        let sockets = if *workers > 1 { " reuseport" } else { "" };
         format!(
             "{user}daemon off;
 worker_processes {workers};
@@ -125,7 +128,7 @@ http {{
     keepalive_timeout 600s;
     keepalive_requests 1000000000;
     server {{
-        listen 127.0.0.1:{port} ssl;
+        listen 127.0.0.1:{port} ssl{sockets};
         ssl_certificate ../{CERTIFICATE};
         ssl_certificate_key ../{KEY};
         ssl_protocols TLSv1.2 TLSv1.3;
