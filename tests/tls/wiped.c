@@ -1,5 +1,6 @@
-/* What the stack holds after contexts are freed: no key, and none of the round keys made of it. The
- * program runs with LD_BIND_NOW, since to find a function the loader saves registers on the stack. */
+/* What the stack holds after contexts are freed, and with GCM when a message is done: no key, and nothing
+ * that is made of it: round keys, powers of GHASH's subkey, and what hides a tag. The program runs with
+ * LD_BIND_NOW, since to find a function the loader saves registers on the stack. */
 
 #include "host.h"
 
@@ -8,11 +9,12 @@
 #include <string.h>
 
 enum { DEPTH = 60000, OWN = 256, BLOCK = 16, MOST_ROUND_KEYS = 15, LONGEST = 32, TEXT = 4096 + 16 };
+enum { POWERS = 68, FORMS = 3 };
 
 /* What is looked for is kept masked, so that it isn't found here. */
 enum { MASK = 0xA7 };
-static unsigned char sought[MOST_ROUND_KEYS * BLOCK];
-static int round_keys;
+static unsigned char sought[(MOST_ROUND_KEYS + 1 + POWERS * FORMS) * BLOCK];
+static int blocks;
 
 static unsigned char key[LONGEST], text[TEXT + BLOCK], box[256];
 
@@ -55,9 +57,73 @@ static void __attribute__((noinline)) expand(int length)
         if (word % words == 0)
             constant = times(constant, 2);
     }
-    round_keys = count / 4;
+    blocks = count / 4;
     for (int byte = 0; byte < count * 4; byte++)
         sought[byte] ^= MASK;
+}
+
+/* Adds a block to what is sought, from its last byte on if it is kept so. */
+static void seek(uint64_t high, uint64_t low, int is_reversed)
+{
+    unsigned char *to = sought + blocks++ * BLOCK;
+    for (int byte = 0; byte < BLOCK; byte++) {
+        uint64_t half = byte < 8 ? high : low;
+        to[is_reversed ? BLOCK - 1 - byte : byte] = (unsigned char)(half >> (56 - byte % 8 * 8)) ^ MASK;
+    }
+}
+
+/* The product of two elements of GCM's field (NIST SP 800-38D, section 6.3), into the second. */
+static void multiply(const uint64_t factor[2], uint64_t to[2])
+{
+    uint64_t high = 0, low = 0, by[2] = { to[0], to[1] };
+    for (int bit = 0; bit < 128; bit++) {
+        if ((factor[bit / 64] >> (63 - bit % 64) & 1) != 0) {
+            high ^= by[0];
+            low ^= by[1];
+        }
+        uint64_t carry = by[1] & 1;
+        by[1] = by[1] >> 1 | by[0] << 63;
+        by[0] = by[0] >> 1 ^ (carry != 0 ? (uint64_t)0xE1 << 56 : 0);
+    }
+    to[0] = high;
+    to[1] = low;
+}
+
+/* The cipher of a block by OpenSSL's own, as two numbers. */
+static void encrypt_block(int bits, const unsigned char block[BLOCK], uint64_t to[2])
+{
+    unsigned char result[BLOCK];
+    int written;
+    EVP_CIPHER *ecb = fetch_mode("ECB", bits, THEIRS);
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    EXPECT(EVP_EncryptInit_ex(context, ecb, NULL, key, NULL) == 1);
+    EXPECT(EVP_EncryptUpdate(context, result, &written, block, BLOCK) == 1 && written == BLOCK);
+    EVP_CIPHER_CTX_free(context);
+    EVP_CIPHER_free(ecb);
+    to[0] = to[1] = 0;
+    for (int byte = 0; byte < BLOCK; byte++)
+        to[byte / 8] = to[byte / 8] << 8 | result[byte];
+}
+
+/* Adds what GCM makes of the key: the first powers of the subkey, as they are, as numbers of the machine,
+ * and as those shifted by one; and what hides the tag of a message with an IV of zeros. */
+static void __attribute__((noinline)) expand_gcm(int bits)
+{
+    static const unsigned char zeros[BLOCK], first[BLOCK] = { [BLOCK - 1] = 1 };
+    uint64_t subkey[2], power[2], pad[2];
+    encrypt_block(bits, first, pad);
+    seek(pad[0], pad[1], 0);
+    encrypt_block(bits, zeros, subkey);
+    memcpy(power, subkey, sizeof power);
+    for (int number = 0; number < POWERS; number++) {
+        seek(power[0], power[1], 0);
+        seek(power[0], power[1], 1);
+        /* A number's bits count from the other end. */
+        uint64_t carry = power[0] >> 63;
+        uint64_t high = power[0] << 1 | power[1] >> 63, low = power[1] << 1 | carry;
+        seek(high ^ (carry != 0 ? (uint64_t)0xC2 << 56 : 0), low, 1);
+        multiply(subkey, power);
+    }
 }
 
 static void __attribute__((noinline)) clear(void)
@@ -66,15 +132,15 @@ static void __attribute__((noinline)) clear(void)
     OPENSSL_cleanse(room, sizeof room);
 }
 
-/* How many round keys are on the stack below this function. */
+/* How many of the blocks are on the stack below this function. */
 static int __attribute__((noinline, no_sanitize("address"))) found(void)
 {
     volatile unsigned char here = 0;
     int count = 0;
     for (const volatile unsigned char *place = &here - DEPTH; place < &here - OWN; place++)
-        for (int round = 0; round < round_keys; round++) {
+        for (int block = 0; block < blocks; block++) {
             int byte = 0;
-            while (byte < BLOCK && place[byte] == (sought[round * BLOCK + byte] ^ MASK))
+            while (byte < BLOCK && place[byte] == (sought[block * BLOCK + byte] ^ MASK))
                 byte++;
             count += byte == BLOCK;
         }
@@ -106,6 +172,38 @@ static void __attribute__((noinline)) use(EVP_CIPHER *cipher, int is_encryption,
     EVP_CIPHER_CTX_free(context);
 }
 
+/* One message, whose context is kept, or freed where it was used. */
+static EVP_CIPHER_CTX *__attribute__((noinline)) use_once(EVP_CIPHER *cipher, int is_encryption,
+                                                         int length, int is_kept)
+{
+    static const unsigned char iv[BLOCK], data[20];
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int written;
+    EXPECT(EVP_CipherInit_ex(context, cipher, NULL, key, iv, is_encryption) == 1);
+    EVP_CIPHER_CTX_set_padding(context, 0);
+    if (EVP_CIPHER_get_mode(cipher) == EVP_CIPH_GCM_MODE) {
+        static unsigned char wrong[BLOCK];
+        EXPECT(EVP_CipherUpdate(context, NULL, &written, data, sizeof data) == 1);
+        if (!is_encryption)
+            EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, BLOCK, wrong) == 1);
+    }
+    EXPECT(EVP_CipherUpdate(context, text, &written, text, length) == 1);
+    EVP_CipherFinal_ex(context, text, &written);
+    if (is_kept)
+        return context;
+    EVP_CIPHER_CTX_free(context);
+    return NULL;
+}
+
+static void nothing_is_found(const char *mode, int bits, int is_encryption, int length, const char *when)
+{
+    int count = found();
+    if (count > 0)
+        fprintf(stderr, "AES-%d-%s, encryption %d, %d bytes, %s: %d blocks\n", bits, mode, is_encryption,
+                length, when, count);
+    EXPECT(count == 0);
+}
+
 /* Of texts, up to the longest that kernels take for short, and longer. */
 static const int LENGTHS[] = { BLOCK, 4 * BLOCK, 9 * BLOCK, 32 * BLOCK, 33 * BLOCK, TEXT };
 enum { ALL_LENGTHS = sizeof LENGTHS / sizeof *LENGTHS };
@@ -122,15 +220,22 @@ void test_wiped(void)
                     int length = LENGTHS[at];
                     random_bytes(key, sizeof key);
                     expand(bits / 8);
+                    if (mode == 0)
+                        expand_gcm(bits);
                     leave(bits / 8);
                     EXPECT(found() > 0);
                     clear();
                     use(cipher, is_encryption, length);
-                    int count = found();
-                    if (count > 0)
-                        fprintf(stderr, "AES-%d-%s, encryption %d, %d bytes: %d round keys\n", bits,
-                                modes[mode], is_encryption, length, count);
-                    EXPECT(count == 0);
+                    nothing_is_found(modes[mode], bits, is_encryption, length, "copied and freed");
+                    clear();
+                    use_once(cipher, is_encryption, length, 0);
+                    nothing_is_found(modes[mode], bits, is_encryption, length, "freed");
+                    if (mode > 0)
+                        continue;
+                    clear();
+                    EVP_CIPHER_CTX *kept = use_once(cipher, is_encryption, length, 1);
+                    nothing_is_found(modes[mode], bits, is_encryption, length, "done");
+                    EVP_CIPHER_CTX_free(kept);
                 }
             EVP_CIPHER_free(cipher);
         }

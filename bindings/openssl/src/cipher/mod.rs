@@ -40,7 +40,7 @@ pub(crate) trait State: Clone {
     /// Sets what is given.
     fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
 
-    /// What wipes the stack below its caller, as much as the calls so far and one that sets a key take
-    /// at most where there are keys.
+    /// What wipes the stack below its caller, as much as any call may have left there of what is made of
+    /// keys.
     fn stack_wiper(&self) -> fn();
 }

@@ -51,6 +51,14 @@ impl FirstRounds {
         FirstRounds { changes: [[0; BLOCK]; SPAN], states: [[0; BLOCK]; SPAN], count: 0 }
     }
 
+    /// Empty tables on the heap. By itself, so that its caller has no room for them on the stack, which
+    /// would keep what its other calls leave there far from where stacks are wiped.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn boxed() -> Box<FirstRounds> {
+        Box::new(FirstRounds::new())
+    }
+
     /// Prepares for another key.
     pub(super) fn forget(&mut self) {
         self.count = 0;

@@ -53,14 +53,10 @@ impl Clone for Material {
 }
 
 impl Material {
-    /// Room for a key.
-    pub(super) fn new() -> Material {
-        Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None }
-    }
-
-    /// Whether the key has had a piece whose code keeps round keys on the stack.
-    pub(super) fn has_had_long(&self) -> bool {
-        self.powers.are_complete()
+    /// Room for a key. By itself, for the reason of [`FirstRounds::boxed`].
+    #[inline(never)]
+    pub(super) fn boxed() -> Box<Material> {
+        Box::new(Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None })
     }
 }
 
@@ -197,7 +193,7 @@ unsafe fn transform_chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usiz
     let (high, low) = piece.counter;
     let is_aligned = low % SPAN as u64 == FIRST_COUNTER as u64;
     if first_rounds.is_none() && is_aligned && piece.length >= SPAN * BLOCK {
-        *first_rounds = Some(Box::new(FirstRounds::new()));
+        *first_rounds = Some(FirstRounds::boxed());
     }
     // SAFETY: the caller's promise.
     unsafe {

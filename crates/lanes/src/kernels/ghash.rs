@@ -209,6 +209,8 @@ impl Drop for Powers {
 
 #[cfg(target_arch = "x86_64")]
 impl Strides {
+    #[cold]
+    #[inline(never)]
     fn none() -> Box<Strides> {
         let none = [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES];
         Box::new(Strides { whole: none, folded: none })

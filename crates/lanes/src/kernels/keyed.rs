@@ -64,13 +64,9 @@ impl Keyed {
         }
     }
 
-    /// Whether its code may have left round keys on more than 2 KiB of the stack.
+    /// Whether its code leaves keys on more than 2 KiB of the stack.
     pub(crate) fn leaves_much(&self) -> bool {
-        match self {
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Keyed::Wide(keyed) => keyed.has_had_long(),
-            Keyed::Portable(_) => true,
-        }
+        matches!(self, Keyed::Portable(_))
     }
 
     /// Length of the kernel's registers in bytes.
@@ -120,7 +116,7 @@ mod here {
         /// Sets a key; `None` where the kernel can't do GCM, or it is no key of AES.
         pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
             let code = kernel.stream(key.len())?;
-            let material = Box::new(Material::new());
+            let material = Material::boxed();
             let mut keyed = Keyed { code, key_length: key.len(), material };
             keyed.set(key)?;
             Some(keyed)
@@ -150,11 +146,6 @@ mod here {
             };
             // SAFETY: as in `hash`. A piece's input and output are there, as its type says.
             unsafe { transform(&mut self.material, piece) }
-        }
-
-        /// Whether the key has had a long piece.
-        pub(crate) fn has_had_long(&self) -> bool {
-            self.material.has_had_long()
         }
 
         /// Length of the kernel's registers in bytes.

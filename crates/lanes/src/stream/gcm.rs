@@ -207,8 +207,8 @@ impl Gcm {
         Some(())
     }
 
-    /// Whether code has used this key that leaves round keys on up to 16 KiB of the stack, in place of
-    /// 2 KiB: that for pieces of more than some hundred bytes.
+    /// Whether each call leaves what is made of the key on up to 16 KiB of the stack, in place of 2 KiB:
+    /// the portable code does.
     pub fn leaves_much_on_stack(&self) -> bool {
         self.keyed.leaves_much()
     }

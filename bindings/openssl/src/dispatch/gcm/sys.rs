@@ -5,7 +5,7 @@ use std::{ptr, slice};
 
 use evener_lanes::stream::Text;
 
-use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE};
+use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE, State};
 use crate::dispatch::sys::{answer, at, status};
 use crate::entry::Provider;
 use crate::params::{Name, Params};
@@ -36,8 +36,13 @@ pub(super) unsafe extern "C" fn update(
     let result = if length == 0 {
         Ok(0)
     } else {
+        let is_end = context.is_record();
         // SAFETY: the contract.
-        unsafe { piece(context, out, room, input, length) }
+        let result = unsafe { piece(context, out, room, input, length) };
+        if is_end || length > SHORT {
+            context.stack_wiper()();
+        }
+        result
     };
     // SAFETY: the contract.
     unsafe { answer(context, out_length, result) }
@@ -55,10 +60,12 @@ pub(super) unsafe extern "C" fn cipher(
     // SAFETY: the contract.
     let context = unsafe { at::<Context>(context) };
     let result = if input.is_null() {
-        context.finish()
+        end(context)
     } else {
         // SAFETY: the contract.
-        unsafe { piece(context, out, room, input, length) }.map(|_| ())
+        let result = unsafe { piece(context, out, room, input, length) }.map(|_| ());
+        context.stack_wiper()();
+        result
     };
     if !out_length.is_null() {
         // SAFETY: the contract.
@@ -79,8 +86,15 @@ pub(super) unsafe extern "C" fn finish(
         // SAFETY: the contract.
         unsafe { *out_length = 0 }
     }
-    let result = context.finish();
+    let result = end(context);
     status(context, result)
+}
+
+/// Ends the message, and wipes from the stack what that and the calls before have left there.
+fn end(context: &mut Context) -> Result<(), Reason> {
+    let result = context.finish();
+    context.stack_wiper()();
+    result
 }
 
 /// A forged record is an error in the queue, as with OpenSSL's own ciphers: servers log it.
@@ -91,10 +105,11 @@ fn record(result: Result<usize, Reason>) -> Result<usize, Reason> {
     })
 }
 
-/// Returns how many bytes there are now.
+/// Returns how many bytes there are now. By itself, so that its variables lie where the stack is wiped.
 ///
 /// # Safety
 /// The contract.
+#[inline(never)]
 unsafe fn piece(
     context: &mut Context,
     out: *mut u8,
@@ -158,3 +173,7 @@ pub(super) unsafe extern "C" fn get_params<const KEY: usize>(params: *mut Param)
     }
     is_answered.into()
 }
+
+/// What shorter pieces leave on the stack is wiped at the end of their message, since wiping takes long
+/// beside them. In bytes.
+const SHORT: usize = 512;
