@@ -1,6 +1,10 @@
 //! Threads that go before others while they use the module.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use evener_core::shown_error;
+use rustix::process::{getpriority_process, setpriority_process};
 
 use super::SETTING;
 use crate::config::warn;
@@ -13,7 +17,7 @@ use crate::config::warn;
 /// the time it would wait for most of a time slice.
 ///
 /// Root may go ahead, and others as far as `RLIMIT_NICE` allows. Where the system refuses, that is
-/// said once, and the thread goes on as before. Without the line in the configuration there is no
+/// said once, and no thread tries it again. Without the line in the configuration there is no
 /// system call, since a filter may kill for it.
 pub(super) struct Ahead {
     usual: Option<i32>,
@@ -22,43 +26,56 @@ pub(super) struct Ahead {
 impl Ahead {
     pub(super) fn go() -> Ahead {
         let steps = SETTING.get().and_then(|(routing, _)| routing.ahead);
+        let steps = steps.filter(|_| !IS_REFUSED.load(Ordering::Relaxed));
         Ahead { usual: steps.and_then(go_by) }
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        if let Some(usual) = self.usual {
-            // Stepping back is allowed to everybody.
-            let _ = rustix::process::setpriority_process(None, usual);
+        if let Some(usual) = self.usual
+            // Stepping back is allowed to everybody, but a filter may refuse that too.
+            && let Err(cause) = setpriority_process(None, usual)
+        {
+            let cause = shown_error(&cause.into());
+            refused(&format_args!("`ahead`: a thread that went ahead can't step back: {cause}"));
         }
     }
 }
 
 /// Returns the nice value before, where the system allows it.
 fn go_by(steps: i32) -> Option<i32> {
-    let usual = rustix::process::getpriority_process(None).ok()?;
-    match rustix::process::setpriority_process(None, usual - steps) {
-        Ok(()) => Some(usual),
-        Err(_) if IS_TOLD.swap(true, Ordering::Relaxed) => None,
-        Err(_) => {
-            // With a sign it is a nice value to systemd.
-            let least = (usual - steps).max(-20);
-            warn(&format_args!(
-                "`ahead = {steps}`: the system does not allow it; systemd does by `LimitNICE={least:+}`"
-            ));
-            None
+    let usual = match getpriority_process(None) {
+        Ok(usual) => usual,
+        Err(cause) => {
+            let cause = shown_error(&cause.into());
+            refused(&format_args!("`ahead = {steps}`: the nice value can't be read: {cause}"));
+            return None;
         }
+    };
+    if setpriority_process(None, usual - steps).is_err() {
+        // With a sign it is a nice value to systemd.
+        let least = (usual - steps).max(-20);
+        refused(&format_args!(
+            "`ahead = {steps}`: the system does not allow it; systemd does by `LimitNICE={least:+}`"
+        ));
+        return None;
+    }
+    Some(usual)
+}
+
+/// No thread goes ahead any more, and why is said by the first.
+fn refused(why: &dyn fmt::Display) {
+    if !IS_REFUSED.swap(true, Ordering::Relaxed) {
+        warn(why);
     }
 }
 
-static IS_TOLD: AtomicBool = AtomicBool::new(false);
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 #[cfg(test)]
 mod tests {
     use std::thread;
-
-    use rustix::process::{getpriority_process, setpriority_process};
 
     use super::*;
 
@@ -75,10 +92,10 @@ mod tests {
             assert_eq!(nice(), usual);
             // Everybody may step back, so it is known whether a step forward is allowed.
             setpriority_process(None, usual + 1).unwrap();
-            (ahead_is_allowed(usual), IS_TOLD.load(Ordering::Relaxed))
+            (ahead_is_allowed(usual), IS_REFUSED.load(Ordering::Relaxed))
         });
-        let (is_allowed, is_told) = of_thread.join().unwrap();
-        assert_eq!(is_told, !is_allowed);
+        let (is_allowed, is_refused) = of_thread.join().unwrap();
+        assert_eq!(is_refused, !is_allowed);
     }
 
     fn ahead_is_allowed(usual: i32) -> bool {

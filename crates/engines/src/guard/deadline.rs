@@ -9,6 +9,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -31,7 +32,8 @@ pub(super) struct HelperSession {
     /// The engine, if it has memory of its own for the parcel.
     lender: Option<Arc<dyn Engine>>,
     /// The channels to and from the helper; `None` after it was abandoned.
-    channels: Option<(SyncSender<Parcel>, Receiver<Reply>)>,
+    channels: Option<Channels>,
+    thread: Arc<Thread>,
     /// The buffers; `None` while the helper has them.
     parcel: Parcel,
     cpu: Duration,
@@ -50,7 +52,8 @@ impl HelperSession {
         // What is moved to a place of its own, such as a channel, is copied with what lies between its
         // fields: what was on the stack, where keys may have been.
         wipe_stack::<STACK>();
-        let channels = start(Arc::clone(engine), cipher, direction, key);
+        let thread = Arc::default();
+        let channels = start(Arc::clone(engine), cipher, direction, key, Arc::clone(&thread));
         let channels = channels.map_err(|error| EngineError::Unavailable {
             engine: name.clone(),
             reason: format!("no thread could be started for it: {error}"),
@@ -62,6 +65,7 @@ impl HelperSession {
             deadline,
             lender: lends(&**engine, request).then(|| Arc::clone(engine)),
             channels: Some(channels),
+            thread,
             parcel: Parcel::default(),
             cpu: Duration::ZERO,
         };
@@ -80,6 +84,7 @@ impl HelperSession {
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.channels = None;
+                self.thread.step_back();
                 Err(self.left_behind(action))
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -140,7 +145,10 @@ impl Drop for HelperSession {
         // is abandoned, and no data is lost.
         if let Some((requests, replies)) = self.channels.take() {
             drop(requests);
-            let _ = replies.recv_timeout(self.deadline.min(LONGEST_CLOSING));
+            let closed = replies.recv_timeout(self.deadline.min(LONGEST_CLOSING));
+            if matches!(closed, Err(RecvTimeoutError::Timeout)) {
+                self.thread.step_back();
+            }
         }
     }
 }
@@ -177,6 +185,34 @@ fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Receiver<Option<Wipe
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
+/// To and from a helper.
+type Channels = (SyncSender<Parcel>, Receiver<Reply>);
+
+/// A helper's thread: its number for the system, once it has begun; 0 before.
+#[derive(Default)]
+struct Thread(AtomicI32);
+
+impl Thread {
+    /// Says that the calling thread is the helper's.
+    fn begin(&self) {
+        #[cfg(target_os = "linux")]
+        self.0.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    }
+
+    /// Lets all others go before the thread, which is left behind: a driver that computes for ever is
+    /// to take no time from them. Everybody may do so.
+    fn step_back(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(thread) = rustix::process::Pid::from_raw(self.0.load(Ordering::Relaxed)) {
+            let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
+        }
+    }
+}
+
+/// The nice value of those that all others go before.
+#[cfg(target_os = "linux")]
+const LOWEST: i32 = 19;
+
 /// A reply of the helper.
 struct Reply {
     parcel: Parcel,
@@ -200,10 +236,12 @@ fn start(
     cipher: Cipher,
     direction: Direction,
     key: Option<WipedBuffer>,
-) -> io::Result<(SyncSender<Parcel>, Receiver<Reply>)> {
+    thread: Arc<Thread>,
+) -> io::Result<Channels> {
     let (to_helper, requests) = sync_channel::<Parcel>(1);
     let (to_caller, replies) = sync_channel(1);
     let help = move || {
+        thread.begin();
         foreign::begin();
         let reply = |parcel, result| {
             to_caller.send(Reply { parcel, result, cpu: thread_cpu_time() }).is_ok()
@@ -248,4 +286,61 @@ const STACK: usize = 16 << 10;
 fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs;
+
+    use evener_core::{Description, Iv, Kind, Offer, Outcome};
+
+    use super::*;
+
+    /// A module whose driver never returns.
+    struct Hanging(Description);
+
+    struct HangingSession;
+
+    impl Engine for Hanging {
+        fn description(&self) -> &Description {
+            &self.0
+        }
+
+        fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+            None
+        }
+
+        fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+            Ok(Box::new(HangingSession))
+        }
+    }
+
+    impl Session for HangingSession {
+        fn process(&mut self, _: &mut [Job<'_>]) -> Result<(), EngineError> {
+            thread::sleep(Duration::MAX);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_left_behind_lets_others_go_first() {
+        let (name, detail) = ("hanging".to_owned(), String::new());
+        let description = Description { name, kind: Kind::Module, detail };
+        let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
+        let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
+        let request = SessionRequest { cipher, direction, key: None };
+        let mut session =
+            HelperSession::open(&engine, &request, Duration::from_millis(500)).unwrap();
+        let (key, iv) = (Key::new(&[1; 16]).unwrap(), Iv::new(&[2; 16]).unwrap());
+        let mut output = [0; 16];
+        let mut jobs = [Job { key: Some(&key), ..Job::new(iv, &[3; 16], &mut output) }];
+        let error = session.process(&mut jobs).unwrap_err();
+        assert!(error.to_string().contains("was left behind"), "{error}");
+        assert_eq!(jobs[0].outcome, Outcome::Pending);
+        let thread = session.thread.0.load(Ordering::Relaxed);
+        let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        // Field 19 of proc(5).
+        let nice = stat.rsplit(')').next().unwrap().split_whitespace().nth(16).unwrap();
+        assert_eq!(nice, LOWEST.to_string());
+    }
 }
