@@ -208,23 +208,26 @@ impl Pin {
     }
 }
 
-/// A process' turn to try a PIN. The others that have it from the same file wait, so that they see
-/// whether it was wrong.
+/// A process' turn to find a token and try a PIN. The others that have it from the same file wait, so
+/// that they see whether it was wrong.
 pub(super) struct Turn {
     /// Locked until it is closed.
-    _file: Option<File>,
+    _file: File,
 }
 
 impl Turn {
-    /// Waits for the turn, with the file that holds the PIN, if there is one.
-    pub(super) fn take(file: Option<&Path>) -> Result<Turn, String> {
-        let lock = |path: &Path| {
-            let locked = File::open(path).and_then(|file| file.lock().map(|()| file));
-            locked.map_err(|error| {
-                format!("the PIN file {} can't be locked: {}", shown(path), shown_error(&error))
-            })
-        };
-        Ok(Turn { _file: file.map(lock).transpose()? })
+    /// Waits for the turn, with the file that holds the PIN; `None` if that can't be opened, which is an
+    /// error where the PIN is read.
+    pub(super) fn take(file: &Path) -> Result<Option<Turn>, String> {
+        // To open a pipe would wait for a writer.
+        if !file.is_file() {
+            return Ok(None);
+        }
+        let Ok(opened) = File::open(file) else { return Ok(None) };
+        opened.lock().map_err(|error| {
+            format!("the PIN file {} can't be locked: {}", shown(file), shown_error(&error))
+        })?;
+        Ok(Some(Turn { _file: opened }))
     }
 }
 

@@ -39,6 +39,11 @@ impl Token {
         attendance: Attendance,
         waiter: &Waiter,
     ) -> Result<Token, String> {
+        let file = uri.pin_file.as_deref();
+        // Before the token is looked for: another process's login may be writing to it, and SoftHSM then
+        // reads half a token.
+        let is_unattended = attendance == Attendance::Unattended;
+        let turn = file.filter(|_| is_unattended).map(Turn::take).transpose()?.flatten();
         let module = Arc::new(load(&uri.library)?);
         let (slot, info) = find_slot(&module, &uri.token)?;
         let in_words = |failure: Failure| refused(&failure);
@@ -47,15 +52,11 @@ impl Token {
             most => Some(most as usize),
         };
         let pin = if has(info.flags, ck::CKF_LOGIN_REQUIRED) {
-            Some(Pin::find(&info, &describe(&info), uri.pin_file.as_deref(), waiter)?)
+            Some(Pin::find(&info, &describe(&info), file, waiter)?)
         } else {
             None
         };
-        let turn = match attendance {
-            Attendance::Unattended if pin.is_some() => Some(Turn::take(uri.pin_file.as_deref())?),
-            _ => None,
-        };
-        if turn.is_some() && has_wrong_pin(&module, slot).map_err(in_words)? {
+        if is_unattended && pin.is_some() && has_wrong_pin(&module, slot).map_err(in_words)? {
             return Err(
                 "a wrong PIN was entered before, so no other is tried here; log in once with \
                         the right one, as `evener speed --engine` with this URI does"
