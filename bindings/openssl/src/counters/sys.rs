@@ -125,14 +125,14 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
     if found.len() == 0 {
         check_limit(size)?;
     } else if found.len() != size as u64 {
-        return Err(io::Error::other("it has another length; remove it"));
+        return Err(io::Error::other("it is no file of counters of this version"));
     }
     allocate(&file, size)?;
     let lines = map_lines(&file, size)?;
     let [head, ..] = lines else { return Err(io::Error::other("it is empty")) };
     let old = head.process.compare_exchange(0, MAGIC, Ordering::Relaxed, Ordering::Relaxed);
     if !matches!(old, Ok(_) | Err(MAGIC)) {
-        return Err(io::Error::other("it is of another kind; remove it"));
+        return Err(io::Error::other("it is no file of counters of this version"));
     }
     Ok(lines)
 }

@@ -153,6 +153,11 @@ pub(crate) fn permits(text: &str) -> Result<NonZeroUsize, String> {
     up_to(GateOptions::MAX_PERMITS, text)
 }
 
+/// Steps of the nice value.
+pub(crate) fn steps(text: &str) -> Result<NonZeroUsize, String> {
+    up_to(MOST_STEPS, text)
+}
+
 /// A number that is not zero.
 pub(crate) fn from_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|error: ParseIntError| match error.kind() {
@@ -169,3 +174,6 @@ fn up_to(most: usize, text: &str) -> Result<NonZeroUsize, String> {
 }
 
 const MOST_JOBS: usize = 1024;
+
+/// From the usual one to the least.
+const MOST_STEPS: usize = 20;

@@ -6,13 +6,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::{env, iter};
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use evener::engines::check_module;
 
 use super::base::{Base, excludes_evener};
 use super::configuration::Configuration;
 use super::provider;
-use crate::options::{from_one, permits};
+use crate::options::{from_one, permits, steps};
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
@@ -67,8 +67,8 @@ struct Routing {
     #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
     permits: Option<NonZeroUsize>,
     /// Have threads that use the module go before others by so many steps of the nice value
-    #[arg(long, value_name = "N", requires = "engine", value_parser = value_parser!(u8).range(1..=20))]
-    ahead: Option<u8>,
+    #[arg(long, value_name = "N", requires = "engine", allow_negative_numbers = true, value_parser = steps)]
+    ahead: Option<NonZeroUsize>,
 }
 
 /// A mode of AES in TLS's records.
