@@ -33,6 +33,7 @@ pub(super) struct HelperSession {
     lender: Option<Arc<dyn Engine>>,
     /// The channels to and from the helper; `None` after it was abandoned.
     channels: Option<Channels>,
+    /// The helper's, which steps back when it is abandoned.
     thread: Arc<Thread>,
     /// The buffers; `None` while the helper has them.
     parcel: Parcel,
