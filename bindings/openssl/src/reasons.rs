@@ -27,6 +27,9 @@ pub(crate) enum Reason {
     Random,
     Parameter,
 
+    /// `ERR_R_MALLOC_FAILURE`, which all of OpenSSL's libraries have.
+    Memory = 3 << 18 | 256,
+
     // Those of OpenSSL's own ciphers that ECB, CBC and CTR have too, with its numbers: programs ask
     // for them by these (`openssl/proverr.h`).
     BadDecrypt = OPENSSLS | 100,

@@ -11,8 +11,10 @@
 )]
 
 mod arena;
+mod boxed;
 mod kernels;
 pub mod stream;
 
 pub use arena::Arena;
+pub use boxed::boxed;
 pub use kernels::{Kernel, Prepared, available};

@@ -62,7 +62,7 @@ fn the_direction_and_the_key_can_be_changed() {
                 [(Direction::Encrypt, &plain, &sealed), (Direction::Decrypt, &sealed, &plain)]
             {
                 confidential.set_direction(direction).unwrap();
-                let clone = confidential.clone();
+                let clone = confidential.try_clone().unwrap();
                 let mut text = from.clone();
                 clone.transform(&mut chain(&iv), Text::InPlace(&mut text)).unwrap();
                 assert!(text == *to, "{} {mode:?} {direction}", kernel.name());

@@ -18,7 +18,6 @@ use crate::sys::{OCTETS, OCTETS_POINTER, Param, UNSIGNED, random};
 use crate::upcalls::Core;
 
 /// A cipher with its key and its message.
-#[derive(Clone)]
 pub(crate) struct Context {
     core: Arc<Core>,
     kernel: Kernel,
@@ -267,6 +266,16 @@ impl State for Context {
     const GETTABLE: &'static [Param] = &GETTABLE;
     const SETTABLE: &'static [Param] = &SETTABLE;
 
+    fn try_clone(&self) -> Option<Context> {
+        let cipher = match &self.cipher {
+            Some(cipher) => Some(cipher.try_clone()?),
+            None => None,
+        };
+        let connection = self.connection.as_deref().and_then(Connection::again);
+        let (core, chain) = (Arc::clone(&self.core), self.chain.clone());
+        Some(Context { core, cipher, chain, connection, ..*self })
+    }
+
     fn core(&self) -> &Core {
         &self.core
     }
@@ -305,7 +314,10 @@ impl State for Context {
                 return Err(Reason::InvalidKeyLength);
             }
             (Some(key), Some(cipher)) => cipher.set_key(direction, key),
-            (Some(key), none) => Confidential::put(none, self.kernel, self.mode, direction, key),
+            (Some(key), none) => {
+                let set = Confidential::put(none, self.kernel, self.mode, direction, key);
+                Some(set.ok_or(Reason::Memory)?)
+            }
             (None, Some(cipher)) => cipher.set_direction(direction),
             (None, None) => Some(()),
         }

@@ -16,7 +16,6 @@ use crate::sys::{OCTETS, Param, UNSIGNED, random};
 use crate::upcalls::Core;
 
 /// A cipher with its key and its message.
-#[derive(Clone)]
 pub(crate) struct Context {
     core: Arc<Core>,
     kernel: Kernel,
@@ -84,8 +83,8 @@ impl Context {
             return Err(Reason::KeyLength);
         }
         match &mut self.gcm {
-            Some(gcm) => gcm.set_key(key).ok_or(Reason::KeyLength)?,
-            None => self.gcm = Some(Gcm::new(self.kernel, key).ok_or(Reason::KeyLength)?),
+            Some(gcm) => gcm.set_key(key).ok_or(Reason::Memory)?,
+            None => self.gcm = Some(Gcm::new(self.kernel, key).ok_or(Reason::Memory)?),
         }
         if let Some(connection) = &mut self.connection {
             connection.set_key(Work::Gcm, key);
@@ -338,6 +337,15 @@ impl Context {
 impl State for Context {
     const GETTABLE: &'static [Param] = &GETTABLE;
     const SETTABLE: &'static [Param] = &SETTABLE;
+
+    fn try_clone(&self) -> Option<Context> {
+        let gcm = match &self.gcm {
+            Some(gcm) => Some(gcm.try_clone()?),
+            None => None,
+        };
+        let connection = self.connection.as_deref().and_then(Connection::again);
+        Some(Context { core: Arc::clone(&self.core), gcm, connection, ..*self })
+    }
 
     fn core(&self) -> &Core {
         &self.core

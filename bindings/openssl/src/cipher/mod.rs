@@ -16,11 +16,14 @@ use crate::sys::Param;
 use crate::upcalls::Core;
 
 /// A cipher's state between OpenSSL's calls.
-pub(crate) trait State: Clone {
+pub(crate) trait State: Sized {
     /// What can be asked of it.
     const GETTABLE: &'static [Param];
     /// What can be set.
     const SETTABLE: &'static [Param];
+
+    /// The same once more, which goes on by itself; `None` where there is no memory for it.
+    fn try_clone(&self) -> Option<Self>;
 
     /// What is told of errors.
     fn core(&self) -> &Core;

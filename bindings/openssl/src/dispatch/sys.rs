@@ -5,9 +5,10 @@
 //! lists as OpenSSL has them.
 
 use std::ffi::{c_int, c_void};
-use std::slice;
+use std::{ptr, slice};
 
 use evener_core::{Direction, wipe_stack};
+use evener_lanes::boxed;
 
 use super::GETTABLE;
 use crate::cipher::State;
@@ -30,13 +31,18 @@ pub(super) unsafe extern "C" fn duplicate<C: State>(context: *mut c_void) -> *mu
     // SAFETY: the contract.
     let copy = copy(unsafe { &*context.cast::<C>() });
     wipe_stack::<STACK_OF_COPY>();
-    Box::into_raw(copy).cast()
+    copy
 }
 
 /// By itself, so that its variables lie where the stack is wiped.
 #[inline(never)]
-fn copy<C: State>(context: &C) -> Box<C> {
-    Box::new(context.clone())
+fn copy<C: State>(context: &C) -> *mut c_void {
+    handed(context.try_clone())
+}
+
+/// A context for OpenSSL, or NULL where there is none or no memory for it.
+pub(super) fn handed<C>(context: Option<C>) -> *mut c_void {
+    context.and_then(boxed).map_or(ptr::null_mut(), |context| Box::into_raw(context).cast())
 }
 
 pub(super) unsafe extern "C" fn encrypt_init<C: State>(

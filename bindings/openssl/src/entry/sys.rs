@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 
-use evener_lanes::Kernel;
+use evener_lanes::{Kernel, boxed};
 
 use super::Provider;
 use crate::dispatch::{CIPHERS, ciphers_with_module};
@@ -31,8 +31,8 @@ pub(crate) unsafe extern "C" fn OSSL_provider_init(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        let provider = Provider::new(Core::find(handle, functions));
-        *context = Box::into_raw(Box::new(provider)).cast();
+        let Some(provider) = boxed(Provider::new(Core::find(handle, functions))) else { return 0 };
+        *context = Box::into_raw(provider).cast();
         *out = FUNCTIONS.as_ptr();
     }
     1

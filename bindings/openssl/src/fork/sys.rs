@@ -3,6 +3,8 @@
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
+use evener_lanes::boxed;
+
 /// A value of this process.
 pub(crate) struct OfProcess<T: 'static> {
     /// NULL or a page that begins with the pointer; it is never unmapped.
@@ -25,10 +27,10 @@ impl<T: Send + Sync> OfProcess<T> {
     }
 
     /// Makes the value, unless another thread was faster. Returns the value, and whether it is
-    /// this one; `None` where the system has no memory that a child does not inherit.
+    /// this one; `None` where there is no memory for it, or none that a child does not inherit.
     pub(crate) fn set(&self, value: T) -> Option<(&'static T, bool)> {
         let page = self.page()?;
-        let new = Box::into_raw(Box::new(value));
+        let new = Box::into_raw(boxed(value)?);
         match page.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: it comes from a box, and nobody frees it.
             Ok(_) => Some((unsafe { &*new }, true)),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use evener_core::{Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session, WipedBuffer};
+use evener_lanes::boxed;
 use evener_lanes::stream::Text;
 
 use super::ahead::Ahead;
@@ -35,15 +36,25 @@ impl Connection {
     pub(crate) fn new(mode: Mode) -> Option<Box<Connection>> {
         let (routing, _) = SETTING.get()?;
         (routing.modes.contains(&mode) && !is_calling()).then_some(())?;
-        Some(Box::new(Connection {
+        Connection::with(None, 0)
+    }
+
+    /// One for a context's copy, which begins anew with the same key.
+    pub(crate) fn again(&self) -> Option<Box<Connection>> {
+        Connection::with(self.key.clone(), self.by_module)
+    }
+
+    /// `None` where there is no memory for it: then the processor does all.
+    fn with(key: Option<(Work, Cipher, Key)>, by_module: u64) -> Option<Box<Connection>> {
+        boxed(Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            key: None,
+            key,
             volume: Volume::default(),
             has_asked: false,
-            by_module: 0,
+            by_module,
             results: WipedBuffer::default(),
             chance: 0,
-        }))
+        })
     }
 
     /// What is done from now on, and the key.
@@ -138,7 +149,7 @@ impl Connection {
         done
     }
 
-    /// `None` where the piece is none for a module. Then, and where the module fails, the text is
+    /// `None` where the piece is none for a module, or there is no memory for its result. Then, and where the module fails, the text is
     /// as it was.
     fn piece(
         &mut self,
@@ -153,7 +164,10 @@ impl Connection {
             }
             Text::InPlace(text) => {
                 let mut results = std::mem::take(&mut self.results);
-                results.ensure(range.len());
+                if results.len() < range.len() {
+                    let Some(longer) = WipedBuffer::try_zeros(range.len()) else { return Ok(None) };
+                    results = longer;
+                }
                 let result = &mut results[..range.len()];
                 let text = &mut text[range];
                 let computed = self.compute(session, message, text, result);
@@ -225,21 +239,6 @@ impl Connection {
             && let Some(module) = MODULE.get()
         {
             module.forget(self.number);
-        }
-    }
-}
-
-impl Clone for Connection {
-    /// Another context, which begins anew with the same key.
-    fn clone(&self) -> Connection {
-        Connection {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-            key: self.key.clone(),
-            volume: Volume::default(),
-            has_asked: false,
-            by_module: self.by_module,
-            results: WipedBuffer::default(),
-            chance: 0,
         }
     }
 }

@@ -30,7 +30,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use evener_core::{Cipher, Direction, EngineError, Key, Mode, Session};
 use evener_engines::is_modules_thread;
-use evener_lanes::Kernel;
+use evener_lanes::{Kernel, boxed};
 
 use crate::config::{Routing, warn};
 use crate::fork::OfProcess;
@@ -116,8 +116,13 @@ impl Module {
             Turn::Open(before) => {
                 self.close(before);
                 let direction = work.direction();
-                let key = Box::new(key.clone());
-                let _ = self.tasks.send(Task::Open { owner, cipher, direction, key });
+                match boxed(key.clone()) {
+                    Some(key) => {
+                        let _ = self.tasks.send(Task::Open { owner, cipher, direction, key });
+                    }
+                    // There is no memory. The next record asks again.
+                    None => drop(self.sessions().forget(owner)),
+                }
             }
             Turn::None => {}
         }

@@ -43,7 +43,7 @@ pub(super) enum Turn<S> {
 
 impl<S> Sessions<S> {
     pub(super) fn new(most: usize, depth: usize) -> Sessions<S> {
-        Sessions { entries: Vec::new(), most, closing: 0, depth, clock: 0 }
+        Sessions { entries: Vec::with_capacity(most), most, closing: 0, depth, clock: 0 }
     }
 
     /// Sets how many sessions may be at work at once.

@@ -8,6 +8,8 @@
 //! from a table for the key, and those of other spans by adding one block. The tables are read in
 //! the order of the counters, which are not secret.
 
+use crate::boxed::boxed;
+
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
 
@@ -51,12 +53,12 @@ impl FirstRounds {
         FirstRounds { changes: [[0; BLOCK]; SPAN], states: [[0; BLOCK]; SPAN], count: 0 }
     }
 
-    /// Empty tables on the heap. By itself, so that its caller has no room for them on the stack, which
+    /// Empty tables on the heap; `None` where there is no memory for them. By itself, so that its caller has no room for them on the stack, which
     /// would keep what its other calls leave there far from where stacks are wiped.
     #[cold]
     #[inline(never)]
-    pub(super) fn boxed() -> Box<FirstRounds> {
-        Box::new(FirstRounds::new())
+    pub(super) fn boxed() -> Option<Box<FirstRounds>> {
+        boxed(FirstRounds::new())
     }
 
     /// Prepares for another key.

@@ -18,6 +18,7 @@ use super::ghash::{Powers, STRIDES, Sum};
 use super::rounds::{encrypt, is_straight};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
+use crate::boxed::boxed;
 use crate::stream::{End, Pad, Piece};
 
 /// The functions of one kernel for one length of keys. They may be called only on a CPU with the
@@ -45,18 +46,25 @@ pub(super) struct Material {
     first_rounds: Option<Box<FirstRounds>>,
 }
 
-impl Clone for Material {
-    /// What only makes long pieces faster is left to be made again.
-    fn clone(&self) -> Material {
-        Material { keys: self.keys.clone(), powers: self.powers.clone(), first_rounds: None }
-    }
-}
-
 impl Material {
-    /// Room for a key. By itself, for the reason of [`FirstRounds::boxed`].
+    /// Room for a key; `None` where there is no memory for it. By itself, for the reason of
+    /// [`FirstRounds::boxed`].
     #[inline(never)]
-    pub(super) fn boxed() -> Box<Material> {
-        Box::new(Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None })
+    pub(super) fn boxed() -> Option<Box<Material>> {
+        boxed(Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None })
+    }
+
+    /// The same key once more; `None` where there is no memory for it. What only makes long pieces
+    /// faster is left to be made again.
+    pub(super) fn try_clone(&self) -> Option<Box<Material>> {
+        let (keys, powers) = (self.keys.clone(), self.powers.clone());
+        boxed(Material { keys, powers, first_rounds: None })
+    }
+
+    /// Makes room for what a piece of so many bytes takes; `None` where there is no memory for it.
+    pub(super) fn make_room(&mut self, length: usize) -> Option<()> {
+        // In any kernel a shorter piece is short.
+        if length > STRIDES * BLOCK { self.powers.make_room() } else { Some(()) }
     }
 }
 
@@ -193,7 +201,7 @@ unsafe fn transform_chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usiz
     let (high, low) = piece.counter;
     let is_aligned = low % SPAN as u64 == FIRST_COUNTER as u64;
     if first_rounds.is_none() && is_aligned && piece.length >= SPAN * BLOCK {
-        *first_rounds = Some(FirstRounds::boxed());
+        *first_rounds = FirstRounds::boxed();
     }
     // SAFETY: the caller's promise.
     unsafe {

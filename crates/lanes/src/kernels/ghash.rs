@@ -5,6 +5,8 @@
 //! reverse, so a product is shifted by one bit; the powers compensate for this in advance.
 
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
+#[cfg(target_arch = "x86_64")]
+use crate::boxed::boxed;
 
 /// The highest stored power; a multiple of the lanes of every vector.
 pub(super) const MAX_POWER: usize = 68;
@@ -17,7 +19,6 @@ pub(super) const STRIDES: usize = 8;
 
 /// Powers of a hash subkey, zeroised on drop. They are computed at first use, because a key
 /// for one short message needs few of them.
-#[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Powers {
     /// From the highest to the first; then zeros, for vectors that extend past the first.
@@ -40,7 +41,6 @@ pub(super) struct Powers {
 
 /// Powers for two chunks' registers, each in every lane, and the same folded. Wiped when they drop.
 #[cfg(target_arch = "x86_64")]
-#[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Strides {
     whole: [[Block; MAX_BLOCKS]; 2 * STRIDES],
@@ -88,6 +88,15 @@ impl Powers {
         self.is_complete = false;
     }
 
+    /// Makes room for the powers for a long message; `None` where there is no memory for them.
+    pub(super) fn make_room(&mut self) -> Option<()> {
+        #[cfg(target_arch = "x86_64")]
+        if self.strides.is_none() {
+            self.strides = Some(Strides::boxed()?);
+        }
+        Some(())
+    }
+
     /// Computes the powers for a long message.
     ///
     /// # Safety
@@ -109,7 +118,8 @@ impl Powers {
             }
             #[cfg(target_arch = "x86_64")]
             {
-                let mut strides = self.strides.take().unwrap_or_else(Strides::none);
+                let none = || Strides::boxed().expect("there is memory");
+                let mut strides = self.strides.take().unwrap_or_else(none);
                 for step in 0..2 * STRIDES {
                     let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
                     power.whole.store(strides.whole[step].as_mut_ptr().cast());
@@ -197,6 +207,18 @@ impl Powers {
     }
 }
 
+impl Clone for Powers {
+    /// What only a long message takes is left to be made again.
+    fn clone(&self) -> Powers {
+        Powers {
+            #[cfg(target_arch = "x86_64")]
+            strides: None,
+            is_complete: false,
+            ..*self
+        }
+    }
+}
+
 impl Drop for Powers {
     fn drop(&mut self) {
         let computed = MAX_POWER - self.most..MAX_POWER;
@@ -211,9 +233,9 @@ impl Drop for Powers {
 impl Strides {
     #[cold]
     #[inline(never)]
-    fn none() -> Box<Strides> {
+    fn boxed() -> Option<Box<Strides>> {
         let none = [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES];
-        Box::new(Strides { whole: none, folded: none })
+        boxed(Strides { whole: none, folded: none })
     }
 
     /// The power for a register, in every lane.

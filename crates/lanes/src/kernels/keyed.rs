@@ -5,10 +5,10 @@ use evener_core::{Direction, wipe_stack};
 use super::portable;
 use super::vector::Block;
 use super::{Kernel, Set};
+use crate::boxed::boxed;
 use crate::stream::{End, Piece};
 
 /// A key, as a kernel needs it. Wiped when it drops.
-#[derive(Clone)]
 pub(crate) enum Keyed {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Wide(here::Keyed),
@@ -16,7 +16,7 @@ pub(crate) enum Keyed {
 }
 
 impl Keyed {
-    /// Sets a key; `None` where the kernel can't do GCM, or it is no key of AES.
+    /// Sets a key; `None` where the kernel can't do GCM, it is no key of AES, or there is no memory.
     pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
         match kernel.0 {
             Set::Portable => {
@@ -32,7 +32,29 @@ impl Keyed {
         }
     }
 
-    /// Replaces the key by one of the same length; `None` where it has another.
+    /// The same key once more; `None` where there is no memory for it.
+    pub(crate) fn try_clone(&self) -> Option<Keyed> {
+        Some(match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Keyed::Wide(keyed) => Keyed::Wide(keyed.try_clone()?),
+            Keyed::Portable(keyed) => Keyed::Portable(boxed((**keyed).clone())?),
+        })
+    }
+
+    /// Makes room for what a piece of so many bytes takes; `None` where there is no memory for it.
+    #[cfg_attr(
+        target_arch = "arm",
+        allow(unused_variables, reason = "the portable code takes none")
+    )]
+    pub(crate) fn make_room(&mut self, length: usize) -> Option<()> {
+        match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Keyed::Wide(keyed) => keyed.make_room(length),
+            Keyed::Portable(_) => Some(()),
+        }
+    }
+
+    /// Replaces the key by one of the same length; `None` where it has another, or there is no memory.
     pub(crate) fn set(&mut self, key: &[u8]) -> Option<()> {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -92,7 +114,7 @@ impl Keyed {
 #[cold]
 #[inline(never)]
 fn of_portable(key: &[u8]) -> Option<Box<portable::Keyed>> {
-    portable::Keyed::new(key).map(Box::new)
+    portable::Keyed::new(key).and_then(boxed)
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -105,7 +127,6 @@ mod here {
     use crate::stream::{End, Piece};
 
     /// A key for the kernels of this architecture.
-    #[derive(Clone)]
     pub(crate) struct Keyed {
         code: Code,
         key_length: usize,
@@ -113,13 +134,23 @@ mod here {
     }
 
     impl Keyed {
-        /// Sets a key; `None` where the kernel can't do GCM, or it is no key of AES.
+        /// Sets a key; `None` as [`super::Keyed::new`] has it.
         pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
             let code = kernel.stream(key.len())?;
-            let material = Material::boxed();
+            let material = Material::boxed()?;
             let mut keyed = Keyed { code, key_length: key.len(), material };
             keyed.set(key)?;
             Some(keyed)
+        }
+
+        /// The same key once more; `None` where there is no memory for it.
+        pub(crate) fn try_clone(&self) -> Option<Keyed> {
+            Some(Keyed { material: self.material.try_clone()?, ..*self })
+        }
+
+        /// As [`super::Keyed::make_room`].
+        pub(crate) fn make_room(&mut self, length: usize) -> Option<()> {
+            self.material.make_room(length)
         }
 
         /// Replaces the key by one of the same length; `None` where it has another.

@@ -5,6 +5,7 @@ use evener_core::{Direction, Mode, wipe_stack};
 use super::portable::{Chained, Cipher, STACK as PORTABLE_STACK};
 use super::vector::Block;
 use super::{Set, SingleKeys, parallel};
+use crate::boxed::boxed;
 use crate::kernels::Kernel;
 use crate::stream::Text;
 
@@ -19,10 +20,8 @@ pub(super) struct Code {
 }
 
 /// A key, as a kernel needs it. Wiped when it drops.
-#[derive(Clone)]
 pub(crate) struct ModeKey(Kind);
 
-#[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "the large one is the usual one")]
 enum Kind {
     /// With the functions of a kernel with instructions for AES.
@@ -33,7 +32,7 @@ enum Kind {
 
 impl ModeKey {
     /// Room for a key of so many bytes, which is to be [set](ModeKey::set) in it; `None` where the kernel
-    /// can't do the mode, or no key of AES has that length.
+    /// can't do the mode, no key of AES has that length, or there is no memory.
     pub(crate) fn empty(
         kernel: Kernel,
         mode: Mode,
@@ -47,6 +46,16 @@ impl ModeKey {
         }
         let code = kernel.pieces(mode, direction, key_length)?;
         Some(ModeKey(Kind::Expanded(code, SingleKeys::new())))
+    }
+
+    /// The same key once more; `None` where there is no memory for it.
+    pub(crate) fn try_clone(&self) -> Option<ModeKey> {
+        Some(ModeKey(match &self.0 {
+            Kind::Expanded(code, keys) => Kind::Expanded(*code, keys.clone()),
+            Kind::Portable(direction, cipher) => {
+                Kind::Portable(*direction, boxed((**cipher).clone())?)
+            }
+        }))
     }
 
     /// Sets a key of the same length, in the same place; `None` as in [`ModeKey::empty`].
@@ -95,7 +104,7 @@ impl ModeKey {
 #[cold]
 #[inline(never)]
 fn portable(key: &[u8]) -> Option<Box<Cipher>> {
-    Cipher::new(key).map(Box::new)
+    Cipher::new(key).and_then(boxed)
 }
 
 /// Length of AES's longest key in bytes.

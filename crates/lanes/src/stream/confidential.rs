@@ -9,7 +9,6 @@ use crate::kernels::{Kernel, ModeKey};
 
 /// AES in ECB, CBC or CTR with one key, for messages that come in pieces; where a message is, its
 /// [`Chain`] says. The key and what is made of it are wiped on drop.
-#[derive(Clone)]
 pub struct Confidential {
     kernel: Kernel,
     mode: Mode,
@@ -44,8 +43,8 @@ impl Chain {
 }
 
 impl Confidential {
-    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, or the kernel can't
-    /// do the mode.
+    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, the kernel can't
+    /// do the mode, or there is no memory.
     pub fn new(
         kernel: Kernel,
         mode: Mode,
@@ -75,6 +74,12 @@ impl Confidential {
             *place = None;
         }
         is_set
+    }
+
+    /// The same once more; `None` where there is no memory for it.
+    pub fn try_clone(&self) -> Option<Confidential> {
+        let (expanded, key) = (self.expanded.try_clone()?, self.key.clone());
+        Some(Confidential { expanded, key, ..*self })
     }
 
     /// Replaces the key by another, and the direction; `None` without doing so where the key has

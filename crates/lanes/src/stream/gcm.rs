@@ -16,9 +16,8 @@ pub(super) type Block = [u8; BLOCK];
 /// additional data, text, and in the end [`Gcm::tag`] or [`Gcm::verify`]. The text of a message
 /// that is decrypted comes before it is known to be genuine.
 ///
-/// Each IV may be used once with a key, which is the caller's to see to. A clone goes on by
-/// itself from where the message is. Keys and what is made of them are wiped on drop.
-#[derive(Clone)]
+/// Each IV may be used once with a key, which is the caller's to see to. Keys and what is made of them
+/// are wiped on drop.
 pub struct Gcm {
     keyed: Keyed,
     message: Message,
@@ -58,10 +57,16 @@ enum Phase {
 }
 
 impl Gcm {
-    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, or the kernel can't
-    /// do GCM.
+    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, the kernel can't
+    /// do GCM, or there is no memory.
     pub fn new(kernel: Kernel, key: &[u8]) -> Option<Gcm> {
         Some(Gcm { keyed: Keyed::new(kernel, key)?, message: Message::none() })
+    }
+
+    /// The same once more, which goes on by itself from where the message is; `None` where there is no
+    /// memory for it.
+    pub fn try_clone(&self) -> Option<Gcm> {
+        Some(Gcm { keyed: self.keyed.try_clone()?, message: self.message.clone() })
     }
 
     /// Replaces the key by another of the same length and gives up the message; `None` without
@@ -125,8 +130,8 @@ impl Gcm {
     }
 
     /// Encrypts or decrypts the next part of the message, in place or apart. `None` without doing
-    /// so when there is no message or no room for the result, or when the message would be longer
-    /// than the standard allows (2³⁶ - 32 bytes).
+    /// so when there is no message, no room for the result or no memory, or when the message would be
+    /// longer than the standard allows (2³⁶ - 32 bytes).
     pub fn transform(&mut self, direction: Direction, mut text: Text<'_>) -> Option<()> {
         let Gcm { keyed, message } = self;
         let length = text.length()?;
@@ -138,6 +143,7 @@ impl Gcm {
         if length == 0 {
             return Some(());
         }
+        keyed.make_room(length)?;
         let mut done = message.begin_with_block(direction, &mut text, length);
         while done < length {
             // A block is at hand that precedes this one: additional data, or the text before.

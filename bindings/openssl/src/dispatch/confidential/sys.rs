@@ -8,7 +8,7 @@ use evener_core::Mode;
 use super::mode;
 use crate::cipher::Memory;
 use crate::cipher::confidential::{BLOCK, Context};
-use crate::dispatch::sys::{answer, at};
+use crate::dispatch::sys::{answer, at, handed};
 use crate::entry::Provider;
 use crate::params::{Name, Params};
 use crate::reasons::Reason;
@@ -19,10 +19,7 @@ pub(super) unsafe extern "C" fn new<const MODE: u8, const KEY: usize>(
 ) -> *mut c_void {
     // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
     let provider = unsafe { &*provider.cast::<Provider>() };
-    match provider.confidential(mode(MODE), KEY) {
-        Some(context) => Box::into_raw(Box::new(context)).cast(),
-        None => ptr::null_mut(),
-    }
+    handed(provider.confidential(mode(MODE), KEY))
 }
 
 pub(super) unsafe extern "C" fn update(

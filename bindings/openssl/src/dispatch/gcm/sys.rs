@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use evener_lanes::stream::Text;
 
 use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE, State};
-use crate::dispatch::sys::{answer, at, status};
+use crate::dispatch::sys::{answer, at, handed, status};
 use crate::entry::Provider;
 use crate::params::{Name, Params};
 use crate::reasons::Reason;
@@ -15,10 +15,7 @@ use crate::sys::Param;
 pub(super) unsafe extern "C" fn new<const KEY: usize>(provider: *mut c_void) -> *mut c_void {
     // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
     let provider = unsafe { &*provider.cast::<Provider>() };
-    match provider.context(KEY) {
-        Some(context) => Box::into_raw(Box::new(context)).cast(),
-        None => ptr::null_mut(),
-    }
+    handed(provider.context(KEY))
 }
 
 /// Additional data where `out` is NULL, text otherwise; a record of TLS 1.2 where its additional
