@@ -15,6 +15,8 @@ pub(super) struct Base {
     pub(super) providers: Option<String>,
     pub(super) algorithms: Option<String>,
     pub(super) properties: Option<String>,
+    /// Whether engines of OpenSSL are started.
+    pub(super) has_engines: bool,
     pub(super) has_evener: bool,
     /// Whether OpenSSL's usual provider is left out for the one that FIPS 140 asks for.
     is_for_fips: bool,
@@ -54,6 +56,8 @@ impl Base {
             let section = section.as_ref().map(String::as_bytes);
             section.into_iter().flat_map(|section| configuration.names(section)).collect()
         };
+        let is_engines = |name: &[u8]| name == b"engines" || name.starts_with(b"engines.");
+        let has_engines = names(&main).into_iter().any(is_engines);
         // OpenSSL takes `providers.x` for another line `providers`.
         for name in names(&main) {
             if [&b"providers."[..], b"alg_section."].iter().any(|start| name.starts_with(start)) {
@@ -72,7 +76,7 @@ impl Base {
         };
         let (has_evener, has_default) = (has(b"evener"), has(b"default"));
         let is_for_fips = has(b"fips") && !has_default;
-        Ok(Base { main, providers, algorithms, properties, has_evener, is_for_fips })
+        Ok(Base { main, providers, algorithms, properties, has_engines, has_evener, is_for_fips })
     }
 
     /// Why it can't be included.
@@ -145,7 +149,7 @@ mod tests {
         assert_eq!(known.providers.as_deref(), Some("some"));
         assert_eq!(known.algorithms.as_deref(), Some("alg"));
         assert_eq!(known.properties.as_deref(), Some("fips=yes"));
-        assert_eq!(known.unfit(), None);
+        assert_eq!((known.unfit(), known.has_engines), (None, false));
         assert_eq!(found("[ca]\nopenssl_conf = x\n"), Ok(Base::default()));
         let reason = |base: &str| found(base).unwrap().unfit().unwrap_or_default();
         assert!(reason(&format!("{base}evener = e\n")).contains("already"));

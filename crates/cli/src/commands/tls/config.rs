@@ -244,6 +244,13 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
                 shown(path)
             ));
         }
+        if found.has_engines {
+            complain(&format_args!(
+                "{}: where an engine of its `engines` can't be started, OpenSSL loads no provider, and \
+                 says nothing; see `evener tls check`",
+                shown(path)
+            ));
+        }
         let whole = path.canonicalize().map_err(failed("find"))?;
         text += &format!(".include {}\n\n", plain(&whole)?);
     }
