@@ -8,7 +8,7 @@
 //! from a table for the key, and those of other spans by adding one block. The tables are read in
 //! the order of the counters, which are not secret.
 
-use crate::boxed::boxed;
+use crate::boxed::zeros;
 
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
@@ -53,12 +53,10 @@ impl FirstRounds {
         FirstRounds { changes: [[0; BLOCK]; SPAN], states: [[0; BLOCK]; SPAN], count: 0 }
     }
 
-    /// Empty tables on the heap; `None` where there is no memory for them. By itself, so that its caller has no room for them on the stack, which
-    /// would keep what its other calls leave there far from where stacks are wiped.
-    #[cold]
-    #[inline(never)]
+    /// Empty tables on the heap; `None` where there is no memory for them.
     pub(super) fn boxed() -> Option<Box<FirstRounds>> {
-        boxed(FirstRounds::new())
+        // SAFETY: all of it are numbers.
+        unsafe { zeros() }
     }
 
     /// Prepares for another key.

@@ -18,7 +18,7 @@ use super::ghash::{Powers, STRIDES, Sum};
 use super::rounds::{encrypt, is_straight};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
-use crate::boxed::boxed;
+use crate::boxed::{boxed, zeros};
 use crate::stream::{End, Pad, Piece};
 
 /// The functions of one kernel for one length of keys. They may be called only on a CPU with the
@@ -47,11 +47,10 @@ pub(super) struct Material {
 }
 
 impl Material {
-    /// Room for a key; `None` where there is no memory for it. By itself, for the reason of
-    /// [`FirstRounds::boxed`].
-    #[inline(never)]
+    /// Room for a key; `None` where there is no memory for it.
     pub(super) fn boxed() -> Option<Box<Material>> {
-        boxed(Material { keys: SharedKeys::new(), powers: Powers::new(), first_rounds: None })
+        // SAFETY: all of it are numbers, a `bool`, and boxes that there are none of.
+        unsafe { zeros() }
     }
 
     /// The same key once more; `None` where there is no memory for it. What only makes long pieces

@@ -6,7 +6,7 @@
 
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
 #[cfg(target_arch = "x86_64")]
-use crate::boxed::boxed;
+use crate::boxed::zeros;
 
 /// The highest stored power; a multiple of the lanes of every vector.
 pub(super) const MAX_POWER: usize = 68;
@@ -231,11 +231,10 @@ impl Drop for Powers {
 
 #[cfg(target_arch = "x86_64")]
 impl Strides {
-    #[cold]
-    #[inline(never)]
+    /// No powers yet; `None` where there is no memory for them.
     fn boxed() -> Option<Box<Strides>> {
-        let none = [[[0; BLOCK]; MAX_BLOCKS]; 2 * STRIDES];
-        boxed(Strides { whole: none, folded: none })
+        // SAFETY: all of it are numbers.
+        unsafe { zeros() }
     }
 
     /// The power for a register, in every lane.
