@@ -61,6 +61,7 @@ void test_modes(int rounds);
 void test_cbc_records(int rounds);
 void test_wiped(void);
 void test_memory(void);
+void test_stacks(void);
 void test_connections(const char *certificate, const char *key, const char *counters);
 void test_cbc_connections(int is_plain, const char *certificate, const char *key,
                           const char *counters);

@@ -133,6 +133,8 @@ int main(int argc, char **argv)
         test_wiped();
     else if (strcmp(test, "memory") == 0 && argc == 2)
         test_memory();
+    else if (strcmp(test, "stacks") == 0 && argc == 2)
+        test_stacks();
     else if (strcmp(test, "connections") == 0 && argc == 5)
         test_connections(argv[2], argv[3], argv[4]);
     else if (strcmp(test, "cbc-connections") == 0 && argc == 6)
@@ -156,7 +158,7 @@ int main(int argc, char **argv)
     else {
         fprintf(stderr,
                 "usage: host version | vectors FILE | published FILE COUNTERS | calls | absence |\n"
-                "       random ROUNDS | modes ROUNDS | cbc-records ROUNDS | wiped | memory |\n"
+                "       random ROUNDS | modes ROUNDS | cbc-records ROUNDS | wiped | memory | stacks |\n"
                 "       connections CERTIFICATE KEY COUNTERS |\n"
                 "       cbc-connections 0|1 CERTIFICATE KEY COUNTERS |\n"
                 "       bulk MEBIBYTES CERTIFICATE KEY COUNTERS | attacks CERTIFICATE KEY COUNTERS |\n"
