@@ -51,6 +51,10 @@ void disconnect(struct connection connection);
 /* Sends so many bytes and compares what arrives. */
 void transfer(SSL *from, SSL *to, size_t length);
 
+/* The same of Evener's, or NULL where the processor has no instructions for AES and a module is there: then
+ * it has GCM and CBC only. */
+EVP_CIPHER *offered(const char *mode, int bits);
+
 /* The tests, each in its own file. */
 void test_vectors(const char *file);
 void test_published(const char *file, const char *counters);

@@ -128,7 +128,9 @@ void test_memory(void)
     random_bytes(text, sizeof text);
     for (int mode = 0; mode < 4; mode++)
         for (int bits = 128; bits <= 256; bits += 64) {
-            EVP_CIPHER *cipher = fetch_mode(modes[mode], bits, OURS);
+            EVP_CIPHER *cipher = offered(modes[mode], bits);
+            if (cipher == NULL)
+                continue;
             EVP_CIPHER *theirs = fetch_mode(modes[mode], bits, THEIRS);
             int has_tag = mode == 0;
             encrypt(theirs, has_tag, MOST, 0, right);

@@ -185,7 +185,12 @@ void test_fork(const char *counters)
  * children do; another call of the system kills it. */
 static void allow_little(void)
 {
-    static const unsigned allowed[] = { SYS_read,   SYS_write,  SYS_getpid, SYS_mmap,
+#ifdef SYS_mmap2 /* 32-bit ARM */
+    enum { MMAP = SYS_mmap2 };
+#else
+    enum { MMAP = SYS_mmap };
+#endif
+    static const unsigned allowed[] = { SYS_read,   SYS_write,  SYS_getpid, MMAP,
                                         SYS_munmap, SYS_mremap, SYS_brk,    SYS_madvise,
                                         SYS_futex,  SYS_exit_group };
     enum { COUNT = sizeof allowed / sizeof *allowed };

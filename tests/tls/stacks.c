@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* The system keeps what it has of a thread at its stack's end. */
 enum { STACK = 20 << 10, SYSTEMS = 4 << 10, PAGE = 4 << 10, TEXT = 16 << 10, BLOCK = 16 };
@@ -40,6 +41,10 @@ static void *use(void *of)
 void test_stacks(void)
 {
     static const char *const modes[] = { "GCM", "CBC", "CTR", "ECB" };
+    if (sysconf(_SC_THREAD_STACK_MIN) > STACK + SYSTEMS) {
+        printf("stacks: this system gives no thread so little\n");
+        return;
+    }
     unsigned char *place = mmap(NULL, PAGE + STACK + SYSTEMS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT(place != MAP_FAILED);
     EXPECT(mprotect(place + PAGE, STACK + SYSTEMS, PROT_READ | PROT_WRITE) == 0);
@@ -48,7 +53,9 @@ void test_stacks(void)
     EXPECT(pthread_attr_setstack(&attributes, place + PAGE, STACK + SYSTEMS) == 0);
     for (int mode = 0; mode < 4; mode++)
         for (int bits = 128; bits <= 256; bits += 64) {
-            EVP_CIPHER *cipher = fetch_mode(modes[mode], bits, OURS);
+            EVP_CIPHER *cipher = offered(modes[mode], bits);
+            if (cipher == NULL)
+                continue;
             pthread_t thread;
             EXPECT(pthread_create(&thread, &attributes, use, cipher) == 0);
             EXPECT(pthread_join(thread, NULL) == 0);

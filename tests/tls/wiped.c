@@ -214,7 +214,9 @@ void test_wiped(void)
     make_box();
     for (int mode = 0; mode < 4; mode++)
         for (int bits = 128; bits <= 256; bits += 64) {
-            EVP_CIPHER *cipher = fetch_mode(modes[mode], bits, OURS);
+            EVP_CIPHER *cipher = offered(modes[mode], bits);
+            if (cipher == NULL)
+                continue;
             for (int is_encryption = 0; is_encryption < 2; is_encryption++)
                 for (int at = 0; at < ALL_LENGTHS; at++) {
                     int length = LENGTHS[at];

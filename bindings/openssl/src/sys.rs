@@ -106,9 +106,14 @@ pub(crate) struct Handle {
 /// Functions that OpenSSL offers to a provider, with their numbers.
 pub(crate) type GetParams = unsafe extern "C" fn(*const Handle, *mut Param) -> c_int;
 pub(crate) type NewError = unsafe extern "C" fn(*const Handle);
-/// The last argument is a `va_list`, which is a pointer where this is compiled for, and isn't
-/// looked at where the text before it is NULL.
-pub(crate) type SetError = unsafe extern "C" fn(*const Handle, u32, *const c_char, *const c_void);
+/// The last argument is a `va_list`: see [`NO_LIST`].
+pub(crate) type SetError = unsafe extern "C" fn(*const Handle, u32, *const c_char, *const NoList);
+
+/// A `va_list` for a text that is NULL, so that nothing is taken from it. On aarch64 it is a structure of
+/// 32 bytes, which is passed by its address and is copied all the same; elsewhere it is a pointer, or as
+/// long as one.
+pub(crate) type NoList = [u64; 4];
+pub(crate) static NO_LIST: NoList = [0; 4];
 pub(crate) const CORE_GET_PARAMS: c_int = 2;
 pub(crate) const CORE_NEW_ERROR: c_int = 5;
 pub(crate) const CORE_SET_ERROR: c_int = 7;

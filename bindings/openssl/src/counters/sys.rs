@@ -154,13 +154,13 @@ fn check_limit(size: usize) -> io::Result<()> {
 /// Has the file so long and without holes: the system would end a process by a signal that writes
 /// to a hole where the file system is full.
 fn allocate(file: &File, size: usize) -> io::Result<()> {
-    let size = libc::off_t::try_from(size).map_err(io::Error::other)?;
+    let length = libc::off_t::try_from(size).map_err(io::Error::other)?;
     // SAFETY: the descriptor is open, and the call takes no pointer.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size) } {
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(()),
         error => {
             // A part of the length would be taken for another kind of file.
-            if file.metadata()?.len() < size.cast_unsigned() {
+            if file.metadata()?.len() < size as u64 {
                 file.set_len(0)?;
             }
             Err(io::Error::from_raw_os_error(error))

@@ -5,8 +5,8 @@ use std::ptr;
 
 use crate::reasons::Reason;
 use crate::sys::{
-    CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR, Dispatch, GetParams, Handle, NewError, Param,
-    SetError, TEXT_POINTER,
+    CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR, Dispatch, GetParams, Handle, NO_LIST,
+    NewError, Param, SetError, TEXT_POINTER,
 };
 
 /// What OpenSSL offers.
@@ -79,10 +79,11 @@ impl Core {
         if let (Some(new), Some(set)) = (self.new_error, self.set_error)
             && reason != Reason::Forged
         {
-            // SAFETY: this is how the two are to be called; there is no text to fill in.
+            // SAFETY: this is how the two are to be called; there is no text to fill in, and the list that
+            // OpenSSL may copy is as long as any.
             unsafe {
                 new(self.handle);
-                set(self.handle, reason as u32, ptr::null(), ptr::null());
+                set(self.handle, reason as u32, ptr::null(), &NO_LIST);
             }
         }
     }
