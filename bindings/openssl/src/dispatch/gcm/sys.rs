@@ -115,7 +115,7 @@ unsafe fn piece(
     length: usize,
 ) -> Result<usize, Reason> {
     if length > isize::MAX as usize || input.is_null() && length > 0 {
-        return Err(Reason::Parameter);
+        return Err(Reason::OperationFailed);
     }
     if !out.is_null() && room < length {
         return Err(Reason::Room);
