@@ -149,8 +149,8 @@ impl Connection {
         done
     }
 
-    /// `None` where the piece is none for a module, or there is no memory for its result. Then, and where the module fails, the text is
-    /// as it was.
+    /// `None` where the piece is none for a module, or there is no memory for its result. Then, and where
+    /// the module fails, the text is as it was.
     fn piece(
         &mut self,
         session: &mut dyn Session,

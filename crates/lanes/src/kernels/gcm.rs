@@ -455,7 +455,12 @@ const NONCE: usize = 12;
 /// reduction, in bytes: with the block of lengths it needs at most the stored powers. Registers of
 /// such a message are encrypted one after another, so with one block in each it is shorter.
 pub(super) const fn longest_rest<V: Vector>() -> usize {
-    if V::BLOCKS == 1 { STRIDES * BLOCK } else { LONGEST_REST }
+    longest_rest_of(V::BLOCKS)
+}
+
+/// The same for registers of so many blocks.
+pub(super) const fn longest_rest_of(blocks: usize) -> usize {
+    if blocks == 1 { STRIDES * BLOCK } else { LONGEST_REST }
 }
 pub(super) const LONGEST_REST: usize = 32 * BLOCK;
 pub(super) const LONGEST_AAD: usize = 4 * BLOCK;

@@ -12,7 +12,7 @@ use zeroize::Zeroize;
 
 use super::cbc_lanes::{Keys, Shared};
 use super::first_rounds::{AnyCounters, FIRST_COUNTER, FirstRounds, SPAN, States};
-use super::gcm::{longest_rest, more_pads, subkey};
+use super::gcm::{longest_rest, longest_rest_of, more_pads, subkey};
 use super::gcm_long::{Hash, encrypt_chunk};
 use super::ghash::{Powers, STRIDES, Sum};
 use super::rounds::{encrypt, is_straight};
@@ -60,10 +60,10 @@ impl Material {
         boxed(Material { keys, powers, first_rounds: None })
     }
 
-    /// Makes room for what a piece of so many bytes takes; `None` where there is no memory for it.
-    pub(super) fn make_room(&mut self, length: usize) -> Option<()> {
-        // In any kernel a shorter piece is short.
-        if length > STRIDES * BLOCK { self.powers.make_room() } else { Some(()) }
+    /// Makes room for what a piece of so many bytes takes, with registers of so many blocks; `None` where
+    /// there is no memory for it.
+    pub(super) fn make_room(&mut self, length: usize, blocks: usize) -> Option<()> {
+        if length > longest_rest_of(blocks) { self.powers.make_room() } else { Some(()) }
     }
 }
 

@@ -123,7 +123,7 @@ mod here {
 
     use crate::kernels::Kernel;
     use crate::kernels::gcm_stream::{Code, Material};
-    use crate::kernels::vector::Block;
+    use crate::kernels::vector::{BLOCK, Block};
     use crate::stream::{End, Piece};
 
     /// A key for the kernels of this architecture.
@@ -150,7 +150,7 @@ mod here {
 
         /// As [`super::Keyed::make_room`].
         pub(crate) fn make_room(&mut self, length: usize) -> Option<()> {
-            self.material.make_room(length)
+            self.material.make_room(length, self.code.registers / BLOCK)
         }
 
         /// Replaces the key by one of the same length; `None` where it has another.
