@@ -280,9 +280,11 @@ END
     fetch_all --unix-socket "$run/haproxy.tls"
     has_done haproxy encrypted 6098402
     has_done haproxy decrypted 6098402
-    # Another worker takes over while files are fetched.
+    # Another worker takes over while files are fetched. The master stays, and writes its file anew each time.
+    local master
+    master=$(process_of haproxy | head -n 1)
     for _ in 1 2 3 4 5; do
-        kill -USR2 "$(process_of haproxy | head -n 1)"
+        kill -USR2 "$master"
         fetch 3000000 --unix-socket "$run/haproxy.tls" --retry 20 --retry-all-errors --retry-delay 1
     done
     has_done haproxy encrypted 21098402
