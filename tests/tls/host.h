@@ -19,6 +19,8 @@ void expect(int is_so, const char *what, const char *file, int line);
 /* AES in GCM or in another mode, with this many bits of key, by properties. */
 EVP_CIPHER *fetch(int bits, const char *properties);
 EVP_CIPHER *fetch_mode(const char *mode, int bits, const char *properties);
+/* Evener's; NULL where it has no such mode: a processor without instructions for AES has GCM and CBC only. */
+EVP_CIPHER *offered(const char *mode, int bits);
 
 /* Numbers that are the same in every run. */
 uint64_t random_number(void);
@@ -50,10 +52,6 @@ struct connection connect_ends(SSL_CTX *server, SSL_CTX *client, SSL_SESSION *se
 void disconnect(struct connection connection);
 /* Sends so many bytes and compares what arrives. */
 void transfer(SSL *from, SSL *to, size_t length);
-
-/* The same of Evener's, or NULL where the processor has no instructions for AES and a module is there: then
- * it has GCM and CBC only. */
-EVP_CIPHER *offered(const char *mode, int bits);
 
 /* The tests, each in its own file. */
 void test_vectors(const char *file);
