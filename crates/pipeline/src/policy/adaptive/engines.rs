@@ -148,6 +148,11 @@ impl Engines {
         costs.min_by(f64::total_cmp)
     }
 
+    /// Those that have workers.
+    pub(super) fn all(&self) -> Members {
+        self.numbers(Members::MAX).fold(0, |members, number| members | 1 << number)
+    }
+
     /// Those that compute on the cores.
     pub(super) fn of_cpu(&self) -> Members {
         self.numbers(Members::MAX)
@@ -155,17 +160,22 @@ impl Engines {
             .fold(0, |members, number| members | 1 << number)
     }
 
-    /// How many jobs of a group these engines would do in a microsecond if no cost were hidden but
-    /// what a profile says, and which of them would work: those of least CPU time first, as long as
-    /// the cores have time. Those of which nothing is known come last, and count for nothing.
-    pub(super) fn fill(&self, members: Members, group: &Group) -> (f64, Members) {
-        self.fill_at(members, |number| self.price(number, group))
+    /// What a job of a group costs on each engine, by the engines' numbers.
+    pub(super) fn prices(&self, group: &Group) -> Prices {
+        (0..self.list.len().min(MOST)).map(|number| self.price(number, group)).collect()
+    }
+
+    /// How many jobs these engines would do in a microsecond if no cost were hidden but what a
+    /// profile says, and which of them would work: those of least CPU time first, as long as the
+    /// cores have time. Those of which nothing is known come last, and count for nothing.
+    pub(super) fn fill(&self, members: Members, prices: &Prices) -> (f64, Members) {
+        self.fill_at(members, |number| prices[number])
     }
 
     /// The same, if a profile's word of hidden costs is not believed.
-    pub(super) fn fill_by_clocks(&self, members: Members, group: &Group) -> (f64, Members) {
+    pub(super) fn fill_by_clocks(&self, members: Members, prices: &Prices) -> (f64, Members) {
         let by_clock = |cost: Cost| Cost { cpu: cost.cpu - cost.hidden, ..cost };
-        self.fill_at(members, |number| self.price(number, group).map(by_clock))
+        self.fill_at(members, |number| prices[number].map(by_clock))
     }
 
     fn fill_at(&self, members: Members, price: impl Fn(usize) -> Option<Cost>) -> (f64, Members) {
@@ -261,6 +271,9 @@ impl Engines {
             .learn(outside(performed.wall, processed.wall), outside(performed.cpu, processed.cpu));
     }
 }
+
+/// What a job costs on each engine, as far as it is known.
+pub(super) type Prices = Vec<Option<Cost>>;
 
 impl Engine {
     /// How many jobs of a mean length it likes in a batch.

@@ -146,8 +146,9 @@ impl Adaptive {
     /// alone takes all in order.
     fn claim(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Decision> {
         let engine = self.workers[worker].engine;
-        if let Some(plan) = self.plans[engine].get().filter(|plan| plan.holds(waiting, now)) {
-            let claim = Claim { tasks: plan.tasks, class: None, measured: false };
+        if let Some(plan) = self.plans[engine].get().filter(|plan| plan.holds(waiting)) {
+            let measured = now >= self.engines.measure_again(engine);
+            let claim = Claim { tasks: plan.tasks, class: None, measured };
             return Some(Decision::Claim(claim));
         }
         let own = self.groups(waiting).filter(|group| self.takes(engine, group));
@@ -176,7 +177,6 @@ impl Adaptive {
                 tasks: claim.tasks,
                 each: Duration::from_nanos((wall * 1000.0) as u64),
                 least_waiting: group.tasks_of(least).saturating_add(1),
-                until: self.engines.measure_again(engine),
             }
         }));
         Some(Decision::Claim(claim))
@@ -246,8 +246,8 @@ impl Adaptive {
     /// the engine does not work on all of it.
     fn wall_of_all(&self, engine: usize, waiting: &Waiting) -> Option<f64> {
         let walls = self.groups(waiting).map(|group| {
-            let price =
-                self.engines.price(engine, &group).filter(|_| self.takes(engine, &group))?;
+            let takes = self.takes(engine, &group);
+            let price = takes.then(|| self.engines.price(engine, &group)).flatten()?;
             Some(group.jobs * self.engines.wall_of(price))
         });
         walls.sum()
@@ -264,14 +264,14 @@ impl Adaptive {
         // What there is most of says most.
         let weight = |group: &Group| group.jobs * group.bytes.max(64.0);
         let most = self.groups(waiting).max_by(|one, it| weight(one).total_cmp(&weight(it)))?;
-        // What is usual must be known before it can be said what is too much.
-        self.engines.least(Members::MAX, &most)?;
         let due = self.workers.iter().enumerate().filter_map(|(number, other)| {
             let is_free = number == worker || matches!(other.state, State::Idle | State::Called);
             Some((self.trial_cost(other, &most, now).filter(|_| is_free)?, number))
         });
         let ((opening, each), first) =
             due.min_by(|(one, _), (other, _)| (one.0 + one.1).total_cmp(&(other.0 + other.1)))?;
+        // What is usual must be known before it can be said what is too much.
+        self.engines.least(Members::MAX, &most)?;
         let budget = PART * (self.engines.time_of_cores(now) + self.work(waiting)) - self.tried;
         let batch = self.engines.get(self.workers[worker].engine).batch_of(most.bytes);
         let jobs = batch.min(most.jobs / 2.0).min((budget - opening) / each).floor();
@@ -287,8 +287,8 @@ impl Adaptive {
     fn trial_cost(&self, worker: &Worker, group: &Group, now: Duration) -> Option<(f64, f64)> {
         let engine = worker.engine;
         if self.takes(engine, group)
-            || self.engines.is_firm(engine, group)
-                && self.engines.was_measured(engine, now, TRY_AGAIN)
+            || self.engines.was_measured(engine, now, TRY_AGAIN)
+                && self.engines.is_firm(engine, group)
         {
             return None;
         }
@@ -297,8 +297,7 @@ impl Adaptive {
         Some((opening, known.unwrap_or(2.0 * self.engines.cheapest(group))))
     }
 
-    /// Counts what a worker has performed, and learns when that ends a window. Returns whether the
-    /// chosen engines changed.
+    /// Counts what a worker has performed, and learns when that ends a window. Returns whether it does.
     fn watch(&mut self, engine: usize, at: Working, waiting: &Waiting, now: Duration) -> bool {
         let Some(window) = &mut self.window else {
             self.window = self.may_begin(waiting).then(|| Window::new(now));
@@ -321,18 +320,17 @@ impl Adaptive {
         self.window = Some(Window::new(now));
         let Some(sample) = window.sample(&self.engines, now) else { return false };
         self.sets.learn(&sample, now);
-        self.choose(sample.class, waiting, now)
+        self.choose(sample.class, waiting, now);
+        true
     }
 
-    /// Chooses the engines for a class. Returns whether they changed.
-    fn choose(&mut self, class: SizeClass, waiting: &Waiting, now: Duration) -> bool {
+    /// Chooses the engines for a class.
+    fn choose(&mut self, class: SizeClass, waiting: &Waiting, now: Duration) {
         let group = self.group(class, waiting);
-        let is_new = group.tasks > 0 && self.sets.choose(&group, &self.engines, now);
-        if is_new {
+        if group.tasks > 0 && self.sets.choose(&group, &self.engines, now) {
             self.window = None;
             self.forget_plans();
         }
-        is_new
     }
 
     /// What was planned no longer follows from what is known.
@@ -419,12 +417,11 @@ impl Policy for Adaptive {
                 if self.engines.len() == 1 {
                     return Effect::Nothing;
                 }
-                let is_new = match at.is_trial {
-                    true => self.choose(at.load.class(), waiting, now),
-                    false => self.watch(engine, at, waiting, now),
-                };
-                let may_differ = is_new || at.is_trial || performed.engine.is_some();
-                if may_differ && self.has_changed_its_mind(waiting, now) {
+                if at.is_trial {
+                    self.choose(at.load.class(), waiting, now);
+                }
+                let is_another = at.is_trial || self.watch(engine, at, waiting, now);
+                if (is_another || performed.engine.is_some()) && self.has_changed_its_mind(waiting, now) {
                     return Effect::AskAgain;
                 }
             }

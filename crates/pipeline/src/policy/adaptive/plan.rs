@@ -21,15 +21,11 @@ pub(super) struct Plan {
     pub(super) each: Duration,
     /// With fewer tasks waiting the claim may have to be smaller, or be left to others.
     pub(super) least_waiting: usize,
-    /// When a claim is to be measured again.
-    pub(super) until: Duration,
 }
 
 impl Plan {
-    pub(super) fn holds(&self, waiting: &Waiting, now: Duration) -> bool {
-        waiting.tasks >= self.least_waiting
-            && waiting.of(self.class).tasks == waiting.tasks
-            && now < self.until
+    pub(super) fn holds(&self, waiting: &Waiting) -> bool {
+        waiting.tasks >= self.least_waiting && waiting.of(self.class).tasks == waiting.tasks
     }
 
     /// How long a worker takes for a load; `None` if the plan is not about such jobs.
@@ -50,23 +46,20 @@ mod tests {
 
     #[test]
     fn it_holds_while_nothing_else_waits_and_enough_does() {
-        let second = Duration::from_secs(1);
         let plan = Plan {
             class: SizeClass::of(4096),
             bytes: Some(4096),
             tasks: 2,
             each: Duration::from_micros(100),
             least_waiting: 3,
-            until: second,
         };
         let mut waiting = Waiting::default();
         (0..2).for_each(|_| waiting.add(Load::job(4096)));
-        assert!(!plan.holds(&waiting, Duration::ZERO));
+        assert!(!plan.holds(&waiting));
         waiting.add(Load::job(4096));
-        assert!(plan.holds(&waiting, Duration::ZERO));
-        assert!(!plan.holds(&waiting, second));
+        assert!(plan.holds(&waiting));
         waiting.add(Load::job(100));
-        assert!(!plan.holds(&waiting, Duration::ZERO));
+        assert!(!plan.holds(&waiting));
         assert_eq!(plan.time_of(Load::jobs(3, 3 * 4096)), Some(Duration::from_micros(300)));
         assert_eq!(plan.time_of(Load::job(5000)), None);
         assert_eq!(plan.time_of(Load::unknown(1)), None);

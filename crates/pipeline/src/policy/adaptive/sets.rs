@@ -51,7 +51,7 @@ impl Sets {
     /// The engines that work on a group.
     pub(super) fn working(&self, group: &Group, engines: &Engines) -> Members {
         let chosen = self.chosen[group.class.number()];
-        chosen.unwrap_or_else(|| engines.fill(Members::MAX, group).1)
+        chosen.unwrap_or_else(|| engines.fill(Members::MAX, &engines.prices(group)).1)
     }
 
     /// Takes a sample in.
@@ -74,7 +74,9 @@ impl Sets {
     pub(super) fn choose(&mut self, group: &Group, engines: &Engines, now: Duration) -> bool {
         let known =
             |working| self.records.iter().find(|it| it.is_of(group) && it.engines == working);
-        let sets = candidates(engines).map(|set| engines.fill(set, group));
+        let prices = engines.prices(group);
+        let candidates = candidates(engines);
+        let sets = candidates.iter().map(|&set| engines.fill(set, &prices));
         let sets: Vec<_> = sets.map(|(most, working)| (most, working, known(working))).collect();
         let rates = sets.iter().filter_map(|(.., known)| Some(known.as_ref()?.rate));
         let best_rate = rates.fold(0.0, f64::max);
@@ -82,15 +84,15 @@ impl Sets {
             Some(known) => (known.bound(most, best_rate, now), working),
             // A profile's word of what is hidden counts as much as a sample.
             None => {
-                let by_clocks = engines.fill_by_clocks(working, group).0;
+                let by_clocks = engines.fill_by_clocks(working, &prices).0;
                 ((most * (1.0 + DOUBT)).min(by_clocks), working)
             }
         });
         // What a profile says to be hidden is doubted of a set that has not worked yet, once a
         // window is nothing beside the run so far.
         let doubts = LENGTH.as_secs_f64() <= PART * now.as_secs_f64();
-        let doubted = candidates(engines).filter(|_| doubts).filter_map(|set| {
-            let (most, working) = engines.fill_by_clocks(set, group);
+        let doubted = candidates.iter().filter(|_| doubts).filter_map(|&set| {
+            let (most, working) = engines.fill_by_clocks(set, &prices);
             known(working).is_none().then_some((most, working))
         });
         let best = bounds.chain(doubted).max_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -107,13 +109,17 @@ impl Sets {
     }
 }
 
-/// The sets that are compared, some of them twice.
-fn candidates(engines: &Engines) -> impl Iterator<Item = Members> {
-    let (all, cores) = (Members::MAX, engines.of_cpu());
+/// The sets that are compared.
+fn candidates(engines: &Engines) -> Vec<Members> {
+    let (all, cores) = (engines.all(), engines.of_cpu());
     let numbers = 0..engines.len().min(MOST);
     let alone = numbers.clone().map(move |number| 1 << number & all & !cores);
     let without = numbers.map(move |number| all & !(1 << number));
-    [all, cores].into_iter().chain(without).chain(alone)
+    let mut sets: Vec<_> = [all, cores].into_iter().chain(without).chain(alone).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets.retain(|&set| set != 0);
+    sets
 }
 
 impl Record {
