@@ -75,8 +75,7 @@ token_that_is_absent() {
     EVENER_SHIM_SESSIONS=1 with_token absent gcm "token=evener?module-path=$work/token/shim.so"
     says 'only session'
     echo 999999 >"$work/token/pin"
-    with_token absent gcm "$uri"
-    says 'the PIN is wrong'
+    one_of_many_tries_a_wrong_pin "$uri"
     # The next process doesn't try, nor with the right one: the token would lock itself.
     echo "$PIN" >"$work/token/pin"
     with_token absent gcm "$uri"
@@ -92,20 +91,47 @@ token_that_is_absent() {
     echo "passed: tokens and libraries that are not there, and wrong PINs"
 }
 
+# Of processes that look for the token at the same time, one tries the PIN.
+one_of_many_tries_a_wrong_pin() {
+    local process processes=(1 2 3 4 5 6) pids=()
+    configure_token "$1"
+    for process in "${processes[@]}"; do
+        OPENSSL_CONF=$work/token.cnf timeout 300 "$work/host" module absent gcm "$certificate" "$key" \
+            "$work/token/counters" >/dev/null 2>"$work/token/errors.$process" &
+        pids+=($!)
+    done
+    for process in "${pids[@]}"; do
+        wait "$process" || fail "connections with a wrong PIN, of processes at the same time"
+    done
+    cat "$work"/token/errors.* >"$work/errors"
+    if [ "$(grep -c 'the PIN is wrong' "$work/errors")" -ne 1 ] ||
+        [ "$(grep -c 'a wrong PIN was entered before' "$work/errors")" -ne $((${#processes[@]} - 1)) ]; then
+        cat "$work/errors"
+        fail "not just one of ${#processes[@]} processes tried a wrong PIN"
+    fi
+}
+
 # The host's connections with the token of a URI, which is `good`, `bad` or `absent`; more are options
 # of evener tls config. `within` is a command that starts it.
 with_token() {
-    local kind=$1 mode=$2 uri=$3
-    shift 3
-    rm -f "$work/token.cnf" "$work/token/counters"
-    "$evener" tls config --provider "$module" --counters "$work/token/counters" -o "$work/token.cnf" \
-        --engine "pkcs11:$uri&pin-source=file:$work/token/pin" --modes gcm,cbc --crossover 1024 "$@"
+    local kind=$1 mode=$2
+    shift 2
+    configure_token "$@"
     OPENSSL_CONF=$work/token.cnf timeout 300 "${within[@]}" "$work/host" module "$kind" "$mode" \
         "$certificate" "$key" "$work/token/counters" >"$work/output" 2>"$work/errors" ||
-        { cat "$work/errors"; fail "connections with a token that is $kind: $mode, $uri"; }
+        { cat "$work/errors"; fail "connections with a token that is $kind: $mode, $1"; }
     cat "$work/errors" >>"$work/token/said"
     "$evener" tls status --json "$work/token/counters" >>"$work/token/status"
     [ "$kind" != bad ] || says 'from now on'
+}
+
+# Has the token of a URI do records; more are options of evener tls config.
+configure_token() {
+    local uri=$1
+    shift
+    rm -f "$work/token.cnf" "$work/token/counters"
+    "$evener" tls config --provider "$module" --counters "$work/token/counters" -o "$work/token.cnf" \
+        --engine "pkcs11:$uri&pin-source=file:$work/token/pin" --modes gcm,cbc --crossover 1024 "$@"
 }
 
 # Whether the last process said this of its module, and no more.

@@ -197,7 +197,7 @@ fn installed() -> Result<PathBuf, Trouble> {
         .chain(["/usr/local/lib/evener/evener.so", "/usr/lib/evener/evener.so"].map(PathBuf::from));
     places.filter_map(|path| path.canonicalize().ok()).next().ok_or_else(|| {
         Trouble::usage(
-            "there is no evener.so: name it with --provider; `make install-tls` in Evener's sources installs it",
+            "there is no evener.so: name it with --provider; Evener's packages have it, and `make install-tls` in its sources installs it",
         )
     })
 }
