@@ -8,7 +8,7 @@
 //! from a table for the key, and those of other spans by adding one block. The tables are read in
 //! the order of the counters, which are not secret.
 
-use crate::boxed::zeros;
+use crate::boxed::{Aligned, zeros};
 
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
@@ -54,7 +54,7 @@ impl FirstRounds {
     }
 
     /// Empty tables on the heap; `None` where there is no memory for them.
-    pub(super) fn boxed() -> Option<Box<FirstRounds>> {
+    pub(super) fn zeroed() -> Option<Aligned<FirstRounds>> {
         // SAFETY: all of it are numbers.
         unsafe { zeros() }
     }

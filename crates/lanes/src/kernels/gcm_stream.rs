@@ -18,7 +18,7 @@ use super::ghash::{Powers, STRIDES, Sum};
 use super::rounds::{encrypt, is_straight};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
-use crate::boxed::{boxed, zeros};
+use crate::boxed::{Aligned, zeros};
 use crate::stream::{End, Pad, Piece};
 
 /// The functions of one kernel for one length of keys. They may be called only on a CPU with the
@@ -43,21 +43,21 @@ pub(super) struct Material {
     keys: SharedKeys,
     powers: Powers,
     /// Only for keys that have had a long piece, since it takes more room than all the rest.
-    first_rounds: Option<Box<FirstRounds>>,
+    first_rounds: Option<Aligned<FirstRounds>>,
 }
 
 impl Material {
     /// Room for a key; `None` where there is no memory for it.
-    pub(super) fn boxed() -> Option<Box<Material>> {
-        // SAFETY: all of it are numbers, a `bool`, and boxes that there are none of.
+    pub(super) fn zeroed() -> Option<Aligned<Material>> {
+        // SAFETY: all of it are numbers, a `bool`, and places on the heap that there are none of.
         unsafe { zeros() }
     }
 
     /// The same key once more; `None` where there is no memory for it. What only makes long pieces
     /// faster is left to be made again.
-    pub(super) fn try_clone(&self) -> Option<Box<Material>> {
+    pub(super) fn try_clone(&self) -> Option<Aligned<Material>> {
         let (keys, powers) = (self.keys.clone(), self.powers.clone());
-        boxed(Material { keys, powers, first_rounds: None })
+        Aligned::new(Material { keys, powers, first_rounds: None })
     }
 
     /// Makes room for what a piece of so many bytes takes, with registers of so many blocks; `None` where
@@ -200,7 +200,7 @@ unsafe fn transform_chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usiz
     let (high, low) = piece.counter;
     let is_aligned = low % SPAN as u64 == FIRST_COUNTER as u64;
     if first_rounds.is_none() && is_aligned && piece.length >= SPAN * BLOCK {
-        *first_rounds = FirstRounds::boxed();
+        *first_rounds = FirstRounds::zeroed();
     }
     // SAFETY: the caller's promise.
     unsafe {

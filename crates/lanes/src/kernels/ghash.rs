@@ -6,7 +6,7 @@
 
 use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS, wipe};
 #[cfg(target_arch = "x86_64")]
-use crate::boxed::zeros;
+use crate::boxed::{Aligned, zeros};
 
 /// The highest stored power; a multiple of the lanes of every vector.
 pub(super) const MAX_POWER: usize = 68;
@@ -27,7 +27,7 @@ pub(super) struct Powers {
     folded: [Block; MAX_POWER + MAX_BLOCKS],
     /// Only for keys that have had a long message.
     #[cfg(target_arch = "x86_64")]
-    strides: Option<Box<Strides>>,
+    strides: Option<Aligned<Strides>>,
     /// Powers for two chunks' registers, which have one block each, by pairs.
     #[cfg(target_arch = "aarch64")]
     pairs: [Pair; STRIDES],
@@ -92,7 +92,7 @@ impl Powers {
     pub(super) fn make_room(&mut self) -> Option<()> {
         #[cfg(target_arch = "x86_64")]
         if self.strides.is_none() {
-            self.strides = Some(Strides::boxed()?);
+            self.strides = Some(Strides::zeroed()?);
         }
         Some(())
     }
@@ -118,7 +118,7 @@ impl Powers {
             }
             #[cfg(target_arch = "x86_64")]
             {
-                let none = || Strides::boxed().expect("there is memory");
+                let none = || Strides::zeroed().expect("there is memory");
                 let mut strides = self.strides.take().unwrap_or_else(none);
                 for step in 0..2 * STRIDES {
                     let power: Power<V> = self.splat((2 * STRIDES - step) * V::BLOCKS);
@@ -232,7 +232,7 @@ impl Drop for Powers {
 #[cfg(target_arch = "x86_64")]
 impl Strides {
     /// No powers yet; `None` where there is no memory for them.
-    fn boxed() -> Option<Box<Strides>> {
+    fn zeroed() -> Option<Aligned<Strides>> {
         // SAFETY: all of it are numbers.
         unsafe { zeros() }
     }

@@ -121,6 +121,7 @@ fn of_portable(key: &[u8]) -> Option<Box<portable::Keyed>> {
 mod here {
     use evener_core::Direction;
 
+    use crate::boxed::Aligned;
     use crate::kernels::Kernel;
     use crate::kernels::gcm_stream::{Code, Material};
     use crate::kernels::vector::{BLOCK, Block};
@@ -130,14 +131,14 @@ mod here {
     pub(crate) struct Keyed {
         code: Code,
         key_length: usize,
-        material: Box<Material>,
+        material: Aligned<Material>,
     }
 
     impl Keyed {
         /// Sets a key; `None` as [`super::Keyed::new`] has it.
         pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
             let code = kernel.stream(key.len())?;
-            let material = Material::boxed()?;
+            let material = Material::zeroed()?;
             let mut keyed = Keyed { code, key_length: key.len(), material };
             keyed.set(key)?;
             Some(keyed)

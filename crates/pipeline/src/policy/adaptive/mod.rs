@@ -421,7 +421,9 @@ impl Policy for Adaptive {
                     self.choose(at.load.class(), waiting, now);
                 }
                 let is_another = at.is_trial || self.watch(engine, at, waiting, now);
-                if (is_another || performed.engine.is_some()) && self.has_changed_its_mind(waiting, now) {
+                if (is_another || performed.engine.is_some())
+                    && self.has_changed_its_mind(waiting, now)
+                {
                     return Effect::AskAgain;
                 }
             }
