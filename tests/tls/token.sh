@@ -93,7 +93,7 @@ token_that_is_absent() {
 
 # Of processes that look for the token at the same time, one tries the PIN.
 one_of_many_tries_a_wrong_pin() {
-    local process processes=(1 2 3 4 5 6) pids=()
+    local process processes=({1..12}) pids=()
     configure_token "$1"
     for process in "${processes[@]}"; do
         OPENSSL_CONF=$work/token.cnf timeout 300 "$work/host" module absent gcm "$certificate" "$key" \
