@@ -133,15 +133,20 @@ mod tests {
     #[test]
     fn values_lie_as_their_types_are_aligned() {
         #[repr(align(64))]
-        struct Lines([u8; 100], std::rc::Rc<()>);
+        struct Lines {
+            bytes: [u8; 100],
+            _counted: std::rc::Rc<()>,
+        }
         #[repr(align(16))]
         struct Block([u8; 16]);
         let counted = std::rc::Rc::new(());
-        let lines: Vec<_> = (0..50).map(|number| Lines([number; 100], counted.clone())).collect();
+        let lines: Vec<_> = (0..50)
+            .map(|number| Lines { bytes: [number; 100], _counted: counted.clone() })
+            .collect();
         let mut lines: Vec<_> = lines.into_iter().map(|it| Aligned::new(it).unwrap()).collect();
         for (number, it) in lines.iter_mut().enumerate() {
-            assert_eq!((it.0, (&raw const **it).addr() % 64), ([number as u8; 100], 0));
-            it.0 = [1; 100];
+            assert_eq!((it.bytes, (&raw const **it).addr() % 64), ([number as u8; 100], 0));
+            it.bytes = [1; 100];
             // SAFETY: zeros are a value of it.
             let zeros: Aligned<Block> = unsafe { zeros() }.unwrap();
             assert_eq!((zeros.0, (&raw const *zeros).addr() % 16), ([0; 16], 0));

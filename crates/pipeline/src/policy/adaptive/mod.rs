@@ -297,7 +297,8 @@ impl Adaptive {
         Some((opening, known.unwrap_or(2.0 * self.engines.cheapest(group))))
     }
 
-    /// Counts what a worker has performed, and learns when that ends a window. Returns whether it does.
+    /// Counts what a worker has performed, and learns when that ends a window. Returns whether the
+    /// chosen engines changed.
     fn watch(&mut self, engine: usize, at: Working, waiting: &Waiting, now: Duration) -> bool {
         let Some(window) = &mut self.window else {
             self.window = self.may_begin(waiting).then(|| Window::new(now));
@@ -320,17 +321,18 @@ impl Adaptive {
         self.window = Some(Window::new(now));
         let Some(sample) = window.sample(&self.engines, now) else { return false };
         self.sets.learn(&sample, now);
-        self.choose(sample.class, waiting, now);
-        true
+        self.choose(sample.class, waiting, now)
     }
 
-    /// Chooses the engines for a class.
-    fn choose(&mut self, class: SizeClass, waiting: &Waiting, now: Duration) {
+    /// Chooses the engines for a class. Returns whether they changed.
+    fn choose(&mut self, class: SizeClass, waiting: &Waiting, now: Duration) -> bool {
         let group = self.group(class, waiting);
-        if group.tasks > 0 && self.sets.choose(&group, &self.engines, now) {
+        let is_new = group.tasks > 0 && self.sets.choose(&group, &self.engines, now);
+        if is_new {
             self.window = None;
             self.forget_plans();
         }
+        is_new
     }
 
     /// What was planned no longer follows from what is known.
@@ -417,13 +419,12 @@ impl Policy for Adaptive {
                 if self.engines.len() == 1 {
                     return Effect::Nothing;
                 }
-                if at.is_trial {
-                    self.choose(at.load.class(), waiting, now);
-                }
-                let is_another = at.is_trial || self.watch(engine, at, waiting, now);
-                if (is_another || performed.engine.is_some())
-                    && self.has_changed_its_mind(waiting, now)
-                {
+                let is_new = match at.is_trial {
+                    true => self.choose(at.load.class(), waiting, now),
+                    false => self.watch(engine, at, waiting, now),
+                };
+                let may_differ = is_new || at.is_trial || performed.engine.is_some();
+                if may_differ && self.has_changed_its_mind(waiting, now) {
                     return Effect::AskAgain;
                 }
             }
