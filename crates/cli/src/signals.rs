@@ -46,6 +46,12 @@ pub(crate) struct Signals {
     farewell: Arc<Farewell>,
 }
 
+/// Signals that end nothing for a while.
+pub(crate) struct Held<'a> {
+    signals: &'a Signals,
+    arriving: Arriving,
+}
+
 /// Work that the first signal stops.
 pub(crate) struct Working<'a> {
     signals: &'a Signals,
@@ -130,36 +136,11 @@ impl Signals {
         Ok(working)
     }
 
-    /// Runs a program to its end, whatever signals come. Ctrl-C and Ctrl-\ reach it from the terminal;
-    /// what asks this program alone to end is passed on.
-    pub(crate) fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
-        let mut arriving = Arriving::new(&self.gentle)?;
-        let handle = arriving.handle();
+    /// Until the result is dropped no signal ends the program: it removes itself what it makes meanwhile.
+    pub(crate) fn hold(&self) -> Result<Held<'_>, Trouble> {
+        let arriving = Arriving::new(&self.gentle).map_err(Trouble::Signals)?;
         self.end_at_once(false);
-        self.others_at_once(&[SIGQUIT], false);
-        let ended = command.spawn().and_then(|mut child| {
-            let process = Pid::from_child(&child);
-            let pass_on = move || {
-                for signal in arriving.forever() {
-                    let _ = match signal {
-                        SIGHUP => kill_process(process, Signal::HUP),
-                        SIGTERM => kill_process(process, Signal::TERM),
-                        _ => Ok(()),
-                    };
-                }
-            };
-            // Without the thread they are lost, and the program ends when it wants.
-            let thread = thread::Builder::new().name("signals".to_owned()).spawn(pass_on);
-            let status = child.wait();
-            handle.close();
-            if let Ok(thread) = thread {
-                let _ = thread.join();
-            }
-            status
-        });
-        self.end_at_once(true);
-        self.others_at_once(&[SIGQUIT], true);
-        ended
+        Ok(Held { signals: self, arriving })
     }
 
     /// Asks the user for a secret on the terminal. A signal meanwhile puts the terminal right,
@@ -216,6 +197,47 @@ impl Signals {
         {
             each.store(at_once, Ordering::SeqCst);
         }
+    }
+}
+
+impl Held<'_> {
+    /// Runs a program to its end, whatever signals come; `None` without doing so where one has come before.
+    /// Ctrl-C and Ctrl-\ reach it from the terminal; what asks this program alone to end is passed on.
+    pub(crate) fn run(&mut self, command: &mut Command) -> io::Result<Option<ExitStatus>> {
+        let Held { signals, arriving } = self;
+        if arriving.pending().next().is_some() {
+            return Ok(None);
+        }
+        let handle = arriving.handle();
+        signals.others_at_once(&[SIGQUIT], false);
+        let ended = command.spawn().and_then(|mut child| {
+            let process = Pid::from_child(&child);
+            let pass_on = move || {
+                for signal in arriving.forever() {
+                    let _ = match signal {
+                        SIGHUP => kill_process(process, Signal::HUP),
+                        SIGTERM => kill_process(process, Signal::TERM),
+                        _ => Ok(()),
+                    };
+                }
+            };
+            thread::scope(|scope| {
+                // Without the thread they are lost, and the program ends when it wants.
+                let _ =
+                    thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, pass_on);
+                let status = child.wait();
+                handle.close();
+                status
+            })
+        });
+        signals.others_at_once(&[SIGQUIT], true);
+        ended.map(Some)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.signals.end_at_once(true);
     }
 }
 

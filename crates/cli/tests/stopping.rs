@@ -54,7 +54,7 @@ fn a_checked_program_says_how_it_ended() {
         ("kill -QUIT $PPID; sleep 0.1; kill -QUIT $$", 131, "(SIGQUIT)"),
         ("kill -INT $PPID; sleep 0.1; exit 3", 3, "exit status: 3\n"),
         ("kill -KILL $$", 137, "(SIGKILL)"),
-        ("kill -TERM $PPID; sleep 60", 130, "sh: interrupted\n"),
+        ("kill -TERM $PPID; exec sleep 60", 130, "sh: interrupted\n"),
         ("exit 0", 1, "Perhaps there was no TLS"),
     ] {
         let mut command = fixture.command(&["tls", "check", "--provider", PROVIDER, "sh", "-c"]);
@@ -65,6 +65,28 @@ fn a_checked_program_says_how_it_ended() {
         assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
         assert_eq!(ended.messages.contains("Perhaps"), line == "exit 0", "{line}");
         assert_eq!(fixture.names("temporary"), [""; 0], "{line}");
+    }
+}
+
+/// From before its configuration is made until after that is removed.
+#[test]
+fn nothing_is_left_of_a_checked_program_whenever_a_signal_comes() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("temporary")).unwrap();
+    let whole = time_to_start(&fixture) * 3;
+    for step in 0..60 {
+        let signal = [Signal::INT, Signal::TERM, Signal::HUP][step % 3];
+        let mut command = fixture.command(&["tls", "check", "--provider", PROVIDER, "true"]);
+        command.env("OPENSSL_CONF", "").env("TMPDIR", fixture.path("temporary"));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(whole * step as u32 / 60);
+        send(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let status = output.status.code();
+        assert!(matches!(status, Some(1 | 130) | None), "{status:?}: {said}");
+        assert_eq!(status == Some(130), said.contains("interrupted"), "{status:?}: {said}");
+        assert_eq!(fixture.names("temporary"), [""; 0], "{said}");
     }
 }
 

@@ -23,10 +23,11 @@ use crate::whole_file;
 /// The program runs with a configuration as `evener tls config` writes it, which includes the one
 /// that OPENSSL_CONF names or the system's. In the end this says on standard error how many records
 /// it did with Evener. The exit status is the program's where that failed (128 and the signal's number
-/// where a signal ended it, 130 where it was interrupted), and otherwise 1 when there were none.
+/// where a signal ended it, 130 where it was interrupted), and otherwise 1 when there were none. Ctrl-C
+/// reaches the program from the terminal; SIGTERM and SIGHUP are passed on to it.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The provider, evener.so [default: where `make install-tls` puts it]
+    /// The provider, evener.so [default: the installed one]
     #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
     /// The program with its arguments, such as `curl https://localhost`
@@ -49,6 +50,8 @@ impl Check {
             )));
         }
         let module = module(self.module.as_deref())?;
+        // Removed whatever happens.
+        let mut held = signals.hold()?;
         let directory = directory()?;
         let counters = directory.path().join("counters");
         let configuration = directory.path().join("openssl.cnf");
@@ -57,9 +60,13 @@ impl Check {
 
         let mut command = Command::new(name);
         command.args(arguments).env("OPENSSL_CONF", &configuration);
-        let status = signals.run(&mut command);
+        let status = held.run(&mut command);
         let status =
             status.map_err(|cause| Trouble::File { action: "run", path: program.into(), cause })?;
+        let Some(status) = status else {
+            complain(&"interrupted");
+            return Ok(Ending::Interrupted);
+        };
         let ending = ending(status);
         match ending {
             Ending::Done => {}

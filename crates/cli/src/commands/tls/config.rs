@@ -28,7 +28,7 @@ pub(crate) struct Config {
     /// Replace the file
     #[arg(long, requires = "output")]
     overwrite: bool,
-    /// The provider, evener.so [default: where `make install-tls` puts it]
+    /// The provider, evener.so [default: the installed one]
     #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
     /// The configuration to include [default: the system's]

@@ -80,8 +80,14 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<Count>> {
         }
     })?;
     let mut bytes = Vec::new();
-    if file.metadata()?.is_file() {
+    let is_file = file.metadata()?.is_file();
+    if is_file {
         file.take((LINES * LINE) as u64 + 1).read_to_end(&mut bytes)?;
+    }
+    // A process makes it empty, then of its length, then what it is.
+    let is_begun = is_file && [0, LINES * LINE].contains(&bytes.len());
+    if is_begun && bytes.iter().all(|&byte| byte == 0) {
+        return Ok(Vec::new());
     }
     if bytes.len() != LINES * LINE || !bytes.starts_with(&MAGIC.to_ne_bytes()) {
         return Err(io::Error::other("it is no file of counters"));
@@ -112,7 +118,11 @@ mod tests {
     fn a_file_is_read_or_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
-        for wrong in [vec![], vec![0; LINES * LINE], vec![7; LINES * LINE + 1]] {
+        for begun in [vec![], vec![0; LINES * LINE]] {
+            std::fs::write(&path, begun).unwrap();
+            assert_eq!(read(&path).unwrap(), []);
+        }
+        for wrong in [vec![0], vec![7; LINES * LINE], vec![0; LINES * LINE + 1]] {
             std::fs::write(&path, wrong).unwrap();
             assert!(read(&path).is_err());
         }
