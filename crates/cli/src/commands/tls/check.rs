@@ -68,20 +68,17 @@ impl Check {
             return Ok(Ending::Interrupted);
         };
         let ending = ending(status);
+        let counts = if counters.exists() { read(&counters) } else { Ok(Vec::new()) };
+        drop(directory);
+        drop(held);
+
         match ending {
             Ending::Done => {}
             Ending::Interrupted => complain(&format_args!("{}: interrupted", shown(program))),
             _ => complain(&format_args!("{}: it ended with {status}", shown(program))),
         }
-        let counts = if counters.exists() {
-            read(&counters).map_err(|cause| Trouble::File {
-                action: "read",
-                path: counters.clone(),
-                cause,
-            })?
-        } else {
-            Vec::new()
-        };
+        let counts =
+            counts.map_err(|cause| Trouble::File { action: "read", path: counters, cause })?;
         let sum = |each: fn(&Count) -> u64| counts.iter().map(each).sum::<u64>();
         let (records, bytes) = (sum(Count::records), sum(Count::bytes));
         if records == 0 && ending == Ending::Done {
