@@ -553,6 +553,32 @@ fn a_file_of_another_kind_is_told_by_its_beginning() {
 
 /// Anybody can put files into /dev/shm.
 #[test]
+fn a_configuration_without_an_end_is_refused() {
+    let fixture = Fixture::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        fixture.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let includes = format!(".include {}\n", fixture.path("pipe").display());
+    fs::write(fixture.path("includes"), includes).unwrap();
+    for (base, reason) in [
+        ("pipe", "it is no file"),
+        ("/dev/zero", "it is larger than 16 MiB"),
+        ("includes", "it is no file"),
+    ] {
+        let ended = fixture.run(&["tls", "config", "--provider", PROVIDER, "--base", base]);
+        assert_eq!(ended.status, Some(2), "{base}: {}", ended.messages);
+        assert!(ended.messages.contains(reason), "{base}: {}", ended.messages);
+    }
+    let ended = fixture.run(&["tls", "config", "--provider", PROVIDER, "--base", "/dev/null"]);
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+}
+
+#[test]
 fn what_others_leave_behind_is_no_failure_of_tls_status() {
     if !rustix::process::geteuid().is_root() {
         return;

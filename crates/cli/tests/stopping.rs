@@ -55,6 +55,7 @@ fn a_checked_program_says_how_it_ended() {
         ("kill -QUIT $PPID; sleep 0.1; kill -QUIT $$", 131, "(SIGQUIT)"),
         ("kill -INT $PPID; sleep 0.1; exit 3", 3, "exit status: 3\n"),
         ("kill -KILL $$", 137, "(SIGKILL)"),
+        ("mkdir ${OPENSSL_CONF%/*}/counters; exit 9", 9, "it is no file of counters\n"),
         ("kill -TERM $PPID; exec sleep 60", 130, "sh: interrupted\n"),
         ("exit 0", 1, "Perhaps there was no TLS"),
     ] {

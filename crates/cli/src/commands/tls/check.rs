@@ -2,7 +2,8 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,12 @@ impl Check {
         };
         let ending = ending(status);
         let counts = if counters.exists() { read(&counters) } else { Ok(Vec::new()) };
-        drop(directory);
+        let place = directory.path().to_owned();
+        if let Err(cause) = directory.close()
+            && cause.kind() != ErrorKind::NotFound
+        {
+            complain(&Trouble::File { action: "remove", path: place, cause });
+        }
         drop(held);
 
         match ending {
@@ -77,16 +83,26 @@ impl Check {
             Ending::Interrupted => complain(&format_args!("{}: interrupted", shown(program))),
             _ => complain(&format_args!("{}: it ended with {status}", shown(program))),
         }
-        let counts =
-            counts.map_err(|cause| Trouble::File { action: "read", path: counters, cause })?;
+        let counts = match counts {
+            Ok(counts) => counts,
+            Err(cause) => {
+                let trouble = Trouble::File { action: "read", path: counters, cause };
+                if ending == Ending::Done {
+                    return Err(trouble);
+                }
+                complain(&trouble);
+                return Ok(ending);
+            }
+        };
         let sum = |each: fn(&Count) -> u64| counts.iter().map(each).sum::<u64>();
         let (records, bytes) = (sum(Count::records), sum(Count::bytes));
         if records == 0 && ending == Ending::Done {
             complain(&format_args!(
                 "{}: Evener did no record of it. Perhaps there was no TLS with AES, the program \
-                 works on in the background, it has another library for it than the system's \
-                 OpenSSL 3 (see `ldd`), or OpenSSL can't load {} (see `OPENSSL_CONF=FILE openssl \
-                 list -providers` with a FILE of `evener tls config -o FILE`)",
+                 works on in the background or as another user, it has another library for it than \
+                 the system's OpenSSL 3 (see `ldd`), or OpenSSL can't load {} (see \
+                 `OPENSSL_CONF=FILE openssl list -providers` with a FILE of `evener tls config -o \
+                 FILE`)",
                 shown(program),
                 shown(&module)
             ));
@@ -119,9 +135,10 @@ fn directory() -> Result<TempDir, Trouble> {
     if plain(&place).is_err() {
         place = "/tmp".into();
     }
-    tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(&place)
+    let private = || Permissions::from_mode(0o700);
+    let made = tempfile::Builder::new().permissions(private()).tempdir_in(&place);
+    // Whatever the umask.
+    made.and_then(|made| fs::set_permissions(made.path(), private()).map(|()| made))
         .map_err(|cause| Trouble::File { action: "write", path: place, cause })
 }
 

@@ -1,6 +1,5 @@
 //! `evener tls config`
 
-use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use clap::{Args, ValueEnum};
 use evener::engines::check_module;
 
 use super::base::{Base, excludes_evener};
-use super::configuration::Configuration;
+use super::configuration::{Configuration, contents};
 use super::provider;
 use crate::options::{from_one, permits, steps};
 use crate::trouble::{Ending, Trouble, complain, shown};
@@ -222,7 +221,7 @@ pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<St
     let mut found = Base::default();
     if let Some(path) = base {
         let failed = |action| move |cause| Trouble::File { action, path: path.to_owned(), cause };
-        let read = fs::read(path).map_err(failed("read"))?;
+        let read = contents(path).map_err(failed("read"))?;
         let refused = |reason: &str| {
             Trouble::Usage(format!("{}: {reason}; give another one with --base", shown(path)))
         };

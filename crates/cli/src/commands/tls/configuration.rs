@@ -5,12 +5,14 @@ mod lines;
 use std::collections::HashMap;
 use std::env;
 use std::ffi::OsStr;
-use std::fs::{self, ReadDir};
-use std::io;
+use std::fs::{self, OpenOptions, ReadDir};
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use evener::shown_error;
+use rustix::fs::OFlags;
 
 use crate::trouble::shown;
 
@@ -112,7 +114,7 @@ impl Reader {
         if self.opened > MOST_FILES {
             return Err(io::Error::other("lines `.include` go round"));
         }
-        let text = fs::read(&path)?;
+        let text = contents(&path)?;
         if text.contains(&0) {
             return Err(io::Error::other("it is no text"));
         }
@@ -376,6 +378,26 @@ const MOST_FILES: usize = 500;
 
 /// The longest value, in bytes.
 const LONGEST: usize = 65_536;
+
+/// What a configuration has. A pipe, for which reading would wait, has nothing that another program could
+/// read again, and a device may have no end.
+pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_fifo() || kind.is_block_device() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut contents = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut contents)?;
+    match contents.len() as u64 > LARGEST {
+        true => Err(io::Error::other("it is larger than 16 MiB")),
+        false => Ok(contents),
+    }
+}
+
+/// In bytes; no configuration is.
+const LARGEST: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
