@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use common::{Fixture, PROVIDER, has};
+use common::{Fixture, has};
 
 /// Runs `evener encrypt -k my.key` with these arguments and returns what it said.
 fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
@@ -430,14 +430,6 @@ fn a_profile_that_cant_be_written_leaves_the_one_that_is_there() {
 }
 
 #[test]
-fn a_program_to_check_that_is_not_there_is_named() {
-    let fixture = Fixture::new();
-    let ended = fixture.expect(2, &["tls", "check", "--provider", PROVIDER, "no-such-program"]);
-    let told = "evener: no-such-program: can't run it: No such file or directory\n";
-    assert_eq!(ended.messages, told);
-}
-
-#[test]
 fn an_option_that_could_do_nothing_is_refused() {
     let fixture = Fixture::new();
     fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
@@ -549,45 +541,4 @@ fn a_file_of_another_kind_is_told_by_its_beginning() {
         assert!(ended.messages.contains(told), "{name}: {}", ended.messages);
     }
     fixture.expect(0, &["decrypt", "-q", "--passphrase-file", "words", "pipe", "out"]);
-}
-
-/// Anybody can put files into /dev/shm.
-#[test]
-fn a_configuration_without_an_end_is_refused() {
-    let fixture = Fixture::new();
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        fixture.path("pipe"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
-        0,
-    )
-    .unwrap();
-    let includes = format!(".include {}\n", fixture.path("pipe").display());
-    fs::write(fixture.path("includes"), includes).unwrap();
-    for (base, reason) in [
-        ("pipe", "it is no file"),
-        ("/dev/zero", "it is larger than 16 MiB"),
-        ("includes", "it is no file"),
-    ] {
-        let ended = fixture.run(&["tls", "config", "--provider", PROVIDER, "--base", base]);
-        assert_eq!(ended.status, Some(2), "{base}: {}", ended.messages);
-        assert!(ended.messages.contains(reason), "{base}: {}", ended.messages);
-    }
-    let ended = fixture.run(&["tls", "config", "--provider", PROVIDER, "--base", "/dev/null"]);
-    assert_eq!(ended.status, Some(0), "{}", ended.messages);
-}
-
-#[test]
-fn what_others_leave_behind_is_no_failure_of_tls_status() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let rubbish = format!("/dev/shm/evener-tls-{}", 3_000_000_000 + u64::from(std::process::id()));
-    fs::write(&rubbish, "no counters").unwrap();
-    let ended = Fixture::new().run(&["tls", "status"]);
-    fs::remove_file(&rubbish).unwrap();
-    assert_eq!(ended.status, Some(0), "{}", ended.messages);
-    let told = format!("{rubbish}: can't read it: it is no file of counters");
-    assert!(ended.messages.contains(&told), "{}", ended.messages);
 }

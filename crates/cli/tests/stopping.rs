@@ -3,15 +3,14 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Ended, Fixture, PROVIDER, gentle_signals, has};
-use rustix::fs::{OFlags, fcntl_setfl};
+use common::{Fixture, gentle_signals, has};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn send(child: &Child, signal: Signal) {
@@ -41,59 +40,6 @@ fn time_to_start(fixture: &Fixture) -> Duration {
     let begin = Instant::now();
     assert!(fixture.command(&["--version"]).output().unwrap().status.success());
     begin.elapsed()
-}
-
-/// A script sees how the program has ended, and nothing is left of the configuration.
-#[test]
-fn a_checked_program_says_how_it_ended() {
-    let fixture = Fixture::new();
-    fs::create_dir(fixture.path("temporary")).unwrap();
-    for (line, status, told) in [
-        ("exit 22", 22, "sh: it ended with exit status: 22\n"),
-        ("kill -INT $$", 130, "sh: interrupted\n"),
-        ("kill -TERM $$", 130, "sh: interrupted\n"),
-        ("kill -QUIT $PPID; sleep 0.1; kill -QUIT $$", 131, "(SIGQUIT)"),
-        ("kill -INT $PPID; sleep 0.1; exit 3", 3, "exit status: 3\n"),
-        ("kill -KILL $$", 137, "(SIGKILL)"),
-        ("mkdir ${OPENSSL_CONF%/*}/counters; exit 9", 9, "it is no file of counters\n"),
-        ("kill -TERM $PPID; exec sleep 60", 130, "sh: interrupted\n"),
-        ("exit 0", 1, "Perhaps there was no TLS"),
-    ] {
-        let mut command = fixture.command(&["tls", "check", "--provider", PROVIDER, "sh", "-c"]);
-        let ended = Ended::of(
-            command.arg(line).env("OPENSSL_CONF", "").env("TMPDIR", fixture.path("temporary")),
-        );
-        assert_eq!(ended.status, Some(status), "{line}: {}", ended.messages);
-        assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
-        assert_eq!(ended.messages.contains("Perhaps"), line == "exit 0", "{line}");
-        assert_eq!(fixture.names("temporary"), [""; 0], "{line}");
-    }
-}
-
-/// Nothing is left once that is told, however long it takes; until then no signal ends it.
-#[test]
-fn a_checked_programs_directory_is_removed_before_its_end_is_told() {
-    let fixture = Fixture::new();
-    fs::create_dir(fixture.path("temporary")).unwrap();
-    let (mut reader, mut writer) = std::io::pipe().unwrap();
-    // Nothing more goes into a pipe that is full.
-    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
-    while writer.write(&[b'.'; 4096]).is_ok() {}
-    while writer.write(b".").is_ok() {}
-    fcntl_setfl(&writer, OFlags::empty()).unwrap();
-    let mut command = fixture.command(&["tls", "check", "--provider", PROVIDER, "touch", "ended"]);
-    command.env("OPENSSL_CONF", "").env("TMPDIR", fixture.path("temporary")).stderr(writer);
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    while !fixture.path("ended").exists() {
-        sleep(SOON / 10);
-    }
-    sleep(SOON);
-    assert_eq!(fixture.names("temporary"), [""; 0]);
-    let mut said = String::new();
-    reader.read_to_string(&mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(said.contains("Perhaps there was no TLS"), "{said}");
 }
 
 #[test]
