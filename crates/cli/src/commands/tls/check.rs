@@ -51,7 +51,7 @@ impl Check {
             )));
         }
         let module = module(self.module.as_deref())?;
-        // Removed whatever happens.
+        // The directory is removed whatever signal comes.
         let mut held = signals.hold()?;
         let directory = directory()?;
         let counters = directory.path().join("counters");

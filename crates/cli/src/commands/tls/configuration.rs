@@ -379,8 +379,8 @@ const MOST_FILES: usize = 500;
 /// The longest value, in bytes.
 const LONGEST: usize = 65_536;
 
-/// What a configuration has. A pipe, for which reading would wait, has nothing that another program could
-/// read again, and a device may have no end.
+/// A configuration's bytes. A pipe is refused: reading would wait for a writer, and another program could
+/// not read it again. So is what has more than 16 MiB, such as a device without an end.
 pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -396,7 +396,7 @@ pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// In bytes; no configuration is.
+/// How large a configuration may be, in bytes.
 const LARGEST: u64 = 16 << 20;
 
 #[cfg(test)]
