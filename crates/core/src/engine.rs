@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Records, WipedBuffer};
+use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Parcel, Records, WipedBuffer};
 
 /// Computes ciphers: a library on the CPU, a kernel driver, a token.
 ///
@@ -109,6 +109,16 @@ pub trait Session: Send {
     /// The engine refused or failed. Another engine can do the records after [`Records::done`].
     fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
         records.through_jobs(self)
+    }
+
+    /// Processes a batch that owns its data, as [`Session::process`] does one that borrows them. A
+    /// session that works on another thread needs no copies of such a batch.
+    ///
+    /// # Errors
+    /// As [`Session::process`]: the inputs are unchanged, and another engine can do the jobs that are
+    /// still pending.
+    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        parcel.through_jobs(self)
     }
 
     /// Verifies now what the session would verify when it closes. The session can be used

@@ -85,11 +85,11 @@ fn process(
 ) -> Result<usize, FileError> {
     let mut jobs = Vec::with_capacity(layout.chunks() as usize);
     let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
-    push_jobs(&mut jobs, cipher, direction, chunks, input, output, None);
+    push_jobs(&mut jobs, cipher, direction, chunks, input, output);
     // Keys come with the jobs, as from all callers that use formats.
     let request = SessionRequest { cipher: cipher.cipher(), direction, key: None };
     pool.process_batch(engine, &request, &mut jobs)?;
-    collect(&jobs, 0)
+    collect(jobs.iter().map(|job| job.outcome), 0)
 }
 
 /// The length, if the buffer is as long.

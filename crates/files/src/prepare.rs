@@ -124,7 +124,7 @@ pub(crate) fn opens(
     let mut jobs = Vec::with_capacity(1);
     let direction = Direction::Decrypt;
     let chunks = std::iter::once(chunk);
-    push_jobs(&mut jobs, candidate, direction, chunks, input, scratch, None);
+    push_jobs(&mut jobs, candidate, direction, chunks, input, scratch);
     worker.process(candidate.cipher(), direction, &mut jobs)?;
     Ok(jobs.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })))
 }

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use evener_core::{Direction, EngineError, Iv, Job, Mode, Outcome, Verification};
-use evener_pipeline::{Worker, emptied};
+use evener_core::{
+    Direction, EngineError, Iv, Job, KeyNumber, Mode, Outcome, Padding, PlacedJob, Verification,
+};
+use evener_pipeline::Worker;
 
 use crate::FileError;
 use crate::format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
@@ -105,24 +107,41 @@ pub(crate) fn chunks_in(geometry: &Geometry, room: usize) -> u64 {
     (room as u64).checked_div(geometry.longest_chunk()).unwrap_or(0)
 }
 
-/// Adds the jobs of consecutive chunks to a batch.
+/// What one job does of some bytes of a file.
+pub(crate) struct Part {
+    iv: Iv,
+    padding: Padding,
+    input: Range<usize>,
+    output: Range<usize>,
+}
+
+impl Part {
+    /// As a job of a parcel, where the file's bytes begin at these places in the buffers.
+    pub(crate) fn placed(self, key: KeyNumber, (input, output): (usize, usize)) -> PlacedJob {
+        let behind = |range: Range<usize>, start| range.start + start..range.end + start;
+        let (input, output) = (behind(self.input, input), behind(self.output, output));
+        let padding = self.padding;
+        PlacedJob { key: Some(key), padding, ..PlacedJob::new(self.iv, input, output) }
+    }
+}
+
+/// Divides consecutive chunks into jobs.
 ///
-/// `input` and `output` are those of the chunks alone. `before` is the ciphertext block before
-/// the first chunk, where the cipher chains and the chunk is not the file's first.
-pub(crate) fn push_jobs<'a>(
-    jobs: &mut Vec<Job<'a>>,
-    file: &'a FileCipher,
+/// `input` is that of the chunks alone. `before` is the ciphertext block before the first chunk, where
+/// the cipher chains and the chunk is not the file's first.
+pub(crate) fn parts(
+    file: &FileCipher,
     direction: Direction,
     chunks: impl Iterator<Item = Chunk>,
-    mut input: &'a [u8],
-    mut output: &'a mut [u8],
-    before: Option<Iv>,
-) {
-    let mut before = before;
+    input: &[u8],
+    mut before: Option<Iv>,
+) -> impl Iterator<Item = Part> {
     let mut chunks = chunks.peekable();
+    let (mut input_at, mut output_at) = (0, 0);
     // Chunks that chain when encrypting are one message: the format has them only on paper.
     let merge = file.is_chained(direction);
-    while let Some(chunk) = chunks.next() {
+    std::iter::from_fn(move || {
+        let chunk = chunks.next()?;
         let mut last = chunk.last;
         let (mut taken, mut given) = lengths(&chunk.plain, &chunk.sealed, 1, file, direction);
         while merge && let Some(next) = chunks.next() {
@@ -130,30 +149,46 @@ pub(crate) fn push_jobs<'a>(
             (taken, given) = (taken + more.0, given + more.1);
             last = next.last;
         }
-        let (this_input, rest) = input.split_at(taken);
-        let (this_output, output_rest) = output.split_at_mut(given);
+        let (this_input, this_output) = (input_at..input_at + taken, output_at..output_at + given);
+        (input_at, output_at) = (this_input.end, this_output.end);
         let iv = match file.iv(&chunk) {
             ChunkIv::Known(iv) => iv,
             ChunkIv::PreviousBlock => before.unwrap_or(Iv::NONE),
         };
-        before = last_block(this_input, file);
+        before = last_block(&input[this_input.clone()], file);
+        Some(Part { iv, padding: file.padding(last), input: this_input, output: this_output })
+    })
+}
+
+/// Adds the jobs of a file's first chunks to a batch. `input` and `output` are those of the chunks
+/// alone.
+pub(crate) fn push_jobs<'a>(
+    jobs: &mut Vec<Job<'a>>,
+    file: &'a FileCipher,
+    direction: Direction,
+    chunks: impl Iterator<Item = Chunk>,
+    input: &'a [u8],
+    mut output: &'a mut [u8],
+) {
+    for part in parts(file, direction, chunks, input, None) {
+        let (this_output, rest) = output.split_at_mut(part.output.len());
+        output = rest;
         jobs.push(Job {
             key: Some(file.key()),
-            padding: file.padding(last),
-            ..Job::new(iv, this_input, this_output)
+            padding: part.padding,
+            ..Job::new(part.iv, &input[part.input], this_output)
         });
-        (input, output) = (rest, output_rest);
     }
 }
 
 /// Has two of a file's jobs verified, as [`Segments::verifying_some`] has: no engine can tell
 /// which. Without random numbers they are the first and the last.
-pub(crate) fn verify_some(jobs: &mut [Job<'_>]) {
+pub(crate) fn verify_some(jobs: &mut [Verification]) {
     let Some((last, others)) = jobs.split_last_mut() else { return };
-    last.verification = Verification::Wanted;
+    *last = Verification::Wanted;
     let drawn = lot(others.len() as u64).unwrap_or(0) as usize;
     if let Some(job) = others.get_mut(drawn) {
-        job.verification = Verification::Wanted;
+        *job = Verification::Wanted;
     }
 }
 
@@ -186,10 +221,13 @@ pub(crate) fn explain(error: FileError, last: Option<u64>, file: &FileCipher) ->
 ///
 /// # Errors
 /// The first chunk that was rejected.
-pub(crate) fn collect(jobs: &[Job<'_>], first_chunk: u64) -> Result<usize, FileError> {
+pub(crate) fn collect(
+    outcomes: impl IntoIterator<Item = Outcome>,
+    first_chunk: u64,
+) -> Result<usize, FileError> {
     let mut total = 0;
-    for (chunk, job) in (first_chunk..).zip(jobs) {
-        match job.outcome {
+    for (chunk, outcome) in (first_chunk..).zip(outcomes) {
+        match outcome {
             Outcome::Done { written } => total += written,
             Outcome::Rejected(rejection) => return Err(FileError::Rejected { chunk, rejection }),
             Outcome::Pending => {
@@ -253,27 +291,27 @@ pub(crate) fn process_segment(
     workspace: &mut Workspace,
     worker: &mut Worker<'_>,
 ) -> Result<usize, SegmentError> {
-    let (input_length, output_length) = segment.lengths(file, direction);
-    let (input, output, kept) = workspace.parts();
-    let mut jobs = emptied(std::mem::take(kept));
+    let (input_length, _) = segment.lengths(file, direction);
+    let Workspace { input, parcel, .. } = workspace;
     let chunks = segment.chunks.clone().map(|index| segments.layout().chunk(index));
-    let (input, output) = (&input[..input_length], &mut output[..output_length]);
-    push_jobs(&mut jobs, file, direction, chunks, input, output, before);
+    let key = parcel.add_key(file.key());
+    for part in parts(file, direction, chunks, &input[..input_length], before) {
+        parcel.push(part.placed(key, (0, 0)));
+    }
     let verified = segments.verified.iter().flatten();
     for chunk in verified.filter(|chunk| segment.chunks.contains(chunk)) {
         // Chunks that chain are one job.
-        let last = jobs.len() - 1;
-        let job = last.min((chunk - segment.chunks.start) as usize);
-        jobs[job].verification = Verification::Wanted;
+        let jobs = parcel.verifications_mut();
+        let job = (jobs.len() - 1).min((chunk - segment.chunks.start) as usize);
+        jobs[job] = Verification::Wanted;
     }
-    let processed = worker.process(file.cipher(), direction, &mut jobs);
-    let last = segments.layout().chunks().checked_sub(1);
-    let written = collect(&jobs, segment.chunks.start).map_err(|error| explain(error, last, file));
-    let seen = Seen::of(&jobs);
-    *kept = emptied(jobs);
+    let (written, seen) = workspace.process(worker, file.cipher(), direction, |parcel| {
+        let outcomes = parcel.outcomes().iter().copied();
+        (collect(outcomes, segment.chunks.start), Seen::of(parcel.verifications()))
+    })?;
     workspace.seen = seen;
-    processed?;
-    Ok(written?)
+    let last = segments.layout().chunks().checked_sub(1);
+    Ok(written.map_err(|error| explain(error, last, file))?)
 }
 
 /// Why a segment could not be processed: its own fault, or the engine's.

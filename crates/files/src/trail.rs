@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evener_core::{Job, Verification};
+use evener_core::Verification;
 
 /// Whether all jobs of a batch were verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    pub(crate) fn of(jobs: &[Job<'_>]) -> Seen {
-        Seen { open: jobs.iter().any(|job| job.verification != Verification::Passed) }
+    pub(crate) fn of(jobs: &[Verification]) -> Seen {
+        Seen { open: jobs.iter().any(|&job| job != Verification::Passed) }
     }
 }
 

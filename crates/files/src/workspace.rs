@@ -1,9 +1,9 @@
-//! A worker's buffers and job list, kept between files.
+//! A worker's buffers and its parcel, kept between files.
 
 use std::sync::Arc;
 
-use evener_core::{Cipher, Direction, Engine, Job, WipedBuffer};
-
+use evener_core::{Cipher, Direction, Engine, EngineError, Parcel, WipedBuffer};
+use evener_pipeline::Worker;
 use rustix::io::Errno;
 
 use crate::error::IntoSystemError;
@@ -37,8 +37,8 @@ pub(crate) fn spares(memory: usize, workers: usize, room: usize) -> usize {
 /// How long the buffers of a worker are whose engine wants [many bytes](evener_core::Offer::bytes) at once,
 /// where all `workers` have buffers of `room` bytes and spares.
 ///
-/// Such a worker has an input, an output and a spare, and its guard copies of the first two. The
-/// buffers of all of them share what is left of `memory`.
+/// Such a worker has an input, an output and a spare. The buffers of all of them share what is left of
+/// `memory`.
 pub(crate) fn large_room(
     memory: usize,
     seats: &[Arc<dyn Engine>],
@@ -46,8 +46,7 @@ pub(crate) fn large_room(
     room: usize,
 ) -> usize {
     let wants = |engine: &&Arc<dyn Engine>| bytes_at_once(&***engine, cipher, direction) > room;
-    let buffers = |engine: &Arc<dyn Engine>| if engine.account().is_some() { 5 } else { 3 };
-    let buffers: usize = seats.iter().filter(wants).map(buffers).sum();
+    let buffers = 3 * seats.iter().filter(wants).count();
     let left = memory.saturating_sub((2 + SPARES) * seats.len() * room);
     left.checked_div(buffers).unwrap_or(0).max(room)
 }
@@ -70,13 +69,14 @@ const SPARES: usize = 4;
 /// 16 Cobblestone chunks and some headers.
 const USUAL_ROOM: u64 = 264 << 10;
 
-/// A worker's buffers and job list, allocated once and wiped on drop.
+/// A worker's buffers and its parcel, allocated once and wiped on drop.
 pub(crate) struct Workspace {
     /// The input.
     pub(crate) input: WipedBuffer,
     /// The engine's output.
     pub(crate) output: WipedBuffer,
-    jobs: Vec<Job<'static>>,
+    /// The jobs of the next batch, which lie in the buffers.
+    pub(crate) parcel: Parcel,
     /// The verification result of the last segment.
     pub(crate) seen: Seen,
     /// The files that would be in doubt.
@@ -97,7 +97,13 @@ impl Workspace {
     }
 
     fn of((input, output): (WipedBuffer, WipedBuffer)) -> Workspace {
-        Workspace { input, output, jobs: Vec::new(), seen: Seen::default(), trail: Arc::default() }
+        Workspace {
+            input,
+            output,
+            parcel: Parcel::default(),
+            seen: Seen::default(),
+            trail: Arc::default(),
+        }
     }
 
     /// Whether there was memory for the buffers.
@@ -111,10 +117,21 @@ impl Workspace {
         shorter.checked_div(room).unwrap_or(0).max(1) as u64
     }
 
-    /// Both buffers and an empty job list; give the list back with
-    /// [`emptied`](evener_pipeline::emptied).
-    pub(crate) fn parts(&mut self) -> (&mut [u8], &mut [u8], &mut Vec<Job<'static>>) {
-        (&mut self.input, &mut self.output, &mut self.jobs)
+    /// Has a worker do the jobs of the parcel. Returns what `read` finds in it when they are done; then
+    /// it is empty again, and the buffers are in their places.
+    pub(crate) fn process<R>(
+        &mut self,
+        worker: &mut Worker<'_>,
+        cipher: Cipher,
+        direction: Direction,
+        read: impl FnOnce(&Parcel) -> R,
+    ) -> Result<R, EngineError> {
+        let Workspace { input, output, parcel, .. } = self;
+        parcel.add(std::mem::take(input), std::mem::take(output));
+        let processed = worker.process_parcel(cipher, direction, parcel);
+        let result = processed.map(|()| read(parcel));
+        (*input, *output) = parcel.drain().next().unwrap_or_default();
+        result
     }
 }
 

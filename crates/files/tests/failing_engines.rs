@@ -12,7 +12,9 @@ use common::{assert_same_tree, bytes, cobblestone, options, tink};
 use evener_core::Engine;
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
-use evener_files::{KeyRing, Operation, Options, Report, process};
+use evener_files::{
+    KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process, process_stream,
+};
 
 /// Long enough for an engine that does not hang, on any machine.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -120,6 +122,44 @@ fn a_file_in_segments_survives_an_engine_that_fails_between_them() {
             there_and_back(&keys, make_large_file, fault, 40);
         }
     }
+}
+
+/// The engine keeps the buffers in which it hangs, and the reference engine goes on with others: trees
+/// of small files with their headers, a long file, and a pipe, which can't be read again.
+#[test]
+fn what_hangs_is_done_by_the_reference_engine_where_no_other_is_there() {
+    let keys = cobblestone();
+    let hanging = |operation: Operation, at| {
+        let opening = known_answers(operation, &keys);
+        let faulty = Faulty::new(openssl(), Fault::Hang(Duration::MAX), opening + at);
+        let watch = Watch { verify_every: Some(0), deadline: Some(DEADLINE), retreats: true };
+        let engine = guard(Arc::clone(&faulty) as Arc<dyn Engine>, openssl(), watch);
+        (faulty, Options::new(vec![engine]))
+    };
+    let home = common::home();
+    for (number, make) in [make_small_files, make_large_file].into_iter().enumerate() {
+        let path = |name: &str| home.path().join(format!("{name}-{number}"));
+        let [plain, sealed, back] = ["plain", "sealed", "back"].map(path);
+        make(&plain);
+        let (faulty, options) = hanging(Operation::Encrypt, 3);
+        assert!(encrypt(&keys, &plain, &sealed, &options).is_success() && faulty.has_struck());
+        let (faulty, options) = hanging(Operation::Decrypt, 3);
+        assert!(decrypt(&keys, &sealed, &back, &options).is_success() && faulty.has_struck());
+        assert_same_tree(&plain, &back);
+    }
+    let content = bytes(3_000_000);
+    let path = |name: &str| home.path().join(name);
+    fs::write(path("plain"), &content).unwrap();
+    for (operation, from, to) in
+        [(Operation::Encrypt, "plain", "sealed"), (Operation::Decrypt, "sealed", "back")]
+    {
+        let (faulty, options) = hanging(operation, 40);
+        let source = StreamSource::Descriptor(fs::File::open(path(from)).unwrap().into());
+        let target = StreamTarget::Descriptor(fs::File::create(path(to)).unwrap().into());
+        let report = process_stream(operation, &keys, source, target, &options).unwrap();
+        assert!(report.is_success() && faulty.has_struck(), "{operation:?}: {report:?}");
+    }
+    assert!(fs::read(path("back")).unwrap() == content);
 }
 
 /// A file of one job has that verified, whatever the lots say, and so nothing is in doubt.

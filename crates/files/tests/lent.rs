@@ -34,6 +34,8 @@ struct Arena {
     copies: AtomicUsize,
     /// The most bytes of input that one batch had.
     most: AtomicUsize,
+    /// How often memory for a whole batch was lent.
+    large: AtomicUsize,
     /// Fails after so many batches.
     batches_left: AtomicUsize,
 }
@@ -75,6 +77,7 @@ impl Engine for Lender {
     fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
         let lent = Lent(vec![0; bytes], Arc::clone(&self.arena));
         self.arena.lent.lock().unwrap().push(lent.range());
+        self.arena.large.fetch_add(usize::from(bytes >= AT_ONCE), Ordering::SeqCst);
         Some(WipedBuffer::lent(Box::new(lent)))
     }
 }
@@ -105,7 +108,7 @@ impl Drop for Lent {
 
 impl Session for LenderSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        let Arena { lent, copies, most, batches_left } = &*self.1;
+        let Arena { lent, copies, most, batches_left, .. } = &*self.1;
         let take = |left: usize| left.checked_sub(1);
         if batches_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
             let reason = "the device is gone".to_owned();
@@ -127,11 +130,11 @@ impl Session for LenderSession {
     }
 }
 
-/// The guards that an engine may have: with the copies that a deadline needs, and without.
+/// The guards that an engine may have: on a thread of its own, as a deadline needs it, and on the worker's.
 fn guards() -> [Option<Watch>; 3] {
     let soon = Some(Duration::from_secs(600));
-    let copying = Watch { deadline: soon, ..Watch::of_a_run(Some(10)) };
-    [None, Some(Watch { deadline: None, ..copying }), Some(copying)]
+    let apart = Watch { deadline: soon, ..Watch::of_a_run(Some(10)) };
+    [None, Some(Watch { deadline: None, ..apart }), Some(apart)]
 }
 
 fn guarded(engine: &Arc<dyn Engine>, watch: Option<Watch>) -> Arc<dyn Engine> {
@@ -183,6 +186,8 @@ fn what_a_worker_reads_lies_in_the_engines_memory() {
             let (copies, most) =
                 (arena.copies.load(Ordering::SeqCst), arena.most.swap(0, Ordering::SeqCst));
             assert_eq!(copies, 0, "{operation:?} under {watch:?}");
+            // Each worker's input, output and spare. A guard that copied would have its own.
+            assert_eq!(arena.large.swap(0, Ordering::SeqCst), 6, "{operation:?} under {watch:?}");
             assert!((AT_ONCE / 2..=2 * AT_ONCE).contains(&most), "{operation:?}: {most}");
         });
         drop(seat);

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use evener_core::{
-    Account, Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Job, Offer, Records,
-    Session, SessionRequest, WipedBuffer,
+    Account, Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Job, Offer, Parcel,
+    Records, Session, SessionRequest, WipedBuffer,
 };
 use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scope, Wait};
 
@@ -190,6 +190,10 @@ struct GatedSession {
 impl Session for GatedSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         self.session.process(batch)
+    }
+
+    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        self.session.process_parcel(parcel)
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {

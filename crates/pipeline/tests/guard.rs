@@ -5,8 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Outcome, Padding,
-    RecordLayout, Records, Session, SessionRequest, Verification,
+    Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Offer, Outcome,
+    Padding, Parcel, PlacedJob, RecordLayout, Records, Session, SessionRequest, Verification,
+    WipedBuffer,
 };
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
@@ -323,6 +324,107 @@ fn what_hangs_writes_to_nothing_that_was_lent() {
     thread::sleep(DEADLINE);
     assert_eq!(output, [0xEE; 64]);
     assert!(encrypt(&mut *session, 1).is_err());
+}
+
+/// Shows where its jobs lie.
+struct Showing {
+    engine: Arc<dyn Engine>,
+    addresses: Arc<Mutex<Vec<(usize, usize)>>>,
+}
+
+struct ShowingSession(Box<dyn Session>, Arc<Mutex<Vec<(usize, usize)>>>);
+
+impl Engine for Showing {
+    fn description(&self) -> &Description {
+        self.engine.description()
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.engine.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let session = self.engine.open(request)?;
+        Ok(Box::new(ShowingSession(session, Arc::clone(&self.addresses))))
+    }
+}
+
+impl Session for ShowingSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let places =
+            batch.iter().map(|job| (job.input.as_ptr().addr(), job.output.as_ptr().addr()));
+        self.1.lock().unwrap().extend(places);
+        self.0.process(batch)
+    }
+}
+
+/// A parcel of three messages in two pairs of buffers.
+fn parcel(key: &Key) -> Parcel {
+    let mut parcel = Parcel::default();
+    let number = Some(parcel.add_key(key));
+    let iv = Iv::new(&[1; 16]).unwrap();
+    for (range, is_last) in [(0..16, false), (16..48, true), (16..64, true)] {
+        let job = PlacedJob::new(iv, range.clone(), range);
+        parcel.push(PlacedJob { key: number, ..job });
+        if is_last {
+            let (mut input, output) = (WipedBuffer::zeros(64), WipedBuffer::zeros(64));
+            input.fill(3);
+            parcel.add(input, output);
+        }
+    }
+    parcel
+}
+
+#[test]
+fn a_parcel_is_not_copied_for_the_thread_that_may_be_left_behind() {
+    let addresses = Arc::default();
+    let showing = Showing { engine: openssl(), addresses: Arc::clone(&addresses) };
+    let engine = guard(Arc::new(showing), openssl(), WATCH);
+    let mut session = open(&*engine).unwrap();
+    addresses.lock().unwrap().clear();
+    let mut parcel = parcel(&key());
+    session.process_parcel(&mut parcel).unwrap();
+    assert_eq!(parcel.outcomes(), [16, 32, 48].map(|written| Outcome::Done { written }));
+    assert_eq!(parcel.verifications(), [Verification::Passed; 3]);
+    let buffers: Vec<_> = parcel.drain().collect();
+    let places: Vec<_> = [(0, 0), (0, 16), (1, 16)]
+        .map(|(pair, at): (usize, usize)| {
+            let (input, output) = &buffers[pair];
+            (input.as_ptr().addr() + at, output.as_ptr().addr() + at)
+        })
+        .into();
+    assert_eq!(*addresses.lock().unwrap(), places);
+}
+
+#[test]
+fn a_parcel_that_hangs_is_done_by_another_engine_in_other_buffers() {
+    let opening = known_answers();
+    let key = key();
+    let mut expected = parcel(&key);
+    open(&*openssl()).unwrap().process_parcel(&mut expected).unwrap();
+    for retreats in [false, true] {
+        let hang = Fault::Hang(DEADLINE + DEADLINE / 4);
+        let faulty = Faulty::new(openssl(), hang, opening + 1);
+        let engine = guarded(&faulty, Watch { retreats, ..WATCH });
+        let mut session = open(&*engine).unwrap();
+        let mut parcel = parcel(&key);
+        let before = parcel.output(1).as_ptr();
+        let result = session.process_parcel(&mut parcel);
+        assert_eq!(result.is_ok(), retreats);
+        if !retreats {
+            assert_eq!(parcel.outcomes(), [Outcome::Pending; 3]);
+            open(&*openssl()).unwrap().process_parcel(&mut parcel).unwrap();
+        }
+        assert_ne!(parcel.output(1).as_ptr(), before);
+        // It comes back now, and writes to what it has kept.
+        thread::sleep(DEADLINE);
+        assert_eq!(parcel.outcomes(), expected.outcomes());
+        for pair in 0..2 {
+            assert_eq!(parcel.output(pair), expected.output(pair));
+        }
+        assert!(parcel.drain().all(|(input, _)| input.iter().all(|&byte| byte == 3)));
+        assert_eq!(engine.account().unwrap().retreated, if retreats { 3 } else { 0 });
+    }
 }
 
 #[test]

@@ -169,8 +169,16 @@ impl Subject<'_> {
     }
 }
 
+impl Message {
+    /// The output's greatest length, in bytes.
+    pub(super) fn output_length(&self, subject: &Subject<'_>) -> usize {
+        let job = Job { padding: self.padding, ..Job::new(self.iv, &self.input, &mut []) };
+        job.output_length(subject.cipher, subject.direction)
+    }
+}
+
 impl Answer {
-    fn judge(&self, case: &Case) -> Verdict {
+    pub(super) fn judge(&self, case: &Case) -> Verdict {
         let fine = match (&case.expected, self.outcome) {
             (Expected::Output(expected), Outcome::Done { written }) => {
                 if self.output.get(..written) != Some(expected) {
@@ -212,8 +220,8 @@ impl Buffers {
         input.extend(&message.input);
         let mut buffers =
             Buffers { offset, input, output: Vec::new(), output_length: 0, visible: 0 };
-        let needed = buffers.job(message).output_length(subject.cipher, subject.direction);
-        buffers.output_length = needed.saturating_sub(message.missing_output);
+        buffers.output_length =
+            message.output_length(subject).saturating_sub(message.missing_output);
         buffers.output = vec![FILL; offset + buffers.output_length + GUARD];
         // Half of the outputs are longer than needed.
         let spare = if message.missing_output == 0 && index % 2 == 1 { GUARD } else { 0 };
@@ -287,7 +295,7 @@ fn describe(message: &Message, batch: usize) -> String {
 }
 
 /// The byte with which outputs and their surroundings are filled beforehand.
-const FILL: u8 = 0xA5;
+pub(super) const FILL: u8 = 0xA5;
 
 /// Length of the guard bytes after an output.
 const GUARD: usize = 67;

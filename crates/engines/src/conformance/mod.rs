@@ -13,6 +13,7 @@ mod batches;
 mod harness;
 mod in_place;
 mod lengths;
+mod parcels;
 mod records;
 mod rejections;
 mod report;
@@ -76,6 +77,7 @@ fn row(subject: &Subject<'_>, vectors: &[Vector]) -> Row {
         batches::CHECKS,
         in_place::CHECKS,
         lengths::CHECKS,
+        parcels::CHECKS,
         records::CHECKS,
         rejections::CHECKS,
         sessions::CHECKS,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evener_core::{EngineError, InPlaceJob, Job, Outcome, Records, Session};
+use evener_core::{EngineError, InPlaceJob, Job, Outcome, Parcel, Records, Session};
 
 use super::Crossover;
 
@@ -37,6 +37,10 @@ impl Session for CpuSession {
         let (messages, bytes) =
             pending.fold((0, 0), |(messages, bytes), job| (messages + 1, bytes + job.input.len()));
         self.pick(messages, bytes).process(batch)
+    }
+
+    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        parcel.through_jobs(self)
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {

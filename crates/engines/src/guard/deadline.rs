@@ -1,11 +1,12 @@
 //! Sessions that may hang.
 //!
 //! A call that hangs in a driver can't be cancelled, and if it returns later it may write to its
-//! buffers. So the session runs on a helper thread and uses buffers of its own: the caller copies
-//! its jobs in, waits until the deadline, and copies the results out. When the deadline passes,
-//! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
-//! are still pending. The copies lie in the [engine's own memory](Engine::buffer), if it has such, so
-//! that it makes no further ones.
+//! buffers. So the session runs on a helper thread, which owns the batch meanwhile: the caller hands a
+//! [`Parcel`] over and waits until the deadline. When the deadline passes, thread, session and output
+//! buffers are abandoned. The caller gets new outputs, and its jobs are still pending.
+//!
+//! Jobs that borrow their data are copied into a parcel, and the results out of it. The copies lie in
+//! the [engine's own memory](Engine::buffer), if it has such, so that it makes no further ones.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Records, Session, SessionRequest,
-    WipedBuffer, wipe_stack,
+    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Parcel, Records, Session,
+    SessionRequest, WipedBuffer, wipe_stack,
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::parcel::Parcel;
+use super::packing::{pack, unpack};
 use crate::foreign;
 
 /// A session on a helper thread.
@@ -35,8 +36,8 @@ pub(super) struct HelperSession {
     channels: Option<Channels>,
     /// The helper's, which steps back when it is abandoned.
     thread: Arc<Thread>,
-    /// The buffers; `None` while the helper has them.
-    parcel: Parcel,
+    /// For copies of jobs that borrow their data.
+    copies: Parcel,
     cpu: Duration,
 }
 
@@ -67,21 +68,20 @@ impl HelperSession {
             lender: lends(&**engine, request).then(|| Arc::clone(engine)),
             channels: Some(channels),
             thread,
-            parcel: Parcel::default(),
+            copies: Parcel::default(),
             cpu: Duration::ZERO,
         };
-        session.wait("open")?;
+        session.wait("open")?.result?;
         Ok(session)
     }
 
     /// Waits for the helper's reply until the deadline; abandons the helper if there is none.
-    fn wait(&mut self, action: &str) -> Result<(), EngineError> {
+    fn wait(&mut self, action: &str) -> Result<Reply, EngineError> {
         let Some((_, replies)) = &self.channels else { return Err(self.left_behind("work")) };
         match replies.recv_timeout(self.deadline) {
             Ok(reply) => {
-                self.parcel = reply.parcel;
                 self.cpu = reply.cpu;
-                reply.result
+                Ok(reply)
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.channels = None;
@@ -108,15 +108,30 @@ impl HelperSession {
 #[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Session for HelperSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        let mut parcel = std::mem::take(&mut self.parcel);
+        let mut copies = std::mem::take(&mut self.copies);
         let lend = |bytes| buffer_within(self.lender.as_ref()?, bytes, self.deadline);
-        parcel.pack(batch, self.cipher, self.direction, &lend);
-        let sent = self.channels.as_ref().map(|(requests, _)| requests.send(parcel));
-        // If the helper has ended, the wait below reports why.
-        drop(sent);
-        let result = self.wait("finish a batch");
-        self.parcel.unpack(batch);
+        pack(&mut copies, batch, (self.cipher, self.direction), &lend);
+        let result = self.process_parcel(&mut copies);
+        unpack(&copies, batch);
+        self.copies = copies;
         result
+    }
+
+    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        if let Some((requests, _)) = &self.channels {
+            // If the helper has ended, the wait below reports why.
+            let _ = requests.send(parcel.hand_over());
+        }
+        match self.wait("finish a batch") {
+            Ok(reply) => {
+                parcel.take_back(reply.parcel);
+                reply.result
+            }
+            Err(error) => {
+                parcel.leave_behind();
+                Err(error)
+            }
+        }
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
@@ -254,12 +269,10 @@ fn start(
             Err(error) => (None, Err(error)),
         };
         let mut is_heard = reply(Parcel::default(), result);
-        let mut room = Vec::new();
         while let Some(session) = session.as_mut().filter(|_| is_heard)
             && let Ok(mut parcel) = requests.recv()
         {
-            let (result, emptied) = parcel.process(session.as_mut(), room);
-            room = emptied;
+            let result = session.process_parcel(&mut parcel);
             is_heard = reply(parcel, result);
         }
     };

@@ -20,7 +20,7 @@
 mod deadline;
 mod known_answers;
 mod last;
-mod parcel;
+mod packing;
 pub(crate) mod reference;
 mod sampling;
 mod service;
@@ -47,8 +47,8 @@ pub struct Watch {
     /// [`Verification::Wanted`](evener_core::Verification::Wanted) come on top. 1 for every job, 0
     /// for none. `None` means one in 1,000 for modules and none for CPU engines.
     pub verify_every: Option<u64>,
-    /// Time limit for opening a session of a module and for a batch. It costs two copies of the
-    /// data and two wake-ups per batch; `None` for engines that can't hang, and for benchmarks. Then
+    /// Time limit for opening a session of a module and for a batch. It costs two wake-ups per batch, and
+    /// two copies of data that a batch [does not own](evener_core::Parcel); `None` for engines that can't hang, and for benchmarks. Then
     /// only a module's first session is opened with a time limit, that of [`Watch::default`].
     pub deadline: Option<Duration>,
     /// Whether the reference engine does the jobs after the engine failed. Otherwise the session

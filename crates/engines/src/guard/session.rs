@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Records, Rejection, Session,
-    SessionRequest, Verification, WipedBuffer,
+    Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Parcel, Records, Rejection,
+    Session, SessionRequest, Verification, WipedBuffer,
 };
 
 use super::Watch;
@@ -72,17 +72,36 @@ impl GuardedSession {
         }
     }
 
-    fn process_guarded(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+    /// Has a batch done and checks it. If the engine failed, the reference engine does the batch, or it
+    /// is as it was before.
+    fn process_checked<B: Batch + ?Sized>(&mut self, batch: &mut B) -> Result<(), EngineError> {
+        self.pending.clear();
+        let outcomes = batch.outcomes();
+        self.pending.extend(outcomes.map(|outcome| *outcome == Outcome::Pending));
+        let Err(cause) = self.process_guarded(batch) else { return Ok(()) };
+        // The outcomes of a failed engine are discarded.
+        let mut undone = 0;
+        for (outcome, _) in batch.outcomes().zip(&self.pending).filter(|(_, pending)| **pending) {
+            *outcome = Outcome::Pending;
+            undone += 1;
+        }
+        batch.process(self.retreat(cause)?)?;
+        self.service.retreated(undone);
+        Ok(())
+    }
+
+    fn process_guarded<B: Batch + ?Sized>(&mut self, batch: &mut B) -> Result<(), EngineError> {
         self.service.check()?;
         let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
-        if let Err(error) = inner.process(batch) {
+        if let Err(error) = batch.process(&mut **inner) {
             let is_keyed = |job: &Job<'_>| {
                 job.key.map_or(self.has_key, |key| key.len() == self.cipher.key_length())
             };
-            return Err(self.judge(error, batch.iter().all(is_keyed)));
+            let are_keyed = batch.with_jobs(|jobs| jobs.iter().all(is_keyed));
+            return Err(self.judge(error, are_keyed));
         }
-        let examined = self.examine(batch).map_err(|fault| self.end(fault))?;
-        self.hand_on(examined)
+        let examined = batch.with_jobs(|jobs| self.examine(jobs));
+        self.hand_on(examined.map_err(|fault| self.end(fault))?)
     }
 
     fn process_records_guarded(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
@@ -289,19 +308,11 @@ impl GuardedSession {
 #[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Session for GuardedSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        self.pending.clear();
-        self.pending.extend(batch.iter().map(|job| job.outcome == Outcome::Pending));
-        let Err(cause) = self.process_guarded(batch) else { return Ok(()) };
-        // The outcomes of a failed engine are discarded.
-        let jobs = batch.iter_mut().zip(&self.pending).filter(|(_, pending)| **pending);
-        let mut undone = 0;
-        for (job, _) in jobs {
-            job.outcome = Outcome::Pending;
-            undone += 1;
-        }
-        self.retreat(cause)?.process(batch)?;
-        self.service.retreated(undone);
-        Ok(())
+        self.process_checked(batch)
+    }
+
+    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        self.process_checked(parcel)
     }
 
     /// Works piece by piece through a buffer, because replaced bytes can't be recomputed.
@@ -358,6 +369,43 @@ impl Drop for GuardedSession {
     fn drop(&mut self) {
         // A fault found now is in the engine's account.
         let _ = self.finish();
+    }
+}
+
+/// Jobs, wherever their data is.
+trait Batch {
+    fn process(&mut self, session: &mut dyn Session) -> Result<(), EngineError>;
+
+    fn outcomes(&mut self) -> impl Iterator<Item = &mut Outcome>;
+
+    fn with_jobs<R>(&mut self, act: impl FnOnce(&mut [Job<'_>]) -> R) -> R;
+}
+
+impl Batch for [Job<'_>] {
+    fn process(&mut self, session: &mut dyn Session) -> Result<(), EngineError> {
+        session.process(self)
+    }
+
+    fn outcomes(&mut self) -> impl Iterator<Item = &mut Outcome> {
+        self.iter_mut().map(|job| &mut job.outcome)
+    }
+
+    fn with_jobs<R>(&mut self, act: impl FnOnce(&mut [Job<'_>]) -> R) -> R {
+        act(self)
+    }
+}
+
+impl Batch for Parcel {
+    fn process(&mut self, session: &mut dyn Session) -> Result<(), EngineError> {
+        session.process_parcel(self)
+    }
+
+    fn outcomes(&mut self) -> impl Iterator<Item = &mut Outcome> {
+        self.outcomes_mut().iter_mut()
+    }
+
+    fn with_jobs<R>(&mut self, act: impl FnOnce(&mut [Job<'_>]) -> R) -> R {
+        self.with_jobs(act)
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evener_core::{Direction, Engine, EngineError, Iv, Job};
-use evener_pipeline::{Load, Queue, Returned, Work, Worker, emptied};
+use evener_core::{Direction, Engine, EngineError, Iv, Parcel};
+use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
 use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
-use crate::segment::{collect, explain, iv_after, last_block, push_jobs};
+use crate::segment::{collect, explain, iv_after, last_block, parts};
 use crate::workspace::bytes_at_once;
 use crate::{FileError, Options};
 
@@ -102,32 +102,39 @@ impl<'a> StreamWork<'a> {
     fn process(
         &self,
         pieces: &mut [Piece],
-        jobs: &mut Vec<Job<'static>>,
+        parcel: &mut Parcel,
         worker: &mut Worker<'_>,
     ) -> Result<Vec<Result<usize, FileError>>, EngineError> {
         let is_chained = self.file.is_chained(self.direction);
-        let mut these = emptied(std::mem::take(jobs));
-        let mut parts = Vec::with_capacity(pieces.len());
+        let mut places = Vec::with_capacity(pieces.len());
+        let key = parcel.add_key(self.file.key());
         for piece in pieces.iter_mut() {
-            let first = piece.chunks.first().map_or(0, |chunk| chunk.index);
             let before = match self.direction {
                 Direction::Decrypt if !is_chained => piece.before,
                 _ => *lock(&self.chain),
             };
-            let input = &piece.buffers.input[..piece.input_length];
-            let output = &mut piece.buffers.output;
+            let Buffers { input, output } = &mut piece.buffers;
             let chunks = piece.chunks.iter().cloned();
-            let start = these.len();
-            push_jobs(&mut these, self.file, self.direction, chunks, input, output, before);
-            let last = piece.chunks.last().filter(|chunk| chunk.last).map(|chunk| chunk.index);
-            parts.push((start..these.len(), first, last));
+            let start = parcel.jobs().len();
+            for part in
+                parts(self.file, self.direction, chunks, &input[..piece.input_length], before)
+            {
+                parcel.push(part.placed(key, (0, 0)));
+            }
+            parcel.add(std::mem::take(input), std::mem::take(output));
+            places.push(start..parcel.jobs().len());
         }
-        let processed = worker.process(self.file.cipher(), self.direction, &mut these);
-        let written = parts.into_iter().map(|(part, first, last)| {
-            collect(&these[part], first).map_err(|error| explain(error, last, self.file))
+        let processed = worker.process_parcel(self.file.cipher(), self.direction, parcel);
+        let written = places.into_iter().zip(&*pieces).map(|(jobs, piece)| {
+            let first = piece.chunks.first().map_or(0, |chunk| chunk.index);
+            let last = piece.chunks.last().filter(|chunk| chunk.last).map(|chunk| chunk.index);
+            let collected = collect(parcel.outcomes()[jobs].iter().copied(), first);
+            collected.map_err(|error| explain(error, last, self.file))
         });
         let written: Vec<_> = written.collect();
-        *jobs = emptied(these);
+        for (piece, (input, output)) in pieces.iter_mut().zip(parcel.drain()) {
+            piece.buffers = Buffers { input, output };
+        }
         processed?;
         let bytes = pieces.iter().map(|piece| piece.input_length as u64).sum();
         self.options.control.has_processed(&worker.engine().description().name, bytes);
@@ -174,10 +181,10 @@ impl<'a> StreamWork<'a> {
 
 impl Work for StreamWork<'_> {
     type Task = Piece;
-    type Workspace = Vec<Job<'static>>;
+    type Workspace = Parcel;
 
-    fn workspace(&self, _: &dyn Engine) -> Vec<Job<'static>> {
-        Vec::new()
+    fn workspace(&self, _: &dyn Engine) -> Parcel {
+        Parcel::default()
     }
 
     fn load(piece: &Piece) -> Load {
@@ -187,12 +194,12 @@ impl Work for StreamWork<'_> {
     fn perform(
         &self,
         piece: Piece,
-        jobs: &mut Vec<Job<'static>>,
+        parcel: &mut Parcel,
         worker: &mut Worker<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), Returned<Piece>> {
         let mut pieces = VecDeque::from([piece]);
-        match (self.perform_claim(&mut pieces, jobs, worker, queue), pieces.pop_front()) {
+        match (self.perform_claim(&mut pieces, parcel, worker, queue), pieces.pop_front()) {
             (Err(cause), Some(task)) => Err(Returned { task, cause }),
             _ => Ok(()),
         }
@@ -201,13 +208,14 @@ impl Work for StreamWork<'_> {
     fn perform_claim(
         &self,
         pieces: &mut VecDeque<Piece>,
-        jobs: &mut Vec<Job<'static>>,
+        parcel: &mut Parcel,
         worker: &mut Worker<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), EngineError> {
         while !pieces.is_empty() {
             let together = self.together(pieces, worker.engine());
-            let written = self.process(&mut pieces.make_contiguous()[..together], jobs, worker)?;
+            let written =
+                self.process(&mut pieces.make_contiguous()[..together], parcel, worker)?;
             for (piece, written) in pieces.drain(..together).zip(written) {
                 self.deliver(piece, written, queue);
             }

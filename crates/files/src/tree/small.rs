@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction};
-use evener_pipeline::{Queue, Returned, Worker, emptied};
+use evener_pipeline::{Queue, Returned, Worker};
 
 use super::directory::{Directory, Item, TargetDirectory};
 use super::endpoints::PROTECTED;
@@ -18,7 +18,7 @@ use crate::FileError;
 use crate::Operation;
 use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
-use crate::segment::{SegmentError, Segments, collect, explain, push_jobs, verify_some};
+use crate::segment::{SegmentError, Segments, collect, explain, parts, verify_some};
 use crate::source::Source;
 use crate::trail::Seen;
 use crate::workspace::Workspace;
@@ -30,9 +30,9 @@ struct Small {
     cipher: FileCipher,
     layout: Layout,
     input: Range<usize>,
-    /// The result, without the header of a sealed file, which lies just before it.
+    /// The result, without the header of a sealed file, which comes just before it.
     output: Range<usize>,
-    header: usize,
+    header: Option<Header>,
 }
 
 /// How many files a worker has open at once for an engine that wants many bytes.
@@ -131,7 +131,7 @@ impl TreeWork<'_> {
             return Ok(Begun::Finished);
         }
         let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
-        let (input, output, _) = workspace.parts();
+        let Workspace { input, output, .. } = workspace;
         let left = (&mut input[used.0..], &mut output[used.1..], group.is_empty());
         let existing = match self.look_for_output(directory, item, &source, left, worker)? {
             Existing::Complete => return Ok(Begun::Finished),
@@ -173,17 +173,16 @@ impl TreeWork<'_> {
         let same_cipher =
             group.first().is_none_or(|first| first.cipher.cipher() == cipher.cipher());
         let output_range = used.1..used.1 + needed as usize;
-        let Some(room) = output.get_mut(output_range.clone()).filter(|_| same_cipher) else {
+        if !same_cipher || output_range.end > output.len() {
             return Ok(Begun::Full);
-        };
-        let header = header.as_ref().map_or(&[][..], Header::bytes);
-        room[..header.len()].copy_from_slice(header);
+        }
+        let header_length = header.as_ref().map_or(0, |header| header.bytes().len());
         Ok(Begun::Small(Box::new(Small {
             item: item.clone(),
             source,
-            header: header.len(),
+            header,
             input: input_range,
-            output: output_range.start + header.len()..output_range.end,
+            output: output_range.start + header_length..output_range.end,
             cipher,
             layout,
         })))
@@ -245,7 +244,10 @@ impl TreeWork<'_> {
     ) -> Result<(), FileError> {
         let Small { item, source, cipher, layout, output, header, .. } = small;
         self.options.control.done_bytes(source.length());
-        let whole = output.start - header..output.start + length;
+        // Only now, because an engine that is left behind keeps the buffer in which it writes.
+        let header = header.as_ref().map_or(&[][..], Header::bytes);
+        let whole = output.start - header.len()..output.start + length;
+        workspace.output[whole.start..output.start].copy_from_slice(header);
         let written = whole.len() as u64;
         let file = match TargetDirectory::of(directory) {
             None => None,
@@ -276,49 +278,37 @@ fn process_group(
     workspace: &mut Workspace,
     worker: &mut Worker<'_>,
 ) -> Result<Vec<Processed>, evener_core::EngineError> {
-    let (mut input, mut output, kept) = workspace.parts();
-    let mut jobs = emptied(std::mem::take(kept));
+    let Workspace { input, parcel, .. } = workspace;
     let mut ends = Vec::with_capacity(group.len());
-    let (mut input_at, mut output_at) = (0, 0);
     for small in group {
-        let header = if direction == Direction::Decrypt {
-            small.layout.chunk(0).sealed.start as usize
-        } else {
-            0
+        let Small { cipher, layout, .. } = small;
+        let header = match direction {
+            Direction::Encrypt => 0,
+            Direction::Decrypt => layout.chunk(0).sealed.start as usize,
         };
-        let (this, rest) = input.split_at_mut(small.input.end - input_at);
-        (input, input_at) = (rest, small.input.end);
-        let start = this.len() - small.input.len() + header;
-        let (this_output, output_rest) = output.split_at_mut(small.output.end - output_at);
-        let skipped = small.output.start - output_at;
-        (output, output_at) = (output_rest, small.output.end);
-        let chunks = (0..small.layout.chunks()).map(|index| small.layout.chunk(index));
-        push_jobs(
-            &mut jobs,
-            &small.cipher,
-            direction,
-            chunks,
-            &this[start..],
-            &mut this_output[skipped..],
-            None,
-        );
-        if worker.is_watched() {
-            let first = ends.last().copied().unwrap_or(0);
-            verify_some(&mut jobs[first..]);
+        let start = small.input.start + header;
+        let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
+        let first = parcel.jobs().len();
+        let key = parcel.add_key(cipher.key());
+        for part in parts(cipher, direction, chunks, &input[start..small.input.end], None) {
+            parcel.push(part.placed(key, (start, small.output.start)));
         }
-        ends.push(jobs.len());
+        if worker.is_watched() {
+            verify_some(&mut parcel.verifications_mut()[first..]);
+        }
+        ends.push(parcel.jobs().len());
     }
-    let processed = worker.process(cipher, direction, &mut jobs);
-    let mut start = 0;
-    let results = ends.iter().zip(group).map(|(&end, small)| {
-        let jobs = &jobs[std::mem::replace(&mut start, end)..end];
-        let last = small.layout.chunks().checked_sub(1);
-        let collected = collect(jobs, 0).map_err(|error| explain(error, last, &small.cipher));
-        (collected, Seen::of(jobs))
-    });
-    let results = results.collect();
-    *kept = emptied(jobs);
-    processed.map(|()| results)
+    workspace.process(worker, cipher, direction, |parcel| {
+        let mut start = 0;
+        let results = ends.iter().zip(group).map(|(&end, small)| {
+            let jobs = std::mem::replace(&mut start, end)..end;
+            let last = small.layout.chunks().checked_sub(1);
+            let collected = collect(parcel.outcomes()[jobs.clone()].iter().copied(), 0);
+            let collected = collected.map_err(|error| explain(error, last, &small.cipher));
+            (collected, Seen::of(&parcel.verifications()[jobs]))
+        });
+        results.collect()
+    })
 }
 
 /// The rest of a batch of files after an engine failed: open files and files that were not opened.

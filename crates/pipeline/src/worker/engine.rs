@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine, EngineError, Job, Session, SessionRequest};
+use evener_core::{Cipher, Direction, Engine, EngineError, Job, Parcel, Session, SessionRequest};
 
 use crate::WorkerStatistics;
 use crate::clock::thread_cpu_time;
@@ -86,6 +86,33 @@ impl<'e> Worker<'e> {
         direction: Direction,
         jobs: &mut [Job<'_>],
     ) -> Result<(), EngineError> {
+        let work = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
+        self.perform(cipher, direction, work, |session| session.process(jobs))
+    }
+
+    /// As [`Worker::process`], for jobs with their buffers.
+    ///
+    /// # Errors
+    /// As [`Session::process_parcel`].
+    pub fn process_parcel(
+        &mut self,
+        cipher: Cipher,
+        direction: Direction,
+        parcel: &mut Parcel,
+    ) -> Result<(), EngineError> {
+        let jobs = parcel.jobs();
+        let work = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
+        self.perform(cipher, direction, work, |session| session.process_parcel(parcel))
+    }
+
+    /// Has a session do so many jobs and bytes, and counts them.
+    fn perform(
+        &mut self,
+        cipher: Cipher,
+        direction: Direction,
+        (jobs, bytes): (usize, usize),
+        act: impl FnOnce(&mut dyn Session) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         let session = self.session(cipher, direction)?;
         if let Some(throttle) = self.throttle {
             throttle.wait();
@@ -94,19 +121,19 @@ impl<'e> Worker<'e> {
             way.give();
         }
         let begun = self.processed.is_some().then(|| (Instant::now(), self.cpu_time()));
-        let processed = self.sessions[session].session.process(jobs);
+        let processed = act(&mut *self.sessions[session].session);
         if let Some(way) = &mut self.way {
             way.done();
         }
         processed?;
-        let bytes = jobs.iter().map(|job| job.input.len() as u64).sum::<u64>();
-        self.statistics.jobs += jobs.len() as u64;
+        let (jobs, bytes) = (jobs as u64, bytes as u64);
+        self.statistics.jobs += jobs;
         self.statistics.bytes += bytes;
         if let Some((wall, cpu)) = begun {
             let cpu = self.cpu_time().saturating_sub(cpu);
             let sum = self.processed.get_or_insert_default();
             sum.batches += 1;
-            sum.jobs += jobs.len() as u64;
+            sum.jobs += jobs;
             sum.bytes += bytes;
             sum.wall += wall.elapsed();
             sum.cpu += cpu;
