@@ -3,7 +3,8 @@
 //! A call that hangs in a driver can't be cancelled, and if it returns later it may write to its
 //! buffers. So the session runs on a helper thread, which owns the batch meanwhile: the caller hands a
 //! [`Parcel`] over and waits until the deadline. When the deadline passes, thread, session and output
-//! buffers are abandoned. The caller gets new outputs, and its jobs are still pending.
+//! buffers are abandoned. The caller gets new outputs, and its jobs are still pending. So it does when
+//! the call fails, because its device may still be at work.
 //!
 //! Jobs that borrow their data are copied into a parcel, and the results out of it. The copies lie in
 //! the [engine's own memory](Engine::buffer), if it has such, so that it makes no further ones.
@@ -38,6 +39,8 @@ pub(super) struct HelperSession {
     thread: Arc<Thread>,
     /// For copies of jobs that borrow their data.
     copies: Parcel,
+    /// A batch that failed, with its outputs: until the session is closed, the device may write there.
+    failed: Option<Parcel>,
     cpu: Duration,
 }
 
@@ -69,6 +72,7 @@ impl HelperSession {
             channels: Some(channels),
             thread,
             copies: Parcel::default(),
+            failed: None,
             cpu: Duration::ZERO,
         };
         session.wait("open")?.result?;
@@ -122,16 +126,19 @@ impl Session for HelperSession {
             // If the helper has ended, the wait below reports why.
             let _ = requests.send(parcel.hand_over());
         }
-        match self.wait("finish a batch") {
-            Ok(reply) => {
-                parcel.take_back(reply.parcel);
-                reply.result
+        let error = match self.wait("finish a batch") {
+            Ok(Reply { parcel: handed, result: Ok(()), .. }) => {
+                parcel.take_back(handed);
+                return Ok(());
             }
-            Err(error) => {
-                parcel.leave_behind();
-                Err(error)
+            Ok(Reply { parcel: handed, result: Err(error), .. }) => {
+                self.failed = Some(handed);
+                error
             }
-        }
+            Err(error) => error,
+        };
+        parcel.leave_behind();
+        Err(error)
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
