@@ -132,6 +132,11 @@ impl Parcel {
         &mut self.outcomes
     }
 
+    /// Each job's outcome and [verification](Job::verification), to be changed.
+    pub fn marks_mut(&mut self) -> impl Iterator<Item = (&mut Outcome, &mut Verification)> {
+        self.outcomes.iter_mut().zip(&mut self.verifications)
+    }
+
     /// Whether each job [is verified](Job::verification).
     pub fn verifications(&self) -> &[Verification] {
         &self.verifications
@@ -207,21 +212,21 @@ impl Parcel {
             shared: Arc::clone(&self.shared),
             outputs: std::mem::take(&mut self.outputs),
             outcomes: self.outcomes.clone(),
-            verifications: self.verifications.clone(),
+            verifications: vec![Verification::ByChance; self.verifications.len()],
             list: std::mem::take(&mut self.list),
         }
     }
 
-    /// Takes back what was handed over, with its outputs and outcomes.
+    /// Takes back what was handed over, with its outputs and outcomes. Verifications are not changed.
     pub fn take_back(&mut self, handed: Parcel) {
-        let Parcel { shared, outputs, outcomes, verifications, list } = handed;
+        let Parcel { shared, outputs, outcomes, list, .. } = handed;
         drop(shared);
-        (self.outputs, self.list) = (outputs, list);
-        (self.outcomes, self.verifications) = (outcomes, verifications);
+        (self.outputs, self.outcomes, self.list) = (outputs, outcomes, list);
     }
 
-    /// Gives up what was handed over, which may still be written to: the outputs are new, and the jobs as
-    /// they were before. The parcel can be given to another session.
+    /// Gives up what was handed over, which may still be written to: the outputs are new and hold zeros, so
+    /// results of jobs that were settled before are lost. The rest is as before, and the parcel can be given
+    /// to another session.
     pub fn leave_behind(&mut self) {
         let new = |pair: &Pair| WipedBuffer::zeros(pair.output_length);
         self.outputs = self.shared.pairs.iter().map(new).collect();

@@ -1,24 +1,26 @@
 //! Sessions that may hang.
 //!
 //! A call that hangs in a driver can't be cancelled, and if it returns later it may write to its
-//! buffers. So the session runs on a helper thread, which owns the batch meanwhile: the caller hands a
-//! [`Parcel`] over and waits until the deadline. When the deadline passes, thread, session and output
-//! buffers are abandoned. The caller gets new outputs, and its jobs are still pending. So it does when
-//! the call fails, because its device may still be at work.
+//! buffers. So the session runs on a helper thread and uses buffers of its own: the caller copies
+//! its jobs in, waits until the deadline, and copies the results out. When the deadline passes,
+//! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
+//! are still pending.
 //!
-//! Jobs that borrow their data are copied into a parcel, and the results out of it. The copies lie in
-//! the [engine's own memory](Engine::buffer), if it has such, so that it makes no further ones.
-
+//! An engine that [lends memory](Engine::buffer) would gain nothing if its data was copied there. So a
+//! [`Parcel`] goes to its thread as it is, and its outputs stay there if anything goes wrong; the caller
+//! gets new ones. Copies for such an engine lie in its own memory. What a batch that failed has written
+//! to is freed after the session is closed, because the device may still be at work.
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Parcel, Records, Session,
-    SessionRequest, WipedBuffer, wipe_stack,
+    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Outcome, Parcel, Records,
+    Session, SessionRequest, WipedBuffer, wipe_stack,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -37,10 +39,8 @@ pub(super) struct HelperSession {
     channels: Option<Channels>,
     /// The helper's, which steps back when it is abandoned.
     thread: Arc<Thread>,
-    /// For copies of jobs that borrow their data.
+    /// For copies of jobs.
     copies: Parcel,
-    /// A batch that failed, with its outputs: until the session is closed, the device may write there.
-    failed: Option<Parcel>,
     cpu: Duration,
 }
 
@@ -72,20 +72,19 @@ impl HelperSession {
             channels: Some(channels),
             thread,
             copies: Parcel::default(),
-            failed: None,
             cpu: Duration::ZERO,
         };
-        session.wait("open")?.result?;
+        session.wait("open")?;
         Ok(session)
     }
 
     /// Waits for the helper's reply until the deadline; abandons the helper if there is none.
-    fn wait(&mut self, action: &str) -> Result<Reply, EngineError> {
+    fn wait(&mut self, action: &str) -> Result<Parcel, EngineError> {
         let Some((_, replies)) = &self.channels else { return Err(self.left_behind("work")) };
         match replies.recv_timeout(self.deadline) {
             Ok(reply) => {
                 self.cpu = reply.cpu;
-                Ok(reply)
+                reply.result
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.channels = None;
@@ -94,7 +93,25 @@ impl HelperSession {
             }
             Err(RecvTimeoutError::Disconnected) => {
                 self.channels = None;
-                Err(self.failed("its thread panicked".to_owned()))
+                Err(self.failed(PANICKED.to_owned()))
+            }
+        }
+    }
+
+    /// Has the helper do a batch, and owns it again afterwards.
+    fn process_there(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        if let Some((requests, _)) = &self.channels {
+            // If the helper has ended, the wait below reports why.
+            let _ = requests.send(parcel.hand_over());
+        }
+        match self.wait("finish a batch") {
+            Ok(handed) => {
+                parcel.take_back(handed);
+                Ok(())
+            }
+            Err(error) => {
+                parcel.leave_behind();
+                Err(error)
             }
         }
     }
@@ -113,32 +130,29 @@ impl HelperSession {
 impl Session for HelperSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let mut copies = std::mem::take(&mut self.copies);
-        let lend = |bytes| buffer_within(self.lender.as_ref()?, bytes, self.deadline);
-        pack(&mut copies, batch, (self.cipher, self.direction), &lend);
-        let result = self.process_parcel(&mut copies);
+        let lender = &mut self.lender;
+        let mut lend = |bytes| {
+            let lent = buffer_within(lender.as_ref()?, bytes, self.deadline);
+            // One that hangs is not asked again.
+            lent.unwrap_or_else(|Late| {
+                *lender = None;
+                None
+            })
+        };
+        pack(&mut copies, batch, (self.cipher, self.direction), &mut lend);
+        let result = self.process_there(&mut copies);
         unpack(&copies, batch);
         self.copies = copies;
         result
     }
 
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        if let Some((requests, _)) = &self.channels {
-            // If the helper has ended, the wait below reports why.
-            let _ = requests.send(parcel.hand_over());
+        // What is settled has a result already, which must not be left behind.
+        let is_new = parcel.outcomes().iter().all(|outcome| *outcome == Outcome::Pending);
+        if self.lender.is_some() && is_new {
+            return self.process_there(parcel);
         }
-        let error = match self.wait("finish a batch") {
-            Ok(Reply { parcel: handed, result: Ok(()), .. }) => {
-                parcel.take_back(handed);
-                return Ok(());
-            }
-            Ok(Reply { parcel: handed, result: Err(error), .. }) => {
-                self.failed = Some(handed);
-                error
-            }
-            Err(error) => error,
-        };
-        parcel.leave_behind();
-        Err(error)
+        parcel.through_jobs(self)
     }
 
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
@@ -181,17 +195,26 @@ fn lends(engine: &dyn Engine, request: &SessionRequest<'_>) -> bool {
     engine.offer(request.cipher, request.direction).is_some_and(|offer| offer.bytes > 0)
 }
 
-/// A buffer in an engine's own memory, which a driver gives; `None` if it has none, or takes longer
-/// than the deadline to find out. Then it is abandoned with its thread.
+/// A buffer in an engine's own memory, which a driver gives; `None` if it has none.
+///
+/// # Errors
+/// When it takes longer than the deadline to find out. Then it is abandoned with its thread.
 pub(super) fn buffer_within(
     engine: &Arc<dyn Engine>,
     bytes: usize,
     deadline: Duration,
-) -> Option<WipedBuffer> {
+) -> Result<Option<WipedBuffer>, Late> {
     wipe_stack::<STACK>();
-    let buffers = ask(Arc::clone(engine), bytes).ok()?;
-    buffers.recv_timeout(deadline).ok().flatten()
+    let Ok(buffers) = ask(Arc::clone(engine), bytes) else { return Ok(None) };
+    match buffers.recv_timeout(deadline) {
+        Ok(buffer) => Ok(buffer),
+        Err(RecvTimeoutError::Disconnected) => Ok(None),
+        Err(RecvTimeoutError::Timeout) => Err(Late),
+    }
 }
+
+/// The deadline has passed.
+pub(super) struct Late;
 
 /// By itself, so that its variables lie where the stack was wiped.
 #[inline(never)]
@@ -204,6 +227,8 @@ fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Receiver<Option<Wipe
     thread::Builder::new().name("evener-module".to_owned()).spawn(ask)?;
     Ok(buffers)
 }
+
+const PANICKED: &str = "its thread panicked";
 
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
@@ -238,8 +263,8 @@ const LOWEST: i32 = 19;
 
 /// A reply of the helper.
 struct Reply {
-    parcel: Parcel,
-    result: Result<(), EngineError>,
+    /// The batch, if it was done. An empty one when the session was opened.
+    result: Result<Parcel, EngineError>,
     /// The CPU time of its thread so far.
     cpu: Duration,
 }
@@ -266,21 +291,40 @@ fn start(
     let help = move || {
         thread.begin();
         foreign::begin();
-        let reply = |parcel, result| {
-            to_caller.send(Reply { parcel, result, cpu: thread_cpu_time() }).is_ok()
+        // The caller takes no reply after the deadline. Then what it would have got comes back.
+        let reply = |result| {
+            let reply = Reply { result, cpu: thread_cpu_time() };
+            to_caller.send(reply).map_err(|SendError(reply)| reply.result)
         };
+        // Dropped after the session, because its device may write to them until then.
+        let mut kept = Vec::new();
         let opened = open(&*engine, cipher, direction, key);
         wipe_stack::<STACK>();
-        let (mut session, result) = match opened {
-            Ok(session) => (Some(session), Ok(())),
+        let (session, result) = match opened {
+            Ok(session) => (Some(session), Ok(Parcel::default())),
             Err(error) => (None, Err(error)),
         };
-        let mut is_heard = reply(Parcel::default(), result);
-        while let Some(session) = session.as_mut().filter(|_| is_heard)
-            && let Ok(mut parcel) = requests.recv()
-        {
-            let result = session.process_parcel(&mut parcel);
-            is_heard = reply(parcel, result);
+        let is_heard = reply(result).is_ok();
+        let Some(mut session) = session.filter(|_| is_heard) else { return };
+        while let Ok(mut parcel) = requests.recv() {
+            // Through jobs, because only the parcel knows what belongs to which.
+            let done = catch_unwind(AssertUnwindSafe(|| parcel.through_jobs(&mut *session)));
+            let unheard = match done {
+                Ok(Ok(())) => reply(Ok(parcel)),
+                Ok(Err(error)) => {
+                    kept.push(parcel);
+                    reply(Err(error))
+                }
+                Err(_) => {
+                    kept.push(parcel);
+                    let engine = engine.description().name.clone();
+                    reply(Err(EngineError::Failed { engine, reason: PANICKED.to_owned() }))
+                }
+            };
+            if let Err(result) = unheard {
+                kept.extend(result);
+                return;
+            }
         }
     };
     thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
@@ -313,7 +357,7 @@ fn thread_cpu_time() -> Duration {
 mod tests {
     use std::fs;
 
-    use evener_core::{Description, Iv, Kind, Offer, Outcome};
+    use evener_core::{Description, Iv, Kind, Offer};
 
     use super::*;
 

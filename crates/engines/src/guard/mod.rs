@@ -35,7 +35,7 @@ use evener_core::{
     SessionRequest, WipedBuffer,
 };
 
-use deadline::{HelperSession, buffer_within};
+use deadline::{HelperSession, Late, buffer_within};
 use service::Service;
 use session::{Fault, GuardedSession};
 
@@ -48,7 +48,7 @@ pub struct Watch {
     /// for none. `None` means one in 1,000 for modules and none for CPU engines.
     pub verify_every: Option<u64>,
     /// Time limit for opening a session of a module and for a batch. It costs two wake-ups per batch, and
-    /// two copies of data that a batch [does not own](evener_core::Parcel); `None` for engines that can't hang, and for benchmarks. Then
+    /// two copies of the data where the engine does not [lend memory](Engine::buffer); `None` for engines that can't hang, and for benchmarks. Then
     /// only a module's first session is opened with a time limit, that of [`Watch::default`].
     pub deadline: Option<Duration>,
     /// Whether the reference engine does the jobs after the engine failed. Otherwise the session
@@ -257,7 +257,15 @@ impl Engine for Guarded {
         self.service.check().ok()?;
         match self.watch.deadline {
             None => self.engine.buffer(bytes),
-            Some(deadline) => buffer_within(&self.engine, bytes, deadline),
+            Some(deadline) => match buffer_within(&self.engine, bytes, deadline) {
+                Ok(buffer) => buffer,
+                Err(Late) => {
+                    let engine = self.engine.description().name.clone();
+                    let reason = format!("it gave no memory within {} s", deadline.as_secs_f64());
+                    self.service.end(EngineError::Failed { engine, reason });
+                    None
+                }
+            },
         }
     }
 

@@ -3,14 +3,14 @@
 use evener_core::{Cipher, Direction, Job, Outcome, Parcel, PlacedJob, WipedBuffer};
 
 /// Gives a buffer of so many bytes in the engine's own memory, if it has such.
-pub(super) type Lend<'a> = dyn Fn(usize) -> Option<WipedBuffer> + 'a;
+pub(super) type Lend<'a> = dyn FnMut(usize) -> Option<WipedBuffer> + 'a;
 
 /// Copies the jobs into a parcel, whose memory is reused.
 pub(super) fn pack(
     parcel: &mut Parcel,
     batch: &[Job<'_>],
     (cipher, direction): (Cipher, Direction),
-    lend: &Lend<'_>,
+    lend: &mut Lend<'_>,
 ) {
     let room = |job: &Job<'_>| job.output_length(cipher, direction).min(job.output.len());
     let (mut input, mut output) = parcel.drain().next().unwrap_or_default();
@@ -72,7 +72,7 @@ fn append(buffer: &mut WipedBuffer, at: &mut usize, bytes: &[u8]) {
 }
 
 /// Makes a buffer at least this long, in the engine's own memory if it has such.
-fn ensure(buffer: &mut WipedBuffer, length: usize, lend: &Lend<'_>) {
+fn ensure(buffer: &mut WipedBuffer, length: usize, lend: &mut Lend<'_>) {
     if buffer.len() < length {
         *buffer = WipedBuffer::default();
         // Memory of a driver is slow to get, and the next batch is often a little longer.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Parcel, Records, Rejection,
-    Session, SessionRequest, Verification, WipedBuffer,
+    Session, SessionRequest, Verification, WipedBuffer, wipe,
 };
 
 use super::Watch;
@@ -21,14 +21,14 @@ pub(super) struct GuardedSession {
     direction: Direction,
     /// Whether there is a key for all jobs.
     has_key: bool,
-    /// Whether the inner session copies all data, so that layouts gain nothing.
-    copies: bool,
+    /// Whether the inner session works on a thread of its own, so that layouts gain nothing.
+    is_apart: bool,
     retreats: bool,
     sampling: Sampling,
     last: LastJob,
     service: Arc<Service>,
-    /// Which jobs of the batch were pending at the call.
-    pending: Vec<bool>,
+    /// What the jobs of the batch were at the call. An engine may change it.
+    before: Vec<(Outcome, Verification)>,
     /// The output of the reference engine.
     output: WipedBuffer,
 }
@@ -62,12 +62,12 @@ impl GuardedSession {
             cipher: request.cipher,
             direction: request.direction,
             has_key: request.key.is_some(),
-            copies: watch.deadline.is_some(),
+            is_apart: watch.deadline.is_some(),
             retreats: watch.retreats,
             sampling: Sampling::new(watch.verify_every.unwrap_or(Watch::USUAL)),
             last: LastJob::default(),
             service,
-            pending: Vec::new(),
+            before: Vec::new(),
             output: WipedBuffer::default(),
         }
     }
@@ -75,17 +75,16 @@ impl GuardedSession {
     /// Has a batch done and checks it. If the engine failed, the reference engine does the batch, or it
     /// is as it was before.
     fn process_checked<B: Batch + ?Sized>(&mut self, batch: &mut B) -> Result<(), EngineError> {
-        self.pending.clear();
-        let outcomes = batch.outcomes();
-        self.pending.extend(outcomes.map(|outcome| *outcome == Outcome::Pending));
+        self.before.clear();
+        self.before.extend(batch.marks().map(|(outcome, verification)| (*outcome, *verification)));
         let Err(cause) = self.process_guarded(batch) else { return Ok(()) };
         // The outcomes of a failed engine are discarded.
         let mut undone = 0;
-        for (outcome, _) in batch.outcomes().zip(&self.pending).filter(|(_, pending)| **pending) {
-            *outcome = Outcome::Pending;
-            undone += 1;
+        for ((outcome, verification), &before) in batch.marks().zip(&self.before) {
+            (*outcome, *verification) = before;
+            undone += u64::from(before.0 == Outcome::Pending);
         }
-        batch.process(self.retreat(cause)?)?;
+        batch.process(self.retreat(cause)?, false)?;
         self.service.retreated(undone);
         Ok(())
     }
@@ -93,7 +92,15 @@ impl GuardedSession {
     fn process_guarded<B: Batch + ?Sized>(&mut self, batch: &mut B) -> Result<(), EngineError> {
         self.service.check()?;
         let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
-        if let Err(error) = batch.process(&mut **inner) {
+        let processed = batch.process(&mut **inner, self.is_apart);
+        // No engine decides what is verified, nor what became of jobs that were settled before.
+        for ((outcome, verification), &before) in batch.marks().zip(&self.before) {
+            *verification = before.1;
+            if before.0 != Outcome::Pending {
+                *outcome = before.0;
+            }
+        }
+        if let Err(error) = processed {
             let is_keyed = |job: &Job<'_>| {
                 job.key.map_or(self.has_key, |key| key.len() == self.cipher.key_length())
             };
@@ -147,12 +154,15 @@ impl GuardedSession {
         let mut last = None;
         for (at, job) in batch.iter_mut().enumerate() {
             match job.outcome {
-                _ if !self.pending[at] => {}
+                _ if self.before[at].0 != Outcome::Pending => {}
                 Outcome::Pending => return Err(Fault::Undone),
                 // No other engine tries a rejected message, so the reference engine must.
                 Outcome::Rejected(_) => {
                     let is_verified = self.verify(job)?;
                     examined.count(is_verified);
+                    let length = job.output_length(self.cipher, self.direction);
+                    let length = length.min(job.output.len());
+                    wipe(&mut job.output[..length]);
                 }
                 Outcome::Done { written } => {
                     self.check_length(job, written)?;
@@ -321,7 +331,7 @@ impl Session for GuardedSession {
     }
 
     fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        if self.copies {
+        if self.is_apart {
             return records.through_jobs(self);
         }
         let before = records.done();
@@ -374,20 +384,22 @@ impl Drop for GuardedSession {
 
 /// Jobs, wherever their data is.
 trait Batch {
-    fn process(&mut self, session: &mut dyn Session) -> Result<(), EngineError>;
+    /// Has a session do the jobs, which `is_apart` on a thread of its own.
+    fn process(&mut self, session: &mut dyn Session, is_apart: bool) -> Result<(), EngineError>;
 
-    fn outcomes(&mut self) -> impl Iterator<Item = &mut Outcome>;
+    /// Each job's outcome and verification.
+    fn marks(&mut self) -> impl Iterator<Item = (&mut Outcome, &mut Verification)>;
 
     fn with_jobs<R>(&mut self, act: impl FnOnce(&mut [Job<'_>]) -> R) -> R;
 }
 
 impl Batch for [Job<'_>] {
-    fn process(&mut self, session: &mut dyn Session) -> Result<(), EngineError> {
+    fn process(&mut self, session: &mut dyn Session, _: bool) -> Result<(), EngineError> {
         session.process(self)
     }
 
-    fn outcomes(&mut self) -> impl Iterator<Item = &mut Outcome> {
-        self.iter_mut().map(|job| &mut job.outcome)
+    fn marks(&mut self) -> impl Iterator<Item = (&mut Outcome, &mut Verification)> {
+        self.iter_mut().map(|job| (&mut job.outcome, &mut job.verification))
     }
 
     fn with_jobs<R>(&mut self, act: impl FnOnce(&mut [Job<'_>]) -> R) -> R {
@@ -396,12 +408,16 @@ impl Batch for [Job<'_>] {
 }
 
 impl Batch for Parcel {
-    fn process(&mut self, session: &mut dyn Session) -> Result<(), EngineError> {
-        session.process_parcel(self)
+    fn process(&mut self, session: &mut dyn Session, is_apart: bool) -> Result<(), EngineError> {
+        match is_apart {
+            true => session.process_parcel(self),
+            // An engine's own session gets no hold of a parcel, which it might change.
+            false => self.through_jobs(session),
+        }
     }
 
-    fn outcomes(&mut self) -> impl Iterator<Item = &mut Outcome> {
-        self.outcomes_mut().iter_mut()
+    fn marks(&mut self) -> impl Iterator<Item = (&mut Outcome, &mut Verification)> {
+        self.marks_mut()
     }
 
     fn with_jobs<R>(&mut self, act: impl FnOnce(&mut [Job<'_>]) -> R) -> R {
