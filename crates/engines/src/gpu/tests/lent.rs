@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Rejection,
@@ -12,7 +13,7 @@ use evener_core::{
 
 use super::Random;
 use super::random::{FILL, Message, Pair, job, message, open};
-use super::sys::{Failing, PANICS};
+use super::sys::{Failing, PANICS, never_freed};
 use crate::gpu::lent::Lending;
 use crate::gpu::straight::LEAST;
 use crate::guard::{Watch, guard};
@@ -424,3 +425,16 @@ fn memory_that_was_given_back_is_not_taken_for_lent() {
 
 /// Fewer than elsewhere: the kernels are the same.
 const BATCHES: usize = 2_000;
+
+/// A worker that ends gives its buffers back, and must not hang with the device.
+#[test]
+fn a_driver_that_never_frees_memory_is_waited_for_once() {
+    let lending = Lending::new(LEAST);
+    let begun = Instant::now();
+    for _ in 0..5 {
+        drop(lending.lend(never_freed()));
+    }
+    let took = begun.elapsed();
+    assert!((Duration::from_secs(2)..Duration::from_secs(8)).contains(&took), "{took:?}");
+    assert_eq!(lending.now().addresses().count(), 0);
+}

@@ -2,8 +2,11 @@
 //! shared memory.
 
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use crate::gpu::device::{Buffer, Device, DeviceError, Launch, Pinned, Place, Properties, Stream};
 
@@ -159,4 +162,12 @@ impl Stream for FailingStream {
     fn finish(&mut self) -> Result<(), DeviceError> {
         self.next()?.finish()
     }
+}
+
+/// Memory that its driver never frees.
+pub(super) fn never_freed() -> Pinned {
+    let bytes = Box::leak(vec![0_u8; 64].into_boxed_slice());
+    let (start, length) = (NonNull::from(&mut bytes[0]), bytes.len());
+    // SAFETY: the bytes are initialised, are never freed, and nobody else has them.
+    unsafe { Pinned::new(start, length, Box::new(|| thread::sleep(Duration::MAX))) }
 }
