@@ -40,6 +40,7 @@ mod misfit;
 #[cfg(feature = "openssl")]
 mod openssl;
 mod parts;
+mod patience;
 mod pkcs11;
 mod probing;
 mod serial;

@@ -263,10 +263,12 @@ impl Evener {
             return Vec::new();
         }
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
-        let seats = seats(&self.engines, cipher, direction, self.settings.workers);
+        let policy = self.settings.options.policy;
+        let seats = seats(&self.engines, cipher, direction, self.settings.workers, policy);
         let unable = self.unable_engines(operation);
         self.engines
             .iter()
+            .filter(|engine| policy.is_none_or(|policy| policy.admits(engine.description().kind)))
             .filter(|engine| !seats.iter().any(|seat| Arc::ptr_eq(seat, engine)))
             .map(|engine| engine.description().name.as_str())
             .filter(|name| !unable.contains(name))
@@ -380,7 +382,7 @@ impl Evener {
             let (recall, tell) = (options.control.recall().clone(), on_wait.clone());
             let patience = Patience { recall, tell };
             let engines = gated(&engines, cipher, direction, turns, &patience)?;
-            options.seats = seats(&engines, cipher, direction, *workers);
+            options.seats = seats(&engines, cipher, direction, *workers, options.policy);
         }
         let kinds = options.seats.iter().map(|engine| engine.description().kind);
         let policy = options.policy.unwrap_or_else(|| PolicyName::usual(kinds));

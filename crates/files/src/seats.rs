@@ -32,16 +32,23 @@ pub(crate) fn able(
     Ok(able)
 }
 
-/// Of seats that are [able], the one whose engine gains least by several jobs at once.
+/// The engines of seats that are [able], each once: first the one that gains least by several jobs at
+/// once.
 pub(crate) fn for_one_at_a_time(
     seats: &[Arc<dyn Engine>],
     cipher: Cipher,
     direction: Direction,
-) -> Arc<dyn Engine> {
-    let batch = |seat: &&Arc<dyn Engine>| {
-        seat.offer(cipher, direction).map_or(usize::MAX, |offer| offer.batch)
-    };
-    Arc::clone(seats.iter().min_by_key(batch).unwrap_or(&seats[0]))
+) -> Vec<Arc<dyn Engine>> {
+    let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
+    for seat in seats {
+        if !engines.iter().any(|known| Arc::ptr_eq(known, seat)) {
+            engines.push(Arc::clone(seat));
+        }
+    }
+    engines.sort_by_key(|engine| {
+        engine.offer(cipher, direction).map_or(usize::MAX, |offer| offer.batch)
+    });
+    engines
 }
 
 /// The accounts of the guarded engines among the seats.

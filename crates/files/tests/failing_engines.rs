@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use common::{assert_same_tree, bytes, cobblestone, options, tink};
-use evener_core::Engine;
+use common::{assert_same_tree, bytes, cobblestone, every_key_ring, options, tink};
+use evener_core::{Engine, Mode};
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process, process_stream,
+    FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
+    process_stream,
 };
 
 /// Long enough for an engine that does not hang, on any machine.
@@ -160,6 +161,45 @@ fn what_hangs_is_done_by_the_reference_engine_where_no_other_is_there() {
         assert!(report.is_success() && faulty.has_struck(), "{operation:?}: {report:?}");
     }
     assert!(fs::read(path("back")).unwrap() == content);
+}
+
+/// In a cipher that chains, one engine works at a time, and the next goes on where it failed.
+#[test]
+fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
+    let home = common::home();
+    let path = |name: &str| home.path().join(name);
+    let content = bytes(3_000_000);
+    fs::write(path("plain"), &content).unwrap();
+    let encrypt = |keys: &KeyRing, options: &Options| {
+        let source = StreamSource::Descriptor(fs::File::open(path("plain")).unwrap().into());
+        let target = StreamTarget::Descriptor(fs::File::create(path("sealed")).unwrap().into());
+        process_stream(Operation::Encrypt, keys, source, target, options).unwrap()
+    };
+    for (name, keys) in every_key_ring() {
+        if keys.primary().cipher().mode() != Mode::Cbc {
+            continue;
+        }
+        let opening = known_answers(Operation::Encrypt, &keys);
+        for (fault, at) in [(Fault::Error, 0), (Fault::Wrong, 3), (Fault::Hang(Duration::MAX), 7)] {
+            // The module is asked first, because it was named first.
+            let faulty = Faulty::new(openssl(), fault, opening + at);
+            let report = encrypt(&keys, &options_with(&faulty, 1));
+            assert_retired(&report, &faulty, fault);
+            let target = path(&format!("back-{name}-{fault}"));
+            assert!(
+                process(Operation::Decrypt, &keys, &path("sealed"), Some(&target), &options())
+                    .unwrap()
+                    .is_success()
+            );
+            assert!(fs::read(&target).unwrap() == content, "{name}, {fault} at {at}");
+        }
+        // Where no engine is left, the cause is told.
+        let faulty = Faulty::new(openssl(), Fault::Error, opening + 3);
+        let alone = Options::new(vec![options_with(&faulty, 1).seats[0].clone()]);
+        let report = encrypt(&keys, &alone);
+        let [failure] = &report.failures[..] else { panic!("{report:?}") };
+        assert!(matches!(failure.error, FileError::Engine(_)), "{failure}");
+    }
 }
 
 /// A file of one job has that verified, whatever the lots say, and so nothing is in doubt.

@@ -12,6 +12,7 @@ use evener_core::{Memory, WipedBuffer};
 use super::device::Pinned;
 use super::sys::Lease;
 use crate::foreign;
+use crate::patience::receive;
 
 /// What an engine has lent and not got back.
 pub(super) struct Lending {
@@ -91,7 +92,7 @@ impl Drop for Lent {
         {
             return;
         }
-        if is_freed.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+        if receive(&is_freed, LONGEST) == Err(RecvTimeoutError::Timeout) {
             self.lending.is_stuck.store(true, Ordering::Relaxed);
         }
     }

@@ -26,6 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::packing::{pack, unpack};
 use crate::foreign;
+use crate::patience::receive;
 
 /// A session on a helper thread.
 pub(super) struct HelperSession {
@@ -81,7 +82,7 @@ impl HelperSession {
     /// Waits for the helper's reply until the deadline; abandons the helper if there is none.
     fn wait(&mut self, action: &str) -> Result<Parcel, EngineError> {
         let Some((_, replies)) = &self.channels else { return Err(self.left_behind("work")) };
-        match replies.recv_timeout(self.deadline) {
+        match receive(replies, self.deadline) {
             Ok(reply) => {
                 self.cpu = reply.cpu;
                 reply.result
@@ -182,7 +183,7 @@ impl Drop for HelperSession {
         // is abandoned, and no data is lost.
         if let Some((requests, replies)) = self.channels.take() {
             drop(requests);
-            let closed = replies.recv_timeout(self.deadline.min(LONGEST_CLOSING));
+            let closed = receive(&replies, self.deadline.min(LONGEST_CLOSING));
             if matches!(closed, Err(RecvTimeoutError::Timeout)) {
                 self.thread.step_back();
             }
@@ -206,7 +207,7 @@ pub(super) fn buffer_within(
 ) -> Result<Option<WipedBuffer>, Late> {
     wipe_stack::<STACK>();
     let Ok(buffers) = ask(Arc::clone(engine), bytes) else { return Ok(None) };
-    match buffers.recv_timeout(deadline) {
+    match receive(&buffers, deadline) {
         Ok(buffer) => Ok(buffer),
         Err(RecvTimeoutError::Disconnected) => Ok(None),
         Err(RecvTimeoutError::Timeout) => Err(Late),

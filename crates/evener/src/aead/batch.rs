@@ -125,7 +125,7 @@ pub(super) fn share(
     key: &Key,
     jobs: &mut [Job<'_>],
 ) -> Result<(), EngineError> {
-    let workers = seats(engines, cipher, direction, None);
+    let workers = seats(engines, cipher, direction, None, None);
     let policy = PolicyName::usual(workers.iter().map(|engine| engine.description().kind));
     let options = RunOptions::new(policy, cipher, direction, QUEUED_TASKS);
     let before: Vec<_> = engines.iter().map(is_wrong).collect();

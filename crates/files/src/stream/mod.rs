@@ -45,7 +45,7 @@ use reader::Reader;
 use sequencer::Sequencer;
 use sink::Sink;
 pub use sink::takes_a_stream;
-use work::StreamWork;
+use work::{Cut, StreamWork};
 
 /// Where a stream comes from.
 #[derive(Debug)]
@@ -201,23 +201,33 @@ impl Stream<'_> {
             }
             Direction::Decrypt => (self.identify(&mut reader, seats)?, None),
         };
-        // Chained chunks take one worker, in the order of the queue.
-        let alone = [seats::for_one_at_a_time(seats, file.cipher(), direction)];
-        let seats = if file.is_chained(direction) { &alone[..] } else { seats };
+        // Chained chunks take one worker, in the order of the queue. When its engine fails, a run on
+        // the next one goes on.
+        let ranked = seats::for_one_at_a_time(seats, file.cipher(), direction);
+        let crews: Vec<_> = match file.is_chained(direction) {
+            true => ranked.chunks(1).collect(),
+            false => vec![seats],
+        };
         let header = header.as_ref().map(|header| [&self.options.head, header.bytes()].concat());
         let sequencer = Sequencer::new(self.sink, &header.unwrap_or_default())?;
-        let pool = Pool::new(&file, direction, self.options.memory, seats)?;
+        let pool = Pool::new(&file, direction, self.options.memory, crews[0])?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
         let run_options = self.options.run(file.cipher(), direction, pool.pieces());
         let accounts = Accounts::open(seats);
-        let statistics = evener_pipeline::run(seats, &run_options, &work, |queue| {
-            work.feed(&mut reader, queue);
-        });
-        self.report.add_statistics(statistics);
+        let mut cut = Cut::default();
+        for crew in crews {
+            let statistics = evener_pipeline::run(crew, &run_options, &work, |queue| {
+                work.feed(&mut reader, &mut cut, queue);
+            });
+            self.report.add_statistics(statistics);
+            if !work.can_go_on() {
+                break;
+            }
+        }
         accounts.settle(self.report);
         self.report.bytes = reader.bytes();
         self.report.bytes_written = sequencer.bytes();
-        work.into_result()
+        work.result()
     }
 
     /// Reads the header and finds the key that opens the stream.

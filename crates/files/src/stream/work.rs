@@ -24,6 +24,17 @@ pub(super) struct Piece {
     before: Option<Iv>,
 }
 
+/// How far a stream was cut into pieces.
+#[derive(Default)]
+pub(super) struct Cut {
+    /// How many pieces there were.
+    pieces: u64,
+    /// How many chunks they had.
+    chunks: u64,
+    /// The last ciphertext block, when decrypting.
+    block: Option<Iv>,
+}
+
 /// One stream, shared by all workers.
 pub(super) struct StreamWork<'a> {
     file: &'a FileCipher,
@@ -34,8 +45,12 @@ pub(super) struct StreamWork<'a> {
     /// The last ciphertext block written, for ciphers that chain when encrypting.
     chain: Mutex<Option<Iv>>,
     failure: Mutex<Option<FileError>>,
-    /// How many pieces the stream had, once its end was read and given to the workers.
+    /// How many pieces the stream had, once its end was read.
     pieces: Mutex<Option<u64>>,
+    /// Pieces that no engine of a run could do, in no order.
+    left: Mutex<Vec<Piece>>,
+    /// Why the last engine of a run failed.
+    cause: Mutex<Option<EngineError>>,
 }
 
 impl<'a> StreamWork<'a> {
@@ -46,56 +61,93 @@ impl<'a> StreamWork<'a> {
         sequencer: &'a Sequencer<'a>,
         options: &'a Options,
     ) -> StreamWork<'a> {
-        let (chain, failure, pieces) = (Mutex::default(), Mutex::default(), Mutex::default());
-        StreamWork { file, direction, pool, sequencer, options, chain, failure, pieces }
+        StreamWork {
+            file,
+            direction,
+            pool,
+            sequencer,
+            options,
+            chain: Mutex::default(),
+            failure: Mutex::default(),
+            pieces: Mutex::default(),
+            left: Mutex::default(),
+            cause: Mutex::default(),
+        }
     }
 
-    /// Reads the stream to its end and feeds its pieces.
-    pub(super) fn feed(&self, reader: &mut Reader<'_>, queue: &Queue<Piece>) {
-        if let Err(error) = self.feed_pieces(reader, queue) {
+    /// Feeds the pieces that an earlier run has left, and reads the stream on to its end.
+    pub(super) fn feed(&self, reader: &mut Reader<'_>, cut: &mut Cut, queue: &Queue<Piece>) {
+        let mut left = std::mem::take(&mut *lock(&self.left));
+        left.sort_by_key(|piece| piece.number);
+        for piece in left {
+            self.push(piece, queue);
+        }
+        if let Err(error) = self.feed_pieces(reader, cut, queue) {
             self.fail(error);
             queue.stop();
         }
     }
 
-    /// What became of the stream: it was done if its end was read and every piece was written.
-    pub(super) fn into_result(self) -> Result<(), FileError> {
-        let pieces = self.pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    /// Whether another run can go on with the stream: nothing failed but engines.
+    pub(super) fn can_go_on(&self) -> bool {
+        lock(&self.cause).is_some()
+            && lock(&self.failure).is_none()
+            && !self.options.control.is_stopped()
+            && !self.is_done()
+    }
+
+    /// Whether the stream's end was read and every piece was written.
+    fn is_done(&self) -> bool {
+        *lock(&self.pieces) == Some(self.sequencer.pieces())
+    }
+
+    /// What became of the stream.
+    pub(super) fn result(&self) -> Result<(), FileError> {
+        match lock(&self.failure).take() {
             _ if self.options.control.is_stopped() => Err(FileError::Interrupted),
             Some(error) => Err(error),
-            None if pieces == Some(self.sequencer.pieces()) => Ok(()),
-            None => Err(FileError::Refused(UNACCOUNTED.to_owned())),
+            None if self.is_done() => Ok(()),
+            None => Err(match lock(&self.cause).take() {
+                Some(cause) => cause.into(),
+                None => FileError::Refused(UNACCOUNTED.to_owned()),
+            }),
         }
     }
 
-    fn feed_pieces(&self, reader: &mut Reader<'_>, queue: &Queue<Piece>) -> Result<(), FileError> {
+    fn feed_pieces(
+        &self,
+        reader: &mut Reader<'_>,
+        so_far: &mut Cut,
+        queue: &Queue<Piece>,
+    ) -> Result<(), FileError> {
         let geometry = self.file.geometry();
-        let (mut first, mut before) = (0, None);
-        for number in 0.. {
+        while lock(&self.pieces).is_none() {
             let Some(mut buffers) = self.pool.take(|| queue.is_stopped()) else {
-                return queue.failure().map_or(Ok(()), |cause| Err(cause.into()));
+                *lock(&self.cause) = queue.failure();
+                return Ok(());
             };
+            let first = so_far.chunks;
             let room = piece_length(geometry, self.direction, first, self.pool.chunks());
             let (input_length, last) = reader.next_piece(&mut buffers.input[..room])?;
             let chunks = cut(geometry, self.direction, first, input_length as u64, last)?;
-            first += chunks.len() as u64;
             let block = match self.direction {
                 Direction::Decrypt => last_block(&buffers.input[..input_length], self.file),
                 Direction::Encrypt => None,
             };
-            let piece = Piece { number, buffers, chunks, input_length, before };
-            before = block;
-            if let Err(piece) = queue.push(piece) {
-                self.abandon(piece, queue.failure().as_ref());
-                return Ok(());
-            }
+            let (number, before) = (so_far.pieces, so_far.block);
+            *so_far = Cut { pieces: number + 1, chunks: first + chunks.len() as u64, block };
             if last {
-                *lock(&self.pieces) = Some(number + 1);
-                return Ok(());
+                *lock(&self.pieces) = Some(so_far.pieces);
             }
+            self.push(Piece { number, buffers, chunks, input_length, before }, queue);
         }
         Ok(())
+    }
+
+    fn push(&self, piece: Piece, queue: &Queue<Piece>) {
+        if let Err(piece) = queue.push(piece) {
+            self.abandon(piece, queue.failure().as_ref());
+        }
     }
 
     /// Processes some pieces in one batch. Returns the length of each one's result.
@@ -223,8 +275,14 @@ impl Work for StreamWork<'_> {
         Ok(())
     }
 
-    fn abandon(&self, _piece: Piece, cause: Option<&EngineError>) {
-        self.fail(cause.map_or(FileError::Interrupted, |cause| cause.clone().into()));
+    fn abandon(&self, piece: Piece, cause: Option<&EngineError>) {
+        match cause {
+            Some(cause) => {
+                *lock(&self.cause) = Some(cause.clone());
+                lock(&self.left).push(piece);
+            }
+            None => self.fail(FileError::Interrupted),
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod parcels;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Outcome, Padding,
@@ -13,6 +15,7 @@ use evener_core::{
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_pipeline::{PolicyName, Queue, Returned, RunOptions, RunStatistics, Work, Worker, run};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Long enough for an engine that does not hang, on any machine.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -325,6 +328,36 @@ fn what_hangs_writes_to_nothing_that_was_lent() {
     thread::sleep(DEADLINE);
     assert_eq!(output, [0xEE; 64]);
     assert!(encrypt(&mut *session, 1).is_err());
+}
+
+/// The process is this test itself, once more.
+#[test]
+fn while_the_process_is_stopped_no_deadline_passes() {
+    const IS_CHILD: &str = "EVENER_TEST_STOPPED";
+    if env::var_os(IS_CHILD).is_some() {
+        let faulty = Faulty::new(openssl(), Fault::Hang(DEADLINE / 2), known_answers());
+        let mut session = open(&*guarded(&faulty, WATCH)).unwrap();
+        println!("\n{IS_CHILD}");
+        encrypt(&mut *session, 1).unwrap();
+        assert!(faulty.has_struck());
+        return;
+    }
+    let name = "while_the_process_is_stopped_no_deadline_passes";
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(IS_CHILD, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap() == IS_CHILD));
+    thread::sleep(DEADLINE / 8);
+    let process = Pid::from_child(&child);
+    kill_process(process, Signal::STOP).unwrap();
+    thread::sleep(DEADLINE * 2);
+    kill_process(process, Signal::CONT).unwrap();
+    let rest: Vec<_> = said.map(Result::unwrap).collect();
+    assert!(child.wait().unwrap().success(), "{rest:#?}");
 }
 
 #[test]
