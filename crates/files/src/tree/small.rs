@@ -35,6 +35,9 @@ struct Small {
     header: Option<Header>,
 }
 
+/// Where a file may begin in a buffer: at multiples of so many bytes. See [`evener_core::WipedBuffer`].
+const PLACE: usize = 64;
+
 /// How many files a worker has open at once for an engine that wants many bytes.
 const MOST_OPEN: usize = 128;
 
@@ -130,8 +133,11 @@ impl TreeWork<'_> {
         if self.links.is_further_name(&source, directory, item, writes, removes) {
             return Ok(Begun::Finished);
         }
-        let used = group.last().map_or((0, 0), |last| (last.input.end, last.output.end));
         let Workspace { input, output, .. } = workspace;
+        let behind = |end: usize, room: usize| end.next_multiple_of(PLACE).min(room);
+        let used = group.last().map_or((0, 0), |last| {
+            (behind(last.input.end, input.len()), behind(last.output.end, output.len()))
+        });
         let left = (&mut input[used.0..], &mut output[used.1..], group.is_empty());
         let existing = match self.look_for_output(directory, item, &source, left, worker)? {
             Existing::Complete => return Ok(Begun::Finished),
