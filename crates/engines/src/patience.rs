@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// Waits for a message, at most this long. While the process is stopped (Ctrl-Z, `SIGSTOP`, a frozen
-/// control group) the module can't answer, so that time does not count, but for a part of it.
+/// control group) the module can't answer, so of that time at most a sixteenth of the limit counts, each
+/// time.
 ///
 /// # Errors
 /// Those of [`Receiver::recv_timeout`].

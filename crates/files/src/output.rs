@@ -38,6 +38,8 @@ pub(crate) struct Outputs {
     protected: Protected,
     /// Whether names were given that the filesystem could not keep for one file.
     checked: AtomicBool,
+    /// Whether the file that was tried with could not be removed.
+    left: AtomicBool,
     /// How many temporary names there are.
     temporaries: Arc<AtomicUsize>,
 }
@@ -84,13 +86,16 @@ impl Outputs {
             resumable,
             protected: options.protected.clone(),
             checked: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             temporaries: Arc::clone(options.control.temporaries()),
         }
     }
 
     /// Notices for the user about the names of outputs.
-    pub(crate) fn notice(&self) -> Option<&'static str> {
-        if self.checked.load(Ordering::Relaxed) { Naming::Checked.notice() } else { None }
+    pub(crate) fn notices(&self) -> impl Iterator<Item = &'static str> {
+        let checked = self.checked.load(Ordering::Relaxed).then(|| Naming::Checked.notice());
+        let left = self.left.load(Ordering::Relaxed).then_some(LEFT);
+        checked.flatten().into_iter().chain(left)
     }
 
     /// Refuses to replace a key of the operation, and what opens it: without them nothing that it
@@ -119,6 +124,9 @@ impl Outputs {
         name: &OsStr,
         mode: Mode,
     ) -> Result<Output<D>, FileError> {
+        if self.replace {
+            refuse_special(directory.as_fd(), name)?;
+        }
         self.refuse_protected(directory.as_fd(), name)?;
         let name = name.to_owned();
         if self.nameless.load(Ordering::Relaxed) {
@@ -159,8 +167,9 @@ impl Outputs {
         let temporary = Temporary::new(temporary_name(), &self.temporaries);
         match self.link_nameless(&trial, directory, &temporary.name) {
             Ok(()) => {
-                // If this fails, `sweep` takes the file next time.
-                let _ = unlinkat(directory, &temporary.name, AtFlags::empty());
+                if unlinkat(directory, &temporary.name, AtFlags::empty()).is_err() {
+                    self.left.store(true, Ordering::Relaxed);
+                }
                 self.proved.store(true, Ordering::Relaxed);
                 Ok(true)
             }
@@ -187,16 +196,20 @@ impl Outputs {
         directory: BorrowedFd<'_>,
         name: &OsStr,
     ) -> Result<(), Errno> {
-        if self.by_descriptor.load(Ordering::Relaxed) {
+        let by_descriptor = self.by_descriptor.load(Ordering::Relaxed);
+        if by_descriptor {
             match retry_on_intr(|| linkat(file, c"", directory, name, AtFlags::EMPTY_PATH)) {
-                Err(Errno::NOENT | Errno::PERM | Errno::ACCESS | Errno::INVAL) => {
-                    self.by_descriptor.store(false, Ordering::Relaxed);
-                }
+                // Perhaps only this one: its directory may be gone.
+                Err(Errno::NOENT | Errno::PERM | Errno::ACCESS | Errno::INVAL) => {}
                 result => return result,
             }
         }
         let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-        retry_on_intr(|| linkat(CWD, &*itself, directory, name, AtFlags::SYMLINK_FOLLOW))
+        retry_on_intr(|| linkat(CWD, &*itself, directory, name, AtFlags::SYMLINK_FOLLOW))?;
+        if by_descriptor {
+            self.by_descriptor.store(false, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// What to say where an output's name is taken: what may have it instead depends on what
@@ -479,3 +492,6 @@ fn next_page(position: usize, offset: u64) -> usize {
     let at = offset + position as u64;
     position + (PAGE - at % PAGE) as usize
 }
+
+const LEFT: &str = "an empty file with a name like `.evener-….part` stays in the directory, which lets no \
+                    name be removed";

@@ -466,22 +466,6 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
 }
 
 #[test]
-fn what_only_looks_like_a_temporary_file_is_in_nobodys_way() {
-    let home = home();
-    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-    fs::create_dir(&plain).unwrap();
-    fs::create_dir(&sealed).unwrap();
-    fs::write(plain.join("file"), bytes(100)).unwrap();
-    let planted = sealed.join(".evener-0123456789abcdef.part");
-    fs::create_dir(&planted).unwrap();
-    let fifo = sealed.join(".evener-00000000000000ff.part");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
-    assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
-    assert!(planted.is_dir() && fifo.exists());
-}
-
-#[test]
 fn sources_below_followed_links_are_not_removed() {
     let home = home();
     let [plain, sealed, outside] =

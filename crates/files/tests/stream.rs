@@ -6,15 +6,19 @@ use std::fs::{self, File};
 use std::io::{Read, Write, pipe};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use common::{bytes, cobblestone, every_key_ring, options};
+use evener_core::Profile;
+use evener_engines::faulty::{Fault, Faulty};
+use evener_engines::{Watch, guard};
 use evener_files::{
     Control, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
     process_stream,
 };
+use evener_pipeline::costs::Costs;
 
 /// Sends `input` through a pipe in uneven portions and collects what comes out of another.
 fn through(operation: Operation, keys: &KeyRing, input: &[u8]) -> (Vec<u8>, Report) {
@@ -158,4 +162,49 @@ fn a_silent_pipe_can_be_stopped() {
         let report = report.unwrap();
         assert!(report.interrupted && report.failures.is_empty());
     });
+}
+
+/// A policy starts a module only for work that is worth its session. What the buffers hold may never
+/// be, and then nothing more is read: a worker has to come all the same.
+#[test]
+fn a_worker_comes_however_little_the_buffers_hold() {
+    let openssl = evener_engines::find("openssl").unwrap();
+    let module = || {
+        let module = Faulty::new(Arc::clone(&openssl), Fault::Error, u64::MAX);
+        guard(module, Arc::clone(&openssl), Watch::default())
+    };
+    let few = Options { memory: 128 << 10, ..Options::new(vec![module()]) };
+    let slow = module();
+    let name = &slow.description().name;
+    let profile = format!(
+        r#"{{"machine": "m", "cores": 2, "cipher": "aes-256-gcm", "direction": "encrypt", "engines": [
+            {{"name": "{name}", "kind": "module", "depth": 1, "batch": 1, "open_us": 300000.0, "points": [
+                {{"bytes": 1024, "wall_us": 1.0, "cpu_us": 0.5}},
+                {{"bytes": 65536, "wall_us": 65.0, "cpu_us": 1.0}}]}}]}}"#
+    );
+    let costs = Costs::from_profile(&profile.parse::<Profile>().unwrap());
+    for (name, keys) in every_key_ring() {
+        let keys = Arc::new(keys);
+        for options in
+            [few.clone(), Options { costs: costs.clone(), ..Options::new(vec![slow.clone()]) }]
+        {
+            let (done, is_done) = mpsc::channel();
+            let (keys, told) = (Arc::clone(&keys), name.clone());
+            thread::spawn(move || {
+                let home = tempfile::tempdir().unwrap();
+                let path = home.path().join("plain");
+                fs::write(&path, bytes(3_000_000)).unwrap();
+                let source = StreamSource::File(path);
+                let to = StreamTarget::Nowhere;
+                let report = process_stream(Operation::Encrypt, &keys, source, to, &options);
+                // One chunk of Tink's takes more memory.
+                let is_refused = |failure: &evener_files::Failure| {
+                    matches!(failure.error, FileError::Memory { .. }) && told == "tink"
+                };
+                assert!(report.as_ref().map_or_else(is_refused, Report::is_success), "{report:?}");
+                done.send(()).unwrap();
+            });
+            is_done.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("{name}"));
+        }
+    }
 }

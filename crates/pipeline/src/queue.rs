@@ -60,6 +60,14 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
+    /// Makes sure that a worker comes for the tasks that wait, whatever the policy says: for a feed that
+    /// waits for what these tasks hold. [`Queue::push`] does so itself.
+    pub fn ensure_claimed(&self) {
+        let mut scheduler = self.inner.lock();
+        scheduler.ensure(self.inner.now());
+        drop(self.answer(scheduler));
+    }
+
     /// Whether the run was ended early.
     pub fn is_stopped(&self) -> bool {
         self.inner.lock().is_stopped()

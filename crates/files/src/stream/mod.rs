@@ -159,7 +159,7 @@ pub(crate) fn run(
             report.failures.push(fail(error));
         }
     }
-    if let Some(reason) = outputs.notice() {
+    for reason in outputs.notices() {
         report.notices.push(Notice { path: name.clone(), reason: reason.to_owned() });
     }
     if let (Operation::Encrypt, 1, Some(end)) = (operation, report.files, sink.end_on_device()) {
@@ -216,9 +216,12 @@ impl Stream<'_> {
         let accounts = Accounts::open(seats);
         let mut cut = Cut::default();
         for crew in crews {
-            let statistics = evener_pipeline::run(crew, &run_options, &work, |queue| {
+            let mut statistics = evener_pipeline::run(crew, &run_options, &work, |queue| {
                 work.feed(&mut reader, &mut cut, queue);
             });
+            for worker in &mut statistics.workers {
+                worker.worker += self.report.workers.len();
+            }
             self.report.add_statistics(statistics);
             if !work.can_go_on() {
                 break;

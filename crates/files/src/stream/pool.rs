@@ -1,6 +1,6 @@
 //! The buffers of a stream's pieces.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evener_core::{Direction, Engine, WipedBuffer};
@@ -80,27 +80,24 @@ impl Pool {
         self.chunks
     }
 
-    /// Takes a pair of buffers, waiting for one; `None` when `gives_up` says so meanwhile.
-    pub(super) fn take(&self, gives_up: impl Fn() -> bool) -> Option<Buffers> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if gives_up() {
-                return None;
-            }
-            if let Some(buffers) = free.buffers.pop() {
-                return Some(buffers);
-            }
-            if free.unmade > 0 {
-                free.unmade -= 1;
-                return Some(Buffers {
-                    input: self.buffer(self.input),
-                    output: self.buffer(self.output),
-                });
-            }
-            // Nobody returns buffers once the workers are gone, hence the limit.
-            let waited = self.returned.wait_timeout(free, GIVE_UP_INTERVAL);
-            free = waited.unwrap_or_else(PoisonError::into_inner).0;
+    /// Takes a pair of buffers; `None` when all are out.
+    pub(super) fn take(&self) -> Option<Buffers> {
+        let mut free = self.lock();
+        if let Some(buffers) = free.buffers.pop() {
+            return Some(buffers);
         }
+        free.unmade = free.unmade.checked_sub(1)?;
+        Some(Buffers { input: self.buffer(self.input), output: self.buffer(self.output) })
+    }
+
+    /// Waits a moment for buffers to be given back. Nobody gives any back once the workers are gone.
+    pub(super) fn wait(&self) {
+        let all_are_out = |free: &mut Free| free.buffers.is_empty();
+        drop(self.returned.wait_timeout_while(self.lock(), MOMENT, all_are_out));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn buffer(&self, length: usize) -> WipedBuffer {
@@ -109,11 +106,11 @@ impl Pool {
     }
 
     pub(super) fn give_back(&self, buffers: Buffers) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).buffers.push(buffers);
+        self.lock().buffers.push(buffers);
         self.returned.notify_one();
     }
 }
 
 /// 16 Cobblestone chunks.
 const USUAL_ROOM: usize = 264 << 10;
-const GIVE_UP_INTERVAL: Duration = Duration::from_millis(50);
+const MOMENT: Duration = Duration::from_millis(50);

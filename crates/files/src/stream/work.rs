@@ -122,7 +122,7 @@ impl<'a> StreamWork<'a> {
     ) -> Result<(), FileError> {
         let geometry = self.file.geometry();
         while lock(&self.pieces).is_none() {
-            let Some(mut buffers) = self.pool.take(|| queue.is_stopped()) else {
+            let Some(mut buffers) = self.buffers(queue)? else {
                 *lock(&self.cause) = queue.failure();
                 return Ok(());
             };
@@ -142,6 +142,21 @@ impl<'a> StreamWork<'a> {
             self.push(Piece { number, buffers, chunks, input_length, before }, queue);
         }
         Ok(())
+    }
+
+    /// Buffers for the next piece, once there are some; `None` when the queue was stopped.
+    fn buffers(&self, queue: &Queue<Piece>) -> Result<Option<Buffers>, FileError> {
+        while !queue.is_stopped() {
+            if self.options.control.is_stopped() {
+                return Err(FileError::Interrupted);
+            }
+            if let Some(buffers) = self.pool.take() {
+                return Ok(Some(buffers));
+            }
+            queue.ensure_claimed();
+            self.pool.wait();
+        }
+        Ok(None)
     }
 
     fn push(&self, piece: Piece, queue: &Queue<Piece>) {

@@ -163,16 +163,17 @@ pub(crate) fn open_path(
     path: &Path,
     follow: bool,
 ) -> Result<OwnedFd, Errno> {
-    let mut opened = openat(below, c".", DIRECTORY, Mode::empty())?;
+    let mut opened = None;
     let mut names = path.iter().peekable();
     while names.peek().is_some() {
         let mut stretch = PathBuf::new();
         while let Some(name) = names.next_if(|name| fits(&stretch, name)) {
             stretch.push(name);
         }
-        opened = open_stretch(opened.as_fd(), &stretch, follow)?;
+        let so_far = opened.as_ref().map_or(below, OwnedFd::as_fd);
+        opened = Some(open_stretch(so_far, &stretch, follow)?);
     }
-    Ok(opened)
+    opened.map_or_else(|| openat(below, c".", DIRECTORY, Mode::empty()), Ok)
 }
 
 fn fits(stretch: &Path, name: &OsStr) -> bool {

@@ -111,9 +111,9 @@ pub fn process(
     };
     let unverified = work.trails.files();
     work.finish_all(&endpoints, target, &mut report);
-    if let (Some(reason), Some(target)) = (outputs.notice(), target) {
-        let notice = Notice { path: target.to_owned(), reason: reason.to_owned() };
-        report.notices.push(notice);
+    for reason in outputs.notices() {
+        let path = target.unwrap_or(source).to_owned();
+        report.notices.push(Notice { path, reason: reason.to_owned() });
     }
     report.add_statistics(statistics);
     accounts.settle(&mut report);

@@ -180,12 +180,7 @@ impl TreeWork<'_> {
         let status = fstat(&directory.source).map_err(&system)?;
         let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
         self.directories.visited(Visited { path: directory.path.clone(), status, target });
-        if let Some(target) = &directory.target
-            && self.writes()
-            && self.may_find_outputs()
-        {
-            sweep(target.as_fd()).map_err(FileError::system("look for old temporary files"))?;
-        }
+        self.sweep_target(directory)?;
         let mut subdirectories = Vec::new();
         let mut files = Vec::with_capacity(BATCH);
         for entry in Dir::read_from(&directory.source).map_err(&system)? {
@@ -215,6 +210,17 @@ impl TreeWork<'_> {
         }
         let path = directory.path.clone();
         Ok(Level { directory: Some(directory.clone()), path, status, subdirectories })
+    }
+
+    /// Removes what killed runs have left unfinished in the target of a directory, where outputs of
+    /// earlier runs are expected.
+    pub(super) fn sweep_target(&self, directory: &Directory) -> Result<(), FileError> {
+        match &directory.target {
+            Some(target) if self.writes() && self.may_find_outputs() => {
+                sweep(target.as_fd()).map_err(FileError::system("look for old temporary files"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn feed_files(&self, directory: &Arc<Directory>, files: Vec<Item>, queue: &Queue<Task>) {

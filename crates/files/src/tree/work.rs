@@ -97,6 +97,8 @@ impl<'a> TreeWork<'a> {
         match endpoints {
             Endpoints::File { directory, item, .. } => {
                 self.options.control.found(1, 0);
+                // A directory that can't be read may be written to all the same.
+                let _ = self.sweep_target(directory);
                 let task = Task::Files { directory: directory.clone(), files: vec![item.clone()] };
                 self.push(queue, task);
             }

@@ -1,0 +1,89 @@
+//! What runs leave in the directories of their outputs, and what is in the way there.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::child::{Errand, Flags, serve, shim};
+use common::{bytes, cobblestone, home, options};
+use evener_files::{FileError, Operation, Options, Report, process};
+
+#[test]
+fn child() {
+    serve();
+}
+
+fn encrypt(from: &Path, to: &Path, options: &Options) -> Report {
+    process(Operation::Encrypt, &cobblestone(), from, Some(to), options).unwrap()
+}
+
+#[test]
+fn what_only_looks_like_a_temporary_file_is_in_nobodys_way() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::create_dir(&sealed).unwrap();
+    fs::write(plain.join("file"), bytes(100)).unwrap();
+    let planted = sealed.join(".evener-0123456789abcdef.part");
+    fs::create_dir(&planted).unwrap();
+    let fifo = sealed.join(".evener-00000000000000ff.part");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+    assert!(planted.is_dir() && fifo.exists());
+}
+
+/// A single file's directory is looked through as a tree's are.
+#[test]
+fn what_a_killed_run_has_left_beside_a_file_is_removed() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::write(&plain, bytes(100)).unwrap();
+    fs::create_dir(&sealed).unwrap();
+    let left = sealed.join(".evener-0123456789abcdef.part");
+    fs::write(&left, b"half").unwrap();
+    let target = sealed.join("file");
+    assert!(encrypt(&plain, &target, &options()).is_success() && left.exists());
+    let overwriting = Options { overwrite: true, ..options() };
+    assert!(encrypt(&plain, &target, &overwriting).is_success() && !left.exists());
+}
+
+/// As in a directory to which names can only be added (`chattr +a`).
+#[test]
+fn a_temporary_file_that_stays_is_told() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::write(&plain, bytes(100)).unwrap();
+    fs::create_dir(&sealed).unwrap();
+    let target = sealed.join("file");
+    let errand = Errand {
+        operation: Operation::Encrypt,
+        keys: "cobblestone-256",
+        source: &plain,
+        target: &target,
+        flags: Flags::default(),
+    };
+    let mut command = errand.command();
+    command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NTH", "0").env("EVENER_FAULT_DO", "1");
+    command.env("EVENER_FAULT_CALL", "unlinkat").env("EVENER_FAULT_BELOW", &sealed);
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("lets no name be removed"), "{told}");
+    assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+}
+
+/// It is said at once, and not when all is encrypted.
+#[test]
+fn what_no_file_replaces_is_refused_before_the_work() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("file"), bytes(3_000_000)).unwrap();
+    fs::create_dir_all(sealed.join("file.enc")).unwrap();
+    let report = encrypt(&plain, &sealed, &Options { overwrite: true, ..options() });
+    assert!(matches!(report.failures[0].error, FileError::Special { .. }), "{:?}", report.failures);
+    assert!(report.engines.values().all(|engine| engine.jobs == 0), "{:?}", report.engines);
+}
