@@ -8,7 +8,8 @@
 //!
 //! A piece is a segment of a file of unknown length. The pool limits the number of pieces. Only the
 //! sequencer restores the order; no worker waits for a piece of another worker, so a piece that an
-//! engine failed always finds a free worker.
+//! engine failed always finds a free worker. In a cipher that chains there is one worker, and when its
+//! engine fails another run goes on with the next engine.
 
 mod base64;
 mod pool;
