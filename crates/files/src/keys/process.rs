@@ -22,7 +22,7 @@ pub struct Protection {
 /// - A core dump has a limit of 0 (`RLIMIT_CORE`), and the process counts as not dumpable
 ///   (`PR_SET_DUMPABLE`): without the second, a core dump goes to a program that takes them
 ///   (`core_pattern` with `|`) in spite of the limit. Debuggers of the same user are kept out too.
-///   `/proc/self/fd`, by which outputs get their names, stays the process' own all the same.
+///   `/proc/self/fd`, by which outputs get their names on some systems, stays the process' own all the same.
 /// - All pages are locked in memory (`mlockall`), those to come when they are first used, if the
 ///   process may lock as much as it likes: root's, or any with `ulimit -l unlimited`. Keys are in
 ///   many places, in the buffers of OpenSSL and on stacks too, so to lock some would be no
