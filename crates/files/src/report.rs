@@ -196,7 +196,11 @@ impl Report {
         }
         self.notices.extend(other.notices);
         self.failures.extend(other.failures);
-        self.retired.extend(other.retired);
+        for Retirement { engine, cause, workers, doubtful_jobs } in other.retired {
+            let known = self.retirement(&engine, cause);
+            known.workers += workers;
+            known.doubtful_jobs += doubtful_jobs;
+        }
         self.doubtful.extend(other.doubtful);
         self.doubtful_unnamed += other.doubtful_unnamed;
     }
@@ -223,10 +227,11 @@ impl Report {
             sum.bytes += effort.bytes;
             sum.busy_seconds += effort.busy_seconds;
             sum.cpu_seconds += effort.cpu_seconds;
-            let WorkerStatistics { engine, worker, retired, doubtful, .. } = worker;
-            if let Some(cause) = &retired {
-                self.add_retirement(&engine, cause, doubtful);
+            let WorkerStatistics { engine, worker, retired, .. } = worker;
+            if let Some(fault) = &retired {
+                self.add_fault(&engine, fault).workers += 1;
             }
+            let retired = retired.map(|fault| fault.to_string());
             self.workers.push(WorkerEffort { worker, engine, effort, retired });
         }
     }
@@ -240,26 +245,36 @@ impl Report {
         *effort.unverified_jobs.get_or_insert(0) += unverified;
     }
 
-    /// Adds why an engine is out of service, unless one of its workers has told, and how many
-    /// jobs it did in all that were not verified.
-    pub(crate) fn add_fault(&mut self, engine: &str, fault: &EngineError, unverified: u64) {
-        let told = fault.to_string();
-        // Jobs that were in doubt when the fault was found may have been verified or discarded since.
-        let (cause, doubtful_jobs) = match fault {
-            EngineError::WrongResult { engine, .. } => {
-                let settled = EngineError::WrongResult { engine: engine.clone(), unverified };
-                (settled.to_string(), unverified)
-            }
-            _ => (told.clone(), 0),
-        };
-        let same = |known: &&mut Retirement| known.engine == engine && known.cause == told;
-        if let Some(known) = self.retired.iter_mut().find(same) {
-            known.cause = cause;
-            known.doubtful_jobs = doubtful_jobs;
-            return;
+    /// Adds how many jobs an engine that computes wrong results did in all that were not verified: jobs
+    /// that were in doubt when a worker found out may have been verified or discarded since.
+    pub(crate) fn settle_fault(&mut self, engine: &str, fault: &EngineError, unverified: u64) {
+        let known = self.add_fault(engine, fault);
+        if matches!(fault, EngineError::WrongResult { .. }) {
+            known.doubtful_jobs = unverified;
         }
-        let engine = engine.to_owned();
-        self.retired.push(Retirement { engine, cause, workers: 0, doubtful_jobs });
+    }
+
+    /// Adds why an engine is out of service.
+    fn add_fault(&mut self, engine: &str, fault: &EngineError) -> &mut Retirement {
+        let mut fault = fault.clone();
+        let doubtful_jobs = match &mut fault {
+            EngineError::WrongResult { unverified, .. } => std::mem::take(unverified),
+            _ => 0,
+        };
+        let known = self.retirement(engine, fault.to_string());
+        known.doubtful_jobs = doubtful_jobs.max(known.doubtful_jobs);
+        known
+    }
+
+    /// All that find the same wrong with an engine make one retirement.
+    fn retirement(&mut self, engine: &str, cause: String) -> &mut Retirement {
+        let same = |known: &Retirement| known.engine == engine && known.cause == cause;
+        let index = self.retired.iter().position(same).unwrap_or_else(|| {
+            let engine = engine.to_owned();
+            self.retired.push(Retirement { engine, cause, workers: 0, doubtful_jobs: 0 });
+            self.retired.len() - 1
+        });
+        &mut self.retired[index]
     }
 
     /// Adds the files with unverified jobs of an engine that computes wrong results.
@@ -288,20 +303,6 @@ impl Report {
 
     fn is_in_doubt(&self, engine: &str) -> bool {
         self.retired.iter().any(|retired| retired.engine == engine && retired.doubtful_jobs > 0)
-    }
-
-    /// Workers of one engine that end for one reason make one retirement.
-    fn add_retirement(&mut self, engine: &str, cause: &str, doubtful_jobs: u64) {
-        let same = |known: &&mut Retirement| known.engine == engine && known.cause == cause;
-        match self.retired.iter_mut().find(same) {
-            Some(known) => known.workers += 1,
-            None => self.retired.push(Retirement {
-                engine: engine.to_owned(),
-                cause: cause.to_owned(),
-                workers: 1,
-                doubtful_jobs,
-            }),
-        }
     }
 }
 
@@ -354,4 +355,38 @@ pub(crate) fn path_entries<S: Serializer>(path: &Path, serializer: S) -> Result<
 
 fn as_text<S: Serializer>(error: &FileError, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(unverified: u64) -> EngineError {
+        EngineError::WrongResult { engine: "module".to_owned(), unverified }
+    }
+
+    /// Of two workers each sees how many jobs are in doubt when it finds out.
+    #[test]
+    fn workers_that_find_the_same_wrong_make_one_retirement() {
+        let worker = |number, unverified| WorkerStatistics {
+            engine: "module".to_owned(),
+            worker: number,
+            retired: Some(wrong(unverified)),
+            ..WorkerStatistics::default()
+        };
+        let workers = vec![worker(0, 5), worker(1, 7)];
+        let mut report = Report::default();
+        report.add_statistics(RunStatistics { workers, ..RunStatistics::default() });
+        let facts = |report: &Report| {
+            let [known] = &report.retired[..] else { panic!("{:?}", report.retired) };
+            assert_eq!(known.cause, "engine `module` computed a wrong result");
+            (known.workers, known.doubtful_jobs)
+        };
+        assert_eq!(facts(&report), (2, 7));
+        report.settle_fault("module", &wrong(9), 3);
+        assert_eq!(facts(&report), (2, 3));
+        let mut sum = report.clone();
+        sum.absorb(report);
+        assert_eq!(facts(&sum), (4, 6));
+    }
 }

@@ -77,7 +77,7 @@ impl Accounts {
             let unverified = after.unverified().saturating_sub(before.unverified());
             report.add_verification(name, verified, unverified);
             if let Some(fault) = after.fault.filter(|_| before.fault.is_none()) {
-                report.add_fault(name, &fault, unverified);
+                report.settle_fault(name, &fault, unverified);
             }
         }
     }

@@ -22,21 +22,15 @@ pub struct WorkerStatistics {
     /// CPU time of the worker's thread and of its sessions' own, in user and kernel mode.
     pub cpu: Duration,
     /// Why the worker was taken out of service, when its engine failed.
-    pub retired: Option<String>,
-    /// When its engine was found to compute wrong results: how many jobs all of that engine's
-    /// workers together had handed on without verifying them.
-    pub doubtful: u64,
+    pub retired: Option<EngineError>,
 }
 
 impl WorkerStatistics {
     pub(crate) fn retire(&mut self, cause: &EngineError) {
-        match cause {
-            // Nothing is wrong with the engine.
-            EngineError::Interrupted { .. } => return,
-            EngineError::WrongResult { unverified, .. } => self.doubtful = *unverified,
-            _ => {}
+        // An engine that was interrupted is in order.
+        if !matches!(cause, EngineError::Interrupted { .. }) {
+            self.retired = Some(cause.clone());
         }
-        self.retired = Some(cause.to_string());
     }
 }
 

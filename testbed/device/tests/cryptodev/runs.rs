@@ -78,7 +78,8 @@ fn nothing_is_lost(reasons: &[&str]) {
         }
     });
     assert!(*alarm.rung.lock().unwrap(), "the device did not fail");
-    let reason = statistics.workers[0].retired.as_deref().expect("the device stayed in service");
+    let reason = statistics.workers[0].retired.as_ref().expect("the device stayed in service");
+    let reason = reason.to_string();
     println!("{} jobs on the device, then: {reason}", statistics.workers[0].jobs);
     assert!(reasons.iter().any(|known| reason.contains(known)), "{reason}");
     assert!(!reason.contains('\n'));
