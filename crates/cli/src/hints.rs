@@ -52,7 +52,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::Memory { needed } => {
             return Hinted(
                 error.to_string(),
-                format!("; allow them with --jobs 1 --memory {}M", needed.div_ceil(1 << 20)),
+                format!("; allow them with --memory {}M", needed.div_ceil(1 << 20)),
             );
         }
         _ => "",
@@ -97,7 +97,7 @@ mod tests {
         );
         assert_eq!(
             words(FileError::Memory { needed: (1 << 20) + 1 }),
-            "the buffers for one chunk take 1048577 bytes; allow them with --jobs 1 --memory 2M"
+            "the buffers for one chunk take 1048577 bytes; allow them with --memory 2M"
         );
         assert_eq!(words(FileError::Changed), FileError::Changed.to_string());
         let text = of_key(&KeyError::NoRecipients);

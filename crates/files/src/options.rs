@@ -52,7 +52,8 @@ pub struct Options {
     pub courtesy: Courtesy,
     /// Measured costs of the engines, from which the adaptive policy starts.
     pub costs: Costs,
-    /// How much memory the workers' buffers may take together, in bytes.
+    /// How much memory the workers' buffers may take together, in bytes. Fewer seats work where it can't
+    /// hold a chunk for each.
     pub memory: usize,
     /// The suffix that encryption appends to a file's name and decryption strips.
     pub suffix: OsString,

@@ -96,6 +96,30 @@ fn batches_of_short_files_survive_a_long_one_among_them() {
 }
 
 #[test]
+fn memory_that_holds_a_chunk_does_whatever_number_of_workers_is_asked_for() {
+    let home = home();
+    let plain = home.path().join("plain");
+    make_mixed_tree(&plain);
+    let segment = 64 << 10;
+    let keys = KeyRing::new(tink(1, segment as u32)).with(tink(2, segment as u32));
+    let seats = vec![disguised(1, usize::MAX); 50];
+    let mut options = Options { memory: 5 * segment, seats, ..options() };
+    round_trip("two workers", &keys, &plain, home.path(), &options);
+    options.memory = 2 * segment + 1024;
+    let away = home.path().join("one worker");
+    fs::create_dir(&away).unwrap();
+    round_trip("one worker", &keys, &plain, &away, &options);
+
+    options.memory = segment;
+    let none = away.join("none");
+    let report = process(Operation::Encrypt, &keys, &plain, Some(&none), &options).unwrap();
+    assert!(!report.is_success());
+    for failure in &report.failures {
+        assert!(matches!(failure.error, FileError::Memory { .. }), "{failure:?}");
+    }
+}
+
+#[test]
 fn what_one_engine_fails_another_does() {
     for (name, keys) in key_rings() {
         for batches in [0, 1, 7] {

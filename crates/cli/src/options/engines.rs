@@ -50,8 +50,8 @@ pub(crate) struct EngineOptions {
     /// many as the engine asks for otherwise]
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Resources")]
     jobs: Option<NonZeroUsize>,
-    /// Memory limit for the buffers of all workers; with the default the whole program stays below
-    /// 256 MiB [default: 64M]
+    /// Memory limit for the buffers of all workers; fewer work than asked for where it can't hold a
+    /// chunk for each. With the default the whole program stays below 256 MiB [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Resources")]
     memory: Option<usize>,
     /// How processes queue for an engine that only some of them may use at once: `fifo` in order

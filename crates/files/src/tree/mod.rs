@@ -37,6 +37,7 @@ use crate::error::IntoSystemError;
 use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
+use crate::workspace::affordable_workers;
 use crate::{
     Failure, FileError, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget,
     contradictions, seats, stream,
@@ -86,7 +87,9 @@ pub fn process(
     let fail = |error| Failure { path: source.to_owned(), error };
     let cipher = keys.primary().cipher();
     contradictions::in_tree(operation, cipher, options).map_err(fail)?;
-    let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
+    let direction = operation.direction();
+    let mut seats = seats::able(options, cipher, direction).map_err(fail)?;
+    seats.truncate(affordable_workers(options.memory, keys, direction));
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
@@ -97,7 +100,7 @@ pub fn process(
     let work =
         TreeWork::new(operation, keys, (root, endpoints.length()), options, &outputs, &seats);
 
-    let run_options = options.run(cipher, operation.direction(), QUEUED_TASKS);
+    let run_options = options.run(cipher, direction, QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
         work.feed(&endpoints, queue);
     });
