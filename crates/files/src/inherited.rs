@@ -75,7 +75,7 @@ pub(crate) fn bits_for(output: &Stat, source: &Stat) -> Mode {
 /// Whether the bits for a source's group are meant for this one: the source's own, or that of this
 /// process, which stands for it as in a copy.
 fn is_meant(group: u32, source: &Stat) -> bool {
-    [source.st_gid, getegid().as_raw()].contains(&group)
+    group == source.st_gid || group == getegid().as_raw()
 }
 
 fn remove_list(new: BorrowedFd<'_>, name: &CStr) -> Result<(), FileError> {

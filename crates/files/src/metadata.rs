@@ -33,14 +33,14 @@ impl Metadata {
     }
 
     /// Gives `output` the mode and times of `source`, and what else was chosen.
-    /// `created_with` is the mode that the output was created with, if it is known, and `granted`
-    /// has the bits that it may be given.
+    /// `there` is the mode that the output has, if it is known, and `granted` has the bits that it may be
+    /// given.
     pub(crate) fn apply(
         &self,
         source: BorrowedFd<'_>,
         status: &Stat,
         output: BorrowedFd<'_>,
-        created_with: Option<Mode>,
+        there: Option<Mode>,
         granted: Mode,
     ) -> Result<(), FileError> {
         self.give_owner(status, output)?;
@@ -48,9 +48,9 @@ impl Metadata {
             copy_xattrs(source, output, |name| self.owner || name != CAPABILITIES)?;
         }
         let mode = self.wanted_mode(status) & granted;
-        // A change of owner clears the set-id bits, so those are always set here.
+        // A change of owner clears the set-id bits, and an access list brings a mode of its own.
         let special = mode.intersects(Mode::SUID | Mode::SGID | Mode::SVTX);
-        if special || created_with != Some(mode) {
+        if special || self.xattrs || there != Some(mode) {
             fchmod(output, mode).map_err(FileError::system("set its mode"))?;
         }
         futimens(output, &times(status)).map_err(FileError::system("set its times"))

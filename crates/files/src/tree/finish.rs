@@ -1,12 +1,14 @@
 //! The end of a file, and the end of the operation.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
-use evener_pipeline::Worker;
+use evener_pipeline::{Courtesy, Worker};
 use rustix::fs::{Mode, Stat, fstat};
 
 use super::commit;
@@ -228,27 +230,37 @@ impl TreeWork<'_> {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
             self.options.resume || self.options.update || is_new
         };
-        for directory in visited.iter().rev().filter(is_concerned) {
+        let finish = |directory: &&Visited| {
             let follow = self.options.follow_symlinks;
             let finished = open_both(root, target, directory, follow)
-                .and_then(|(source, output)| self.finish_directory(directory, &source, &output));
+                .and_then(|(source, output)| self.finish_directory(directory, &source, output));
             if let Err(error) = finished {
                 self.record.failed_of(full(path, &directory.path), error);
             }
-        }
+        };
+        // What is below a directory that stays open to this process is found before and after.
+        let stays_open = |directory: &&Visited| {
+            let mode = self.metadata.wanted_mode(&directory.status);
+            !self.metadata.owner && mode.contains(Mode::RWXU)
+        };
+        let concerned = visited.iter().rev().filter(is_concerned);
+        let (open, others): (Vec<_>, Vec<_>) = concerned.partition(stays_open);
+        let shares_cores = self.options.courtesy != Courtesy::default();
+        let threads = if shares_cores { 1 } else { self.workers };
+        for_each(&open, threads.min(open.len() / DIRECTORIES_FOR_A_THREAD), finish);
+        others.iter().for_each(finish);
     }
 
     fn finish_directory(
         &self,
         directory: &Visited,
         source: &OwnedFd,
-        output: &OwnedFd,
+        (output, there): (OwnedFd, Stat),
     ) -> Result<(), FileError> {
         let Visited { path, status, target } = directory;
         let (source, output) = (source.as_fd(), output.as_fd());
         let is_root = path.as_os_str().is_empty();
         let is_new = target.is_some_and(|(_, is_new)| is_new);
-        let there = fstat(output).map_err(FileError::system("read its status"))?;
         let granted = self.metadata.granted(&there, status);
         // Where there is nothing to do the target may be read-only.
         if !is_new
@@ -260,7 +272,8 @@ impl TreeWork<'_> {
             return Ok(());
         }
         if is_new || self.options.update && !is_root {
-            return self.metadata.apply(source, status, output, None, granted);
+            let mode = Some(permissions(&there));
+            return self.metadata.apply(source, status, output, mode, granted);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
         // A root that is updated keeps its mode: the user may have made it.
@@ -273,26 +286,47 @@ impl TreeWork<'_> {
     }
 }
 
+/// Opens a directory and its counterpart, whose status is returned too.
 fn open_both(
     root: &Directory,
     target: &Made,
     directory: &Visited,
     follow: bool,
-) -> Result<(OwnedFd, OwnedFd), FileError> {
+) -> Result<(OwnedFd, (OwnedFd, Stat)), FileError> {
     let system = FileError::system("set the output directory's metadata");
     let source = open_path(root.source.as_fd(), &directory.path, follow).map_err(&system)?;
     let output = open_path(target.as_fd(), &directory.path, false).map_err(&system)?;
+    let status = fstat(&source).map_err(&system)?;
+    let there = fstat(&output).map_err(&system)?;
     // The paths may lead elsewhere by now.
-    let is_the_same = |file: &OwnedFd, then: Option<Identity>| -> Result<bool, FileError> {
-        Ok(Some(Identity::of(&fstat(file).map_err(&system)?)) == then)
-    };
     let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
-    if is_the_same(&source, Some(Identity::of(&directory.status)))?
-        && is_the_same(&output, counterpart)?
+    if Identity::of(&status) == Identity::of(&directory.status)
+        && Some(Identity::of(&there)) == counterpart
     {
-        return Ok((source, output));
+        return Ok((source, (output, there)));
     }
     Err(FileError::Refused(
         "was moved or replaced meanwhile, so its mode and times were not set".to_owned(),
     ))
 }
+
+/// Does something with each of some items on up to so many threads, and on as many as there are cores.
+fn for_each<T: Sync>(items: &[T], threads: usize, act: impl Fn(&T) + Sync) {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            act(item);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(cores) {
+            // Without it the others do all.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+}
+
+/// To start a thread takes as long as to finish some directories.
+const DIRECTORIES_FOR_A_THREAD: usize = 32;

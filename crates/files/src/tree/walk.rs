@@ -1,6 +1,7 @@
 //! The walk through the source tree. It feeds the queue, and makes directories and links.
 
 use std::ffi::{CStr, OsStr, OsString};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use evener_core::shown;
 use evener_pipeline::Queue;
 use rustix::fs::{
-    AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
+    AtFlags, FileType, Mode, OFlags, RawDir, RawDirEntry, Stat, fstat, openat, readlinkat, statat,
     symlinkat,
 };
 use rustix::io::Errno;
@@ -183,8 +184,14 @@ impl TreeWork<'_> {
         self.sweep_target(directory)?;
         let mut subdirectories = Vec::new();
         let mut files = Vec::with_capacity(BATCH);
-        for entry in Dir::read_from(&directory.source).map_err(&system)? {
-            let entry = entry.map_err(&system)?;
+        let mut buffer = [MaybeUninit::uninit(); NAMES_AT_ONCE];
+        let mut entries = RawDir::new(&directory.source, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                // It was removed meanwhile.
+                Err(Errno::NOENT) => break,
+                entry => entry.map_err(&system)?,
+            };
             if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 continue;
             }
@@ -229,7 +236,7 @@ impl TreeWork<'_> {
     }
 
     /// Decides what to do with an entry, and does it if it is a symbolic link.
-    fn sort(&self, directory: &Directory, entry: &DirEntry) -> Result<Entry, FileError> {
+    fn sort(&self, directory: &Directory, entry: &RawDirEntry<'_>) -> Result<Entry, FileError> {
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         let source = directory.source.as_fd();
         let mut kind = entry.file_type();
@@ -440,6 +447,9 @@ const HOLDS_SOURCES: &str =
 /// How many directories on the way down are open at a time, on both sides: few enough for the
 /// usual limit of 1,024 open files beside all others, however deep the tree is.
 const OPEN_LEVELS: usize = 32;
+
+/// How many bytes of a directory are read at once.
+const NAMES_AT_ONCE: usize = 32 << 10;
 
 /// How many names travel in one task: enough that claiming costs little, few enough that the
 /// workers end together.

@@ -50,6 +50,8 @@ pub(super) struct TreeWork<'a> {
     large_room: usize,
     /// Output buffers for workers that leave theirs to the one that writes.
     pub(super) spares: Spares,
+    /// How many workers there are.
+    pub(super) workers: usize,
     /// Whether one of the engines is guarded.
     pub(super) is_watched: bool,
     /// The files that would be in doubt.
@@ -87,6 +89,7 @@ impl<'a> TreeWork<'a> {
             room,
             large_room,
             spares: Spares::new(spares, room),
+            workers: seats.len(),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
             selection: options.selection.watch(),
