@@ -17,32 +17,25 @@ use crate::{FileError, KeyRing};
 /// Two buffers of the usual length fit a core's second-level cache beside what else it needs.
 /// A format with longer chunks gets longer ones, and a single short file of this `length` shorter
 /// ones: to fill and to wipe them would take longer than to encrypt it.
-pub(crate) fn room(
-    memory: usize,
-    workers: usize,
-    (keys, direction): (&KeyRing, Direction),
-    length: Option<u64>,
-) -> usize {
+pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing, length: Option<u64>) -> usize {
     let allowed = memory / (2 * workers.max(1));
     let usual = length.map_or(USUAL_ROOM, |length| length.min(USUAL_ROOM));
-    let header = keys.longest_header() as u64;
-    let wanted = longest_chunk(keys, direction).saturating_add(header).max(usual);
+    let wanted = room_for_a_chunk(keys).max(usual);
     usize::try_from(wanted).unwrap_or(usize::MAX).min(allowed)
 }
 
 /// For how many workers `memory` has buffers that hold a chunk each; at least one.
-pub(crate) fn affordable_workers(memory: usize, keys: &KeyRing, direction: Direction) -> usize {
-    let each = longest_chunk(keys, direction).saturating_mul(2).max(1);
+pub(crate) fn affordable_workers(memory: usize, keys: &KeyRing) -> usize {
+    let each = room_for_a_chunk(keys).saturating_mul(2).max(1);
     usize::try_from(memory as u64 / each).unwrap_or(usize::MAX).max(1)
 }
 
-/// How long a chunk is at most that is read in this direction, in bytes.
-fn longest_chunk(keys: &KeyRing, direction: Direction) -> u64 {
+/// How long a buffer is that holds the longest chunk under any key, and a header. Also to encrypt:
+/// what an earlier run has made is read to see which key it has.
+fn room_for_a_chunk(keys: &KeyRing) -> u64 {
     let longest = |recipe: &Recipe| recipe.geometry().longest_chunk();
-    match direction {
-        Direction::Encrypt => longest(keys.primary()),
-        Direction::Decrypt => keys.recipes().map(longest).max().unwrap_or(0),
-    }
+    let chunk = keys.recipes().map(longest).max().unwrap_or(0);
+    chunk.saturating_add(keys.longest_header() as u64)
 }
 
 /// How many more buffers of `room` bytes the `workers` may have together within `memory`: enough

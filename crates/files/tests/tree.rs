@@ -7,7 +7,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{assert_same_tree, bytes, cobblestone, every_key_ring, options, snapshot};
+use common::{
+    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, round_trip, snapshot,
+};
 use evener_files::{Control, FileError, Operation, Options, Report, process};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
@@ -234,4 +236,38 @@ fn followed_links_may_not_loop() {
     assert_eq!(report.files, 2);
     assert_eq!(report.failures.len(), 1);
     assert!(sealed.join("link.enc").metadata().unwrap().is_file());
+}
+
+/// Enough directories that several threads finish them, and some in which their owner can't write: they
+/// may get that mode only when all below them is done.
+#[test]
+fn every_directory_gets_its_mode_and_times() {
+    let home = home();
+    let plain = home.path().join("plain");
+    let mut made = Vec::new();
+    for number in 0..300_u32 {
+        let path = plain.join(format!("{}/{}/{number}", number % 3, number % 13));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("file"), bytes(number as usize)).unwrap();
+        made.push((path, [0o755, 0o500, 0o711, 0o570][number as usize % 4]));
+    }
+    made.extend((0..3).map(|number| (plain.join(number.to_string()), 0o555)));
+    let set_modes = |tree: &Path, mode_of: fn(u32) -> u32| {
+        for (path, mode) in &made {
+            let path = tree.join(path.strip_prefix(&plain).unwrap());
+            fs::set_permissions(path, fs::Permissions::from_mode(mode_of(*mode))).unwrap();
+        }
+    };
+    set_modes(&plain, |mode| mode);
+    for seats in [1, 4] {
+        let place = home.path().join(format!("by {seats}"));
+        fs::create_dir(&place).unwrap();
+        let engine = evener_engines::find("openssl").unwrap();
+        let options = Options { seats: vec![engine; seats], ..options() };
+        round_trip("directories", &cobblestone(), &plain, &place, &options);
+        // So that a user other than root can remove it.
+        set_modes(&place.join("sealed"), |_| 0o755);
+        set_modes(&place.join("back"), |_| 0o755);
+    }
+    set_modes(&plain, |_| 0o755);
 }

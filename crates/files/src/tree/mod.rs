@@ -89,7 +89,7 @@ pub fn process(
     contradictions::in_tree(operation, cipher, options).map_err(fail)?;
     let direction = operation.direction();
     let mut seats = seats::able(options, cipher, direction).map_err(fail)?;
-    seats.truncate(affordable_workers(options.memory, keys, direction));
+    seats.truncate(affordable_workers(options.memory, keys));
     let endpoints = Endpoints::find(operation, source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.

@@ -69,10 +69,9 @@ impl<'a> TreeWork<'a> {
         outputs: &'a Outputs,
         seats: &[Arc<dyn Engine>],
     ) -> TreeWork<'a> {
-        let direction = operation.direction();
-        let room = room(options.memory, seats.len(), (keys, direction), length);
+        let room = room(options.memory, seats.len(), keys, length);
         let spares = spares(options.memory, seats.len(), room);
-        let cipher = (keys.primary().cipher(), direction);
+        let cipher = (keys.primary().cipher(), operation.direction());
         let large_room = large_room(options.memory, seats, cipher, room);
         let whole = length.and_then(|length| usize::try_from(length).ok());
         let large_room = whole.map_or(large_room, |whole| large_room.min(whole.max(room)));
