@@ -36,15 +36,20 @@ impl Inherited {
         Inherited { group: false, ..self }
     }
 
+    /// Whether there is anything that it may take.
+    pub(crate) fn is_something(self) -> bool {
+        self.group || self.access_list
+    }
+
     /// The mode to make a file or directory with, which is to have `wanted` in the end: nobody but
     /// its owner is to have access while it has what it has taken.
     pub(crate) fn mode_at_first(self, wanted: Mode) -> Mode {
-        if self.group || self.access_list { wanted & Mode::RWXU } else { wanted }
+        if self.is_something() { wanted & Mode::RWXU } else { wanted }
     }
 
     /// Takes all that from a new file or directory. Returns the permission bits that it may be given.
     pub(crate) fn remove_from(self, new: BorrowedFd<'_>, source: &Stat) -> Result<Mode, FileError> {
-        if !self.group && !self.access_list {
+        if !self.is_something() {
             return Ok(EVERY_BIT);
         }
         let there = fstat(new).map_err(FileError::system("read its output's status"))?;

@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod,
-    fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, openat, utimensat,
+    AtFlags, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
+    fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat, futimens, openat, readlinkat,
+    utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -56,9 +57,34 @@ impl Metadata {
         futimens(output, &times(status)).map_err(FileError::system("set its times"))
     }
 
-    /// The same for a directory that was there before the run, if it looks as an interrupted run
+    /// The same for an output of an earlier run, from which it takes the extended attributes that its source
+    /// has no more.
+    pub(crate) fn renew(
+        &self,
+        source: BorrowedFd<'_>,
+        status: &Stat,
+        output: BorrowedFd<'_>,
+        granted: Mode,
+    ) -> Result<(), FileError> {
+        if self.xattrs {
+            let system = FileError::system("remove its output's other extended attributes");
+            let list = match whole(|buffer| flistxattr(source, buffer)) {
+                Err(Errno::NOTSUP) => Vec::new(),
+                list => list.map_err(&system)?,
+            };
+            for name in others(&list, output).map_err(&system)? {
+                match fremovexattr(output, OsStr::from_bytes(&name)) {
+                    Ok(()) | Err(Errno::NODATA) => {}
+                    Err(errno) => return Err(system(errno)),
+                }
+            }
+        }
+        self.apply(source, status, output, None, granted)
+    }
+
+    /// As [`Metadata::apply`] for a directory that was there before the run, if it looks as an interrupted run
     /// leaves one and nobody gets more access to it than he has. Any other stays as it is.
-    /// Returns whether it now has the mode and owner of the source.
+    /// Returns whether it now has the mode, the owner and what else was chosen of the source.
     pub(crate) fn apply_to_unfinished(
         &self,
         source: BorrowedFd<'_>,
@@ -88,7 +114,37 @@ impl Metadata {
             fchmod(output, wanted).map_err(FileError::system("set its mode"))?;
         }
         futimens(output, &times(status)).map_err(FileError::system("set its times"))?;
-        Ok(true)
+        // Access lists may let others in.
+        self.has_xattrs(source, output)
+    }
+
+    /// Gives a symbolic link to `text` itself the times of another, and its owner if that was chosen.
+    /// Where the file system has no times for links it is no loss.
+    pub(crate) fn apply_to_link(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        text: &CStr,
+        status: &Stat,
+    ) -> Result<(), FileError> {
+        // By a descriptor, since the name may lead to something else by now.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let system = FileError::system("set the link's times");
+        let link = openat(directory, name, flags, Mode::empty()).map_err(&system)?;
+        match readlinkat(&link, c"", Vec::new()) {
+            Ok(there) if *there == *text => {}
+            Ok(_) | Err(Errno::NOENT | Errno::INVAL) => {
+                return Err(FileError::Refused("its output was replaced meanwhile".to_owned()));
+            }
+            Err(errno) => return Err(system(errno)),
+        }
+        if self.owner {
+            let (user, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
+            chownat(&link, c"", Some(user), Some(group), AtFlags::EMPTY_PATH)
+                .map_err(FileError::system("set its owner"))?;
+        }
+        let _ = utimensat(&link, c"", &times(status), AtFlags::EMPTY_PATH);
+        Ok(())
     }
 
     /// Whether an output has the owner that it is to have.
@@ -111,6 +167,9 @@ impl Metadata {
             list => list.map_err(&system)?,
         };
         let takes = |name: &&[u8]| !name.is_empty() && (self.owner || *name != CAPABILITIES);
+        if !others(&list, output).map_err(&system)?.is_empty() {
+            return Ok(false);
+        }
         for name in list.split(|&byte| byte == 0).filter(takes) {
             let name = OsStr::from_bytes(name);
             let there = match whole(|buffer| fgetxattr(output, name, buffer)) {
@@ -186,24 +245,6 @@ fn umask() -> Option<u32> {
     u32::from_str_radix(line.trim(), 8).ok()
 }
 
-/// Gives a symbolic link itself the times of another. Where the file system has none for links
-/// it is no loss.
-pub(crate) fn set_link_times(
-    directory: BorrowedFd<'_>,
-    name: &CStr,
-    status: &Stat,
-) -> Result<(), FileError> {
-    // By a descriptor, since the name may lead to something else by now.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let system = FileError::system("set the link's times");
-    let link = openat(directory, name, flags, Mode::empty()).map_err(&system)?;
-    let there = fstat(&link).map_err(&system)?;
-    if FileType::from_raw_mode(there.st_mode) == FileType::Symlink {
-        let _ = utimensat(&link, c"", &times(status), AtFlags::EMPTY_PATH);
-    }
-    Ok(())
-}
-
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
 fn times(status: &Stat) -> Timestamps {
     let time =
@@ -219,6 +260,18 @@ const CAPABILITIES: &[u8] = b"security.capability";
 
 /// Attributes that control access, besides the mode.
 const ACCESS_LISTS: &[u8] = b"system.posix_acl_";
+
+/// The attributes of an output, of those that users give, that a list of its source's has not.
+fn others(list: &[u8], output: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Errno> {
+    let there = match whole(|buffer| flistxattr(output, buffer)) {
+        Err(Errno::NOTSUP) => return Ok(Vec::new()),
+        there => there?,
+    };
+    let is_given = |name: &&[u8]| name.starts_with(b"user.") || name.starts_with(ACCESS_LISTS);
+    let is_wanted = |name: &&[u8]| list.split(|&byte| byte == 0).any(|wanted| wanted == *name);
+    let names = there.split(|&byte| byte == 0).filter(is_given);
+    Ok(names.filter(|name| !is_wanted(name)).map(<[u8]>::to_vec).collect())
+}
 
 fn copy_xattrs(
     source: BorrowedFd<'_>,

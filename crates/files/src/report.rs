@@ -228,10 +228,11 @@ impl Report {
             sum.busy_seconds += effort.busy_seconds;
             sum.cpu_seconds += effort.cpu_seconds;
             let WorkerStatistics { engine, worker, retired, .. } = worker;
-            if let Some(fault) = &retired {
-                self.add_fault(&engine, fault).workers += 1;
-            }
-            let retired = retired.map(|fault| fault.to_string());
+            let retired = retired.map(|fault| {
+                let known = self.add_fault(&engine, &fault);
+                known.workers += 1;
+                known.cause.clone()
+            });
             self.workers.push(WorkerEffort { worker, engine, effort, retired });
         }
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::path::Path;
 
 use common::child::{Errand, Flags, serve, shim};
@@ -233,4 +233,24 @@ fn nothing_takes_the_place_of_a_wrapped_key() {
     let report = run(Operation::Decrypt, &sealed, &back);
     assert_eq!((report.files, report.failures.len()), (3, 0), "{:?}", report.failures);
     assert_eq!(fs::read(back.join("evener-keynote")).unwrap(), bytes(100));
+}
+
+#[test]
+fn a_symbolic_link_has_an_owner_of_its_own() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    symlink("nowhere", plain.join("link")).unwrap();
+    if lchown(plain.join("link"), Some(1234), Some(1234)).is_err() {
+        evener_skipped::skipped!("only root gives files away");
+        return;
+    }
+    // Also one that a run without owners has made.
+    for owner in [false, true] {
+        let options = Options { owner, resume: true, ..options() };
+        let report = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
+        assert!(report.unwrap().is_success());
+        let there = fs::symlink_metadata(sealed.join("link")).unwrap();
+        assert_eq!(there.uid() == 1234 && there.gid() == 1234, owner);
+    }
 }

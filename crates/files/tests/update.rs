@@ -542,4 +542,19 @@ fn extended_attributes_that_are_asked_for_later_are_carried_over() {
     rustix::fs::getxattr(sealed.join("file.enc"), "user.evener", &mut value).unwrap();
     assert_eq!(&value, b"value");
     assert_eq!(fs::read(sealed.join("file.enc")).unwrap(), content);
+
+    // What a source has no more its output loses, also one that a user has given it.
+    set(&sealed, b"value").unwrap();
+    fs::create_dir(plain.join("sub")).unwrap();
+    fs::create_dir(sealed.join("sub")).unwrap();
+    set(&sealed.join("sub"), b"value").unwrap();
+    rustix::fs::removexattr(plain.join("file"), "user.evener").unwrap();
+    for _ in 0..2 {
+        let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &asking(false));
+        assert!(report.is_success(), "{:?}", report.failures);
+    }
+    let has = |path: &Path| rustix::fs::getxattr(path, "user.evener", &mut [0_u8; 5]).is_ok();
+    assert_eq!([has(&sealed.join("file.enc")), has(&sealed.join("sub"))], [false, false]);
+    // The root of a tree is the user's own.
+    assert!(has(&sealed));
 }

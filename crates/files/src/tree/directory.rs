@@ -1,12 +1,13 @@
 //! A directory in the source tree with its directory in the target tree.
 
 use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    FileType, Mode, OFlags, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat, openat2,
+    FileType, Mode, OFlags, RawDir, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat, openat2,
 };
 use rustix::io::Errno;
 
@@ -105,11 +106,35 @@ impl Made {
         let inherited = Inherited::from(directory.as_fd(), &status);
         Ok(Made { directory, identity: Identity::of(&status), is_new, inherited })
     }
+
+    /// Takes from a directory that this run has made what it has from the one that it was made in, and
+    /// gives it the mode for the work, whatever the process's file mode creation mask.
+    pub(super) fn settle(
+        &mut self,
+        inherited: Inherited,
+        source: &Stat,
+        metadata: &Metadata,
+    ) -> Result<(), FileError> {
+        if !self.is_new {
+            return Ok(());
+        }
+        let mode = metadata.directory_mode(source);
+        let granted = metadata.settle(inherited, self.as_fd(), source)?;
+        if mode.bits() & metadata.umask != 0 || inherited.mode_at_first(mode) != mode {
+            widen(&self.directory, mode & granted)
+                .map_err(FileError::system("set its output directory's mode"))?;
+        }
+        if inherited.is_something() {
+            let status = fstat(&self.directory).map_err(FileError::system("read its status"))?;
+            self.inherited = Inherited::from(self.as_fd(), &status);
+        }
+        Ok(())
+    }
 }
 
 /// Makes (or finds) a directory of the target tree, the counterpart of one with the status `source`.
-/// A new one has the mode for its beginning, whatever the process's file mode creation mask; one
-/// that was there keeps its own.
+/// A new one is to be [settled](Made::settle) once it is known whose it is; one that was there keeps its
+/// mode.
 pub(super) fn make_below(
     parent: &Made,
     name: &OsStr,
@@ -118,8 +143,7 @@ pub(super) fn make_below(
 ) -> Result<Made, FileError> {
     let mode = metadata.directory_mode(source);
     let (inherited, parent) = (parent.inherited, parent.as_fd());
-    let at_first = inherited.mode_at_first(mode);
-    let is_new = match mkdirat(parent, name, at_first) {
+    let made = match mkdirat(parent, name, inherited.mode_at_first(mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -131,14 +155,22 @@ pub(super) fn make_below(
     };
     let directory =
         find_below(parent, name).map_err(|errno| no_output_directory(parent, name, errno))?;
-    if is_new {
-        let granted = metadata.settle(inherited, directory.as_fd(), source)?;
-        if mode.bits() & metadata.umask != 0 || at_first != mode {
-            widen(&directory, mode & granted)
-                .map_err(FileError::system("set its output directory's mode"))?;
+    let is_new = made && is_empty(&directory)?;
+    Made::of(directory, is_new)
+}
+
+/// Whether nothing is in a directory. By the name under which one was just made, another may be
+/// found: whoever may write beside it can put it there. With something in it, it was not made now.
+pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
+    let mut buffer = [MaybeUninit::uninit(); 1 << 10];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(FileError::system("read its output directory"))?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
         }
     }
-    Made::of(directory, is_new)
+    Ok(true)
 }
 
 /// Gives a new directory its mode for the work. That its group goes on to what is made in it stays so

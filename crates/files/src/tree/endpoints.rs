@@ -10,7 +10,7 @@ use evener_core::shown;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item, Made, widen};
+use super::directory::{Directory, Item, Made, is_empty, widen};
 use super::names::Claims;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
@@ -261,7 +261,7 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
     let mode = metadata.directory_mode(source);
     let inherited = inherited_at(path)?;
     let at_first = inherited.mode_at_first(mode);
-    let is_new = match mkdirat(CWD, path, at_first) {
+    let made = match mkdirat(CWD, path, at_first) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -270,6 +270,7 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
     };
     let directory = open_target(path)?;
     refuse_planted_directory(directory.as_fd(), path)?;
+    let is_new = made && is_empty(&directory)?;
     if is_new || options.target_is_new {
         let granted = metadata.settle(inherited, directory.as_fd(), source)?;
         if is_new && (mode.bits() & metadata.umask != 0 || at_first != mode) {

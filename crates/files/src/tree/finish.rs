@@ -271,15 +271,22 @@ impl TreeWork<'_> {
         {
             return Ok(());
         }
-        if is_new || self.options.update && !is_root {
+        if is_new {
             let mode = Some(permissions(&there));
             return self.metadata.apply(source, status, output, mode, granted);
+        }
+        if self.options.update && !is_root {
+            return self.metadata.renew(source, status, output, granted);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
         // A root that is updated keeps its mode: the user may have made it.
         if !is_finished && !self.options.update {
-            let reason = "its output directory was there before with another mode or owner, \
-                          which it keeps";
+            let mut reason = "its output directory was there before with another mode, owner or \
+                              access list, which it keeps"
+                .to_owned();
+            if !is_root {
+                reason.push_str("; an update gives it that of the source");
+            }
             self.record.notice(path, reason);
         }
         Ok(())

@@ -92,7 +92,7 @@ impl TreeWork<'_> {
         }
         if !has_owner || !has_xattrs {
             let (source, status) = (source.as_fd(), source.status());
-            self.metadata.apply(source, status, output.as_fd(), None, granted)?;
+            self.metadata.renew(source, status, output.as_fd(), granted)?;
             return Ok(true);
         }
         fchmod(&output, wanted).map_err(&system)?;

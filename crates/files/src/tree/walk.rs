@@ -126,7 +126,7 @@ impl TreeWork<'_> {
         if self.directories.is_target(Identity::of(&status)) {
             return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
         }
-        let target = match &parent.target {
+        let mut target = match &parent.target {
             None => None,
             Some(parent) => self.counterpart(parent, name, &status)?,
         };
@@ -141,12 +141,15 @@ impl TreeWork<'_> {
         {
             return Err(FileError::SameName(shown(&path).to_string()));
         }
+        if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
+            target.settle(parent.inherited, &status, &self.metadata)?;
+        }
         let (follows, claims) = (self.options.follow_symlinks, Claims::default());
         Ok(Some(Arc::new(Directory { source, target, path, follows, claims })))
     }
 
-    /// Makes (or finds) a directory of the target tree. In a new one at first its owner can work;
-    /// what it lacks of its own mode comes when everything in it is done.
+    /// Makes (or finds) a directory of the target tree. In a new one its owner can work; what it lacks
+    /// of its own mode comes when everything in it is done.
     fn counterpart(
         &self,
         parent: &Made,
@@ -333,7 +336,7 @@ impl TreeWork<'_> {
         }
         self.make_symlink(directory, target, name, &text)?;
         if let Ok(status) = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW) {
-            crate::metadata::set_link_times(target.as_fd(), name, &status)?;
+            self.metadata.apply_to_link(target.as_fd(), name, &text, &status)?;
         }
         self.directories.count_symlink();
         Ok(())

@@ -10,6 +10,8 @@
  *   EVENER_FAULT_NO_TMPFILE=1    O_TMPFILE is not supported
  *   EVENER_FAULT_FOLD_BELOW=PATH names below PATH are the same in capital and small letters,
  *                                as on file systems that fold them: all become small
+ *   EVENER_FAULT_SWAP=PATH       a directory or link that is made, whose path contains that TEXT, is
+ *                                exchanged with this at once
  *   EVENER_FAULT_NO_LINKS=1      nor are hard links and renaming without replacing
  *
  * On 32-bit systems the calls that have 64 in their names, or take times of 64 bits, are those that
@@ -226,10 +228,33 @@ int renameat2(int from_directory, const char *from, int directory, const char *p
 
 PASS_NAME(int, unlinkat, (int directory, const char *path, int flags), (directory, path, flags),
      directory, path)
-PASS_NAME(int, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode),
-     directory, path)
-PASS_NAME(int, symlinkat, (const char *text, int directory, const char *path), (text, directory, path),
-     directory, path)
+/* Puts something else in the place of what was made. */
+static int swapped(int result, int directory, const char *name)
+{
+    const char *other = getenv("EVENER_FAULT_SWAP");
+    char path[8192];
+    path_of(directory, name, path, sizeof path);
+    if (result == 0 && other != NULL && matches("EVENER_FAULT_NAME", path, 0))
+        syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE);
+    return result;
+}
+
+int mkdirat(int directory, const char *path, mode_t mode)
+{
+    FOLD(directory, path)
+    if (judge("mkdirat", directory, path) != GO_ON)
+        return -1;
+    return swapped(REAL(mkdirat)(directory, path, mode), directory, path);
+}
+
+int symlinkat(const char *text, int directory, const char *path)
+{
+    FOLD(directory, path)
+    if (judge("symlinkat", directory, path) != GO_ON)
+        return -1;
+    return swapped(REAL(symlinkat)(text, directory, path), directory, path);
+}
+
 PASS_NAME(ssize_t, readlinkat, (int directory, const char *path, char *buffer, size_t size),
      (directory, path, buffer, size), directory, path)
 PASS(int, fsync, (int fd), (fd), fd, NULL)
