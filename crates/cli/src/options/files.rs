@@ -105,10 +105,12 @@ pub(crate) struct Writing {
     /// Sync every output and its name to the storage device before the end
     #[arg(long, help_heading = "Outputs")]
     durable: bool,
-    /// Keep owner and group (mode and time are always kept)
+    /// Keep owner and group, and the set-user-ID and set-group-ID bits (the rest of the mode and the time
+    /// are always kept)
     #[arg(long, help_heading = "Outputs")]
     owner: bool,
-    /// Keep extended attributes
+    /// Keep extended attributes, access lists among them. Without it, the group of a file that has a list
+    /// gets what `ls` shows: the list's mask
     #[arg(long, help_heading = "Outputs")]
     xattrs: bool,
     /// Write pages of zeros as holes
