@@ -7,6 +7,7 @@ use std::path::Path;
 
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
+use rustix::io::Errno;
 
 /// A file that failed, as a line with a hint.
 pub(crate) fn line(failure: &Failure) -> String {
@@ -48,6 +49,9 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Suffix(_) => " (see --suffix)",
         FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
+        FileError::System { errno, .. } if errno.number() == Errno::MFILE.raw_os_error() => {
+            "; `ulimit -n` allows more"
+        }
         FileError::NotBase64 => "; without --base64 a binary file is read",
         FileError::Memory { needed } => {
             return Hinted(

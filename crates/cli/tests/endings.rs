@@ -276,3 +276,18 @@ fn outputs_on_a_full_device_are_no_files() {
     assert_eq!(ended.status, Some(1), "{}", ended.messages);
     assert!(ended.messages.contains("No space left on device"), "{}", ended.messages);
 }
+
+#[test]
+fn files_beyond_the_limit_of_open_ones_fail_with_advice() {
+    let fixture = Fixture::new();
+    for number in 0..300 {
+        fs::create_dir_all(fixture.path(&format!("wide/{number}"))).unwrap();
+        fs::write(fixture.path(&format!("wide/{number}/file")), "content").unwrap();
+    }
+    let ended = fixture.shell("ulimit -n 60; $evener encrypt -k my.key wide sealed");
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    let told = "Too many open files; `ulimit -n` allows more";
+    assert!(ended.messages.contains(told), "{}", ended.messages);
+    assert_eq!(fixture.shell("$evener encrypt -k my.key --resume wide sealed").status, Some(0));
+    assert_eq!(fixture.shell("$evener verify -k my.key sealed").status, Some(0));
+}
