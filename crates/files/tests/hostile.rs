@@ -5,9 +5,9 @@ mod common;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
@@ -510,64 +510,4 @@ fn protected_files_are_no_sources_under_any_name() {
             process(Operation::Encrypt, &cobblestone(), &alone, Some(&sealed), &options).is_err()
         );
     }
-}
-
-/// Another process, which may write to both trees, swaps directories for links to other places as
-/// fast as it can. Nothing outside is read, written or changed.
-#[test]
-fn swapped_directories_lead_nowhere() {
-    let home = home();
-    let [plain, sealed, outside] =
-        ["plain", "sealed", "outside"].map(|name| home.path().join(name));
-    for name in ["a", "b", "c"] {
-        fs::create_dir_all(plain.join(name)).unwrap();
-        fs::create_dir_all(outside.join(name)).unwrap();
-        fs::write(outside.join(name).join("secret"), b"secret").unwrap();
-        set_mode(&outside.join(name), 0o700);
-        for number in 0..8 {
-            fs::write(plain.join(name).join(number.to_string()), bytes(500)).unwrap();
-        }
-        fs::hard_link(plain.join(name).join("0"), plain.join(name).join("same")).unwrap();
-        symlink("0", plain.join(name).join("link")).unwrap();
-        set_mode(&plain.join(name), 0o777);
-    }
-    let seen = |directory: &Path| {
-        let entries = common::snapshot(directory).into_iter();
-        entries
-            .map(|(path, entry)| (path, entry.mode, entry.modified, entry.content))
-            .collect::<Vec<_>>()
-    };
-    let before = seen(&outside);
-    let (end, rounds) = (Instant::now() + Duration::from_secs(3), AtomicBool::new(true));
-    std::thread::scope(|scope| {
-        for tree in [&plain, &sealed] {
-            let (outside, rounds) = (&outside, &rounds);
-            scope.spawn(move || {
-                while rounds.load(Ordering::Relaxed) {
-                    for name in ["a", "b", "c"] {
-                        let (there, away) = (tree.join(name), tree.with_extension(name));
-                        if fs::rename(&there, &away).is_ok() {
-                            let _ = symlink(outside.join(name), &there);
-                            std::thread::yield_now();
-                            let _ = fs::remove_file(&there);
-                            if fs::rename(&away, &there).is_err() {
-                                let _ = fs::remove_dir_all(&away);
-                            }
-                        }
-                    }
-                }
-            });
-        }
-        let mut done = 0;
-        while Instant::now() < end && done < 300 {
-            let (overwrite, resume) = (done % 2 == 0, done % 3 == 0);
-            let options = Options { overwrite, resume, xattrs: true, ..options() };
-            let _ = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
-            done += 1;
-        }
-        rounds.store(false, Ordering::Relaxed);
-    });
-    assert!(seen(&outside) == before, "something outside was changed");
-    let names: Vec<PathBuf> = common::snapshot(&sealed).into_keys().collect();
-    assert!(!names.iter().any(|name| name.ends_with("secret.enc")), "{names:?}");
 }

@@ -1,19 +1,25 @@
-//! What somebody who may write to the target tree puts in the place of what was just made.
+//! What somebody who may write to the trees puts in the place of directories and links.
 
 mod common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, home};
-use evener_files::Operation;
+use common::{bytes, cobblestone, home, options};
+use evener_files::{Operation, Options, process};
 
 #[test]
 fn child() {
     serve();
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// Encrypts a tree; what is made of this name is exchanged with `other` at once.
@@ -36,12 +42,11 @@ fn a_directory_with_something_in_it_is_not_taken_for_a_new_one() {
                 ["plain", "sealed", "private"].map(|name| home.path().join(name));
             fs::create_dir_all(plain.join("public")).unwrap();
             fs::write(plain.join("public/file"), bytes(100)).unwrap();
-            for open in [&plain, &plain.join("public")] {
-                fs::set_permissions(open, fs::Permissions::from_mode(0o777)).unwrap();
-            }
+            set_mode(&plain, 0o777);
+            set_mode(&plain.join("public"), 0o777);
             fs::create_dir(&private).unwrap();
             fs::write(private.join("secret"), "secret").unwrap();
-            fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+            set_mode(&private, 0o700);
             let inode = fs::metadata(&private).unwrap().ino();
 
             let ended = encrypt(&plain, &sealed, name, &private, flags);
@@ -76,4 +81,64 @@ fn what_takes_the_place_of_a_link_is_told() {
         fs::remove_dir_all(&sealed).unwrap();
         fs::remove_file(&other).unwrap();
     }
+}
+
+/// Another process, which may write to both trees, swaps directories for links to other places as
+/// fast as it can. Nothing outside is read, written or changed.
+#[test]
+fn swapped_directories_lead_nowhere() {
+    let home = home();
+    let [plain, sealed, outside] =
+        ["plain", "sealed", "outside"].map(|name| home.path().join(name));
+    for name in ["a", "b", "c"] {
+        fs::create_dir_all(plain.join(name)).unwrap();
+        fs::create_dir_all(outside.join(name)).unwrap();
+        fs::write(outside.join(name).join("secret"), b"secret").unwrap();
+        set_mode(&outside.join(name), 0o700);
+        for number in 0..8 {
+            fs::write(plain.join(name).join(number.to_string()), bytes(500)).unwrap();
+        }
+        fs::hard_link(plain.join(name).join("0"), plain.join(name).join("same")).unwrap();
+        symlink("0", plain.join(name).join("link")).unwrap();
+        set_mode(&plain.join(name), 0o777);
+    }
+    let seen = |directory: &Path| {
+        let entries = common::snapshot(directory).into_iter();
+        entries
+            .map(|(path, entry)| (path, entry.mode, entry.modified, entry.content))
+            .collect::<Vec<_>>()
+    };
+    let before = seen(&outside);
+    let (end, rounds) = (Instant::now() + Duration::from_secs(3), AtomicBool::new(true));
+    std::thread::scope(|scope| {
+        for tree in [&plain, &sealed] {
+            let (outside, rounds) = (&outside, &rounds);
+            scope.spawn(move || {
+                while rounds.load(Ordering::Relaxed) {
+                    for name in ["a", "b", "c"] {
+                        let (there, away) = (tree.join(name), tree.with_extension(name));
+                        if fs::rename(&there, &away).is_ok() {
+                            let _ = symlink(outside.join(name), &there);
+                            std::thread::yield_now();
+                            let _ = fs::remove_file(&there);
+                            if fs::rename(&away, &there).is_err() {
+                                let _ = fs::remove_dir_all(&away);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+        let mut done = 0;
+        while Instant::now() < end && done < 300 {
+            let (overwrite, resume) = (done % 2 == 0, done % 3 == 0);
+            let options = Options { overwrite, resume, xattrs: true, ..options() };
+            let _ = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
+            done += 1;
+        }
+        rounds.store(false, Ordering::Relaxed);
+    });
+    assert!(seen(&outside) == before, "something outside was changed");
+    let names: Vec<PathBuf> = common::snapshot(&sealed).into_keys().collect();
+    assert!(!names.iter().any(|name| name.ends_with("secret.enc")), "{names:?}");
 }
