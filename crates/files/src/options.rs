@@ -75,7 +75,7 @@ pub struct Options {
     /// Bring outputs that exist up to date: replace those whose source has changed, leave those
     /// that are complete as they are, and make those that are not there. A source has changed if
     /// its size or time is not the output's, or if its status (mode, owner, content) was changed
-    /// after that of the output. An output that was not made with the keys is replaced only with
+    /// after the output was made. An output that was not made with the keys is replaced only with
     /// [`Options::overwrite`], and so is a decrypted file that is newer than its source. Does not
     /// go with [`Options::remove_source`] and [`Options::resume`], nor with a stream.
     pub update: bool,

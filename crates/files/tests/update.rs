@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options, tink};
 use evener_core::Key;
 use evener_files::format::{CobblestoneSuite, Recipe};
-use evener_files::{FileError, KeyRing, Operation, Options, Report, process};
+use evener_files::{FileError, KeyRing, Operation, Options, Report, Selection, process};
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, keys, from, Some(to), options).unwrap()
@@ -143,6 +143,43 @@ fn files_that_become_links_of_each_other_stay_what_they_are() {
     let number = |name: &str| fs::metadata(back.join(name)).unwrap().ino();
     assert_eq!(number("a"), number("b"));
     assert_ne!(number("c"), number("d"));
+}
+
+/// To replace one name of an output changes the status of the file that keeps the others.
+#[test]
+fn a_changed_file_is_found_after_another_name_of_its_output_was_replaced() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    let keys = cobblestone();
+    fs::create_dir_all(plain.join("sub")).unwrap();
+    fs::write(plain.join("a"), "A").unwrap();
+    for name in ["b", "sub/c", "sub/d"] {
+        fs::hard_link(plain.join("a"), plain.join(name)).unwrap();
+    }
+    let_time_pass(home.path());
+    assert!(run(Operation::Encrypt, &keys, &plain, &sealed, &updating()).is_success());
+    assert!(run(Operation::Decrypt, &keys, &sealed, &back, &updating()).is_success());
+    let_time_pass(home.path());
+    let time = fs::metadata(plain.join("a")).unwrap().modified().unwrap();
+    fs::remove_file(plain.join("a")).unwrap();
+    fs::write(plain.join("a"), "another").unwrap();
+    fs::write(plain.join("b"), "B").unwrap();
+    set_modified(&plain.join("b"), time);
+    // Only one name at first, so that all the others' outputs have a later status than their source.
+    let_time_pass(home.path());
+    let selection = Selection::new(&[], &["b", "sub"]).unwrap();
+    let first = Options { selection, ..updating() };
+    assert!(run(Operation::Encrypt, &keys, &plain, &sealed, &first).is_success());
+    for (operation, from, to) in
+        [(Operation::Encrypt, &plain, &sealed), (Operation::Decrypt, &sealed, &back)]
+    {
+        let_time_pass(home.path());
+        let report = run(operation, &keys, from, to, &updating());
+        assert!(report.is_success(), "{:?}", report.failures);
+        let report = run(operation, &keys, from, to, &updating());
+        assert_eq!(counts(&report), [0, 0, 2, 0], "{operation:?}");
+    }
+    assert_same_tree(&plain, &back);
 }
 
 #[test]

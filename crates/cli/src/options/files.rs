@@ -78,7 +78,7 @@ pub(crate) struct Writing {
     resume: bool,
     /// Bring DST up to date: process new files, replace outputs whose source has changed, leave all
     /// others. A source has changed if its size or its time differs from the output's, or if it was
-    /// changed in any way after the output was made (its ctime is not older than the output's). So a
+    /// changed in any way after the output was made (its ctime is not older than the output). So a
     /// file whose time was set back is found, and a file that was only renamed is processed again.
     /// Directories get their source's mode and time, but DST itself keeps its mode. Outputs of
     /// another key are errors, and so are decrypted files that are newer than their source
