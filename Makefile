@@ -59,7 +59,7 @@ dependencies: needs
 	scripts/check-dependencies
 
 checks: needs
-	set -e; for check in $(CHECKS); do echo "== $$check"; scripts/timed "  $$check" $$check; done
+	scripts/checks $(CHECKS)
 
 bench-tree: build
 	target/release/evener-lab bench tree --svg target/bench-tree.svg
