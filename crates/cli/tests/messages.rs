@@ -249,8 +249,16 @@ fn a_profile_that_was_named_must_be_one() {
     let fixture = Fixture::new();
     fs::write(fixture.path("old"), r#"{"version": 1, "profiles": []}"#).unwrap();
     fs::write(fixture.path("torn"), "{").unwrap();
-    let measure = "engines --measure --engine openssl --bytes 16 --time 1 --rounds 1 -o whole";
-    fixture.expect(0, &measure.split(' ').collect::<Vec<_>>());
+    let measure = ["--engine", "openssl", "--bytes", "16", "--time", "1", "--rounds", "1", "-o"];
+    let measure = [&["engines", "--measure"], &measure[..]].concat();
+    for _ in 0..2 {
+        fixture.expect(0, &[&measure[..], &["whole"]].concat());
+    }
+    let key = fs::read(fixture.path("my.key")).unwrap();
+    let ended = fixture.expect(2, &[&measure[..], &["my.key"]].concat());
+    let told = "my.key: it is there already and is no profile; remove it, or name another file";
+    assert!(ended.messages.contains(told), "{}", ended.messages);
+    assert!(fs::read(fixture.path("my.key")).unwrap() == key);
     for (profile, why) in [
         ("none", "No such file or directory"),
         ("tree", "it is not a regular file"),

@@ -1,7 +1,8 @@
 //! `evener engines --measure`
 
+use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use evener::{Cipher, Direction, Engine};
 use evener_program::values;
 
 use super::costs;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, shown};
 use crate::whole_file;
 
 /// The options of measuring.
@@ -47,7 +48,7 @@ pub(super) struct Measuring {
     /// Name of the machine in the profile [default: its processor's name]
     #[arg(long, value_name = "NAME", requires = "measure")]
     machine: Option<String>,
-    /// Write the profile to this file, and print a table
+    /// Write the profile to this file, and print a table. Of what is there only a profile is replaced
     #[arg(short, long, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
     /// Save the profile for later runs with modules (evener/profile.json in the user's cache
@@ -82,7 +83,7 @@ impl Measuring {
     /// Measures, prints and writes.
     pub(super) fn run(&self) -> Result<(), Trouble> {
         // Before the time is spent.
-        self.output.as_deref().map_or(Ok(()), whole_file::refuse_planted)?;
+        self.output.as_deref().map_or(Ok(()), refuse_other)?;
         let engines = if self.engines.is_empty() {
             measure::probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
         } else {
@@ -134,6 +135,24 @@ impl Measuring {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Trouble::Output)
     }
+}
+
+/// Refuses a file that is no profile: `-o` of `keygen` names a key.
+fn refuse_other(path: &Path) -> Result<(), Trouble> {
+    whole_file::refuse_planted(path)?;
+    let is_replaceable = match fs::metadata(path) {
+        Ok(found) if found.is_file() && found.len() > 0 => {
+            fs::read_to_string(path).is_ok_and(|text| text.parse::<Profile>().is_ok())
+        }
+        _ => true,
+    };
+    if is_replaceable {
+        return Ok(());
+    }
+    Err(Trouble::Usage(format!(
+        "{}: it is there already and is no profile; remove it, or name another file",
+        shown(path)
+    )))
 }
 
 /// Milliseconds for each engine and length in a round, where nothing else is said.
