@@ -65,11 +65,17 @@ pub(super) extern "C" fn end() {
     if PROCESS.load(Ordering::SeqCst) != process::id() {
         return;
     }
-    while CALLS.load(Ordering::SeqCst) > 0 && WAITS.fetch_add(1, Ordering::SeqCst) < MOST_WAITS {
-        thread::sleep(WAIT);
+    while CALLS.load(Ordering::SeqCst) > 0 {
+        let waits = WAITS.fetch_add(1, Ordering::SeqCst);
+        if waits >= MOST_WAITS {
+            break;
+        }
+        // Few, since on a busy machine each takes longer.
+        thread::sleep(Duration::from_millis(1 << waits.min(LONGEST_WAIT)));
     }
 }
 
-/// A process waits no longer than a second for a library that hangs.
-const MOST_WAITS: usize = 1000;
-const WAIT: Duration = Duration::from_millis(1);
+/// A process waits about a second for a library that hangs.
+const MOST_WAITS: usize = 21;
+/// The binary logarithm of the longest wait in milliseconds.
+const LONGEST_WAIT: usize = 6;

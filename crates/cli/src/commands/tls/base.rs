@@ -99,11 +99,19 @@ fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Whether a query (property(7) of OpenSSL) asks for what Evener's ciphers aren't.
+/// Whether a query (property(7) of OpenSSL) asks for what Evener's ciphers aren't, or prefers that: others then
+/// are as good as those with what Evener's line prefers, and come first.
 pub(super) fn excludes_evener(query: &str) -> bool {
     query.to_ascii_lowercase().split(',').map(str::trim).any(|clause| {
-        // It is no condition, or takes one back.
-        if clause.is_empty() || clause.starts_with(['?', '-']) {
+        // It takes a condition back.
+        if let Some(name) = clause.strip_prefix('-') {
+            return name.trim() == "evener.cipher";
+        }
+        let (clause, is_preference) = match clause.strip_prefix('?') {
+            Some(clause) => (clause, true),
+            None => (clause, false),
+        };
+        if clause.is_empty() {
             return false;
         }
         let (name, wanted) = clause.split_once('=').unwrap_or((clause, "yes"));
@@ -114,6 +122,8 @@ pub(super) fn excludes_evener(query: &str) -> bool {
         let has = match name {
             "provider" => "evener",
             "evener.cipher" => "yes",
+            // OpenSSL's own ciphers aren't that either.
+            _ if is_preference => return false,
             // What isn't defined.
             _ => "no",
         };
@@ -160,14 +170,29 @@ mod tests {
 
     #[test]
     fn properties_that_leave_evener_out_are_known() {
-        for query in
-            ["provider=default", "x.y=z, fips=yes", "fips", "Provider = FIPS", "provider!=evener"]
-        {
+        for query in [
+            "provider=default",
+            "x.y=z, fips=yes",
+            "fips",
+            "Provider = FIPS",
+            "provider!=evener",
+            "?provider=default",
+            "x.y=z, ?provider!=evener",
+            "?evener.cipher=no",
+            "-evener.cipher",
+        ] {
             assert!(excludes_evener(query), "{query}");
         }
-        for query in
-            ["", "?fips=yes", "-fips", "fips=no", "fips != yes", "provider=evener", "provider!=x"]
-        {
+        for query in [
+            "",
+            "?fips=yes",
+            "-fips",
+            "fips=no",
+            "fips != yes",
+            "provider=evener",
+            "provider!=x",
+            "?provider=evener",
+        ] {
             assert!(!excludes_evener(query), "{query}");
         }
     }

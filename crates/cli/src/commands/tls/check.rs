@@ -57,7 +57,9 @@ impl Check {
         let counters = directory.path().join("counters");
         let configuration = directory.path().join("openssl.cnf");
         let line = format!("counters = {}\n", plain(&counters)?);
-        whole_file::make(&configuration, &text(usual_configuration().as_deref(), &module, &line)?)?;
+        let usual = usual_configuration();
+        let text = text(usual.as_deref(), &module, &line, "name another one in OPENSSL_CONF")?;
+        whole_file::make(&configuration, &text)?;
 
         let mut command = Command::new(name);
         command.args(arguments).env("OPENSSL_CONF", &configuration);
@@ -69,7 +71,7 @@ impl Check {
             return Ok(Ending::Interrupted);
         };
         let ending = ending(status);
-        let counts = if counters.exists() { read(&counters) } else { Ok(Vec::new()) };
+        let counts = if counters.exists() { read(&counters, None) } else { Ok(Vec::new()) };
         let place = directory.path().to_owned();
         if let Err(cause) = directory.close()
             && cause.kind() != ErrorKind::NotFound

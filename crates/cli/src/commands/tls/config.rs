@@ -137,7 +137,7 @@ impl Config {
         lines += &self.routing.lines()?;
         let module = module(self.module.as_deref())?;
         let base = self.base.or_else(system_configuration);
-        let text = text(base.as_deref(), &module, &lines)?;
+        let text = text(base.as_deref(), &module, &lines, "give another one with --base")?;
         let is_base = |path: &Path| {
             let whole = |path: &Path| path.canonicalize().ok();
             base.as_deref().and_then(whole).is_some_and(|base| whole(path) == Some(base))
@@ -215,25 +215,29 @@ pub(super) fn loads_evener(path: &Path) -> bool {
     found.and_then(|found| Base::of(&found)).is_ok_and(|base| base.has_evener)
 }
 
-/// The configuration's text, with these lines in the provider's section.
-pub(super) fn text(base: Option<&Path>, module: &Path, lines: &str) -> Result<String, Trouble> {
+/// The configuration's text, with these lines in the provider's section. What can be done where nothing can be
+/// added to the base, an error says.
+pub(super) fn text(
+    base: Option<&Path>,
+    module: &Path,
+    lines: &str,
+    way_out: &str,
+) -> Result<String, Trouble> {
     let mut text = String::from(HEAD);
     let mut found = Base::default();
     if let Some(path) = base {
         let failed = |action| move |cause| Trouble::File { action, path: path.to_owned(), cause };
         let read = contents(path).map_err(failed("read"))?;
-        let refused = |reason: &str| {
-            Trouble::Usage(format!("{}: {reason}; give another one with --base", shown(path)))
-        };
+        let refused =
+            |reason: &str| Trouble::Usage(format!("{}: {reason}; {way_out}", shown(path)));
         // OpenSSL reads it where nothing includes it.
         if read.starts_with("\u{FEFF}".as_bytes()) {
             return Err(refused(
                 "it begins with a byte-order mark, with which OpenSSL includes no file",
             ));
         }
-        let configuration = Configuration::read(path).map_err(|reason| {
-            Trouble::Usage(format!("{reason}; correct it, or give another one with --base"))
-        })?;
+        let configuration = Configuration::read(path)
+            .map_err(|reason| Trouble::Usage(format!("{reason}; correct it, or {way_out}")))?;
         found = Base::of(&configuration).map_err(|reason| refused(&reason))?;
         found.unfit().map_or(Ok(()), |reason| Err(refused(reason)))?;
         if let Some(properties) = found.properties.as_deref().filter(|found| excludes_evener(found))

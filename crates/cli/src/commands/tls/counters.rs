@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -69,8 +69,8 @@ impl Count {
     }
 }
 
-/// The counts of a file.
-pub(super) fn read(path: &Path) -> io::Result<Vec<Count>> {
+/// The counts of a file, which may have to belong to a user.
+pub(super) fn read(path: &Path, owner: Option<u32>) -> io::Result<Vec<Count>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|cause| {
@@ -80,7 +80,11 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<Count>> {
         }
     })?;
     let mut bytes = Vec::new();
-    let is_file = file.metadata()?.is_file();
+    let found = file.metadata()?;
+    if owner.is_some_and(|owner| found.uid() != owner) {
+        return Err(io::Error::other("another user has put it there, and no process counts in it"));
+    }
+    let is_file = found.is_file();
     if is_file {
         file.take((LINES * LINE) as u64 + 1).read_to_end(&mut bytes)?;
     }
@@ -120,13 +124,13 @@ mod tests {
         let path = directory.path().join("counters");
         for begun in [vec![], vec![0; LINES * LINE]] {
             std::fs::write(&path, begun).unwrap();
-            assert_eq!(read(&path).unwrap(), []);
+            assert_eq!(read(&path, None).unwrap(), []);
         }
         for wrong in [vec![0], vec![7; LINES * LINE], vec![0; LINES * LINE + 1]] {
             std::fs::write(&path, wrong).unwrap();
-            assert!(read(&path).is_err());
+            assert!(read(&path, None).is_err());
         }
-        assert!(read(directory.path()).is_err());
+        assert!(read(directory.path(), None).is_err());
         let mut bytes = vec![0; LINES * LINE];
         bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
         let numbers = [std::process::id().into(), 1, 2, 3, 4, 5, 6, 7_u64];
@@ -135,14 +139,17 @@ mod tests {
         }
         bytes[3 * LINE - 16..][..4].copy_from_slice(b"curl");
         std::fs::write(&path, bytes).unwrap();
-        let [count] = &read(&path).unwrap()[..] else { panic!("one line has something") };
+        let [count] = &read(&path, None).unwrap()[..] else { panic!("one line has something") };
         assert_eq!((count.process, &*count.program), (std::process::id(), "curl"));
         assert_eq!((count.records(), count.bytes(), count.forged_records), (4, 6, 5));
         assert_eq!((count.module_records, count.module_bytes), (6, 7));
         assert!(!count.has_ended);
+        let user = rustix::process::geteuid().as_raw();
+        assert!(read(&path, Some(user)).is_ok());
+        assert!(read(&path, Some(user + 1)).unwrap_err().to_string().contains("another user"));
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(read(&link).unwrap_err().to_string().contains("symbolic link"));
+        assert!(read(&link, None).unwrap_err().to_string().contains("symbolic link"));
     }
 
     #[test]

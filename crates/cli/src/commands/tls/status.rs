@@ -17,7 +17,7 @@ use crate::trouble::{Ending, Trouble, complain, shown};
 /// Show how many records Evener did, process by process
 ///
 /// Processes count where their configuration has the line `counters = on` (`evener tls config
-/// --counters`). Root sees those of all users.
+/// --counters`). Root sees those of all users, as each user's processes say.
 #[derive(Args)]
 pub(crate) struct Status {
     /// Print one JSON document
@@ -38,12 +38,13 @@ impl Status {
     pub(super) fn perform(self) -> Result<Ending, Trouble> {
         let failed =
             |path: &Path, cause| Trouble::File { action: "read", path: path.into(), cause };
+        let user = rustix::process::geteuid().as_raw();
         let (mut processes, mut failures) = (Vec::new(), Vec::new());
         if let Some(path) = &self.file {
-            processes = read(path).map_err(|cause| failed(path, cause))?;
+            processes = read(path, None).map_err(|cause| failed(path, cause))?;
         } else {
-            for Usual { path, is_own } in usual_files() {
-                match read(&path) {
+            for Usual { path, is_own } in usual_files(user) {
+                match read(&path, is_own.then_some(user)) {
                     Ok(counts) => processes.extend(counts),
                     Err(cause) => {
                         let trouble = failed(&path, cause);
@@ -72,8 +73,7 @@ struct Usual {
 }
 
 /// The files that are there.
-fn usual_files() -> Vec<Usual> {
-    let user = rustix::process::geteuid().as_raw();
+fn usual_files(user: u32) -> Vec<Usual> {
     let own = [
         PathBuf::from(format!("/run/user/{user}/evener-tls")),
         PathBuf::from(format!("/dev/shm/evener-tls-{user}")),
