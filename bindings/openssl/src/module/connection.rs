@@ -191,6 +191,9 @@ impl Connection {
     ) -> Result<Option<()>, EngineError> {
         let Some(first) = message.iv(input.len()) else { return Ok(None) };
         let Ok(iv) = Iv::new(&first) else { return Ok(None) };
+        // Where the module writes nothing, the result before would be there, of which most blocks follow from
+        // each other as they should.
+        output.fill(0);
         let mut batch = [Job::new(iv, input, output)];
         session.process(&mut batch)?;
         if batch[0].outcome != (Outcome::Done { written: input.len() }) {
@@ -271,3 +274,42 @@ const LONGEST_PIECE: usize = 64 << 10;
 /// Of so many blocks of a piece one is looked at, and so many at least.
 const BLOCKS_A_LOOK: usize = 64;
 const LEAST_LOOKS: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use evener_core::Direction;
+    use evener_lanes::Kernel;
+    use evener_lanes::stream::{Chain, Confidential};
+
+    use super::super::InCbc;
+    use super::*;
+
+    /// Says that all is done, and does nothing.
+    struct Silent;
+
+    impl Session for Silent {
+        fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+            for job in batch {
+                job.outcome = Outcome::Done { written: job.input.len() };
+            }
+            Ok(())
+        }
+    }
+
+    /// A text that comes again has a result like that before, which the buffer still holds.
+    #[test]
+    fn a_module_that_writes_nothing_is_found_wrong() {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let cipher = Confidential::new(Kernel::portable(), Mode::Cbc, direction, &[7; 16]);
+            let cipher = cipher.unwrap();
+            let input = [1; 16 << 10];
+            let mut output = input;
+            cipher.transform(&mut Chain::new([0; BLOCK]), Text::InPlace(&mut output)).unwrap();
+            let mut chain = Chain::new([0; BLOCK]);
+            let mut message = InCbc { cipher: &cipher, chain: &mut chain, direction };
+            let mut connection = Connection::with(None, 0).unwrap();
+            let result = connection.compute(&mut Silent, &mut message, &input, &mut output);
+            assert!(result.is_err(), "{direction}");
+        }
+    }
+}
