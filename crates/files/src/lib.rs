@@ -32,6 +32,7 @@ mod source;
 mod stream;
 mod trail;
 mod tree;
+mod unfinished;
 mod workspace;
 
 pub use control::{Control, Progress};

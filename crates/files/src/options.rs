@@ -105,7 +105,9 @@ pub struct Options {
     /// Whether a tree's target may be a symbolic link to a directory, as one that a user has named
     /// may. Its last name is otherwise treated as the names below it are: no link is followed.
     pub follow_target: bool,
-    /// Keep owner and group (needs privilege).
+    /// Keep owner and group (needs privilege). Until all is done a new directory of a tree is the caller's
+    /// alone, and has an extended attribute, `user.evener.unfinished`, by which the run after one that was
+    /// killed knows it.
     pub owner: bool,
     /// Keep extended attributes.
     pub xattrs: bool,

@@ -71,8 +71,14 @@ fn moment(round: u32, whole: Duration) -> Duration {
     whole.mul_f64((f64::from(round) * 0.618_034).fract())
 }
 
-const FRESH: Flags =
-    Flags { overwrite: false, update: false, resume: false, remove_source: false, durable: false };
+const FRESH: Flags = Flags {
+    overwrite: false,
+    update: false,
+    resume: false,
+    remove_source: false,
+    durable: false,
+    owner: false,
+};
 
 #[test]
 fn fresh_outputs() {
@@ -113,4 +119,12 @@ fn durable_outputs() {
     let durable = Flags { durable: true, ..FRESH };
     kill_often(Operation::Encrypt, "cobblestone-256", durable, true, 8);
     kill_often(Operation::Decrypt, "cobblestone-256", durable, false, 8);
+}
+
+/// Their directories are nobody else's until all is done.
+#[test]
+fn outputs_with_owners() {
+    let owned = Flags { owner: true, ..FRESH };
+    kill_often(Operation::Encrypt, "cobblestone-256", owned, true, 8);
+    kill_often(Operation::Decrypt, "cobblestone-256", owned, true, 8);
 }

@@ -142,3 +142,36 @@ fn swapped_directories_lead_nowhere() {
     let names: Vec<PathBuf> = common::snapshot(&sealed).into_keys().collect();
     assert!(!names.iter().any(|name| name.ends_with("secret.enc")), "{names:?}");
 }
+
+/// What a killed run has made for one source doesn't become another one's.
+#[test]
+fn an_unfinished_directory_that_was_moved_stays_private() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    for (name, mode) in [("own", 0o755), ("other", 0o750)] {
+        fs::create_dir_all(plain.join(name)).unwrap();
+        set_mode(&plain.join(name), mode);
+        fs::create_dir_all(sealed.join(name)).unwrap();
+        set_mode(&sealed.join(name), 0o700);
+    }
+    let status = fs::metadata(plain.join("own")).unwrap();
+    let mark = format!("{}:{}:755", status.uid(), status.gid());
+    let mode = |name: &str| fs::metadata(sealed.join(name)).unwrap().mode() & 0o7777;
+    for name in ["own", "other"] {
+        let directory = sealed.join(name);
+        let flags = rustix::fs::XattrFlags::empty();
+        if rustix::fs::setxattr(&directory, "user.evener.unfinished", mark.as_bytes(), flags)
+            .is_err()
+        {
+            evener_skipped::skipped!("attributes: this filesystem has none");
+            return;
+        }
+    }
+    let options = Options { owner: true, resume: true, ..options() };
+    let report =
+        process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_eq!((mode("own"), mode("other")), (0o755, 0o700));
+    let [notice] = &report.notices[..] else { panic!("{:?}", report.notices) };
+    assert_eq!(notice.path, plain.join("other"));
+}

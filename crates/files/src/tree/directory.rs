@@ -34,7 +34,7 @@ pub(super) struct Directory {
     pub(super) claims: Claims,
 }
 
-/// A directory of the target tree, and whether this run has made it.
+/// A directory of the target tree, and whether this run has made it, or a killed one to become the same.
 pub(super) struct Made {
     directory: OwnedFd,
     pub(super) identity: Identity,
@@ -118,6 +118,7 @@ impl Made {
         if !self.is_new {
             return Ok(());
         }
+        metadata.mark(self.as_fd(), source);
         let mode = metadata.directory_mode(source);
         let granted = metadata.settle(inherited, self.as_fd(), source)?;
         if mode.bits() & metadata.umask != 0 || inherited.mode_at_first(mode) != mode {
@@ -155,7 +156,7 @@ pub(super) fn make_below(
     };
     let directory =
         find_below(parent, name).map_err(|errno| no_output_directory(parent, name, errno))?;
-    let is_new = made && is_empty(&directory)?;
+    let is_new = made && is_empty(&directory)? || metadata.is_marked(directory.as_fd(), source);
     Made::of(directory, is_new)
 }
 

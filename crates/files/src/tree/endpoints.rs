@@ -271,13 +271,17 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
     let directory = open_target(path)?;
     refuse_planted_directory(directory.as_fd(), path)?;
     let is_new = made && is_empty(&directory)?;
+    let is_unfinished = metadata.is_marked(directory.as_fd(), source);
+    if is_new {
+        metadata.mark(directory.as_fd(), source);
+    }
     if is_new || options.target_is_new {
         let granted = metadata.settle(inherited, directory.as_fd(), source)?;
         if is_new && (mode.bits() & metadata.umask != 0 || at_first != mode) {
             widen(&directory, mode & granted).map_err(FileError::system("set its mode"))?;
         }
     }
-    Made::of(directory, is_new || options.target_is_new)
+    Made::of(directory, is_new || is_unfinished || options.target_is_new)
 }
 
 /// What a directory that is made at a path takes from the one that it is made in.

@@ -273,7 +273,9 @@ impl TreeWork<'_> {
         }
         if is_new {
             let mode = Some(permissions(&there));
-            return self.metadata.apply(source, status, output, mode, granted);
+            self.metadata.apply(source, status, output, mode, granted)?;
+            self.metadata.unmark(output);
+            return Ok(());
         }
         if self.options.update && !is_root {
             return self.metadata.renew(source, status, output, granted);

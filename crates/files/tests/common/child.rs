@@ -31,15 +31,16 @@ pub struct Flags {
     pub resume: bool,
     pub remove_source: bool,
     pub durable: bool,
+    pub owner: bool,
 }
 
 impl Flags {
     /// The same in the form in which the library takes them.
     pub fn options(self) -> Options {
-        let Flags { overwrite, update, resume, remove_source, durable } = self;
+        let Flags { overwrite, update, resume, remove_source, durable, owner } = self;
         // So short buffers that a long file has several segments.
         let memory = 4 * (70 << 10);
-        Options { memory, overwrite, update, resume, remove_source, durable, ..options() }
+        Options { memory, overwrite, update, resume, remove_source, durable, owner, ..options() }
     }
 }
 
@@ -47,8 +48,8 @@ impl Errand<'_> {
     /// The command that does it. It exits with 0 when all was done, 1 when files failed and 2
     /// when it could not begin; the failures are lines on standard error.
     pub fn command(&self) -> Command {
-        let Flags { overwrite, update, resume, remove_source, durable } = self.flags;
-        let flags = [overwrite, update, resume, remove_source, durable];
+        let Flags { overwrite, update, resume, remove_source, durable, owner } = self.flags;
+        let flags = [overwrite, update, resume, remove_source, durable, owner];
         let flags: String = flags.map(|flag| if flag { '1' } else { '0' }).iter().collect();
         let mut command = Command::new(env::current_exe().unwrap());
         command
@@ -87,6 +88,7 @@ pub fn serve() {
         resume: flag(2),
         remove_source: flag(3),
         durable: flag(4),
+        owner: flag(5),
     };
     let status = match process(operation, &keys, &source, Some(&target), &flags.options()) {
         Ok(report) => {

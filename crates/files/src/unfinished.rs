@@ -1,0 +1,50 @@
+//! Directories that a run has made and not finished.
+//!
+//! Where owners are kept, a new directory is nobody else's until all in it is done. What a killed run
+//! leaves looks like a private directory of the user's, so it has a mark by which the next run knows it:
+//! an extended attribute that says what it is to become. A directory that was moved to another's place does
+//! not become that. Where the filesystem has no attributes there is no mark, and such a directory stays as
+//! it is.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
+use rustix::process::geteuid;
+
+use crate::metadata::Metadata;
+
+impl Metadata {
+    /// Marks a directory that this run has made, the counterpart of one with the status `source`.
+    pub(crate) fn mark(&self, directory: BorrowedFd<'_>, source: &Stat) {
+        if self.owner {
+            let _ = fsetxattr(directory, MARK, &become_of(source), XattrFlags::empty());
+        }
+    }
+
+    /// Whether a run that was killed has left a directory of this user's, to become the same.
+    pub(crate) fn is_marked(&self, directory: BorrowedFd<'_>, source: &Stat) -> bool {
+        let expected = become_of(source);
+        // A longer one is another one.
+        let mut value = [0; LONGEST];
+        self.owner
+            && fgetxattr(directory, MARK, &mut value[..])
+                .is_ok_and(|length| value[..length] == *expected)
+            && fstat(directory).is_ok_and(|status| status.st_uid == geteuid().as_raw())
+    }
+
+    /// Takes the mark from a directory that is finished, one that came from its source too.
+    pub(crate) fn unmark(&self, directory: BorrowedFd<'_>) {
+        if self.owner {
+            let _ = fremovexattr(directory, MARK);
+        }
+    }
+}
+
+fn become_of(source: &Stat) -> Vec<u8> {
+    format!("{}:{}:{:o}", source.st_uid, source.st_gid, source.st_mode & 0o7777).into_bytes()
+}
+
+const MARK: &str = "user.evener.unfinished";
+
+/// Two numbers of 32 bits and a mode, in bytes, and one more.
+const LONGEST: usize = 28;
