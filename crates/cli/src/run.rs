@@ -236,8 +236,9 @@ fn no_key_fits(report: &Report) -> bool {
         && report.failures.iter().all(is_other)
 }
 
-/// An error where nothing of a tree was done though it has files, or should have some, as after a mistake in `--suffix` or
-/// `--include`: a script must not take that for success.
+/// An error where nothing of a tree was done though it has files, or should have some, as after a mistake in
+/// `--suffix` or `--include`, or of a directory on which nothing is mounted: a script must not take that for
+/// success.
 fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
@@ -253,6 +254,8 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
             return None;
         }
         Operation::Encrypt if !has_files => return None,
+        // Directories were made.
+        Operation::Decrypt if !has_files && report.directories > 1 => return None,
         Operation::Encrypt => NOTHING_TAKEN.to_owned(),
         operation => {
             let why = if has_files { NOTHING_FITS } else { NO_FILES };

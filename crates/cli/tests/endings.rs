@@ -144,6 +144,11 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
     fs::create_dir_all(fixture.path("empty/deep")).unwrap();
     let ended = fixture.expect(1, &["verify", "-k", "my.key", "empty"]);
     assert!(ended.messages.contains("it holds no files"), "{}", ended.messages);
+    // What a tree of directories alone holds is there then.
+    fixture.expect(0, &["decrypt", "-k", "my.key", "empty", "again"]);
+    assert!(fixture.path("again/deep").is_dir());
+    let ended = fixture.expect(1, &["decrypt", "-k", "my.key", "empty/deep", "none"]);
+    assert!(ended.messages.contains("it holds no files"), "{}", ended.messages);
     // With nothing but the key.
     fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("empty/evener-key.age")).unwrap();
     fixture.expect(1, &["verify", "-i", "identity", "empty"]);

@@ -260,6 +260,7 @@ fn json_never_mixes_with_the_data() {
         "$evener encrypt -k my.key --json-progress=/dev/stdout tree/one - | cat",
         "$evener encrypt -k my.key --json-progress=/dev/fd/3 tree/one - 3>&1 | cat",
         "$evener encrypt -k my.key --json --json-progress=/dev/stdout tree sealed",
+        "$evener encrypt -k my.key --json --json-progress=both tree sealed >both",
     ] {
         let ended = fixture.shell(line);
         let said = [&ended.output[..], ended.messages.as_bytes()].concat();

@@ -240,7 +240,7 @@ fn one_source_of_several_does_not_take_the_place_of_all() {
 #[test]
 fn a_tree_without_files_to_decrypt_is_no_success() {
     let fixture = Fixture::new();
-    fs::create_dir_all(fixture.path("empty/sub")).unwrap();
+    fs::create_dir_all(fixture.path("empty")).unwrap();
     for arguments in [&["verify", "empty"][..], &["decrypt", "empty", "back"]] {
         let ended = fixture.expect(1, &[arguments, &["-k", "my.key"]].concat());
         assert!(ended.messages.contains(": it holds no files"), "{}", ended.messages);

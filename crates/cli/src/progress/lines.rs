@@ -83,7 +83,7 @@ impl Lines {
             is_new = fs::symlink_metadata(place).is_err();
             File::options().append(true).create(true).open(place).map_err(failed)?
         };
-        let is_busy = is_stdout && telling.json;
+        let is_busy = telling.json && (is_stdout || !is_stderr && is_output(&file));
         if is_busy || has_data(&file, route) {
             if is_new {
                 // It was made in vain.
@@ -206,10 +206,7 @@ fn has_data(file: &File, route: &Route) -> bool {
     let Ok(lines) = file.metadata() else { return false };
     let is_there = |data: Metadata| (data.dev(), data.ino()) == (lines.dev(), lines.ino());
     let goes_there = |target: &Place| match target {
-        Place::Pipe => output()
-            .try_clone_to_owned()
-            .and_then(|output| File::from(output).metadata())
-            .is_ok_and(is_there),
+        Place::Pipe => is_output(file),
         Place::Path(path) => fs::metadata(path).is_ok_and(is_there),
     };
     let comes_from = |source: &Place| match source {
@@ -221,6 +218,14 @@ fn has_data(file: &File, route: &Route) -> bool {
             .ends
             .iter()
             .any(|ends| ends.target.as_ref().is_some_and(goes_there) || comes_from(&ends.source))
+}
+
+/// Whether a file, and no terminal, is the program's standard output.
+fn is_output(file: &File) -> bool {
+    let output = output().try_clone_to_owned().and_then(|output| File::from(output).metadata());
+    let (Ok(file), Ok(output)) = (file.metadata(), output) else { return false };
+    let identity = |data: &Metadata| (data.dev(), data.ino());
+    !file.file_type().is_char_device() && identity(&file) == identity(&output)
 }
 
 /// How a line begins.
