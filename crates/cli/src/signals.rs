@@ -7,7 +7,7 @@ mod sys;
 use std::fs;
 use std::io;
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ use crate::trouble::{INTERRUPTED, Trouble};
 /// Before the work begins there is nothing to clean up, and a signal ends the program at once.
 /// During the work the first one stops it gently, so that it tells what it did; what does not
 /// stop within [`GRACE`] (an engine that hangs, a pipe that nobody reads) is left behind, once
-/// no file with a temporary name is there any more. The second signal ends the program at once.
+/// no file with a temporary name is there any more. A signal that comes [`REPEATED`] later or more ends
+/// the program at once; until then it is taken for the same, which a terminal and a parent may both send.
 #[derive(Clone)]
 pub(crate) struct Signals {
     /// What stops work gently: [`GENTLE`], without SIGHUP if the program was started to ignore
@@ -53,8 +54,7 @@ pub(crate) struct Held<'a> {
 }
 
 /// Work that the first signal stops.
-pub(crate) struct Working<'a> {
-    signals: &'a Signals,
+pub(crate) struct Working {
     ending: Arc<Ending>,
 }
 
@@ -104,19 +104,20 @@ impl Signals {
         &self,
         control: &Arc<Control>,
         farewell: impl FnOnce() + Send + 'static,
-    ) -> Result<Working<'_>, Trouble> {
+    ) -> Result<Working, Trouble> {
         let ending = Arc::new(Ending::default());
-        let working = Working { signals: self, ending: ending.clone() };
+        let working = Working { ending: ending.clone() };
         let mut arriving = Arriving::new(&self.gentle).map_err(Trouble::Signals)?;
-        let control = control.clone();
+        let (control, at_once) = (control.clone(), self.at_once.clone());
         let wait = move || {
             if arriving.forever().next().is_some() {
                 control.stop();
                 // Threads in the background would get no core to end on.
                 evener::hurry();
-                ending.await_end(&control);
-                farewell();
-                evener::hurry();
+                if !ending.await_end(&control, &at_once) {
+                    farewell();
+                    evener::hurry();
+                }
                 low_level::exit(STATUS);
             }
         };
@@ -124,15 +125,8 @@ impl Signals {
             // Signals go on to end the program at once: less is told then, and nothing is lost.
             return Ok(working);
         }
-        self.farewell.is_due.store(false, Ordering::SeqCst);
-        for (signal, at_once) in self.gentle.iter().flat_map(|&signal| {
-            // Any of them counts as the first.
-            self.at_once.iter().map(move |at_once| (signal, at_once))
-        }) {
-            at_once.store(false, Ordering::SeqCst);
-            // Registered after the shutdown, which therefore sees the flag of the signal before.
-            flag::register(signal, at_once.clone()).map_err(Trouble::Signals)?;
-        }
+        self.farewell.state.store(OVER, Ordering::SeqCst);
+        self.end_at_once(false);
         Ok(working)
     }
 
@@ -185,7 +179,7 @@ impl Signals {
     }
 
     fn end_at_once(&self, at_once: bool) {
-        self.at_once.iter().for_each(|each| each.store(at_once, Ordering::SeqCst));
+        set(&self.at_once, at_once);
     }
 
     fn others_at_once(&self, signals: &[i32], at_once: bool) {
@@ -241,7 +235,7 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Working<'_> {
+impl Working {
     /// The work has ended, and what became of it can be told. Does not return where the program
     /// is being ended.
     pub(crate) fn finish(self) {
@@ -250,41 +244,57 @@ impl Working<'_> {
                 thread::park();
             }
         }
-        self.signals.end_at_once(true);
     }
 }
 
 /// What is told of work that has not begun.
 struct Farewell {
-    /// Whether it has not.
-    is_due: AtomicBool,
+    /// [`DUE`], [`TELLING_IT`] or [`OVER`].
+    state: AtomicU8,
     /// For standard output and standard error, where that is more than [`INTERRUPTED_LINE`].
     words: OnceLock<[Vec<u8>; 2]>,
 }
 
 impl Default for Farewell {
     fn default() -> Farewell {
-        Farewell { is_due: AtomicBool::new(true), words: OnceLock::new() }
+        Farewell { state: AtomicU8::new(DUE), words: OnceLock::new() }
     }
 }
 
 impl Farewell {
     /// Tells it, once. A signal handler may call this: it takes no lock and no memory.
     fn tell(&self) {
-        if !self.is_due.swap(false, Ordering::SeqCst) {
-            return;
+        match self.state.compare_exchange(DUE, TELLING_IT, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => {}
+            // Another signal's, on another thread. Whoever returns first ends the program.
+            Err(TELLING_IT) => return self.await_told(),
+            Err(_) => return,
         }
         let [document, line] = match self.words.get() {
             Some([document, line]) => [&**document, &**line],
             None => [&[][..], INTERRUPTED_LINE],
         };
         // The program ends all the same.
-        let _ = rustix::io::write(stderr(), line);
         if !document.is_empty() {
             let _ = rustix::io::write(output(), document);
         }
+        let _ = rustix::io::write(stderr(), line);
+        self.state.store(OVER, Ordering::SeqCst);
+    }
+
+    /// Not for ever: nobody may read it, or this handler may have interrupted the other.
+    fn await_told(&self) {
+        let mut waits = 0..100;
+        while self.state.load(Ordering::SeqCst) == TELLING_IT && waits.next().is_some() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
+
+/// The work has not begun; that is being told; there is nothing to tell.
+const DUE: u8 = 0;
+const TELLING_IT: u8 = 1;
+const OVER: u8 = 2;
 
 impl Ending {
     /// Claims the telling; false where somebody else has done so.
@@ -294,18 +304,25 @@ impl Ending {
         !was_told
     }
 
-    /// Waits for the end of work that was asked to stop. Returns when the program is to end
-    /// without it, and never where the work has ended itself.
-    fn await_end(&self, control: &Control) {
+    /// Waits for the end of work that was asked to stop. Returns when the program is to end without it, and
+    /// whether it has ended itself: what it tells then has some time to go out.
+    fn await_end(&self, control: &Control, at_once: &[Arc<AtomicBool>]) -> bool {
         let stopped = Instant::now();
+        let mut told = None;
         let mut is_told = self.lock();
         loop {
-            while *is_told {
-                is_told = self.changed.wait(is_told).unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            if now.duration_since(stopped) >= REPEATED {
+                set(at_once, true);
             }
-            if stopped.elapsed() >= GRACE && !control.has_temporary_files() {
+            if *is_told {
+                if now.duration_since(*told.get_or_insert(now)) >= TELLING {
+                    return true;
+                }
+            } else if now.duration_since(stopped) >= GRACE && !control.has_temporary_files() {
                 *is_told = true;
-                return;
+                set(at_once, true);
+                return false;
             }
             let waited = self.changed.wait_timeout(is_told, LOOK_AGAIN);
             is_told = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -315,6 +332,11 @@ impl Ending {
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.is_told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Has signals end the program at once, or not.
+fn set(at_once: &[Arc<AtomicBool>], value: bool) {
+    at_once.iter().for_each(|each| each.store(value, Ordering::SeqCst));
 }
 
 /// The signals that the program was started with ignored, a bit each. Where that can't be known,
@@ -346,6 +368,12 @@ const NOT_DONE: i32 = 1;
 
 /// How long work that was asked to stop may take before it is left behind.
 const GRACE: Duration = Duration::from_millis(100);
+
+/// How long a signal that comes again is taken for the same.
+const REPEATED: Duration = Duration::from_millis(500);
+
+/// How long the telling of work that has ended may take after a signal.
+const TELLING: Duration = Duration::from_secs(1);
 
 /// How often to look for that.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);

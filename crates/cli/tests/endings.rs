@@ -86,9 +86,30 @@ fn a_second_signal_ends_at_once() {
     let mut some = [0; 1 << 16];
     child.stdout.as_mut().unwrap().read_exact(&mut some).unwrap();
     send(&child, Signal::INT);
-    sleep(Duration::from_millis(50));
+    sleep(Duration::from_millis(600));
     send(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+/// A terminal and a parent may both send one, and what was done is told all the same.
+#[test]
+fn signals_that_come_together_are_one() {
+    let fixture = Fixture::new();
+    for pause in [0, 1, 3, 10, 30] {
+        let mut command = fixture.command(&["encrypt", "-k", "my.key", "--json", "-", "out"]);
+        command.stdin(File::open("/dev/zero").unwrap());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        await_work(&mut child);
+        for signal in [Signal::INT, Signal::INT, Signal::TERM] {
+            send(&child, signal);
+            sleep(Duration::from_millis(pause));
+        }
+        let mut text = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let document: serde_json::Value = serde_json::from_str(&text).expect(&text);
+        assert_eq!(document["interrupted"], true, "{pause} ms: {text}");
+    }
 }
 
 #[test]
