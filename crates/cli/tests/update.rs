@@ -140,6 +140,14 @@ fn an_updated_tree_keeps_its_one_key() {
     assert_eq!(fixture.names("sealed"), ["deep", "evener-key.age", "one.enc"]);
     fixture.expect(0, &["decrypt", "-q", "-i", "identity", "sealed", "back"]);
     fixture.assert_same_tree("tree", "back");
+    fs::rename(fixture.path("sealed"), fixture.path("moved")).unwrap();
+    let moved = ["encrypt", "-i", "identity", "-r", RECIPIENT, "--update", "tree", "moved"];
+    let ended = fixture.expect(2, &moved);
+    for told in ["you made it for another place", "name it with --key moved/evener-key.age"] {
+        assert!(ended.messages.contains(told), "{}", ended.messages);
+    }
+    let key = ["encrypt", "--key", "moved/evener-key.age", "-i", "identity", "--update"];
+    fixture.expect(0, &[&key[..], &["tree", "moved"]].concat());
 }
 
 /// A file system in an image, mounted at `mount`; unmounted again in the end.

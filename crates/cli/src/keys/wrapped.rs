@@ -30,6 +30,8 @@ pub(crate) struct FreshKey {
     place: KeyPlace,
     contents: Vec<u8>,
     audience: String,
+    /// The first key there that others may be able to open, and why.
+    left_alone: Option<(PathBuf, Doubt)>,
 }
 
 /// What encrypts, and where its wrapped key is.
@@ -133,11 +135,12 @@ pub(super) fn reuse_or_make(
         (Some(wrapping), None, left_alone) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
-            let said = left_alone.map(|(path, why)| {
-                format!("makes a fresh key and leaves {} alone: {why}", shown(&path))
+            let said = left_alone.as_ref().map(|(path, why)| {
+                format!("makes a fresh key and leaves {} alone: {why}", shown(path))
             });
             let audience = wrapping.audience();
-            Ok((material, Wrapped::Fresh(FreshKey { place, contents, audience }), said))
+            let fresh = FreshKey { place, contents, audience, left_alone };
+            Ok((material, Wrapped::Fresh(fresh), said))
         }
     }
 }
@@ -407,6 +410,13 @@ impl FreshKey {
 
     /// Refuses to be another key in a place that has one.
     pub(crate) fn refuse_second(&self) -> Result<(), Trouble> {
+        if let Some((there, why)) = &self.left_alone {
+            return Err(Trouble::Usage(format!(
+                "--update adds no other key to that in {0}, which is not used: {why}; if you are \
+                 sure who can open it, name it with --key {0}",
+                shown(there)
+            )));
+        }
         let Some(there) = self.place.existing().into_iter().next() else { return Ok(()) };
         Err(Trouble::Usage(format!(
             "--update goes on with the key in {}, and does not add another: open that with \
