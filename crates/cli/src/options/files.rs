@@ -87,7 +87,7 @@ pub(crate) struct Writing {
     /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
     /// that are then empty, after a question. Only files that the key opens are deleted, and nothing
     /// at all if a file failed, a directory could not be read, or DST held no output of SRC before.
-    /// What --exclude skips stays; --dry-run lists what would be deleted. Deletions come last: where
+    /// What --exclude skips stays, and so do symbolic links; --dry-run lists what would be deleted. Deletions come last: where
     /// DST is full, make room there by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
@@ -99,7 +99,8 @@ pub(crate) struct Writing {
     #[arg(long, help_heading = "Outputs")]
     overwrite: bool,
     /// Remove each source file after its output was read back, compared and synced. Not for files
-    /// that another program still writes to: data added during the removal is lost
+    /// that another program still writes to: data added during the removal is lost. What is resumed after
+    /// an interruption has directories with the time of the removal, and may have copies for hard links
     #[arg(long, help_heading = "Outputs")]
     pub(crate) remove_source: bool,
     /// Sync every output and its name to the storage device before the end
