@@ -25,6 +25,7 @@ fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     for signal in gentle_signals() {
         let mut command = fixture.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        await_handlers(&child);
         sleep(after);
         assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it ended by itself");
         send(&child, signal);
@@ -33,6 +34,21 @@ fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
         println!("{arguments:?}: {signal:?} acted in {:?}", sent.elapsed());
         assert_eq!(status.code(), Some(130), "{arguments:?}");
     }
+}
+
+/// Waits until the program hears signals, however busy the machine is.
+fn await_handlers(child: &Child) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(60) {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        if caught.is_some_and(|caught| caught >> (Signal::TERM.as_raw() - 1) & 1 == 1) {
+            return;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    panic!("the program has set no handlers");
 }
 
 /// How long the program takes to start and end, which is long under emulation.
@@ -49,6 +65,7 @@ fn an_interrupted_command_prints_its_document() {
     let mut command = fixture.command(&arguments);
     let soon = SOON.max(5 * time_to_start(&fixture));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_handlers(&child);
     sleep(soon);
     send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
