@@ -21,7 +21,8 @@ impl Metadata {
         }
     }
 
-    /// Whether a run that was killed has left a directory of this user's, to become the same.
+    /// Whether a run that was killed has left a directory of this user's, to become the same. Whoever may
+    /// write to a directory can mark it, so it is one that nobody else has access to.
     pub(crate) fn is_marked(&self, directory: BorrowedFd<'_>, source: &Stat) -> bool {
         let expected = become_of(source);
         // A longer one is another one.
@@ -29,7 +30,9 @@ impl Metadata {
         self.owner
             && fgetxattr(directory, MARK, &mut value[..])
                 .is_ok_and(|length| value[..length] == *expected)
-            && fstat(directory).is_ok_and(|status| status.st_uid == geteuid().as_raw())
+            && fstat(directory).is_ok_and(|status| {
+                status.st_uid == geteuid().as_raw() && status.st_mode & 0o077 == 0
+            })
     }
 
     /// Takes the mark from a directory that is finished, one that came from its source too.
@@ -46,5 +49,5 @@ fn become_of(source: &Stat) -> Vec<u8> {
 
 const MARK: &str = "user.evener.unfinished";
 
-/// Two numbers of 32 bits and a mode, in bytes, and one more.
+/// More than two numbers of 32 bits, a mode and what is between them, in bytes.
 const LONGEST: usize = 28;

@@ -148,16 +148,19 @@ fn swapped_directories_lead_nowhere() {
 fn an_unfinished_directory_that_was_moved_stays_private() {
     let home = home();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-    for (name, mode) in [("own", 0o755), ("other", 0o750)] {
+    // The last one others can write to, and so mark it.
+    for (name, mode, there) in
+        [("own", 0o755, 0o700), ("other", 0o750, 0o700), ("shared", 0o755, 0o770)]
+    {
         fs::create_dir_all(plain.join(name)).unwrap();
         set_mode(&plain.join(name), mode);
         fs::create_dir_all(sealed.join(name)).unwrap();
-        set_mode(&sealed.join(name), 0o700);
+        set_mode(&sealed.join(name), there);
     }
     let status = fs::metadata(plain.join("own")).unwrap();
     let mark = format!("{}:{}:755", status.uid(), status.gid());
     let mode = |name: &str| fs::metadata(sealed.join(name)).unwrap().mode() & 0o7777;
-    for name in ["own", "other"] {
+    for name in ["own", "other", "shared"] {
         let directory = sealed.join(name);
         let flags = rustix::fs::XattrFlags::empty();
         if rustix::fs::setxattr(&directory, "user.evener.unfinished", mark.as_bytes(), flags)
@@ -171,7 +174,8 @@ fn an_unfinished_directory_that_was_moved_stays_private() {
     let report =
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
     assert!(report.is_success(), "{:?}", report.failures);
-    assert_eq!((mode("own"), mode("other")), (0o755, 0o700));
-    let [notice] = &report.notices[..] else { panic!("{:?}", report.notices) };
-    assert_eq!(notice.path, plain.join("other"));
+    assert_eq!(["own", "other", "shared"].map(mode), [0o755, 0o700, 0o770]);
+    let mut told: Vec<_> = report.notices.iter().map(|notice| notice.path.clone()).collect();
+    told.sort();
+    assert_eq!(told, ["other", "shared"].map(|name| plain.join(name)));
 }
