@@ -128,14 +128,7 @@ fn fail_everything(operation: Operation, keys: &'static str, flags: Flags, tmpfi
     assert!(reached > 40, "only {reached} faults were met");
 }
 
-const FRESH: Flags = Flags {
-    overwrite: false,
-    update: false,
-    resume: false,
-    remove_source: false,
-    durable: false,
-    owner: false,
-};
+const FRESH: Flags = Flags::FRESH;
 const REPLACING: Flags = Flags { overwrite: true, ..FRESH };
 const UPDATING: Flags = Flags { update: true, ..FRESH };
 const MOVING: Flags = Flags { remove_source: true, ..FRESH };

@@ -71,14 +71,7 @@ fn moment(round: u32, whole: Duration) -> Duration {
     whole.mul_f64((f64::from(round) * 0.618_034).fract())
 }
 
-const FRESH: Flags = Flags {
-    overwrite: false,
-    update: false,
-    resume: false,
-    remove_source: false,
-    durable: false,
-    owner: false,
-};
+const FRESH: Flags = Flags::FRESH;
 
 #[test]
 fn fresh_outputs() {

@@ -35,6 +35,16 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// Outputs that are not there before.
+    pub const FRESH: Flags = Flags {
+        overwrite: false,
+        update: false,
+        resume: false,
+        remove_source: false,
+        durable: false,
+        owner: false,
+    };
+
     /// The same in the form in which the library takes them.
     pub fn options(self) -> Options {
         let Flags { overwrite, update, resume, remove_source, durable, owner } = self;
