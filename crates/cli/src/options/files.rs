@@ -85,10 +85,10 @@ pub(crate) struct Writing {
     #[arg(long, conflicts_with_all = ["resume", "remove_source"], help_heading = "Outputs")]
     pub(crate) update: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
-    /// that are then empty, after a question. Only files that the key opens are deleted, and nothing
-    /// at all if a file failed, a directory could not be read, or DST held no output of SRC before.
-    /// What --exclude skips stays, and so do symbolic links; --dry-run lists what would be deleted. Deletions come last: where
-    /// DST is full, make room there by hand
+    /// that are then empty, after a question. Only files that the key opens are deleted, and
+    /// nothing at all if a file failed, a directory could not be read, or DST held no output of SRC
+    /// before. What --exclude skips stays, and so do symbolic links; --dry-run lists what would be
+    /// deleted. Deletions come last: where DST is full, make room there by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
     /// Delete without the question of --delete

@@ -142,7 +142,8 @@ fn refuse_other(path: &Path) -> Result<(), Trouble> {
     whole_file::refuse_planted(path)?;
     let is_replaceable = match fs::metadata(path) {
         Ok(found) if found.is_file() && found.len() > 0 => {
-            fs::read_to_string(path).is_ok_and(|text| text.parse::<Profile>().is_ok())
+            found.len() <= LONGEST_PROFILE
+                && fs::read_to_string(path).is_ok_and(|text| text.parse::<Profile>().is_ok())
         }
         _ => true,
     };
@@ -154,6 +155,9 @@ fn refuse_other(path: &Path) -> Result<(), Trouble> {
         shown(path)
     )))
 }
+
+/// In bytes; many times as long as any.
+const LONGEST_PROFILE: u64 = 1 << 20;
 
 /// Milliseconds for each engine and length in a round, where nothing else is said.
 const TIME: u64 = 100;
