@@ -39,7 +39,7 @@ pub fn run(name: &'static str, perform: impl FnOnce() -> ExitCode) -> ! {
     messages::set_name(name);
     let status = panics::caught(|| {
         sys::refuse_closed_stdout();
-        limits::raise_open_files();
+        limits::prepare_open_files();
         evener::gate::explain_bus_errors();
         let status = perform();
         left_behind::tell();

@@ -1,12 +1,42 @@
 //! Limits of the system.
 
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the limit of open files to the system's maximum: the usual soft limit of 1024 is for
-/// programs that use `select`.
-pub(crate) fn raise_open_files() {
+/// Raises the limit of open files to the system's maximum (the usual soft limit of 1024 is for programs
+/// that use `select`), and makes room for them.
+///
+/// The kernel makes its table of descriptors longer when it must, and a thread that is not the only one
+/// then waits for all processors (RCU), some 6 ms each time; so it is to make room before there is a
+/// second thread.
+pub(crate) fn prepare_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // If this fails, the old limit is enough for most trees.
     let _ = setrlimit(Resource::Nofile, limit);
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let last = most.min(DESCRIPTORS).saturating_sub(1) as i32;
+    // If this fails, the table grows later.
+    if let Ok(any) = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = fcntl_dupfd_cloexec(&any, last);
+    }
+}
+
+/// A tree takes some 70 for each worker, and 100 besides. The kernel keeps 8 bytes for each.
+const DESCRIPTORS: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_many_descriptors() {
+        prepare_open_files();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let room = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+        let room: u64 = room.trim().parse().unwrap();
+        let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        assert!(room >= most.min(DESCRIPTORS), "{room} of {most}");
+    }
 }
