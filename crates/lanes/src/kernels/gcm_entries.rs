@@ -87,7 +87,7 @@ macro_rules! gcm_entries {
             /// # Safety
             /// The CPU has the features. `ROUNDS` is that of the key.
             #[target_feature(enable = $features)]
-            unsafe fn finish<const ROUNDS: usize>(material: &mut Material, end: &End) -> Block {
+            unsafe fn finish<const ROUNDS: usize>(material: &mut Material, end: &End<'_>) -> Block {
                 // SAFETY: the caller's promise.
                 unsafe { gcm_stream::finish::<$vector, ROUNDS>(material, end) }
             }

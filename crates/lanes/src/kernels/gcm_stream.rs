@@ -35,7 +35,7 @@ pub(super) struct Code {
     /// Length of the registers in bytes.
     pub(super) registers: usize,
     /// Makes the tag.
-    pub(super) finish: unsafe fn(&mut Material, &End) -> Block,
+    pub(super) finish: unsafe fn(&mut Material, &End<'_>) -> Block,
 }
 
 /// What is made from a key. Wiped when it drops.
@@ -139,12 +139,12 @@ pub(super) unsafe fn transform<V: Carryless, const ENCRYPT: bool, const ROUNDS: 
     // SAFETY: the caller's promise; powers are reached before they are used.
     unsafe {
         if let Some(first) = piece.first {
-            piece.tag_pad = tag_pad::<V, ROUNDS>(&material.keys, first);
+            *piece.tag_pad = tag_pad::<V, ROUNDS>(&material.keys, first);
         }
-        let mut carry: V = carried(&piece.hash);
+        let mut carry: V = carried(piece.hash);
         let zero = carry.xor(carry);
         let (mut done, mut sum) = (0, Sum::of(zero));
-        let prefix = piece.prefix.as_ref().map(|block| V::load_block(block).swap_bytes());
+        let prefix = piece.prefix.map(|block| V::load_block(block).swap_bytes());
         if piece.length > longest_rest::<V>() {
             material.powers.complete::<V>();
             if let Some(prefix) = prefix {
@@ -164,7 +164,7 @@ pub(super) unsafe fn transform<V: Carryless, const ENCRYPT: bool, const ROUNDS: 
         }
         let sum = transform_rest::<V, ENCRYPT, ROUNDS>(material, piece, done, carry, sum);
         if blocks > 0 || piece.prefix.is_some() {
-            piece.hash = sum.total().block();
+            *piece.hash = sum.total().block();
         }
     }
 }
@@ -346,30 +346,30 @@ unsafe fn transform_rest<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>
 #[inline(always)]
 pub(super) unsafe fn finish<V: Carryless, const ROUNDS: usize>(
     Material { keys, powers, .. }: &mut Material,
-    end: &End,
+    end: &End<'_>,
 ) -> Block {
     // SAFETY: the caller's promise.
     unsafe {
         powers.reach::<V>(2);
-        let mut hash: V = V::load_block(&end.hash);
-        let mut last = V::load_block(&end.lengths).swap_bytes();
+        let mut hash: V = V::load_block(end.hash);
+        let (high, low) = end.lengths;
+        let mut last = V::counters(high, low).truncated(BLOCK);
         if ahead::<V>() == 0 && end.rest.is_none() {
             last = last.xor(hash);
             hash = hash.xor(hash);
         }
         let mut sum = Sum::product(last, powers.load(1));
-        if let Some(rest) = &end.rest {
+        if let Some(rest) = end.rest {
             // A hash that is ahead by one is to be multiplied by two powers: one is left.
             let rest = V::load_block(rest).swap_bytes();
-            sum.add(Sum::product(rest.xor(carried(&end.hash)), powers.load(2)));
+            sum.add(Sum::product(rest.xor(carried(end.hash)), powers.load(2)));
             hash = hash.xor(hash);
         }
-        let pad = match &end.pad {
-            Pad::Made(pad) => *pad,
-            Pad::Of(first) => tag_pad::<V, ROUNDS>(keys, *first),
-            Pad::None => [0; BLOCK],
+        let pad = match end.pad {
+            Pad::Made(pad) => V::load_block(pad),
+            Pad::Of(first) => V::load_block(&tag_pad::<V, ROUNDS>(keys, first)),
+            Pad::None => hash.xor(hash),
         };
-        let hash = sum.total().xor(hash);
-        hash.swap_bytes().xor(V::load_block(&pad)).block()
+        sum.total().xor(hash).swap_bytes().xor(pad).block()
     }
 }

@@ -6,7 +6,7 @@ use super::portable;
 use super::vector::Block;
 use super::{Kernel, Set};
 use crate::boxed::boxed;
-use crate::stream::{End, Piece};
+use crate::stream::{End, Piece, WIDEST};
 
 /// A key, as a kernel needs it. Wiped when it drops.
 pub(crate) enum Keyed {
@@ -86,9 +86,16 @@ impl Keyed {
         }
     }
 
-    /// Whether its code leaves keys on more than 2 KiB of the stack.
-    pub(crate) fn leaves_much(&self) -> bool {
-        matches!(self, Keyed::Portable(_))
+    /// Up to how many bytes of the stack its code leaves what is made of the key on. With the 32 registers
+    /// of AVX-512 the compiler puts less there.
+    pub(crate) fn left_on_stack(&self) -> usize {
+        match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Keyed::Wide(keyed) if keyed.registers() == WIDEST => 1280,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Keyed::Wide(_) => 2 << 10,
+            Keyed::Portable(_) => portable::STACK,
+        }
     }
 
     /// Length of the kernel's registers in bytes.
@@ -101,7 +108,7 @@ impl Keyed {
     }
 
     /// Makes the tag.
-    pub(crate) fn finish(&mut self, end: &End) -> Block {
+    pub(crate) fn finish(&mut self, end: &End<'_>) -> Block {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.finish(end),
@@ -186,7 +193,7 @@ mod here {
         }
 
         /// Makes the tag.
-        pub(crate) fn finish(&mut self, end: &End) -> Block {
+        pub(crate) fn finish(&mut self, end: &End<'_>) -> Block {
             // SAFETY: as in `hash`.
             unsafe { (self.code.finish)(&mut self.material, end) }
         }

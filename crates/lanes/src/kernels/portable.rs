@@ -53,10 +53,10 @@ impl Keyed {
 
     pub(crate) fn transform(&mut self, direction: Direction, piece: &mut Piece<'_>) {
         if let Some(prefix) = piece.prefix {
-            piece.hash = self.subkey.add(&piece.hash, &prefix);
+            *piece.hash = self.subkey.add(piece.hash, prefix);
         }
         if let Some(first) = piece.first {
-            piece.tag_pad = self.pad(first);
+            *piece.tag_pad = self.pad(first);
         }
         let mut counter = piece.counter;
         let mut done = 0;
@@ -95,7 +95,7 @@ impl Keyed {
                     Direction::Decrypt => before,
                 };
                 if count == BLOCK {
-                    piece.hash = self.subkey.add(&piece.hash, &ciphertext);
+                    *piece.hash = self.subkey.add(piece.hash, &ciphertext);
                 } else {
                     piece.tail[..BLOCK].copy_from_slice(&ciphertext);
                     piece.pad[..BLOCK].copy_from_slice(pad);
@@ -106,13 +106,13 @@ impl Keyed {
         wipe(&mut pads);
     }
 
-    pub(crate) fn finish(&mut self, end: &End) -> Block {
-        let mut hash = end.hash;
-        for block in end.rest.iter().chain([&end.lengths]) {
+    pub(crate) fn finish(&mut self, end: &End<'_>) -> Block {
+        let mut hash = *end.hash;
+        for block in end.rest.into_iter().chain([&block(end.lengths)]) {
             hash = self.subkey.add(&hash, block);
         }
         let pad = match end.pad {
-            Pad::Made(pad) => pad,
+            Pad::Made(pad) => *pad,
             Pad::Of(counter) => self.pad(counter),
             Pad::None => return hash,
         };

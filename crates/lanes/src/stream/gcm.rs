@@ -1,9 +1,11 @@
 //! GCM (NIST SP 800-38D) of one message after another under one key.
 
+use std::marker::PhantomData;
+
 use evener_core::Direction;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::{End, Pad, Text};
+use super::{End, Pad, Piece, Text, WIDEST};
 use crate::kernels::{Kernel, Keyed};
 
 /// Length of a tag in bytes; shorter tags are its beginning.
@@ -97,7 +99,7 @@ impl Gcm {
         let mut hash = Block::default();
         self.keyed.hash(&mut hash, iv);
         let lengths = lengths(0, iv.len() as u64);
-        let hash = self.keyed.finish(&End { hash, rest: None, lengths, pad: Pad::None });
+        let hash = self.keyed.finish(&End { hash: &hash, rest: None, lengths, pad: Pad::None });
         let first = u128::from_be_bytes(hash);
         ((first >> 64) as u64, first as u64)
     }
@@ -149,22 +151,27 @@ impl Gcm {
             // A block is at hand that precedes this one: additional data, or the text before.
             let (counter, until_wrap) = message.next_counter();
             let run = until_wrap.min((length - done) as u64) as usize;
-            let mut piece = text.piece(done, run);
-            piece.counter = counter;
-            piece.hash = message.hash;
-            piece.prefix = message.take_buffer();
-            if !message.has_tag_pad {
-                piece.first = Some(message.first);
-            }
+            let (input, output) = text.places(done, run);
+            let mut piece = Piece {
+                input,
+                output,
+                length: run,
+                counter,
+                hash: &mut message.hash,
+                prefix: (message.buffered > 0).then_some(&message.buffer),
+                first: (!message.has_tag_pad).then_some(message.first),
+                tag_pad: &mut message.tag_pad,
+                tail: [0; WIDEST],
+                pad: [0; WIDEST],
+                text: PhantomData,
+            };
             keyed.transform(direction, &mut piece);
-            message.hash = piece.hash;
-            if !message.has_tag_pad {
-                message.tag_pad = piece.tag_pad;
-                message.has_tag_pad = true;
-            }
+            message.has_tag_pad = true;
             message.buffered = run % BLOCK;
             if message.buffered > 0 {
                 (message.buffer, message.pad) = piece.over(keyed.registers());
+            } else {
+                message.buffer = Block::default();
             }
             message.text_length += run as u64;
             done += run;
@@ -195,8 +202,7 @@ impl Gcm {
         let counter = u128::from_be_bytes(counter);
         let pad = Pad::Of(((counter >> 64) as u64, counter as u64));
         // The hash of nothing, which the kernel adds, is zero.
-        let (hash, lengths) = (Block::default(), Block::default());
-        self.keyed.finish(&End { hash, rest: None, lengths, pad })
+        self.keyed.finish(&End { hash: &Block::default(), rest: None, lengths: (0, 0), pad })
     }
 
     /// Goes on behind text that another engine has encrypted or decrypted, from
@@ -213,10 +219,10 @@ impl Gcm {
         Some(())
     }
 
-    /// Whether each call leaves what is made of the key on up to 16 KiB of the stack, in place of 2 KiB:
-    /// the portable code does.
-    pub fn leaves_much_on_stack(&self) -> bool {
-        self.keyed.leaves_much()
+    /// Up to how many bytes of the stack each call leaves what is made of the key on: between 1,280 and
+    /// 16,384, by the kernel.
+    pub fn left_on_stack(&self) -> usize {
+        self.keyed.left_on_stack()
     }
 
     /// Ends the message: its tag; `None` when there is none.
@@ -227,11 +233,15 @@ impl Gcm {
         }
         let pad = match message.has_tag_pad {
             false => Pad::Of(message.first),
-            true => Pad::Made(message.tag_pad),
+            true => Pad::Made(&message.tag_pad),
         };
-        let (hash, rest) = (message.hash, message.take_buffer());
-        let lengths = lengths(message.aad_length, message.text_length);
-        let tag = keyed.finish(&End { hash, rest, lengths, pad });
+        let tag = keyed.finish(&End {
+            hash: &message.hash,
+            rest: (message.buffered > 0).then_some(&message.buffer),
+            lengths: lengths(message.aad_length, message.text_length),
+            pad,
+        });
+        message.take_buffer();
         message.phase = Phase::None;
         Some(tag)
     }
@@ -319,9 +329,9 @@ impl Message {
     }
 }
 
-/// The block of lengths, which are given in bytes.
-fn lengths(aad: u64, text: u64) -> Block {
-    (u128::from(aad) << 67 | u128::from(text) << 3).to_be_bytes()
+/// The block of lengths, which are given in bytes, as two big-endian numbers.
+fn lengths(aad: u64, text: u64) -> (u64, u64) {
+    (aad << 3, text << 3)
 }
 
 /// Length of a block in bytes.

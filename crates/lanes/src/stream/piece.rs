@@ -91,28 +91,11 @@ impl Text<'_> {
             }
         }
     }
-
-    /// The piece of `length` bytes from `start` on, which are there. They are in place or apart.
-    #[inline(always)]
-    pub(super) fn piece(&mut self, start: usize, length: usize) -> Piece<'_> {
-        let (input, output) = self.places(start, length);
-        Piece {
-            input,
-            output,
-            length,
-            counter: (0, 0),
-            hash: Block::default(),
-            prefix: None,
-            first: None,
-            tag_pad: Block::default(),
-            tail: [0; WIDEST],
-            pad: [0; WIDEST],
-            text: PhantomData,
-        }
-    }
 }
 
-/// A part of a message's text that begins with a block, and the message's state there.
+/// A part of a message's text that begins with a block, and the message's state there. Blocks stay where
+/// the message has them: to copy what was just written takes longer than all else that is done for a short
+/// record.
 pub(crate) struct Piece<'t> {
     /// `length` bytes that may be read.
     pub(crate) input: *const u8,
@@ -125,17 +108,17 @@ pub(crate) struct Piece<'t> {
     pub(crate) counter: (u64, u64),
     /// The hash so far, ahead and with its bytes reversed; with the whole blocks of the piece
     /// afterwards.
-    pub(crate) hash: Block,
+    pub(crate) hash: &'t mut Block,
     /// A block that is to be hashed before the piece.
-    pub(crate) prefix: Option<Block>,
+    pub(crate) prefix: Option<&'t Block>,
     /// The message's first counter block, where its cipher is to be made by the way, and that.
     pub(crate) first: Option<(u64, u64)>,
-    pub(crate) tag_pad: Block,
+    pub(crate) tag_pad: &'t mut Block,
     /// Set where the piece does not end with a block: the last register of ciphertext, filled up
     /// with zeros, and what was added to its text.
     pub(crate) tail: [u8; WIDEST],
     pub(crate) pad: [u8; WIDEST],
-    text: PhantomData<&'t mut [u8]>,
+    pub(super) text: PhantomData<&'t mut [u8]>,
 }
 
 impl Piece<'_> {
@@ -153,19 +136,19 @@ impl Piece<'_> {
 }
 
 /// What is left of a message after its last piece.
-pub(crate) struct End {
+pub(crate) struct End<'m> {
     /// The hash so far, ahead and with its bytes reversed.
-    pub(crate) hash: Block,
-    /// A block that is still to be hashed, and the block of lengths.
-    pub(crate) rest: Option<Block>,
-    pub(crate) lengths: Block,
-    pub(crate) pad: Pad,
+    pub(crate) hash: &'m Block,
+    /// A block that is still to be hashed, and the block of lengths, as two big-endian numbers.
+    pub(crate) rest: Option<&'m Block>,
+    pub(crate) lengths: (u64, u64),
+    pub(crate) pad: Pad<'m>,
 }
 
 /// What hides a tag.
 #[derive(Clone, Copy)]
-pub(crate) enum Pad {
-    Made(Block),
+pub(crate) enum Pad<'m> {
+    Made(&'m Block),
     /// The cipher of this counter block, as two big-endian numbers.
     Of((u64, u64)),
     /// Nothing: the hash is wanted as it is.
@@ -173,4 +156,4 @@ pub(crate) enum Pad {
 }
 
 /// Length of the longest registers in bytes, as far as a block in them is looked for.
-const WIDEST: usize = 64;
+pub(crate) const WIDEST: usize = 64;
