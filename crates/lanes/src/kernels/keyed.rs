@@ -6,7 +6,7 @@ use super::portable;
 use super::vector::Block;
 use super::{Kernel, Set};
 use crate::boxed::boxed;
-use crate::stream::{End, Piece, WIDEST};
+use crate::stream::{End, Piece};
 
 /// A key, as a kernel needs it. Wiped when it drops.
 pub(crate) enum Keyed {
@@ -86,14 +86,11 @@ impl Keyed {
         }
     }
 
-    /// Up to how many bytes of the stack its code leaves what is made of the key on. With the 32 registers
-    /// of AVX-512 the compiler puts less there.
+    /// Up to how many bytes of the stack its code leaves what is made of the key on.
     pub(crate) fn left_on_stack(&self) -> usize {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Keyed::Wide(keyed) if keyed.registers() == WIDEST => 1280,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Keyed::Wide(_) => 2 << 10,
+            Keyed::Wide(keyed) => keyed.left_on_stack(),
             Keyed::Portable(_) => portable::STACK,
         }
     }
@@ -132,7 +129,7 @@ mod here {
     use crate::kernels::Kernel;
     use crate::kernels::gcm_stream::{Code, Material};
     use crate::kernels::vector::{BLOCK, Block};
-    use crate::stream::{End, Piece};
+    use crate::stream::{End, Piece, WIDEST};
 
     /// A key for the kernels of this architecture.
     pub(crate) struct Keyed {
@@ -185,6 +182,11 @@ mod here {
             };
             // SAFETY: as in `hash`. A piece's input and output are there, as its type says.
             unsafe { transform(&mut self.material, piece) }
+        }
+
+        /// As [`super::Keyed::left_on_stack`]. With the 32 registers of AVX-512 the compiler puts less there.
+        pub(crate) fn left_on_stack(&self) -> usize {
+            if self.code.registers == WIDEST { 1280 } else { 2 << 10 }
         }
 
         /// Length of the kernel's registers in bytes.
