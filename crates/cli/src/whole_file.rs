@@ -29,6 +29,16 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Trouble> {
     write_over(path, text).map_err(|cause| failed(path, cause))
 }
 
+/// Refuses `-` as the name of a command's output, which goes to standard output without one.
+pub(crate) fn refuse_dash(command: &str, output: Option<&Path>) -> Result<(), Trouble> {
+    match output {
+        Some(path) if path == Path::new("-") => Err(Trouble::Usage(format!(
+            "{command} takes no `-`: leave --output out for standard output, or give ./- for a file of that name"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses what another user has put into a directory such as /tmp.
 pub(crate) fn refuse_planted(path: &Path) -> Result<(), Trouble> {
     let planted = |error| Failure { path: path.to_owned(), error };

@@ -1,7 +1,7 @@
 //! `evener keygen`
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,6 +12,7 @@ use crate::keys::{Keyholder, wrapping};
 use crate::options::{PassphraseOptions, Recipients};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
+use crate::whole_file;
 
 /// Make a key
 ///
@@ -39,12 +40,7 @@ pub(crate) struct Keygen {
 
 impl Keygen {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
-        if self.output.as_deref().is_some_and(|path| path == Path::new("-")) {
-            return Err(Trouble::usage(
-                "keygen takes no `-`: leave --output out for standard output, or give ./- for a \
-                 file of that name",
-            ));
-        }
+        whole_file::refuse_dash("keygen", self.output.as_deref())?;
         let keyholder = Keyholder::new(signals, None, &self.passphrase, None, false)?;
         let wrapping = wrapping(&self.recipients, &keyholder)?;
         if wrapping.is_some() && self.output.is_none() && io::stdout().is_terminal() {

@@ -83,6 +83,7 @@ impl Measuring {
     /// Measures, prints and writes.
     pub(super) fn run(&self) -> Result<(), Trouble> {
         // Before the time is spent.
+        whole_file::refuse_dash("engines", self.output.as_deref())?;
         self.output.as_deref().map_or(Ok(()), refuse_other)?;
         let engines = if self.engines.is_empty() {
             measure::probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()

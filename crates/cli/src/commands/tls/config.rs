@@ -132,6 +132,7 @@ impl Config {
             Some(file) => Some(plain(&file)?),
             None => None,
         };
+        whole_file::refuse_dash("tls config", self.output.as_deref())?;
         let mut lines =
             counters.map_or(String::new(), |counters| format!("counters = {counters}\n"));
         lines += &self.routing.lines()?;
