@@ -7,7 +7,8 @@
 
 void test_ivs(void)
 {
-    unsigned char key[16] = { 1 }, iv[12] = { 2 }, text[32] = { 3 }, whole[14], end[8];
+    unsigned char key[16] = { 1 }, iv[12] = { 2 }, text[32] = { 3 }, whole[14], end[8] = { 0 };
+    unsigned char record[13] = { [3] = 7, [12] = 40 };
     int count;
     EVP_CIPHER *cipher = fetch(128, OURS);
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
@@ -35,6 +36,29 @@ void test_ivs(void)
     }
     EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_IV_GEN, 8, end));
     EXPECT(memcmp(end, "\0\0\0\0\0\0\0\2", 8) == 0);
+
+    /* What can't be done without a key changes nothing: the IV that was set serves. */
+    EVP_CIPHER_CTX_reset(context);
+    memset(text, 3, sizeof text);
+    EXPECT(EVP_EncryptInit_ex(context, cipher, NULL, key, iv));
+    EXPECT(EVP_EncryptUpdate(context, text, &count, text, 32));
+    EVP_CIPHER_CTX_reset(context);
+    EXPECT(EVP_DecryptInit_ex(context, cipher, NULL, NULL, NULL));
+    EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_IV_FIXED, -1, iv));
+    EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_IV_INV, 8, end) <= 0);
+    EXPECT(EVP_DecryptInit_ex(context, NULL, NULL, key, NULL));
+    EXPECT(EVP_DecryptUpdate(context, text, &count, text, 32));
+    for (int byte = 0; byte < 32; byte++)
+        EXPECT(text[byte] == 3);
+
+    /* Additional data of a record of TLS are gone with the next call, and the IV is used. */
+    EVP_CIPHER_CTX_reset(context);
+    EXPECT(EVP_EncryptInit_ex(context, cipher, NULL, key, iv));
+    EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_TLS1_AAD, 13, record) == 16);
+    EXPECT(!EVP_EncryptFinal_ex(context, text, &count));
+    EXPECT(!EVP_EncryptUpdate(context, text, &count, text, 32));
+    EXPECT(EVP_EncryptInit_ex(context, NULL, NULL, NULL, iv));
+    EXPECT(EVP_EncryptUpdate(context, text, &count, text, 32) && count == 32);
     ERR_clear_error();
     EVP_CIPHER_CTX_free(context);
     EVP_CIPHER_free(cipher);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { DEPTH = 60000, OWN = 256, BLOCK = 16, MOST_ROUND_KEYS = 15, LONGEST = 32, TEXT = 4096 + 16 };
-enum { POWERS = 68, FORMS = 3 };
+enum { POWERS = 68, FORMS = 3, DEEPER = 2048 };
 
 /* What is looked for is kept masked, so that it isn't found here. */
 enum { MASK = 0xA7 };
@@ -172,6 +172,16 @@ static void __attribute__((noinline)) use(EVP_CIPHER *cipher, int is_encryption,
     EVP_CIPHER_CTX_free(context);
 }
 
+/* A piece, some of the stack deeper than the calls before and after it, as a program may do. */
+static void __attribute__((noinline)) update_deeper(EVP_CIPHER_CTX *context, int length)
+{
+    volatile unsigned char room[DEEPER];
+    int written;
+    room[0] = room[DEEPER - 1] = 0;
+    EXPECT(EVP_CipherUpdate(context, text, &written, text, length) == 1);
+    EXPECT(room[0] == 0);
+}
+
 /* One message, whose context is kept, or freed where it was used. */
 static EVP_CIPHER_CTX *__attribute__((noinline)) use_once(EVP_CIPHER *cipher, int is_encryption,
                                                          int length, int is_kept)
@@ -193,6 +203,18 @@ static EVP_CIPHER_CTX *__attribute__((noinline)) use_once(EVP_CIPHER *cipher, in
         return context;
     EVP_CIPHER_CTX_free(context);
     return NULL;
+}
+
+/* One message without additional data, whose text comes from deeper than its end. */
+static void __attribute__((noinline)) use_deeper(EVP_CIPHER *cipher, int is_encryption, int length)
+{
+    static const unsigned char iv[BLOCK];
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int written;
+    EXPECT(EVP_CipherInit_ex(context, cipher, NULL, key, iv, is_encryption) == 1);
+    update_deeper(context, length);
+    EVP_CipherFinal_ex(context, text, &written);
+    EVP_CIPHER_CTX_free(context);
 }
 
 static void nothing_is_found(const char *mode, int bits, int is_encryption, int length, const char *when)
@@ -234,6 +256,9 @@ void test_wiped(void)
                     nothing_is_found(modes[mode], bits, is_encryption, length, "freed");
                     if (mode > 0)
                         continue;
+                    clear();
+                    use_deeper(cipher, is_encryption, length);
+                    nothing_is_found(modes[mode], bits, is_encryption, length, "done from less deep");
                     clear();
                     EVP_CIPHER_CTX *kept = use_once(cipher, is_encryption, length, 1);
                     nothing_is_found(modes[mode], bits, is_encryption, length, "done");

@@ -127,7 +127,9 @@ impl Context {
     /// that wipe the stack.
     #[inline(never)]
     pub(crate) fn finish(&mut self) -> Result<(), Reason> {
-        if self.is_record() {
+        if self.tls_aad.take().is_some() {
+            // A record is one call, and this was none for it.
+            self.iv_state = IvState::Used;
             return Err(Reason::Record);
         }
         let (direction, tag, tag_length) = (self.direction, self.tag, self.tag_length);
@@ -317,6 +319,9 @@ impl Context {
 
     /// Starts a message with the IV that ends with these bytes.
     fn set_invocation(&mut self, end: &[u8]) -> Result<(), Reason> {
+        if self.gcm.is_none() {
+            return Err(Reason::NoKey);
+        }
         if !self.iv_is_generated || self.direction == Direction::Encrypt {
             return Err(Reason::IvUsed);
         }

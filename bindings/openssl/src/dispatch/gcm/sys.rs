@@ -171,6 +171,7 @@ pub(super) unsafe extern "C" fn get_params<const KEY: usize>(params: *mut Param)
     is_answered.into()
 }
 
-/// What shorter pieces leave on the stack is wiped at the end of their message (or when the context is
-/// freed), since wiping takes long beside them: 4 % of a record of 1,350 bytes. In bytes.
-const SHORT: usize = 4096;
+/// What shorter pieces leave on the stack is wiped at the end of their message, since wiping takes long
+/// beside them; the end may come in another thread or at another depth. They leave there what was added to
+/// the text of a last block that is not whole. Longer ones would leave a round key. In bytes.
+const SHORT: usize = 512;
