@@ -378,14 +378,7 @@ impl State for Context {
         }
         Ok(())
     }
-
-    fn stack_wiper(&self) -> fn() {
-        evener_core::wipe_stack::<STACK>
-    }
 }
-
-/// See [`State::stack_wiper`]. In bytes. To fill more at once takes much longer (glibc).
-const STACK: usize = 2 << 10;
 
 /// What can be asked of a context.
 static GETTABLE: [Param; 8] = [

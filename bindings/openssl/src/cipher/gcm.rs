@@ -123,9 +123,7 @@ impl Context {
         .ok_or(Reason::Order)
     }
 
-    /// Ends the message: makes the tag, or compares it with the one that was set. By itself, for callers
-    /// that wipe the stack.
-    #[inline(never)]
+    /// Ends the message: makes the tag, or compares it with the one that was set.
     pub(crate) fn finish(&mut self) -> Result<(), Reason> {
         if self.tls_aad.take().is_some() {
             // A record is one call, and this was none for it.
@@ -427,23 +425,7 @@ impl State for Context {
         }
         Ok(())
     }
-
-    fn stack_wiper(&self) -> fn() {
-        match self.gcm.as_ref().map(Gcm::left_on_stack) {
-            _ if self.connection.is_some() => evener_core::wipe_stack::<DEEP_STACK>,
-            Some(left) if left <= SHALLOW_STACK => evener_core::wipe_stack::<SHALLOW_STACK>,
-            Some(left) if left > STACK => evener_core::wipe_stack::<DEEP_STACK>,
-            _ => evener_core::wipe_stack::<STACK>,
-        }
-    }
 }
-
-/// See [`State::stack_wiper`]. In bytes. A handshake has 8 contexts, most of them without a module, and
-/// takes 0.5 % longer where all wipe as much. A record of 16 bytes takes some 115 ns; to
-/// wipe 1 KiB more takes 5.
-const SHALLOW_STACK: usize = 1280;
-const STACK: usize = 2 << 10;
-const DEEP_STACK: usize = 16 << 10;
 
 /// What can be asked of a context.
 static GETTABLE: [Param; 10] = [

@@ -42,8 +42,4 @@ pub(crate) trait State: Sized {
 
     /// Sets what is given.
     fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
-
-    /// What wipes the stack below its caller, as much as any call may have left there of what is made of
-    /// keys.
-    fn stack_wiper(&self) -> fn();
 }

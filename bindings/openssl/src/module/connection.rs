@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use evener_core::{Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session, WipedBuffer};
+use evener_core::{
+    Cipher, EngineError, Iv, Job, Key, Mode, Outcome, Session, WipedBuffer, wipe_stack,
+};
 use evener_lanes::boxed;
 use evener_lanes::stream::Text;
 
@@ -91,6 +93,7 @@ impl Connection {
             let share = self.volume.share_of_module(length, module.crossover(work));
             if share > 0 {
                 done = self.use_module(module, message, &mut text, share);
+                wipe_stack::<STACK>();
             }
         }
         self.volume.add(length);
@@ -111,7 +114,9 @@ impl Connection {
         std::mem::take(&mut self.by_module)
     }
 
-    /// Has the module do the first bytes of a text, and returns how many it did.
+    /// Has the module do the first bytes of a text, and returns how many it did. By itself, so that its
+    /// variables lie where the stack is wiped.
+    #[inline(never)]
     fn use_module(
         &mut self,
         module: &Module,
@@ -274,6 +279,9 @@ const LONGEST_PIECE: usize = 64 << 10;
 /// Of so many blocks of a piece one is looked at, and so many at least.
 const BLOCKS_A_LOOK: usize = 64;
 const LEAST_LOOKS: usize = 2;
+
+/// On how many bytes of the stack a module's session leaves what is made of the key.
+const STACK: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {

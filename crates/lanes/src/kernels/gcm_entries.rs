@@ -1,6 +1,6 @@
 //! The entry points of GCM, as `entries.rs` has them of the other modes.
 
-use evener_core::{Cipher, Direction, Job};
+use evener_core::{Cipher, Direction, Job, wipe_stack};
 
 use super::gcm_stream::Material;
 use super::schedule::SharedKeys;
@@ -10,8 +10,13 @@ use crate::stream::{End, Piece};
 
 /// Defines a module with the entries of one instruction set that has carry-less products of
 /// whole registers. Without them, a library that is written for the purpose does GCM better.
+///
+/// Where the compiler has not registers enough, it puts round keys and powers of the subkey on the stack.
+/// Those are overwritten before an entry returns: up to `$text` bytes that a text leaves, and [`LEFT_BY_KEY`]
+/// that a key leaves. Both are a half more than the largest frame has in a release build, and `tests/tls/wiped.c`
+/// looks for what is left. The others need no place on the stack for such values.
 macro_rules! gcm_entries {
-    ($module:ident, $vector:ty, $features:literal) => {
+    ($module:ident, $vector:ty, $features:literal, $text:literal) => {
         pub(super) mod $module {
             use super::*;
 
@@ -48,13 +53,32 @@ macro_rules! gcm_entries {
 
             fn stream_for<const ROUNDS: usize>() -> gcm_stream::Code {
                 gcm_stream::Code {
-                    expand: set_key::<ROUNDS>,
+                    expand: set_key_and_wipe::<ROUNDS>,
                     hash,
-                    encrypt: transform::<true, ROUNDS>,
-                    decrypt: transform::<false, ROUNDS>,
+                    encrypt: transform_and_wipe::<true, ROUNDS>,
+                    decrypt: transform_and_wipe::<false, ROUNDS>,
                     registers: <$vector as vector::Vector>::BLOCKS * vector::BLOCK,
                     finish: finish::<ROUNDS>,
                 }
+            }
+
+            /// # Safety
+            /// As for [`set_key`].
+            unsafe fn set_key_and_wipe<const ROUNDS: usize>(material: &mut Material, key: &[u8]) {
+                // SAFETY: the caller's promise.
+                unsafe { set_key::<ROUNDS>(material, key) }
+                wipe_stack::<LEFT_BY_KEY>();
+            }
+
+            /// # Safety
+            /// As for [`transform`].
+            unsafe fn transform_and_wipe<const ENCRYPT: bool, const ROUNDS: usize>(
+                material: &mut Material,
+                piece: &mut Piece<'_>,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { transform::<ENCRYPT, ROUNDS>(material, piece) }
+                wipe_stack::<$text>();
             }
 
             /// # Safety
@@ -121,11 +145,15 @@ macro_rules! gcm_entries {
 gcm_entries!(
     vaes_avx512_gcm,
     vector::VaesAvx512,
-    "avx512f,avx512vl,avx512bw,vaes,aes,avx2,vpclmulqdq,pclmulqdq"
+    "avx512f,avx512vl,avx512bw,vaes,aes,avx2,vpclmulqdq,pclmulqdq",
+    384
 );
 #[cfg(target_arch = "x86_64")]
-gcm_entries!(vaes_avx2_gcm, vector::VaesAvx2, "avx2,vaes,aes,vpclmulqdq,pclmulqdq");
+gcm_entries!(vaes_avx2_gcm, vector::VaesAvx2, "avx2,vaes,aes,vpclmulqdq,pclmulqdq", 1408);
 #[cfg(target_arch = "aarch64")]
-gcm_entries!(neon_sha3_gcm, vector::Neon<true>, "neon,aes,sha3");
+gcm_entries!(neon_sha3_gcm, vector::Neon<true>, "neon,aes,sha3", 1440);
 #[cfg(target_arch = "aarch64")]
-gcm_entries!(neon_gcm, vector::Neon<false>, "neon,aes");
+gcm_entries!(neon_gcm, vector::Neon<false>, "neon,aes", 1440);
+
+/// Up to how many bytes of the stack a key that is set leaves what is made of it on.
+const LEFT_BY_KEY: usize = 1280;

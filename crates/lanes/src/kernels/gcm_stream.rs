@@ -136,33 +136,39 @@ pub(super) unsafe fn transform<V: Carryless, const ENCRYPT: bool, const ROUNDS: 
     piece: &mut Piece<'_>,
 ) {
     let blocks = piece.length / BLOCK;
+    let Material { keys, powers, first_rounds } = material;
     // SAFETY: the caller's promise; powers are reached before they are used.
     unsafe {
         if let Some(first) = piece.first {
-            *piece.tag_pad = tag_pad::<V, ROUNDS>(&material.keys, first);
+            *piece.tag_pad = tag_pad::<V, ROUNDS>(keys, first);
         }
         let mut carry: V = carried(piece.hash);
         let zero = carry.xor(carry);
-        let (mut done, mut sum) = (0, Sum::of(zero));
+        let (mut done, mut sum, mut last) = (0, Sum::of(zero), None);
         let prefix = piece.prefix.map(|block| V::load_block(block).swap_bytes());
         if piece.length > longest_rest::<V>() {
-            material.powers.complete::<V>();
+            powers.complete::<V>();
             if let Some(prefix) = prefix {
-                let power = material.powers.load(1 + ahead::<V>());
+                let power = powers.load(1 + ahead::<V>());
                 let hash = Sum::product(prefix.xor(carry), power).total();
                 carry = if ahead::<V>() == 1 { hash.shift_in(zero) } else { hash };
             }
-            (done, sum) = transform_chunks::<V, ENCRYPT, ROUNDS>(material, piece, carry);
+            (done, sum, last) =
+                transform_chunks::<V, ENCRYPT, ROUNDS>(keys, powers, first_rounds, piece, carry);
             carry = zero;
         } else {
             let power = blocks + 1 + ahead::<V>();
-            material.powers.reach::<V>(power);
+            powers.reach::<V>(power);
             if let Some(prefix) = prefix {
-                sum = Sum::product(prefix.xor(carry), material.powers.load(power));
+                sum = Sum::product(prefix.xor(carry), powers.load(power));
                 carry = zero;
             }
         }
-        let sum = transform_rest::<V, ENCRYPT, ROUNDS>(material, piece, done, carry, sum);
+        let mut sum = transform_rest::<V, ENCRYPT, ROUNDS>(keys, powers, piece, done, carry, sum);
+        if let Some(hash) = last {
+            let chunk = STRIDES * V::BLOCKS * BLOCK;
+            sum.add(hash.last(piece.output.add(done - chunk), power_of_last::<V>(piece, done)));
+        }
         if blocks > 0 || piece.prefix.is_some() {
             *piece.hash = sum.total().block();
         }
@@ -186,17 +192,22 @@ unsafe fn tag_pad<V: Carryless, const ROUNDS: usize>(
     }
 }
 
-/// Does the chunks of a long piece. Returns how many bytes they are, and the sum of the products
-/// so far.
+/// What is known once the chunks of a piece are done: how many bytes they are, the sum of the products so far,
+/// and the hash to which the last chunk is still to be added, if [`is_rest_first`].
+type Chunks<'a, V> = (usize, Sum<V>, Option<Hash<'a, V>>);
+
+/// Does the chunks of a long piece.
 ///
 /// # Safety
 /// As for [`transform`]; the powers are complete, and there is a chunk.
 #[inline(always)]
-unsafe fn transform_chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
-    Material { keys, powers, first_rounds }: &mut Material,
+unsafe fn transform_chunks<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+    keys: &SharedKeys,
+    powers: &'a Powers,
+    first_rounds: &mut Option<Aligned<FirstRounds>>,
     piece: &Piece<'_>,
     carry: V,
-) -> (usize, Sum<V>) {
+) -> Chunks<'a, V> {
     let (high, low) = piece.counter;
     let is_aligned = low % SPAN as u64 == FIRST_COUNTER as u64;
     if first_rounds.is_none() && is_aligned && piece.length >= SPAN * BLOCK {
@@ -223,13 +234,13 @@ unsafe fn transform_chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usiz
 /// # Safety
 /// As for [`transform_chunks`].
 #[inline(always)]
-unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+unsafe fn chunks<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     keys: &SharedKeys,
-    powers: &Powers,
+    powers: &'a Powers,
     counters: &mut impl States<V>,
     piece: &Piece<'_>,
     carry: V,
-) -> (usize, Sum<V>) {
+) -> Chunks<'a, V> {
     // SAFETY: the caller's promise.
     unsafe {
         if is_straight::<V>() {
@@ -246,18 +257,16 @@ unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
 /// # Safety
 /// As for [`transform_chunks`].
 #[inline(always)]
-unsafe fn chunks_with<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
+unsafe fn chunks_with<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     keys: &impl Keys<V>,
-    powers: &Powers,
+    powers: &'a Powers,
     counters: &mut impl States<V>,
     piece: &Piece<'_>,
     carry: V,
-) -> (usize, Sum<V>) {
+) -> Chunks<'a, V> {
     let chunk = STRIDES * V::BLOCKS * BLOCK;
     let chunks = piece.length / chunk;
     let done = chunks * chunk;
-    // The last chunk's first block has the power that the blocks from there on need.
-    let power = (piece.length - done) / BLOCK + STRIDES * V::BLOCKS + ahead::<V>();
     let (mut input, mut output) = (piece.input, piece.output);
     let mut hash = Hash::new(powers, carry, chunks - 1);
     // SAFETY: the caller's promise: `chunks` of them are there, at least one.
@@ -269,7 +278,10 @@ unsafe fn chunks_with<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
                 let hash = Some(&mut hash);
                 encrypt_chunk::<V, true, false, ROUNDS>(keys, counters, input, output, hash);
             }
-            return (done, hash.last(output, power));
+            if is_rest_first::<V>() {
+                return (done, Sum::of(carry.xor(carry)), Some(hash));
+            }
+            return (done, hash.last(output, power_of_last::<V>(piece, done)), None);
         }
         for _ in 1..chunks {
             let hash = Some(&mut hash);
@@ -277,10 +289,23 @@ unsafe fn chunks_with<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
             (input, output) = (input.add(chunk), output.add(chunk));
         }
         // Before it may be replaced.
-        let sum = hash.last(input, power);
+        let sum = hash.last(input, power_of_last::<V>(piece, done));
         encrypt_chunk::<V, false, true, ROUNDS>(keys, counters, input, output, None);
-        (done, sum)
+        (done, sum, None)
     }
+}
+
+/// Whether what is over after a piece's chunks is encrypted before the last chunk is hashed: the rounds of the
+/// former take longer, and need not wait for the latter. A record of 1,350 bytes takes 10 % less time so with
+/// AVX-512, and 7 % more with AVX2, which has fewer registers. For registers of one block it is not known.
+const fn is_rest_first<V: Carryless>() -> bool {
+    V::HAS_MANY_REGISTERS && V::BLOCKS > 1
+}
+
+/// The power of the first block of a piece's last chunk, which ends after so many bytes: the one that the blocks
+/// from there on need.
+fn power_of_last<V: Carryless>(piece: &Piece<'_>, done: usize) -> usize {
+    (piece.length - done) / BLOCK + STRIDES * V::BLOCKS + ahead::<V>()
 }
 
 /// Does a piece from `done` on, of which there is at most [`longest_rest`]. The carry is added to
@@ -290,7 +315,8 @@ unsafe fn chunks_with<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
 /// As for [`transform`]; powers for the rest have been reached.
 #[inline(always)]
 unsafe fn transform_rest<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
-    Material { keys, powers, .. }: &Material,
+    keys: &SharedKeys,
+    powers: &Powers,
     piece: &mut Piece<'_>,
     mut done: usize,
     mut carry: V,
@@ -324,8 +350,8 @@ unsafe fn transform_rest<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>
                 let text = if ENCRYPT { result } else { data };
                 let whole = count / BLOCK * BLOCK;
                 if whole < count {
-                    text.truncated(count).store(piece.tail.as_mut_ptr());
-                    pad.store(piece.pad.as_mut_ptr());
+                    text.truncated(count).store(piece.rest.ciphertext.as_mut_ptr());
+                    pad.store(piece.rest.pad.as_mut_ptr());
                 }
                 text.truncated(whole)
             };

@@ -72,7 +72,10 @@ impl Keyed {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.hash(hash, data),
-            Keyed::Portable(keyed) => keyed.hash(hash, data),
+            Keyed::Portable(keyed) => {
+                keyed.hash(hash, data);
+                wipe_stack::<{ portable::STACK }>();
+            }
         }
     }
 
@@ -82,16 +85,10 @@ impl Keyed {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.transform(direction, piece),
-            Keyed::Portable(keyed) => keyed.transform(direction, piece),
-        }
-    }
-
-    /// Up to how many bytes of the stack its code leaves what is made of the key on.
-    pub(crate) fn left_on_stack(&self) -> usize {
-        match self {
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Keyed::Wide(keyed) => keyed.left_on_stack(),
-            Keyed::Portable(_) => portable::STACK,
+            Keyed::Portable(keyed) => {
+                keyed.transform(direction, piece);
+                wipe_stack::<{ portable::STACK }>();
+            }
         }
     }
 
@@ -109,7 +106,11 @@ impl Keyed {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Keyed::Wide(keyed) => keyed.finish(end),
-            Keyed::Portable(keyed) => keyed.finish(end),
+            Keyed::Portable(keyed) => {
+                let tag = keyed.finish(end);
+                wipe_stack::<{ portable::STACK }>();
+                tag
+            }
         }
     }
 }
@@ -129,7 +130,7 @@ mod here {
     use crate::kernels::Kernel;
     use crate::kernels::gcm_stream::{Code, Material};
     use crate::kernels::vector::{BLOCK, Block};
-    use crate::stream::{End, Piece, WIDEST};
+    use crate::stream::{End, Piece};
 
     /// A key for the kernels of this architecture.
     pub(crate) struct Keyed {
@@ -182,11 +183,6 @@ mod here {
             };
             // SAFETY: as in `hash`. A piece's input and output are there, as its type says.
             unsafe { transform(&mut self.material, piece) }
-        }
-
-        /// As [`super::Keyed::left_on_stack`]. With the 32 registers of AVX-512 the compiler puts less there.
-        pub(crate) fn left_on_stack(&self) -> usize {
-            if self.code.registers == WIDEST { 1280 } else { 2 << 10 }
         }
 
         /// Length of the kernel's registers in bytes.

@@ -43,6 +43,7 @@ impl Keyed {
         self.key_length
     }
 
+    #[inline(never)]
     pub(crate) fn hash(&mut self, hash: &mut Block, data: &[u8]) {
         for part in data.chunks(BLOCK) {
             let mut block = Block::default();
@@ -51,6 +52,7 @@ impl Keyed {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn transform(&mut self, direction: Direction, piece: &mut Piece<'_>) {
         if let Some(prefix) = piece.prefix {
             *piece.hash = self.subkey.add(piece.hash, prefix);
@@ -97,8 +99,8 @@ impl Keyed {
                 if count == BLOCK {
                     *piece.hash = self.subkey.add(piece.hash, &ciphertext);
                 } else {
-                    piece.tail[..BLOCK].copy_from_slice(&ciphertext);
-                    piece.pad[..BLOCK].copy_from_slice(pad);
+                    piece.rest.ciphertext[..BLOCK].copy_from_slice(&ciphertext);
+                    piece.rest.pad[..BLOCK].copy_from_slice(pad);
                 }
                 done += count;
             }
@@ -106,6 +108,7 @@ impl Keyed {
         wipe(&mut pads);
     }
 
+    #[inline(never)]
     pub(crate) fn finish(&mut self, end: &End<'_>) -> Block {
         let mut hash = *end.hash;
         for block in end.rest.into_iter().chain([&block(end.lengths)]) {

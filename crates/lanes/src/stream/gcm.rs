@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use evener_core::Direction;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::{End, Pad, Piece, Text, WIDEST};
+use super::{End, Pad, Piece, Rest, Text};
 use crate::kernels::{Kernel, Keyed};
 
 /// Length of a tag in bytes; shorter tags are its beginning.
@@ -19,7 +19,7 @@ pub(super) type Block = [u8; BLOCK];
 /// that is decrypted comes before it is known to be genuine.
 ///
 /// Each IV may be used once with a key, which is the caller's to see to. Keys and what is made of them
-/// are wiped on drop.
+/// are wiped on drop, and from the stack (in a release build) before a call returns.
 pub struct Gcm {
     keyed: Keyed,
     message: Message,
@@ -152,6 +152,7 @@ impl Gcm {
             let (counter, until_wrap) = message.next_counter();
             let run = until_wrap.min((length - done) as u64) as usize;
             let (input, output) = text.places(done, run);
+            let mut rest = Rest::new();
             let mut piece = Piece {
                 input,
                 output,
@@ -161,15 +162,14 @@ impl Gcm {
                 prefix: (message.buffered > 0).then_some(&message.buffer),
                 first: (!message.has_tag_pad).then_some(message.first),
                 tag_pad: &mut message.tag_pad,
-                tail: [0; WIDEST],
-                pad: [0; WIDEST],
+                rest: &mut rest,
                 text: PhantomData,
             };
             keyed.transform(direction, &mut piece);
             message.has_tag_pad = true;
             message.buffered = run % BLOCK;
             if message.buffered > 0 {
-                (message.buffer, message.pad) = piece.over(keyed.registers());
+                rest.keep(run, keyed.registers(), &mut message.buffer, &mut message.pad);
             } else {
                 message.buffer = Block::default();
             }
@@ -217,12 +217,6 @@ impl Gcm {
         keyed.hash(&mut message.hash, ciphertext);
         message.text_length += ciphertext.len() as u64;
         Some(())
-    }
-
-    /// Up to how many bytes of the stack each call leaves what is made of the key on: between 1,280 and
-    /// 16,384, by the kernel.
-    pub fn left_on_stack(&self) -> usize {
-        self.keyed.left_on_stack()
     }
 
     /// Ends the message: its tag; `None` when there is none.

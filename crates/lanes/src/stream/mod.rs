@@ -7,4 +7,4 @@ mod piece;
 pub use confidential::{Chain, Confidential};
 pub use gcm::{Gcm, TAG_LENGTH};
 pub use piece::Text;
-pub(crate) use piece::{End, Pad, Piece, WIDEST};
+pub(crate) use piece::{End, Pad, Piece, Rest};

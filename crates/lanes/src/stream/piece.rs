@@ -7,6 +7,8 @@
 
 use std::marker::PhantomData;
 
+use evener_core::wipe;
+
 use super::gcm::{BLOCK, Block};
 
 /// Bytes of a message, and where their result goes.
@@ -114,24 +116,37 @@ pub(crate) struct Piece<'t> {
     /// The message's first counter block, where its cipher is to be made by the way, and that.
     pub(crate) first: Option<(u64, u64)>,
     pub(crate) tag_pad: &'t mut Block,
-    /// Set where the piece does not end with a block: the last register of ciphertext, filled up
-    /// with zeros, and what was added to its text.
-    pub(crate) tail: [u8; WIDEST],
-    pub(crate) pad: [u8; WIDEST],
+    /// Set where the piece does not end with a block.
+    pub(crate) rest: &'t mut Rest,
     pub(super) text: PhantomData<&'t mut [u8]>,
 }
 
-impl Piece<'_> {
-    /// The ciphertext of what is over after the last whole block, filled up with zeros, and the
-    /// cipher of its counter. `registers` is how long a kernel's are, in bytes.
-    pub(super) fn over(&mut self, registers: usize) -> (Block, Block) {
-        let place = self.length % registers / BLOCK * BLOCK;
-        let block = |bytes: &[u8]| bytes[place..].first_chunk().copied().unwrap_or_default();
-        let over = (block(&self.tail), block(&self.pad));
-        self.pad = [0; WIDEST];
-        // Or the compiler would see that nobody reads it any more.
-        std::hint::black_box(&self.pad);
-        over
+/// What is behind a piece's last whole block.
+pub(crate) struct Rest {
+    /// The last register of ciphertext, filled up with zeros.
+    pub(crate) ciphertext: [u8; WIDEST],
+    /// What was added to its text.
+    pub(crate) pad: [u8; WIDEST],
+}
+
+impl Rest {
+    pub(super) fn new() -> Rest {
+        Rest { ciphertext: [0; WIDEST], pad: [0; WIDEST] }
+    }
+
+    /// Moves the ciphertext of the block that is over, filled up with zeros, and the cipher of its counter to
+    /// where a message has them. The piece had so many bytes, and a kernel's registers have.
+    pub(super) fn keep(
+        &mut self,
+        length: usize,
+        registers: usize,
+        ciphertext: &mut Block,
+        pad: &mut Block,
+    ) {
+        let place = length % registers / BLOCK * BLOCK;
+        ciphertext.copy_from_slice(&self.ciphertext[place..][..BLOCK]);
+        pad.copy_from_slice(&self.pad[place..][..BLOCK]);
+        wipe(&mut self.pad);
     }
 }
 

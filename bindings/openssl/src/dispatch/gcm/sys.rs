@@ -5,7 +5,7 @@ use std::{ptr, slice};
 
 use evener_lanes::stream::Text;
 
-use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE, State};
+use crate::cipher::{Context, FLAGS, IV_LENGTH, MODE};
 use crate::dispatch::sys::{answer, at, handed, status};
 use crate::entry::Provider;
 use crate::params::{Name, Params};
@@ -33,13 +33,8 @@ pub(super) unsafe extern "C" fn update(
     let result = if length == 0 {
         Ok(0)
     } else {
-        let is_end = context.is_record();
         // SAFETY: the contract.
-        let result = unsafe { piece(context, out, room, input, length) };
-        if is_end || length > SHORT {
-            context.stack_wiper()();
-        }
-        result
+        unsafe { piece(context, out, room, input, length) }
     };
     // SAFETY: the contract.
     unsafe { answer(context, out_length, result) }
@@ -57,12 +52,10 @@ pub(super) unsafe extern "C" fn cipher(
     // SAFETY: the contract.
     let context = unsafe { at::<Context>(context) };
     let result = if input.is_null() {
-        end(context)
+        context.finish()
     } else {
         // SAFETY: the contract.
-        let result = unsafe { piece(context, out, room, input, length) }.map(|_| ());
-        context.stack_wiper()();
-        result
+        unsafe { piece(context, out, room, input, length) }.map(|_| ())
     };
     if !out_length.is_null() {
         // SAFETY: the contract.
@@ -83,15 +76,8 @@ pub(super) unsafe extern "C" fn finish(
         // SAFETY: the contract.
         unsafe { *out_length = 0 }
     }
-    let result = end(context);
-    status(context, result)
-}
-
-/// Ends the message, and wipes from the stack what that and the calls before have left there.
-fn end(context: &mut Context) -> Result<(), Reason> {
     let result = context.finish();
-    context.stack_wiper()();
-    result
+    status(context, result)
 }
 
 /// A forged record is an error in the queue, as with OpenSSL's own ciphers: servers log it.
@@ -102,11 +88,10 @@ fn record(result: Result<usize, Reason>) -> Result<usize, Reason> {
     })
 }
 
-/// Returns how many bytes there are now. By itself, so that its variables lie where the stack is wiped.
+/// Returns how many bytes there are now.
 ///
 /// # Safety
 /// The contract.
-#[inline(never)]
 unsafe fn piece(
     context: &mut Context,
     out: *mut u8,
@@ -170,8 +155,3 @@ pub(super) unsafe extern "C" fn get_params<const KEY: usize>(params: *mut Param)
     }
     is_answered.into()
 }
-
-/// What shorter pieces leave on the stack is wiped at the end of their message, since wiping takes long
-/// beside them; the end may come in another thread or at another depth. They leave there what was added to
-/// the text of a last block that is not whole. Longer ones would leave a round key. In bytes.
-const SHORT: usize = 512;
