@@ -77,8 +77,21 @@ macro_rules! gcm_entries {
                 piece: &mut Piece<'_>,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { transform::<ENCRYPT, ROUNDS>(material, piece) }
-                wipe_stack::<$text>();
+                unsafe {
+                    transform::<ENCRYPT, ROUNDS>(material, piece);
+                    wipe_text();
+                }
+            }
+
+            /// As [`wipe_stack`], with the widest registers.
+            ///
+            /// # Safety
+            /// The CPU has the features.
+            #[target_feature(enable = $features)]
+            #[inline(never)]
+            unsafe fn wipe_text() {
+                let room = [0_u8; $text];
+                zeroize::optimization_barrier(&room);
             }
 
             /// # Safety
