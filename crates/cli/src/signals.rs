@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Control;
+use evener_program::limits::with_first_limit;
 use evener_program::streams::output;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::stderr;
@@ -204,7 +205,7 @@ impl Held<'_> {
         }
         let handle = arriving.handle();
         signals.others_at_once(&[SIGQUIT], false);
-        let ended = command.spawn().and_then(|mut child| {
+        let ended = with_first_limit(|| command.spawn()).and_then(|mut child| {
             let process = Pid::from_child(&child);
             let pass_on = move || {
                 for signal in arriving.forever() {

@@ -117,6 +117,10 @@ fn a_command_writes_the_key() {
     done(&fixture, "echo text | $evener encrypt --key-command 'cat my.key' - text.enc");
     let shown = done(&fixture, "$evener decrypt --key-command 'cat my.key' text.enc -");
     assert_eq!(shown.output, b"text\n");
+    // It may have as many open files as Evener had at its start.
+    let look = "ulimit -Sn 333; echo text | $evener encrypt --key-command 'ulimit -n >limit; cat my.key' - limited";
+    done(&fixture, look);
+    assert_eq!(fs::read_to_string(fixture.path("limit")).unwrap(), "333\n");
     done(&fixture, &format!("$evener keygen -r {RECIPIENT} -o wrapped.age"));
     done(&fixture, "$evener encrypt --key-command 'cat wrapped.age' -i identity tree sealed");
     done(&fixture, "$evener verify --key-command 'cat wrapped.age' -i identity sealed");

@@ -124,6 +124,14 @@ fn nobody_else_can_write_what_a_checked_program_reads() {
     }
 }
 
+#[test]
+fn a_checked_program_may_open_as_many_files_as_without_evener() {
+    let fixture = Fixture::new();
+    let look = "ulimit -Sn 333; $evener tls check --provider $evener sh -c 'ulimit -n'";
+    let ended = fixture.shell(look);
+    assert_eq!(String::from_utf8_lossy(&ended.output), "333\n", "{}", ended.messages);
+}
+
 /// What is in its place then is not removed.
 #[test]
 fn a_checked_programs_directory_that_cant_be_removed_is_told() {

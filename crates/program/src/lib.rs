@@ -8,6 +8,7 @@
 //! | `help.rs`, `man.rs`, `completions.rs` | help with examples, manual pages, completion scripts |
 //! | `messages.rs` | messages on standard error |
 //! | `streams` (`sys.rs`) | standard input and output |
+//! | `limits.rs` | the limit of open files |
 //! | `end` | the exit, without running foreign code |
 
 #![deny(unsafe_code)]
@@ -17,7 +18,7 @@ pub mod completions;
 pub mod end;
 pub mod help;
 mod left_behind;
-mod limits;
+pub mod limits;
 pub mod man;
 pub mod messages;
 mod panics;

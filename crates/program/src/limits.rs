@@ -1,8 +1,10 @@
-//! Limits of the system.
+//! Limits of the system for open files.
+
+use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the limit of open files to the system's maximum (the usual soft limit of 1024 is for programs
 /// that use `select`), and makes room for them.
@@ -12,6 +14,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// second thread.
 pub(crate) fn prepare_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
+    BEFORE.get_or_init(|| limit.current);
     limit.current = limit.maximum;
     // If this fails, the old limit is enough for most trees.
     let _ = setrlimit(Resource::Nofile, limit);
@@ -22,6 +25,22 @@ pub(crate) fn prepare_open_files() {
         let _ = fcntl_dupfd_cloexec(&any, last);
     }
 }
+
+/// Starts another program within the limit that this one was started with: some programs close as many
+/// descriptors as there may be, and `select` takes 1,024. Other threads have that limit meanwhile.
+pub fn with_first_limit<T>(start: impl FnOnce() -> T) -> T {
+    let raised = getrlimit(Resource::Nofile);
+    if let Some(&current) = BEFORE.get() {
+        // If this fails, so would the program.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..raised.clone() });
+    }
+    let started = start();
+    let _ = setrlimit(Resource::Nofile, raised);
+    started
+}
+
+/// What the limit was before it was raised; `None` within for no limit.
+static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
 /// A tree takes some 70 for each worker, and 100 besides. The kernel keeps 8 bytes for each.
 const DESCRIPTORS: u64 = 4096;

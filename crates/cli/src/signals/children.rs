@@ -5,6 +5,7 @@ use std::io;
 use std::process::{Child, Command};
 use std::thread;
 
+use evener_program::limits::with_first_limit;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::iterator::Signals as Arriving;
 use signal_hook::low_level;
@@ -24,7 +25,7 @@ impl Signals {
         let mut arriving = Arriving::new(&self.gentle)?;
         let handle = arriving.handle();
         self.end_at_once(false);
-        let waited = command.spawn().map(|mut child| {
+        let waited = with_first_limit(|| command.spawn()).map(|mut child| {
             let (process, farewell) = (Pid::from_child(&child), self.farewell.clone());
             let watch = move || {
                 let is_in_time = arriving.forever().next().is_some();
