@@ -2,9 +2,11 @@
 
 mod command;
 mod dialogue;
+mod fresh;
 mod keyholder;
 mod openssl;
 mod pins;
+mod place;
 mod wrap;
 mod wrapped;
 
@@ -19,11 +21,12 @@ use crate::ends::Place;
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
 use crate::trouble::{Trouble, shown};
 
+pub(crate) use fresh::{FreshKey, WrittenKey};
 pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
+pub(crate) use place::KeyPlace;
 pub(crate) use wrap::{Wrapping, wrapping};
 use wrapped::Wrapped;
-pub(crate) use wrapped::{FreshKey, KeyPlace, WrittenKey};
 
 /// What encrypts.
 pub(crate) struct Sealing {

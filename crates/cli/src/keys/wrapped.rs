@@ -1,38 +1,22 @@
-//! The wrapped keys that lie beside what they encrypt: `evener-key.age`, `evener-key-2.age` and
-//! so on in a tree, `NAME.evener-key.age` beside a single file.
+//! The key that encrypts or opens what lies beside wrapped keys.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
+use evener::keys::{KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
-use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::pins::{Pin, Pins};
+use super::fresh::FreshKey;
+use super::pins::Pins;
+use super::place::KeyPlace;
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::ends::directory_of;
 use crate::trouble::{Trouble, complain, shown};
-
-/// A directory and what the names of its wrapped keys begin with.
-pub(crate) struct KeyPlace {
-    directory: PathBuf,
-    stem: OsString,
-}
-
-/// A wrapped key that is yet to be written.
-pub(crate) struct FreshKey {
-    place: KeyPlace,
-    contents: Vec<u8>,
-    audience: String,
-    /// The first key there that others may be able to open, and why.
-    left_alone: Option<(PathBuf, Doubt)>,
-}
 
 /// What encrypts, and where its wrapped key is.
 pub(super) enum Wrapped {
@@ -41,64 +25,6 @@ pub(super) enum Wrapped {
     Reused(File, Vec<KeyMaterial>),
     /// It is yet to be written.
     Fresh(FreshKey),
-}
-
-/// A wrapped key that this run has written.
-pub(crate) struct WrittenKey {
-    path: PathBuf,
-    fingerprint: Fingerprint,
-    is_first: bool,
-    made_directory: bool,
-    notices: [Option<&'static str>; 2],
-}
-
-impl KeyPlace {
-    /// For a tree.
-    pub(crate) fn in_tree(root: &Path) -> KeyPlace {
-        KeyPlace { directory: root.to_owned(), stem: WRAPPED_KEY_PREFIX.into() }
-    }
-
-    /// For a single encrypted file.
-    pub(crate) fn beside(file: &Path) -> KeyPlace {
-        let mut stem = file.file_name().unwrap_or_default().to_owned();
-        stem.push(".");
-        stem.push(WRAPPED_KEY_PREFIX);
-        KeyPlace { directory: directory_of(file).to_owned(), stem }
-    }
-
-    /// The wrapped keys that are there, in the order of their names; none where there is no
-    /// directory or it can't be read.
-    fn existing(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
-        let mut paths: Vec<_> = entries
-            .flatten()
-            .filter(|entry| self.is_key_name(&entry.file_name()))
-            .map(|entry| entry.path())
-            .collect();
-        paths.sort_unstable_by_key(|path| (path.as_os_str().len(), path.clone()));
-        paths
-    }
-
-    fn is_key_name(&self, name: &OsStr) -> bool {
-        let name = name.as_encoded_bytes();
-        name.starts_with(self.stem.as_encoded_bytes())
-            && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
-    }
-
-    /// What tells this place from any other: an absolute path without symbolic links, of what the
-    /// names of its keys begin with. The directory has to be there.
-    fn canonical(&self) -> io::Result<PathBuf> {
-        Ok(fs::canonicalize(&self.directory)?.join(&self.stem))
-    }
-
-    fn path(&self, number: u32) -> PathBuf {
-        let mut name = self.stem.clone();
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
-        name.push(WRAPPED_KEY_SUFFIX);
-        self.directory.join(name)
-    }
 }
 
 /// The key for what is to be added to a place: one that lies there, can be opened and is known
@@ -159,7 +85,7 @@ struct Found {
 }
 
 /// Why a key is not encrypted with.
-enum Doubt {
+pub(super) enum Doubt {
     /// It may be anybody's.
     Unknown,
     /// It is this user's, and was made for another place.
@@ -382,124 +308,6 @@ const MOST_REFUSALS: usize = 3;
 
 /// How many keys are tried with a passphrase at all, whether it opens them or not.
 const MOST_PASSPHRASES: usize = 4;
-
-impl FreshKey {
-    /// Writes the key to disk, synced, under the first name that is free, and makes the
-    /// directory if it is not there yet.
-    pub(crate) fn write(&self) -> Result<WrittenKey, Trouble> {
-        let made_directory = self.make_directory()?;
-        let mut number = 1;
-        loop {
-            let path = self.place.path(number);
-            match keys::create(&path, &self.contents) {
-                Ok(naming) => {
-                    let (is_first, notice) = (number == 1, naming.notice());
-                    let fingerprint = Fingerprint::of(&self.contents);
-                    let pinned = self.place.canonical().and_then(|place| {
-                        let audience = self.audience.clone();
-                        Pins::of_user().add(fingerprint, &Pin { audience, place })
-                    });
-                    let notices = [notice, pinned.err().map(|_| NO_PIN)];
-                    return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices });
-                }
-                Err(KeyError::Exists { .. }) => number += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Refuses to be another key in a place that has one.
-    pub(crate) fn refuse_second(&self) -> Result<(), Trouble> {
-        if let Some((there, why)) = &self.left_alone {
-            return Err(Trouble::Usage(format!(
-                "--update adds no other key to that in {0}, which is not used: {why}; if you are \
-                 sure who can open it, name it with --key {0}",
-                shown(there)
-            )));
-        }
-        let Some(there) = self.place.existing().into_iter().next() else { return Ok(()) };
-        Err(Trouble::Usage(format!(
-            "--update goes on with the key in {}, and does not add another: open that with \
-             --identity or --passphrase, or name it with --key",
-            shown(&there)
-        )))
-    }
-
-    /// Says what [`FreshKey::write`] would if the key can't be written. Writes nothing.
-    pub(crate) fn check(&self) -> Result<(), Trouble> {
-        let may_make = |directory: &Path| {
-            let access = Access::WRITE_OK | Access::EXEC_OK;
-            accessat(CWD, directory, access, AtFlags::EACCESS).map_err(io::Error::from)
-        };
-        let directory = &self.place.directory;
-        if directory.exists() {
-            let path = self.place.path(1);
-            let failed = |cause| KeyError::Io { action: "make the key file", path, cause };
-            return Ok(may_make(directory).map_err(failed)?);
-        }
-        let failed = |cause| Trouble::File { action: "make", path: directory.clone(), cause };
-        may_make(directory_of(directory)).map_err(failed)
-    }
-
-    fn make_directory(&self) -> Result<bool, Trouble> {
-        let path = &self.place.directory;
-        let failed = |cause| Trouble::File { action: "make", path: path.clone(), cause };
-        match fs::DirBuilder::new().mode(0o700).create(path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
-                return Ok(false);
-            }
-            Err(error) => return Err(failed(error)),
-        }
-        let parent = File::open(directory_of(path)).map_err(failed)?;
-        // Some file systems keep no directories on stable storage and say so.
-        match parent.sync_all() {
-            Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed(error)),
-            _ => Ok(true),
-        }
-    }
-}
-
-const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
-     $HOME/.local/state, so a later run does not use it again for --identity; set one of them to a \
-     directory of your own that can be written to";
-
-impl WrittenKey {
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What the user should know of how it was made.
-    pub(crate) fn notices(&self) -> impl Iterator<Item = &'static str> {
-        self.notices.into_iter().flatten()
-    }
-
-    /// Whether its directory was made for it.
-    pub(crate) fn made_directory(&self) -> bool {
-        self.made_directory
-    }
-
-    /// Whether it is the only one in its place.
-    pub(crate) fn is_first(&self) -> bool {
-        self.is_first
-    }
-
-    /// Removes a key that this run has encrypted nothing with, unless another run uses it.
-    pub(crate) fn remove(self) {
-        let Ok(file) = File::open(&self.path) else { return };
-        if file.try_lock().is_err() {
-            return;
-        }
-        // What can't be removed is a key that opens nothing, and does no harm.
-        if fs::remove_file(&self.path).is_ok() {
-            Pins::of_user().remove(self.fingerprint);
-        }
-        if self.made_directory {
-            let _ = self.path.parent().map(fs::remove_dir);
-        }
-    }
-}
 
 const PINNED: &str = "which you made before";
 const OPENED: &str = "which the passphrase opens";

@@ -1,0 +1,151 @@
+//! Wrapped keys that a run writes.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use evener::keys::{self, Fingerprint, KeyError};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::pins::{Pin, Pins};
+use super::place::KeyPlace;
+use super::wrapped::Doubt;
+use crate::ends::directory_of;
+use crate::trouble::{Trouble, shown};
+
+/// A wrapped key that is yet to be written.
+pub(crate) struct FreshKey {
+    pub(super) place: KeyPlace,
+    pub(super) contents: Vec<u8>,
+    pub(super) audience: String,
+    /// The first key there that others may be able to open, and why.
+    pub(super) left_alone: Option<(PathBuf, Doubt)>,
+}
+
+/// A wrapped key that this run has written.
+pub(crate) struct WrittenKey {
+    path: PathBuf,
+    fingerprint: Fingerprint,
+    is_first: bool,
+    made_directory: bool,
+    notices: [Option<&'static str>; 2],
+}
+
+impl FreshKey {
+    /// Writes the key to disk, synced, under the first name that is free, and makes the
+    /// directory if it is not there yet.
+    pub(crate) fn write(&self) -> Result<WrittenKey, Trouble> {
+        let made_directory = self.make_directory()?;
+        let mut number = 1;
+        loop {
+            let path = self.place.path(number);
+            match keys::create(&path, &self.contents) {
+                Ok(naming) => {
+                    let (is_first, notice) = (number == 1, naming.notice());
+                    let fingerprint = Fingerprint::of(&self.contents);
+                    let pinned = self.place.canonical().and_then(|place| {
+                        let audience = self.audience.clone();
+                        Pins::of_user().add(fingerprint, &Pin { audience, place })
+                    });
+                    let notices = [notice, pinned.err().map(|_| NO_PIN)];
+                    return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices });
+                }
+                Err(KeyError::Exists { .. }) => number += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Refuses to be another key in a place that has one.
+    pub(crate) fn refuse_second(&self) -> Result<(), Trouble> {
+        if let Some((there, why)) = &self.left_alone {
+            return Err(Trouble::Usage(format!(
+                "--update adds no other key to that in {0}, which is not used: {why}; if you are \
+                 sure who can open it, name it with --key {0}",
+                shown(there)
+            )));
+        }
+        let Some(there) = self.place.existing().into_iter().next() else { return Ok(()) };
+        Err(Trouble::Usage(format!(
+            "--update goes on with the key in {}, and does not add another: open that with \
+             --identity or --passphrase, or name it with --key",
+            shown(&there)
+        )))
+    }
+
+    /// Says what [`FreshKey::write`] would if the key can't be written. Writes nothing.
+    pub(crate) fn check(&self) -> Result<(), Trouble> {
+        let may_make = |directory: &Path| {
+            let access = Access::WRITE_OK | Access::EXEC_OK;
+            accessat(CWD, directory, access, AtFlags::EACCESS).map_err(io::Error::from)
+        };
+        let directory = &self.place.directory;
+        if directory.exists() {
+            let path = self.place.path(1);
+            let failed = |cause| KeyError::Io { action: "make the key file", path, cause };
+            return Ok(may_make(directory).map_err(failed)?);
+        }
+        let failed = |cause| Trouble::File { action: "make", path: directory.clone(), cause };
+        may_make(directory_of(directory)).map_err(failed)
+    }
+
+    fn make_directory(&self) -> Result<bool, Trouble> {
+        let path = &self.place.directory;
+        let failed = |cause| Trouble::File { action: "make", path: path.clone(), cause };
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
+                return Ok(false);
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        let parent = File::open(directory_of(path)).map_err(failed)?;
+        // Some file systems keep no directories on stable storage and say so.
+        match parent.sync_all() {
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed(error)),
+            _ => Ok(true),
+        }
+    }
+}
+
+const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
+     $HOME/.local/state, so a later run does not use it again for --identity; set one of them to a \
+     directory of your own that can be written to";
+
+impl WrittenKey {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the user should know of how it was made.
+    pub(crate) fn notices(&self) -> impl Iterator<Item = &'static str> {
+        self.notices.into_iter().flatten()
+    }
+
+    /// Whether its directory was made for it.
+    pub(crate) fn made_directory(&self) -> bool {
+        self.made_directory
+    }
+
+    /// Whether it is the only one in its place.
+    pub(crate) fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// Removes a key that this run has encrypted nothing with, unless another run uses it.
+    pub(crate) fn remove(self) {
+        let Ok(file) = File::open(&self.path) else { return };
+        if file.try_lock().is_err() {
+            return;
+        }
+        // What can't be removed is a key that opens nothing, and does no harm.
+        if fs::remove_file(&self.path).is_ok() {
+            Pins::of_user().remove(self.fingerprint);
+        }
+        if self.made_directory {
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
+    }
+}
