@@ -32,7 +32,7 @@ pub fn with_first_limit<T>(start: impl FnOnce() -> T) -> T {
     let raised = getrlimit(Resource::Nofile);
     if let Some(&current) = BEFORE.get() {
         // If this fails, so would the program.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..raised.clone() });
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..raised });
     }
     let started = start();
     let _ = setrlimit(Resource::Nofile, raised);

@@ -162,7 +162,7 @@ gcm_entries!(
     384
 );
 #[cfg(target_arch = "x86_64")]
-gcm_entries!(vaes_avx2_gcm, vector::VaesAvx2, "avx2,vaes,aes,vpclmulqdq,pclmulqdq", 1408);
+gcm_entries!(vaes_avx2_gcm, vector::VaesAvx2, "avx2,vaes,aes,vpclmulqdq,pclmulqdq", 1536);
 #[cfg(target_arch = "aarch64")]
 gcm_entries!(neon_sha3_gcm, vector::Neon<true>, "neon,aes,sha3", 1440);
 #[cfg(target_arch = "aarch64")]
