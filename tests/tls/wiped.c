@@ -1,5 +1,6 @@
 /* What the stack holds after contexts are freed, and with GCM when a message is done: no key, and nothing
- * that is made of it: round keys, powers of GHASH's subkey, and what hides a tag. The program runs with
+ * that is made of it: round keys, powers of GHASH's subkey, what hides a tag, what is added to a last block, a
+ * counter block that is a hash, and the right tag of a message that was refused. The program runs with
  * LD_BIND_NOW, since to find a function the loader saves registers on the stack. */
 
 #include "host.h"
@@ -9,14 +10,14 @@
 #include <string.h>
 
 enum { DEPTH = 60000, OWN = 256, BLOCK = 16, MOST_ROUND_KEYS = 15, LONGEST = 32, TEXT = 4096 + 16 };
-enum { POWERS = 68, FORMS = 3, DEEPER = 2048 };
+enum { POWERS = 68, FORMS = 3, OTHERS = 10, DEEPER = 2048, HALF = BLOCK / 2 };
 
 /* What is looked for is kept masked, so that it isn't found here. */
 enum { MASK = 0xA7 };
-static unsigned char sought[(MOST_ROUND_KEYS + 2 + POWERS * FORMS) * BLOCK];
+static unsigned char sought[(MOST_ROUND_KEYS + OTHERS + POWERS * FORMS) * BLOCK];
 static int blocks;
 
-static unsigned char key[LONGEST], text[TEXT + BLOCK], box[256];
+static unsigned char key[LONGEST], text[TEXT + BLOCK], box[256], long_iv[BLOCK];
 
 static unsigned char times(unsigned a, unsigned b)
 {
@@ -133,23 +134,67 @@ static void __attribute__((noinline)) expand_gcm(int bits, int length)
     }
 }
 
+/* Adds the first counter block of a message whose IV is `long_iv`, and the next one: numbers that give the
+ * subkey away (NIST SP 800-38D, section 7.1). */
+static void __attribute__((noinline)) seek_counters(int bits)
+{
+    static const unsigned char zeros[BLOCK];
+    uint64_t subkey[2], first[2] = { 0, 0 };
+    encrypt_block(bits, zeros, subkey);
+    for (int byte = 0; byte < BLOCK; byte++)
+        first[byte / 8] = first[byte / 8] << 8 | long_iv[byte];
+    multiply(subkey, first);
+    first[1] ^= BLOCK * 8;
+    multiply(subkey, first);
+    for (int more = 0; more < 2; more++) {
+        uint64_t low = (first[1] & ~(uint64_t)UINT32_MAX) | (uint32_t)(first[1] + (unsigned)more);
+        seek(first[0], low, 0);
+        seek(first[0], low, 1);
+    }
+}
+
+/* Adds the right tag of the text as a ciphertext with `use_once`'s IV and data. */
+static void __attribute__((noinline)) seek_tag(int bits, int length)
+{
+    static const unsigned char iv[12], data[20];
+    static unsigned char other[TEXT];
+    unsigned char tag[BLOCK];
+    uint64_t halves[2] = { 0, 0 };
+    int written;
+    EVP_CIPHER *gcm = fetch_mode("GCM", bits, THEIRS);
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    for (int is_encryption = 0; is_encryption < 2; is_encryption++) {
+        EXPECT(EVP_CipherInit_ex(context, gcm, NULL, key, iv, is_encryption) == 1);
+        EXPECT(EVP_CipherUpdate(context, NULL, &written, data, sizeof data) == 1);
+        EXPECT(EVP_CipherUpdate(context, other, &written, is_encryption ? other : text, length) == 1);
+    }
+    EXPECT(EVP_CipherFinal_ex(context, other, &written) == 1);
+    EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, BLOCK, tag) == 1);
+    EVP_CIPHER_CTX_free(context);
+    EVP_CIPHER_free(gcm);
+    for (int byte = 0; byte < BLOCK; byte++)
+        halves[byte / 8] = halves[byte / 8] << 8 | tag[byte];
+    seek(halves[0], halves[1], 0);
+    OPENSSL_cleanse(tag, sizeof tag);
+}
+
 static void __attribute__((noinline)) clear(void)
 {
     unsigned char room[DEPTH + OWN];
     OPENSSL_cleanse(room, sizeof room);
 }
 
-/* How many of the blocks are on the stack below this function. */
+/* How many halves of the blocks are on the stack below this function. */
 static int __attribute__((noinline, no_sanitize("address"))) found(void)
 {
     volatile unsigned char here = 0;
     int count = 0;
     for (const volatile unsigned char *place = &here - DEPTH; place < &here - OWN; place++)
-        for (int block = 0; block < blocks; block++) {
+        for (int half = 0; half < 2 * blocks; half++) {
             int byte = 0;
-            while (byte < BLOCK && place[byte] == (sought[block * BLOCK + byte] ^ MASK))
+            while (byte < HALF && place[byte] == (sought[half * HALF + byte] ^ MASK))
                 byte++;
-            count += byte == BLOCK;
+            count += byte == HALF;
         }
     return count;
 }
@@ -224,11 +269,29 @@ static void __attribute__((noinline)) use_deeper(EVP_CIPHER *cipher, int is_encr
     EVP_CIPHER_CTX_free(context);
 }
 
+/* A message with an IV of a block, up to its additional data, its text, or its end. */
+static EVP_CIPHER_CTX *__attribute__((noinline)) use_long_iv(EVP_CIPHER *cipher, int is_encryption,
+                                                            int length, int steps)
+{
+    static const unsigned char data[20];
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int written;
+    EXPECT(EVP_CipherInit_ex(context, cipher, NULL, NULL, NULL, is_encryption) == 1);
+    EXPECT(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, BLOCK, NULL) == 1);
+    EXPECT(EVP_CipherInit_ex(context, NULL, NULL, key, long_iv, is_encryption) == 1);
+    EXPECT(EVP_CipherUpdate(context, NULL, &written, data, sizeof data) == 1);
+    if (steps > 1)
+        EXPECT(EVP_CipherUpdate(context, text, &written, text, length) == 1);
+    if (steps > 2)
+        EVP_CipherFinal_ex(context, text, &written);
+    return context;
+}
+
 static void nothing_is_found(const char *mode, int bits, int is_encryption, int length, const char *when)
 {
     int count = found();
     if (count > 0)
-        fprintf(stderr, "AES-%d-%s, encryption %d, %d bytes, %s: %d blocks\n", bits, mode, is_encryption,
+        fprintf(stderr, "AES-%d-%s, encryption %d, %d bytes, %s: %d halves of blocks\n", bits, mode, is_encryption,
                 length, when, count);
     EXPECT(count == 0);
 }
@@ -268,10 +331,21 @@ void test_wiped(void)
                     clear();
                     use_deeper(cipher, is_encryption, length);
                     nothing_is_found(modes[mode], bits, is_encryption, length, "done from less deep");
+                    seek_tag(bits, length);
                     clear();
                     EVP_CIPHER_CTX *kept = use_once(cipher, is_encryption, length, 1);
+                    /* Where it was made, and not refused, the tag is no secret. */
+                    blocks -= is_encryption;
                     nothing_is_found(modes[mode], bits, is_encryption, length, "done");
                     EVP_CIPHER_CTX_free(kept);
+                    random_bytes(long_iv, sizeof long_iv);
+                    seek_counters(bits);
+                    for (int steps = 1; steps <= 3; steps++) {
+                        clear();
+                        kept = use_long_iv(cipher, is_encryption, length, steps);
+                        nothing_is_found(modes[mode], bits, is_encryption, length, "with a long IV");
+                        EVP_CIPHER_CTX_free(kept);
+                    }
                 }
             EVP_CIPHER_free(cipher);
         }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use evener_core::Direction;
+use evener_core::{Direction, wipe_stack};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::{End, Pad, Piece, Rest, Text};
@@ -32,6 +32,7 @@ struct Message {
     phase: Phase,
     /// The first counter block, as two big-endian numbers.
     first: (u64, u64),
+    has_secret_counters: bool,
     /// The hash so far, as a kernel keeps it.
     hash: Block,
     /// What hides the tag, once it was made.
@@ -82,26 +83,31 @@ impl Gcm {
     /// Starts a message, and gives up the one before. `None` without doing so when the IV is
     /// empty.
     pub fn start(&mut self, iv: &[u8]) -> Option<()> {
-        let first = match *iv {
+        match *iv {
             [] => return None,
             [a, b, c, d, e, f, g, h, i, j, k, l] => {
                 let low = u64::from(u32::from_be_bytes([i, j, k, l]));
-                (u64::from_be_bytes([a, b, c, d, e, f, g, h]), low << 32 | 1)
+                let first = (u64::from_be_bytes([a, b, c, d, e, f, g, h]), low << 32 | 1);
+                self.message.start(first, false);
             }
-            _ => self.first_counter(iv),
-        };
-        self.message.start(first);
+            _ => {
+                self.start_hashed(iv);
+                wipe_stack::<STACK>();
+            }
+        }
         Some(())
     }
 
-    /// The first counter block of an IV that has not 12 bytes.
-    fn first_counter(&mut self, iv: &[u8]) -> (u64, u64) {
+    /// Starts a message with an IV that has not 12 bytes. Its first counter block gives the subkey away, since
+    /// that is all of it that nobody knows. By itself, so that its variables lie where the stack is wiped.
+    #[inline(never)]
+    fn start_hashed(&mut self, iv: &[u8]) {
         let mut hash = Block::default();
         self.keyed.hash(&mut hash, iv);
         let lengths = lengths(0, iv.len() as u64);
         let hash = self.keyed.finish(&End { hash: &hash, rest: None, lengths, pad: Pad::None });
         let first = u128::from_be_bytes(hash);
-        ((first >> 64) as u64, first as u64)
+        self.message.start(((first >> 64) as u64, first as u64), true);
     }
 
     /// Adds additional data. `None` without doing so when there is no message, its text has
@@ -134,7 +140,15 @@ impl Gcm {
     /// Encrypts or decrypts the next part of the message, in place or apart. `None` without doing
     /// so when there is no message, no room for the result or no memory, or when the message would be
     /// longer than the standard allows (2³⁶ - 32 bytes).
-    pub fn transform(&mut self, direction: Direction, mut text: Text<'_>) -> Option<()> {
+    pub fn transform(&mut self, direction: Direction, text: Text<'_>) -> Option<()> {
+        let result = self.transform_text(direction, text);
+        self.wipe_counters();
+        result
+    }
+
+    /// By itself, so that its variables lie where the stack is wiped.
+    #[inline(never)]
+    fn transform_text(&mut self, direction: Direction, mut text: Text<'_>) -> Option<()> {
         let Gcm { keyed, message } = self;
         let length = text.length()?;
         let total = message.text_length.checked_add(length as u64)?;
@@ -219,8 +233,23 @@ impl Gcm {
         Some(())
     }
 
+    /// Wipes counter blocks from the stack where they are secret.
+    fn wipe_counters(&self) {
+        if self.message.has_secret_counters {
+            wipe_stack::<STACK>();
+        }
+    }
+
     /// Ends the message: its tag; `None` when there is none.
     pub fn tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
+        let tag = self.make_tag();
+        self.wipe_counters();
+        tag
+    }
+
+    /// By itself, so that its variables lie where the stack is wiped.
+    #[inline(never)]
+    fn make_tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
         let Gcm { keyed, message } = self;
         if message.phase == Phase::None {
             return None;
@@ -244,7 +273,19 @@ impl Gcm {
     /// on that. A tag of no bytes, or of more than [`TAG_LENGTH`], never is. `None` when there is
     /// no message.
     pub fn verify(&mut self, tag: &[u8]) -> Option<bool> {
-        let mut right = self.tag()?;
+        let is_genuine = self.compare(tag)?;
+        self.wipe_counters();
+        if !is_genuine {
+            // The right tag, which whoever made the wrong one does not know.
+            wipe_stack::<STACK>();
+        }
+        Some(is_genuine)
+    }
+
+    /// By itself, so that its variables lie where the stack is wiped.
+    #[inline(never)]
+    fn compare(&mut self, tag: &[u8]) -> Option<bool> {
+        let mut right = self.make_tag()?;
         let difference = right.iter().zip(tag).fold(0, |sum, (right, tag)| sum | (right ^ tag));
         right.zeroize();
         let is_zero = std::hint::black_box(difference) == 0;
@@ -257,6 +298,7 @@ impl Message {
         Message {
             phase: Phase::None,
             first: (0, 0),
+            has_secret_counters: false,
             hash: Block::default(),
             tag_pad: Block::default(),
             has_tag_pad: false,
@@ -269,9 +311,10 @@ impl Message {
     }
 
     /// Starts over. What is left of the message before is overwritten when there is more.
-    fn start(&mut self, first: (u64, u64)) {
+    fn start(&mut self, first: (u64, u64), has_secret_counters: bool) {
         self.phase = Phase::Data;
         self.first = first;
+        self.has_secret_counters = has_secret_counters;
         self.hash = Block::default();
         self.take_buffer();
         self.has_tag_pad = false;
@@ -330,6 +373,9 @@ fn lengths(aad: u64, text: u64) -> (u64, u64) {
 
 /// Length of a block in bytes.
 pub(super) const BLOCK: usize = 16;
+
+/// On how many bytes of the stack its functions leave counter blocks and tags.
+const STACK: usize = 2 << 10;
 
 /// The most additional data and text of a message, in bytes (NIST SP 800-38D, section 5.2.1.1).
 const LONGEST_DATA: u64 = (1 << 61) - 1;
