@@ -99,13 +99,13 @@ pub enum FileError {
     /// The output's name leads to another output of the same run.
     #[error(
         "the output `{0}` has been made for another source already: where it goes, the two names \
-         are one; rename the source"
+         are one, or another run makes the same outputs; rename the source, or do one run at a time"
     )]
     SameName(String),
     /// The output has lost its name since it was made, so the source was not removed.
     #[error(
-        "the output `{0}` was replaced or removed after it was made, so the source was kept; \
-         do it again"
+        "the output `{0}` was replaced or removed after it was made, perhaps by another run; the \
+         source is kept; do it again"
     )]
     OutputGone(String),
     /// The output's name is longer than names can be.

@@ -35,6 +35,8 @@ impl Dialogue for AtTerminal {
     }
 }
 
+/// The age crate puts names between marks for text that runs from right to left, which nobody should see.
 fn in_one_line(text: &str) -> String {
+    let text = text.replace(|each| ('\u{2066}'..='\u{2069}').contains(&each), "");
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }

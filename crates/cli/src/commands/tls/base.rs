@@ -76,6 +76,29 @@ impl Base {
         };
         let (has_evener, has_default) = (has(b"evener"), has(b"default"));
         let is_for_fips = has(b"fips") && !has_default;
+        if !has_evener {
+            let within = providers.as_deref().unwrap_or_default().as_bytes();
+            for name in configuration.names(within).filter_map(|name| str::from_utf8(name).ok()) {
+                // There OpenSSL would stop, in silence, before it comes to Evener. Evener's lines replace
+                // `default`.
+                if name != "default"
+                    && let Ok(Some(section)) = configuration.value(within, name)
+                    && !configuration.has_section(section)
+                {
+                    return Err(format!(
+                        "its provider `{}` names the section `{}`, which is not there",
+                        shown(Path::new(name)),
+                        shown(Path::new(OsStr::from_bytes(section)))
+                    ));
+                }
+            }
+            let is_there = |name: &&&str| configuration.has_section(name.as_bytes());
+            if let Some(section) = SECTIONS.iter().find(is_there) {
+                return Err(format!(
+                    "it has a section `{section}`, which Evener's lines would add to"
+                ));
+            }
+        }
         Ok(Base { main, providers, algorithms, properties, has_engines, has_evener, is_for_fips })
     }
 
@@ -88,6 +111,14 @@ impl Base {
         reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)
     }
 }
+
+/// The sections that are written where there are none yet.
+pub(super) const OPENSSL: &str = "evener_openssl";
+pub(super) const PROVIDERS: &str = "evener_providers";
+pub(super) const DEFAULT: &str = "evener_default";
+pub(super) const MODULE: &str = "evener_module";
+pub(super) const ALGORITHMS: &str = "evener_algorithms";
+const SECTIONS: [&str; 5] = [OPENSSL, PROVIDERS, DEFAULT, MODULE, ALGORITHMS];
 
 /// A value that means the same when it is written again.
 fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
@@ -153,7 +184,7 @@ mod tests {
     #[test]
     fn what_the_included_file_says_is_kept() {
         let base = "openssl_conf = init # first\n[init]\nproviders = some\nssl_conf = ssl\n\
-                    alg_section=alg\n[alg]\n.include MORE\n[some]\ndefault = d\nlegacy = l\n";
+                    alg_section=alg\n[alg]\n.include MORE\n[l]\n[some]\ndefault = d\nlegacy = l\n";
         let known = found(base).unwrap();
         assert_eq!(known.main.as_deref(), Some("init"));
         assert_eq!(known.providers.as_deref(), Some("some"));
@@ -164,7 +195,7 @@ mod tests {
         let reason = |base: &str| found(base).unwrap().unfit().unwrap_or_default();
         assert!(reason(&format!("{base}evener = e\n")).contains("already"));
         assert!(reason(&format!("{base}[some]\n2.evener = e\n")).contains("already"));
-        let strict = base.replace("default = d\n", "fips = f\n");
+        let strict = base.replace("default = d\n", "fips = l\n");
         assert!(reason(&strict).contains("without `default`"));
     }
 
@@ -208,6 +239,11 @@ mod tests {
             ("openssl_conf = two words\n", "to which nothing can be added"),
             ("openssl_conf = $ENV::HOME\n", "depends on the environment"),
             (&format!("{base}[i]\nproviders.2 = p\n"), "`providers.2` adds to another"),
+            (
+                &format!("{base}[i]\nproviders = p\n[p]\ndefault = d\nlegacy = l\n"),
+                "its provider `legacy` names the section `l`, which is not there",
+            ),
+            (&format!("{base}[evener_module]\n"), "it has a section `evener_module`"),
             (&format!("{base}default_properties = \"a='b'\"\n"), "can't be written again"),
         ] {
             let reason = found(text).unwrap_err();

@@ -8,7 +8,7 @@ use std::{env, iter};
 use clap::{Args, ValueEnum};
 use evener::engines::check_module;
 
-use super::base::{Base, excludes_evener};
+use super::base::{self, Base, DEFAULT, MODULE, excludes_evener};
 use super::configuration::{Configuration, contents};
 use super::provider;
 use crate::options::{from_one, permits, steps};
@@ -259,21 +259,21 @@ pub(super) fn text(
         text += &format!(".include {}\n\n", plain(&whole)?);
     }
     let name = |found: Option<String>, otherwise: &str| found.unwrap_or(otherwise.to_owned());
-    let main = name(found.main, "evener_openssl");
-    let providers = name(found.providers, "evener_providers");
-    let algorithms = name(found.algorithms, "evener_algorithms");
+    let main = name(found.main, base::OPENSSL);
+    let providers = name(found.providers, base::PROVIDERS);
+    let algorithms = name(found.algorithms, base::ALGORITHMS);
     let properties = match found.properties {
         Some(properties) => format!("{properties},{PREFERRED}"),
         None => PREFERRED.to_owned(),
     };
+    let module = plain(module)?;
     text += &format!(
         "[default]\nopenssl_conf = {main}\n\n\
          [{main}]\nproviders = {providers}\nalg_section = {algorithms}\n\n\
-         [{providers}]\ndefault = evener_default\nevener = evener_module\n\n\
-         [evener_default]\nactivate = 1\n\n\
-         [evener_module]\nmodule = {}\nactivate = 1\n{lines}\n\
-         [{algorithms}]\ndefault_properties = {properties}\n",
-        plain(module)?,
+         [{providers}]\ndefault = {DEFAULT}\nevener = {MODULE}\n\n\
+         [{DEFAULT}]\nactivate = 1\n\n\
+         [{MODULE}]\nmodule = {module}\nactivate = 1\n{lines}\n\
+         [{algorithms}]\ndefault_properties = {properties}\n"
     );
     Ok(text)
 }

@@ -64,6 +64,11 @@ impl Configuration {
         }
     }
 
+    /// Whether there is a section of this name, be it empty.
+    pub(super) fn has_section(&self, name: &[u8]) -> bool {
+        self.sections.contains_key(name)
+    }
+
     /// The names in a section.
     pub(super) fn names(&self, section: &[u8]) -> impl Iterator<Item = &[u8]> {
         self.sections
@@ -152,6 +157,7 @@ impl Reader {
         if let Some(rest) = line.strip_prefix(b"[") {
             let name = self.section_name(rest).ok_or("the section's name has no `]` behind it")?;
             self.section = self.expand(b"", name)?.text;
+            self.found.sections.entry(self.section.clone()).or_default();
             return Ok(());
         }
         let end = self.end_of_name(line);
