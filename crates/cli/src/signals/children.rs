@@ -55,16 +55,18 @@ impl Signals {
 }
 
 /// Asks a process and its descendants to end, the eldest first: a shell must not go on to its next
-/// command.
+/// command. Each is stopped before its children are listed, so that it starts no more.
 fn end_family(process: Pid) {
     let mut family = vec![process];
     let mut next = 0;
     while let Some(&parent) = family.get(next) {
+        let _ = kill_process(parent, Signal::STOP);
         family.extend(children(parent));
         next += 1;
     }
     for process in family {
         let _ = kill_process(process, Signal::TERM);
+        let _ = kill_process(process, Signal::CONT);
     }
 }
 
