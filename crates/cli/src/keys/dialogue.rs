@@ -40,3 +40,14 @@ fn in_one_line(text: &str) -> String {
     let text = text.replace(|each| ('\u{2066}'..='\u{2069}').contains(&each), "");
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_direction_and_ends_of_lines_are_left_out() {
+        let text = " Waiting for \u{2068}age-plugin-x\u{2069}...\n\nTouch it. \n";
+        assert_eq!(in_one_line(text), "Waiting for age-plugin-x... Touch it.");
+    }
+}
