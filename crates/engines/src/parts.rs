@@ -13,6 +13,9 @@ pub(crate) struct Parts {
     done: usize,
     length: usize,
     iv: Iv,
+    /// Where the part that was taken last ends, and the IV of the one behind it, where that is a block
+    /// of the input: a backend in this process may write to its input.
+    following: Option<(usize, Iv)>,
 }
 
 /// A part of a message: whole blocks, unless it is the last.
@@ -29,11 +32,18 @@ impl Parts {
     /// The parts of a job that was checked.
     pub(crate) fn of(job: &Job<'_>, cipher: Cipher, direction: Direction) -> Parts {
         let length = job.output_length(cipher, direction);
-        Parts { cipher, direction, done: 0, length, iv: job.iv }
+        Parts { cipher, direction, done: 0, length, iv: job.iv, following: None }
     }
 
     /// The next part, of at most `most` bytes, which is a number of whole blocks.
-    pub(crate) fn next<'m>(&self, job: &'m mut Job<'_>, most: usize) -> Option<Part<'m>> {
+    pub(crate) fn next<'m>(&mut self, job: &'m mut Job<'_>, most: usize) -> Option<Part<'m>> {
+        let end = self.length.min(self.done.saturating_add(most));
+        self.following = match (self.cipher.mode(), self.direction) {
+            (Mode::Cbc, Direction::Decrypt) => {
+                Some((end, last_block(&job.input[..end], self.cipher.block_length())))
+            }
+            _ => None,
+        };
         self.ready(job, most).next()
     }
 
@@ -44,7 +54,7 @@ impl Parts {
         job: &'m mut Job<'_>,
         most: usize,
     ) -> impl Iterator<Item = Part<'m>> {
-        let &Parts { cipher, direction, done, length, iv } = self;
+        let &Parts { cipher, direction, done, length, iv, .. } = self;
         let (mode, block) = (cipher.mode(), cipher.block_length());
         let is_chain = (mode, direction) == (Mode::Cbc, Direction::Encrypt);
         let input = job.input;
@@ -73,7 +83,10 @@ impl Parts {
         self.iv = match (self.cipher.mode(), self.direction) {
             (Mode::Ctr, _) => self.iv.advanced((length / COUNTER_BLOCK) as u64),
             (Mode::Cbc, Direction::Encrypt) => last_block(&job.output[..self.done], block),
-            (Mode::Cbc, Direction::Decrypt) => last_block(&job.input[..self.done], block),
+            (Mode::Cbc, Direction::Decrypt) => match self.following {
+                Some((end, iv)) if end == self.done => iv,
+                _ => last_block(&job.input[..self.done], block),
+            },
             _ => self.iv,
         };
     }

@@ -351,7 +351,8 @@ impl Bay {
                 continue;
             }
             let text = &mut arena[text];
-            match Parts::of(job, cipher, direction).next(job, usize::MAX) {
+            let mut parts = Parts::of(job, cipher, direction);
+            match parts.next(job, usize::MAX) {
                 Some(part) if cipher.block_length() > 1 => part.copy_input(text),
                 _ => text[..job.input.len()].copy_from_slice(job.input),
             }

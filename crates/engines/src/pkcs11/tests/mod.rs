@@ -15,6 +15,7 @@ use evener_core::{
 };
 use zeroize::Zeroizing;
 
+use super::mechanism::PART_LENGTH;
 use super::uri::Uri;
 use super::{Attendance, find, find_within, probe, probe_unattended};
 use softhsm::{Home, PIN, with_token};
@@ -205,6 +206,30 @@ fn a_token_that_is_pulled_out_fails_in_words() {
             assert!(error.to_string().contains("the token was removed"), "{error}");
         }
         assert!(matches!(open(&*engine, None), Err(EngineError::Unavailable { .. })));
+    });
+}
+
+#[test]
+fn parts_are_chained_right_where_a_token_writes_to_its_input() {
+    let settings = [("EVENER_SHIM_LIE", "scribble")];
+    let test = "parts_are_chained_right_where_a_token_writes_to_its_input";
+    with_token(test, &settings, |home| {
+        let Some(uri) = home.shim("token=evener") else { return };
+        let engine = engine(&uri);
+        let (key, iv) = (key(5), Iv::new(&[7; 16]).unwrap());
+        let sealed: Vec<u8> = (0..3 * PART_LENGTH).map(|at| (at / 7) as u8).collect();
+        let decrypt = |engine: &dyn Engine| {
+            let (cipher, direction) = (Cipher::Aes128Cbc, Direction::Decrypt);
+            let request = SessionRequest { cipher, direction, key: Some(&key) };
+            let (input, mut output) = (sealed.clone(), vec![0; sealed.len()]);
+            let mut batch = [Job::new(iv, &input, &mut output)];
+            engine.open(&request).unwrap().process(&mut batch).unwrap();
+            assert_eq!(batch[0].outcome, Outcome::Done { written: sealed.len() });
+            (input, output)
+        };
+        let (input, output) = decrypt(&*engine);
+        assert_ne!(input, sealed, "the token wrote to its input");
+        assert!(output == decrypt(&*crate::find("openssl").unwrap()).1);
     });
 }
 

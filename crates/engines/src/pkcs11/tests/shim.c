@@ -9,12 +9,13 @@
  *   EVENER_SHIM_HANGS          asked about its token, it never answers
  *   EVENER_SHIM_NEVER_CLOSES   asked to close a session, it never answers
  *   EVENER_SHIM_LIE            what is wrong with its results: flip, repeat, swap, truncate,
- *                              late, long, symmetric, error, hang, die, exit
+ *                              late, long, symmetric, error, hang, die, exit, scribble
  *   EVENER_SHIM_LIE_AFTER      after so many messages; the test with known answers counts
  *   EVENER_SHIM_LIE_ABOVE      in messages of more than so many bytes, with `long`
  *
  * A late answer is wrong too. `symmetric` has a wrong bit in the IV in both directions, `die`
- * ends the process, and `exit` does so as if all were well.
+ * ends the process, and `exit` does so as if all were well. `scribble` writes to the input, and
+ * its result is right.
  *
  * Written against PKCS #11 v2.40 (LP64), without its headers, which few machines have. */
 
@@ -183,6 +184,8 @@ static ulong transform(int function, ulong session, void *in, ulong given, unsig
     ulong result = theirs.functions[function](session, in, given, out, length);
     if (result || !out || !*length)
         return result;
+    if (lies("scribble"))
+        memset(in, 0x5A, given);
     if (lies("late"))
         sleep_for(5);
     if (lies("flip") || lies("late") ||
