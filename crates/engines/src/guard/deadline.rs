@@ -11,10 +11,10 @@
 //! gets new ones. Copies for such an engine lie in its own memory. What a batch that failed has written
 //! to is freed after the session is closed, because the device may still be at work.
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Outcome, Parcel, Records,
     Session, SessionRequest, WipedBuffer, wipe_stack,
 };
+use rustix::process::Pid;
+use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::packing::{pack, unpack};
@@ -75,14 +77,16 @@ impl HelperSession {
             copies: Parcel::default(),
             cpu: Duration::ZERO,
         };
-        session.wait("open")?;
+        session.wait("open", deadline)?;
         Ok(session)
     }
 
-    /// Waits for the helper's reply until the deadline; abandons the helper if there is none.
-    fn wait(&mut self, action: &str) -> Result<Parcel, EngineError> {
-        let Some((_, replies)) = &self.channels else { return Err(self.left_behind("work")) };
-        match receive(replies, self.deadline) {
+    /// Waits for the helper's reply; abandons the helper if there is none within `limit`.
+    fn wait(&mut self, action: &str, limit: Duration) -> Result<Parcel, EngineError> {
+        let Some((_, replies)) = &self.channels else {
+            return Err(self.failed("it was left behind".to_owned()));
+        };
+        match receive(replies, limit) {
             Ok(reply) => {
                 self.cpu = reply.cpu;
                 reply.result
@@ -90,7 +94,9 @@ impl HelperSession {
             Err(RecvTimeoutError::Timeout) => {
                 self.channels = None;
                 self.thread.step_back();
-                Err(self.left_behind(action))
+                let seconds = limit.as_secs_f64();
+                Err(self
+                    .failed(format!("it did not {action} within {seconds} s and was left behind")))
             }
             Err(RecvTimeoutError::Disconnected) => {
                 self.channels = None;
@@ -101,11 +107,12 @@ impl HelperSession {
 
     /// Has the helper do a batch, and owns it again afterwards.
     fn process_there(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
+        let limit = self.deadline.saturating_add(longest_work(parcel));
         if let Some((requests, _)) = &self.channels {
             // If the helper has ended, the wait below reports why.
             let _ = requests.send(parcel.hand_over());
         }
-        match self.wait("finish a batch") {
+        match self.wait("finish a batch", limit) {
             Ok(handed) => {
                 parcel.take_back(handed);
                 Ok(())
@@ -115,11 +122,6 @@ impl HelperSession {
                 Err(error)
             }
         }
-    }
-
-    fn left_behind(&self, action: &str) -> EngineError {
-        let seconds = self.deadline.as_secs_f64();
-        self.failed(format!("it did not {action} within {seconds} s and was left behind"))
     }
 
     fn failed(&self, reason: String) -> EngineError {
@@ -229,6 +231,17 @@ fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Receiver<Option<Wipe
     Ok(buffers)
 }
 
+/// The time that the slowest healthy module takes for a batch, beside the time limit: the same for a
+/// message of 16 bytes and for one of a gigabyte would retire a module that is only slow.
+fn longest_work(parcel: &Parcel) -> Duration {
+    let length = |range: &Range<usize>| range.len() as u64;
+    let bytes = parcel.jobs().iter().map(|job| length(&job.aad) + length(&job.input));
+    Duration::from_secs(bytes.sum::<u64>() / LEAST_BYTES_A_SECOND)
+}
+
+/// A module that does less in a second counts as one that hangs.
+const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
+
 const PANICKED: &str = "its thread panicked";
 
 /// Time limit for closing a session.
@@ -237,24 +250,37 @@ const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 /// To and from a helper.
 type Channels = (SyncSender<Parcel>, Receiver<Reply>);
 
-/// A helper's thread: its number for the system, once it has begun; 0 before.
+/// A helper's thread: its number for the system, from its beginning to its end. The system may give the
+/// number to another thread afterwards, so the thread takes it away under the lock before it ends.
 #[derive(Default)]
-struct Thread(AtomicI32);
+struct Thread(Mutex<Option<Pid>>);
 
 impl Thread {
-    /// Says that the calling thread is the helper's.
-    fn begin(&self) {
-        #[cfg(target_os = "linux")]
-        self.0.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    /// Registers the calling thread as the helper's until the result is dropped.
+    fn begin(&self) -> Registered<'_> {
+        *self.lock() = Some(gettid());
+        Registered(self)
     }
 
     /// Lets all others go before the thread, which is left behind: a driver that computes for ever is
     /// to take no time from them. Everybody may do so.
     fn step_back(&self) {
         #[cfg(target_os = "linux")]
-        if let Some(thread) = rustix::process::Pid::from_raw(self.0.load(Ordering::Relaxed)) {
+        if let Some(thread) = *self.lock() {
             let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Registered<'t>(&'t Thread);
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
     }
 }
 
@@ -290,7 +316,7 @@ fn start(
     let (to_helper, requests) = sync_channel::<Parcel>(1);
     let (to_caller, replies) = sync_channel(1);
     let help = move || {
-        thread.begin();
+        let _registered = thread.begin();
         foreign::begin();
         // The caller takes no reply after the deadline. Then what it would have got comes back.
         let reply = |result| {
@@ -358,7 +384,7 @@ fn thread_cpu_time() -> Duration {
 mod tests {
     use std::fs;
 
-    use evener_core::{Description, Iv, Kind, Offer};
+    use evener_core::{Description, Iv, Kind, Offer, PlacedJob};
 
     use super::*;
 
@@ -403,10 +429,33 @@ mod tests {
         let error = session.process(&mut jobs).unwrap_err();
         assert!(error.to_string().contains("was left behind"), "{error}");
         assert_eq!(jobs[0].outcome, Outcome::Pending);
-        let thread = session.thread.0.load(Ordering::Relaxed);
+        let thread = session.thread.lock().unwrap().as_raw_nonzero();
         let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
         // Field 19 of proc(5).
         let nice = stat.rsplit(')').next().unwrap().split_whitespace().nth(16).unwrap();
         assert_eq!(nice, LOWEST.to_string());
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_changed() {
+        let thread = Thread::default();
+        let registered = thread.begin();
+        assert_eq!(*thread.lock(), Some(gettid()));
+        drop(registered);
+        // The number may be another thread's now.
+        assert_eq!(*thread.lock(), None);
+    }
+
+    #[test]
+    fn a_long_message_has_more_time_than_a_short_one() {
+        let parcel = |bytes: usize| {
+            let mut parcel = Parcel::default();
+            parcel.push(PlacedJob::new(Iv::NONE, 0..bytes, 0..bytes));
+            parcel.add(WipedBuffer::zeros(bytes), WipedBuffer::zeros(bytes));
+            parcel
+        };
+        assert_eq!(longest_work(&parcel(16)), Duration::ZERO);
+        assert_eq!(longest_work(&parcel(256 << 10)), Duration::from_secs(4));
+        assert_eq!(longest_work(&parcel(64 << 20)), Duration::from_secs(1024));
     }
 }

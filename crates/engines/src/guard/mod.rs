@@ -47,8 +47,8 @@ pub struct Watch {
     /// [`Verification::Wanted`](evener_core::Verification::Wanted) come on top. 1 for every job, 0
     /// for none. `None` means one in 1,000 for modules and none for CPU engines.
     pub verify_every: Option<u64>,
-    /// Time limit for opening a session of a module and for a batch. It costs two wake-ups per batch,
-    /// and two copies of the data where the engine does not [lend memory](Engine::buffer); `None` for
+    /// Time limit for opening a session of a module and for a batch, which has a second more for each
+    /// 64 KiB of its messages. It costs two wake-ups per batch, and two copies of the data where the engine does not [lend memory](Engine::buffer); `None` for
     /// engines that can't hang, and for benchmarks. Then only a module's first session is opened with a
     /// time limit, that of [`Watch::default`].
     pub deadline: Option<Duration>,
