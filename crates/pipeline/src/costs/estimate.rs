@@ -82,7 +82,8 @@ impl Estimate {
         let weight = (1.0 / (self.samples + 1.0)).max(LEAST_WEIGHT);
         let far = if self.samples < FIRM { f64::INFINITY } else { FAR };
         let towards = |known: &mut f64, sample: f64| {
-            let near = sample.clamp(*known / far, (*known * far).max(RESOLUTION));
+            // As `clamp`, which panics where the bounds are no numbers.
+            let near = sample.max(*known / far).min((*known * far).max(RESOLUTION));
             *known += (near - *known) * weight;
         };
         towards(&mut self.wall, wall);

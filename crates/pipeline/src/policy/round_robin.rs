@@ -31,7 +31,7 @@ impl RoundRobin {
         let before = self.workers[..worker].iter().filter(|share| share.in_service).count();
         let fed = waiting.fed.saturating_sub(self.settled);
         let in_service = self.in_service.max(1) as u64;
-        (fed + in_service - 1 - before as u64) / in_service
+        fed.saturating_add(in_service - 1).saturating_sub(before as u64) / in_service
     }
 }
 
@@ -43,7 +43,9 @@ impl Policy for RoundRobin {
             dealt.saturating_sub(self.workers[worker].claimed)
         };
         let in_service = (0..self.workers.len()).filter(|&one| self.workers[one].in_service);
-        if due(worker) > 0 || waiting.tasks as u64 > in_service.map(due).sum() {
+        if due(worker) > 0
+            || waiting.tasks as u64 > in_service.map(due).fold(0, u64::saturating_add)
+        {
             Decision::Claim(Claim::ONE)
         } else {
             Decision::Wait(None)
@@ -56,8 +58,9 @@ impl Policy for RoundRobin {
             // The other workers get its share, and the task that it returned.
             Event::Left if self.workers[worker].in_service => {
                 self.workers[worker].in_service = false;
-                self.in_service -= 1;
-                self.settled += self.workers[worker].claimed.saturating_sub(1);
+                self.in_service = self.in_service.saturating_sub(1);
+                let claimed = self.workers[worker].claimed.saturating_sub(1);
+                self.settled = self.settled.saturating_add(claimed);
                 return Effect::AskAgain;
             }
             _ => {}

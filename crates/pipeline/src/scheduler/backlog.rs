@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::{Load, SizeClass};
 
-/// The numbers of unclaimed tasks: the policy's view of the queue.
+/// The numbers of unclaimed tasks: the policy's view of the queue. Sums of jobs and bytes end at the
+/// greatest number: three sparse files can have more bytes than that.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     /// Number of tasks.
@@ -68,10 +69,10 @@ impl Waiting {
         let class = load.class();
         let counts = &mut self.classes[class.number()];
         counts.tasks += 1;
-        counts.jobs += load.jobs;
-        counts.bytes += load.bytes.unwrap_or(0);
+        counts.jobs = counts.jobs.saturating_add(load.jobs);
+        counts.bytes = counts.bytes.saturating_add(load.bytes.unwrap_or(0));
         self.tasks += 1;
-        self.jobs += load.jobs;
+        self.jobs = self.jobs.saturating_add(load.jobs);
         self.divisible += usize::from(load.is_divisible);
         self.occupied |= 1 << class.number();
     }
@@ -80,12 +81,12 @@ impl Waiting {
     pub fn remove(&mut self, load: Load) {
         let class = load.class();
         let counts = &mut self.classes[class.number()];
-        counts.tasks -= 1;
-        counts.jobs -= load.jobs;
-        counts.bytes -= load.bytes.unwrap_or(0);
-        self.tasks -= 1;
-        self.jobs -= load.jobs;
-        self.divisible -= usize::from(load.is_divisible);
+        counts.tasks = counts.tasks.saturating_sub(1);
+        counts.jobs = counts.jobs.saturating_sub(load.jobs);
+        counts.bytes = counts.bytes.saturating_sub(load.bytes.unwrap_or(0));
+        self.tasks = self.tasks.saturating_sub(1);
+        self.jobs = self.jobs.saturating_sub(load.jobs);
+        self.divisible = self.divisible.saturating_sub(usize::from(load.is_divisible));
         if counts.tasks == 0 {
             self.occupied &= !(1 << class.number());
         }
@@ -175,6 +176,16 @@ impl<T> Backlog<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_bytes_than_a_number_holds_wait_and_leave() {
+        let mut backlog = Backlog::new();
+        for task in 0..3 {
+            backlog.push_back(task, Load::job(i64::MAX as u64));
+        }
+        assert_eq!(backlog.waiting().of(SizeClass::of(i64::MAX as u64)).bytes, u64::MAX);
+        assert_eq!(backlog.into_tasks(), [0, 1, 2]);
+    }
 
     #[test]
     fn tasks_leave_in_order_or_by_class() {

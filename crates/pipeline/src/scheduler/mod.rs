@@ -196,7 +196,7 @@ impl<T> Scheduler<T> {
         now: Duration,
     ) -> Turn {
         if self.workers[worker] == State::Working {
-            self.claims -= 1;
+            self.claims = self.claims.saturating_sub(1);
             self.workers[worker] = State::Called;
         }
         let effect = match performed {
@@ -222,7 +222,7 @@ impl<T> Scheduler<T> {
             self.backlog.push_front(task, load);
         }
         if self.workers[worker] == State::Working {
-            self.claims -= 1;
+            self.claims = self.claims.saturating_sub(1);
         }
         self.set_left(worker, now);
         self.end_when_drained();
@@ -298,8 +298,8 @@ impl<T> Scheduler<T> {
                 // None of the class is left, and a claim is of something.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
             };
-            sum.jobs += load.jobs;
-            sum.bytes = sum.bytes.zip(load.bytes).map(|(sum, bytes)| sum + bytes);
+            sum.jobs = sum.jobs.saturating_add(load.jobs);
+            sum.bytes = sum.bytes.zip(load.bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
             claim.push_back(task);
         }
         self.claims += 1;
@@ -319,7 +319,7 @@ impl<T> Scheduler<T> {
             return;
         }
         self.workers[worker] = State::Left;
-        self.in_service -= 1;
+        self.in_service = self.in_service.saturating_sub(1);
         self.note(worker, &Event::Left, now);
         if self.in_service == 0 && !self.is_over() {
             self.phase = Phase::Deserted;

@@ -88,7 +88,8 @@ impl Engines {
 
     /// A worker has left.
     pub(super) fn remove_worker(&mut self, number: usize) {
-        self.list[number].in_service -= 1;
+        let in_service = &mut self.list[number].in_service;
+        *in_service = in_service.saturating_sub(1);
     }
 
     /// The CPU time that the cores have had since the run began, in microseconds.
@@ -230,7 +231,7 @@ impl Engines {
 
     /// When what is known of an engine is to be renewed.
     pub(super) fn measure_again(&self, number: usize) -> Duration {
-        self.list[number].measured.unwrap_or_default() + MEASURE_EVERY
+        self.list[number].measured.unwrap_or_default().saturating_add(MEASURE_EVERY)
     }
 
     pub(super) fn is_firm(&self, number: usize, group: &Group) -> bool {

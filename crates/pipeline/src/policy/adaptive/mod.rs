@@ -400,7 +400,8 @@ impl Policy for Adaptive {
                 if is_trial || !self.workers[worker].has_worked {
                     self.window = None;
                 }
-                let until = now + planned.unwrap_or_else(|| self.engines.duration(engine, load));
+                let lasts = planned.unwrap_or_else(|| self.engines.duration(engine, load));
+                let until = now.saturating_add(lasts);
                 self.workers[worker].state =
                     State::Working(Working { load, since: now, until, is_trial });
             }

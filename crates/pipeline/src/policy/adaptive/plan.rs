@@ -31,7 +31,7 @@ impl Plan {
     /// How long a worker takes for a load; `None` if the plan is not about such jobs.
     pub(super) fn time_of(&self, load: Load) -> Option<Duration> {
         let is_alike = load.class() == self.class && mean(load.bytes, load.jobs) == self.bytes;
-        is_alike.then(|| self.each * u32::try_from(load.jobs).unwrap_or(u32::MAX))
+        is_alike.then(|| self.each.saturating_mul(u32::try_from(load.jobs).unwrap_or(u32::MAX)))
     }
 }
 
