@@ -1,4 +1,4 @@
-//! Recognises drivers of Linux's crypto subsystem by their names.
+//! Recognises drivers of Linux's crypto subsystem by their names, and the errors of devices that are gone.
 
 /// Whether a driver of this name computes on a core (the caller's, or a kernel thread's) instead of
 /// a device.
@@ -11,6 +11,12 @@ pub(crate) fn computes_on_the_calling_core(driver: &str) -> bool {
     }
     let name = DEVICES.iter().find_map(|device| driver.strip_suffix(device)).unwrap_or(driver);
     name.split(['-', '_', '(', ')', ',']).any(|word| COMPUTING_WORDS.contains(&word))
+}
+
+/// Whether the kernel's error means that the device is gone: unplugged, shut down or disconnected.
+pub(crate) fn is_gone(error: i32) -> bool {
+    use libc::{ECONNABORTED, ENODEV, ENOTCONN, ENXIO, ESHUTDOWN};
+    [ENODEV, ENXIO, ENOTCONN, ECONNABORTED, ESHUTDOWN].contains(&error)
 }
 
 /// Drivers that run other drivers in kernel threads, and parts of these names.
@@ -62,6 +68,16 @@ const COMPUTING_WORDS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_is_gone_differs_from_one_that_fails() {
+        for error in [libc::ENODEV, libc::ENXIO, libc::ESHUTDOWN] {
+            assert!(is_gone(error));
+        }
+        for error in [libc::EIO, libc::EINVAL, libc::EBUSY, libc::ENOMEM] {
+            assert!(!is_gone(error));
+        }
+    }
 
     #[test]
     fn devices_are_told_from_computation() {

@@ -9,6 +9,7 @@ use evener_core::{
 
 use super::probe::{self, Driver};
 use super::sys::{Operation, Transform};
+use crate::kernel::is_gone;
 use crate::parts::{COUNTER_BLOCK, LastBlock, Parts};
 use crate::serial::{LoadedKey, Stop, perform_each, same};
 
@@ -246,7 +247,7 @@ impl Session for AfAlgSession {
 fn words(direction: Direction, error: &io::Error) -> String {
     let words = shown_error(error);
     match error.raw_os_error() {
-        Some(libc::ENODEV | libc::ENXIO) => "has lost its device".to_owned(),
+        Some(code) if is_gone(code) => "has lost its device".to_owned(),
         Some(libc::ENOMEM | libc::ENOBUFS) => format!(
             "could not {direction}: the kernel gave it no memory ({words}); net.core.optmem_max \
              bounds what a socket may use"

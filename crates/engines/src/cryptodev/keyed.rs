@@ -8,6 +8,7 @@ use evener_core::{Direction, EngineError, Iv, shown_error};
 use super::patience::{LIMIT, patiently};
 use super::probe::{self, Service};
 use super::sys::{Data, Device, Request, SessionId};
+use crate::kernel::is_gone;
 use crate::serial::LoadedKey;
 
 /// The device with the key of the last job.
@@ -87,9 +88,9 @@ impl KeyedDevice {
     pub(super) fn failed(&self, error: &io::Error) -> EngineError {
         let words = shown_error(error);
         let reason = match error.raw_os_error() {
-            Some(
-                libc::ENODEV | libc::ENXIO | libc::ENOTCONN | libc::ECONNABORTED | libc::ENOTTY,
-            ) => format!("the device is gone ({words})"),
+            Some(code) if is_gone(code) || code == libc::ENOTTY => {
+                format!("the device is gone ({words})")
+            }
             Some(libc::EAGAIN | libc::EBUSY) => {
                 format!("the device was busy for {} s ({words})", LIMIT.as_secs())
             }

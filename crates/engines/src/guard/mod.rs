@@ -18,6 +18,7 @@
 //! [`Engine::account`] reports the counts.
 
 mod deadline;
+mod expense;
 mod known_answers;
 mod last;
 mod packing;
@@ -45,7 +46,8 @@ pub struct Watch {
     /// One job in this many, chosen at random, is recomputed on the reference engine and compared.
     /// The first and the last job of every session and jobs with
     /// [`Verification::Wanted`](evener_core::Verification::Wanted) come on top. 1 for every job, 0
-    /// for none. `None` means one in 1,000 for modules and none for CPU engines.
+    /// for none. `None` means none for CPU engines, and for modules every job as long as recomputing
+    /// them takes at most 5 % of the time that the module takes; otherwise one in 1,000.
     pub verify_every: Option<u64>,
     /// Time limit for opening a session of a module and for a batch, which has a second more for each
     /// 64 KiB of its messages. It costs two wake-ups per batch, and two copies of the data where the engine does not [lend memory](Engine::buffer); `None` for
@@ -58,7 +60,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The default for modules: one job in this many.
+    /// The default for modules for whose jobs the reference engine takes long: one in this many.
     pub const USUAL: u64 = 1_000;
 
     /// For benchmarks, which measure the engine alone: no job is recomputed, and the reference
@@ -74,8 +76,7 @@ impl Watch {
 }
 
 impl Default for Watch {
-    /// The default for modules: one job in 1,000 is recomputed, the time limit is half a minute,
-    /// and after a failure the reference engine does the jobs.
+    /// The default for modules: the time limit is half a minute, and after a failure the reference engine does the jobs.
     fn default() -> Watch {
         Watch { verify_every: None, deadline: Some(Duration::from_secs(30)), retreats: true }
     }

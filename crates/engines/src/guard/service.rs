@@ -1,7 +1,7 @@
 //! The state of a guarded engine over all of its sessions: whether it is in service, and its
 //! counts.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Account, EngineError};
@@ -23,6 +23,8 @@ pub(super) struct Service {
     verified: AtomicU64,
     /// Jobs that the reference engine did.
     retreated: AtomicU64,
+    /// Sessions that are open.
+    sessions: AtomicUsize,
 }
 
 impl Service {
@@ -36,6 +38,7 @@ impl Service {
             jobs: AtomicU64::new(0),
             verified: AtomicU64::new(0),
             retreated: AtomicU64::new(0),
+            sessions: AtomicUsize::new(0),
         }
     }
 
@@ -98,6 +101,19 @@ impl Service {
     /// Counts jobs that the reference engine did.
     pub(super) fn retreated(&self, jobs: u64) {
         self.retreated.fetch_add(jobs, Ordering::AcqRel);
+    }
+
+    pub(super) fn session_begins(&self) {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn session_ends(&self) {
+        self.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Number of sessions that are open.
+    pub(super) fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
     }
 
     /// Number of jobs passed on that may be wrong after a wrong result was found.

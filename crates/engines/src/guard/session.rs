@@ -1,7 +1,7 @@
 //! A session that checks every outcome of an engine's session.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Parcel, Records, Rejection,
@@ -9,6 +9,7 @@ use evener_core::{
 };
 
 use super::Watch;
+use super::expense::{self, Expense};
 use super::last::LastJob;
 use super::sampling::Sampling;
 use super::service::Service;
@@ -25,6 +26,8 @@ pub(super) struct GuardedSession {
     is_apart: bool,
     retreats: bool,
     sampling: Sampling,
+    /// `None` where the caller has said how many jobs are verified.
+    expense: Option<Expense>,
     last: LastJob,
     service: Arc<Service>,
     /// What the jobs of the batch were at the call. An engine may change it.
@@ -56,6 +59,7 @@ impl GuardedSession {
         watch: Watch,
         service: Arc<Service>,
     ) -> GuardedSession {
+        service.session_begins();
         GuardedSession {
             inner,
             reference,
@@ -65,6 +69,7 @@ impl GuardedSession {
             is_apart: watch.deadline.is_some(),
             retreats: watch.retreats,
             sampling: Sampling::new(watch.verify_every.unwrap_or(Watch::USUAL)),
+            expense: watch.verify_every.is_none().then(Expense::default),
             last: LastJob::default(),
             service,
             before: Vec::new(),
@@ -92,7 +97,9 @@ impl GuardedSession {
     fn process_guarded<B: Batch + ?Sized>(&mut self, batch: &mut B) -> Result<(), EngineError> {
         self.service.check()?;
         let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
+        let begun = Instant::now();
         let processed = batch.process(&mut **inner, self.is_apart);
+        let time = begun.elapsed();
         // No engine decides what is verified, nor what became of jobs that were settled before.
         for ((outcome, verification), &before) in batch.marks().zip(&self.before) {
             *verification = before.1;
@@ -107,7 +114,14 @@ impl GuardedSession {
             let are_keyed = batch.with_jobs(|jobs| jobs.iter().all(is_keyed));
             return Err(self.judge(error, are_keyed));
         }
-        let examined = batch.with_jobs(|jobs| self.examine(jobs));
+        let examined = batch.with_jobs(|jobs| {
+            if let Some(expense) = &mut self.expense {
+                let pending = jobs.iter().zip(&self.before);
+                let pending = pending.filter(|(_, before)| before.0 == Outcome::Pending);
+                expense.done(pending.map(|(job, _)| expense::size(job)).sum(), time);
+            }
+            self.examine(jobs)
+        });
         self.hand_on(examined.map_err(|fault| self.end(fault))?)
     }
 
@@ -115,7 +129,13 @@ impl GuardedSession {
         self.service.check()?;
         let before = (records.done(), records.rejected().len());
         let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
+        let begun = Instant::now();
         inner.process_records(records).map_err(|error| self.judge(error, self.has_key))?;
+        if let Some(expense) = &mut self.expense {
+            let count = records.layout().count.saturating_sub(before.0) as u64;
+            let size = expense::size_of(records.layout().length);
+            expense.done(count.saturating_mul(size), begun.elapsed());
+        }
         let examined = self.examine_records(records, before).map_err(|fault| self.end(fault))?;
         self.hand_on(examined)
     }
@@ -151,6 +171,7 @@ impl GuardedSession {
     /// `Verification::Wanted`.
     fn examine(&mut self, batch: &mut [Job<'_>]) -> Result<Examined, Fault> {
         let mut examined = Examined::default();
+        let are_all_due = self.is_every_job_due();
         let mut last = None;
         for (at, job) in batch.iter_mut().enumerate() {
             match job.outcome {
@@ -168,7 +189,7 @@ impl GuardedSession {
                     self.check_length(job, written)?;
                     let is_drawn = self.sampling.draw();
                     let is_wanted = job.verification == Verification::Wanted;
-                    let is_due = is_drawn || is_wanted && self.sampling.is_on();
+                    let is_due = is_drawn || are_all_due || is_wanted && self.sampling.is_on();
                     let is_verified = is_due && self.verify(job)?;
                     if is_verified {
                         job.verification = Verification::Passed;
@@ -200,13 +221,14 @@ impl GuardedSession {
         let mut examined = Examined::default();
         let mut refused = records.rejected().get(rejected..).unwrap_or_default().iter().peekable();
         let mut last = None;
+        let are_all_due = self.is_every_job_due();
         for record in done..layout.count {
             if let Some(&(_, rejection)) = refused.next_if(|&&(number, _)| number == record) {
                 let outcome = Outcome::Rejected(rejection);
                 examined.count(self.verify_record(records, record, outcome)?);
                 continue;
             }
-            let is_verified = self.sampling.draw() && {
+            let is_verified = (self.sampling.draw() || are_all_due) && {
                 let written = result_length(records);
                 self.verify_record(records, record, Outcome::Done { written })?
             };
@@ -247,6 +269,12 @@ impl GuardedSession {
         self.compare(&job, due).map(|()| true)
     }
 
+    /// Whether recomputing every job costs next to nothing.
+    fn is_every_job_due(&self) -> bool {
+        let sessions = self.service.sessions();
+        self.expense.as_ref().is_some_and(|expense| expense.is_small(sessions))
+    }
+
     fn can_verify(&self) -> bool {
         self.sampling.is_on() && self.reference.is_some()
     }
@@ -271,6 +299,7 @@ impl GuardedSession {
     /// engine can't do it, which is no fault of the guarded one.
     fn compute_again(&mut self, job: &Job<'_>) -> Option<Outcome> {
         let reference = self.reference.as_mut()?;
+        let begun = Instant::now();
         let length = job.output_length(self.cipher, self.direction);
         self.output.ensure(length);
         // A job with a shorter output is malformed.
@@ -282,6 +311,9 @@ impl GuardedSession {
             ..Job::new(job.iv, job.input, output)
         }];
         reference.process(&mut again).ok()?;
+        if let Some(expense) = &mut self.expense {
+            expense.recomputed(expense::size(job), begun.elapsed());
+        }
         Some(again[0].outcome)
     }
 
@@ -379,6 +411,7 @@ impl Drop for GuardedSession {
     fn drop(&mut self) {
         // A fault found now is in the engine's account.
         let _ = self.finish();
+        self.service.session_ends();
     }
 }
 

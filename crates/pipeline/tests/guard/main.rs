@@ -1,5 +1,6 @@
 //! Engines that fail in every way, and runs that lose nothing with them.
 
+mod expense;
 mod parcels;
 
 use std::io::{BufRead, BufReader};
