@@ -63,6 +63,8 @@ pub(crate) enum Trouble {
     Gate(#[from] GateError),
     #[error("can't keep the calibration: {}", shown_error(.0))]
     Calibration(io::Error),
+    #[error("can't have PINs tried again: {}", shown_error(.0))]
+    Pins(io::Error),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
     #[error("{}", messages::words_of_output(.0))]

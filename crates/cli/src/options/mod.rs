@@ -6,7 +6,7 @@ mod keys;
 mod telling;
 pub(crate) mod values;
 
-pub(crate) use engines::{EngineOptions, from_one, permits, steps};
+pub(crate) use engines::{EngineOptions, RetryPin, from_one, permits, steps};
 pub(crate) use files::{Choosing, Writing};
 pub(crate) use keys::{
     Identities, KeyOrigins, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,

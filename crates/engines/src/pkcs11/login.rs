@@ -5,7 +5,7 @@
 //! one begins with the next, so that a process that waits for its turn holds no session. The PIN is
 //! kept for this. A user at a PIN pad is not asked twice, so there the first stay continues.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,7 +18,9 @@ use cryptoki_sys::{CK_KEY_TYPE, CK_OBJECT_HANDLE, CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction, shown, shown_error};
 use zeroize::Zeroizing;
 
+use super::Attendance;
 use super::mechanism::takes_key;
+use super::refused::PinFile;
 use super::sys::{Channel, Module, current_user, has};
 use super::uri::ObjectPattern;
 use super::words::{Failure, refused};
@@ -70,22 +72,30 @@ impl Login {
         Login { module: Arc::clone(module), slot, pin, key, current, kept: None }
     }
 
-    /// Logs in for the first time. The stay lasts unless sessions are `scarce`.
+    /// Logs in for the first time. The stay lasts unless sessions are `scarce`. A PIN that is refused is
+    /// noted for its file.
     pub(super) fn try_out(
         &mut self,
         info: &CK_TOKEN_INFO,
         scarce: bool,
+        file: Option<&PinFile>,
     ) -> Result<Arc<Stay>, String> {
         let anchor = self.open_between_others().map_err(|failure| refused(&failure))?;
         let stay = Arc::new(self.begin(anchor).map_err(|error| match error {
             Refusal::Login(failure) => {
-                let last = failure.code == ck::CKR_PIN_INCORRECT
-                    && has(info.flags, ck::CKF_USER_PIN_FINAL_TRY);
-                let warning = if last { "; that was the last try, it is locked now" } else { "" };
-                format!("{}{warning}", refused(&failure))
+                let is_wrong = failure.code == ck::CKR_PIN_INCORRECT;
+                let mut words = refused(&failure);
+                if is_wrong && has(info.flags, ck::CKF_USER_PIN_FINAL_TRY) {
+                    words += "; that was the last try, it is locked now";
+                }
+                if let Some(unkept) = file.filter(|_| is_wrong).and_then(PinFile::note) {
+                    words = format!("{words}; {unkept}");
+                }
+                words
             }
             Refusal::Other(words) => words,
         })?);
+        file.inspect(|file| file.forget());
         self.current = Mutex::new(Current::Stay(Arc::downgrade(&stay)));
         if !scarce || matches!(self.pin, Some(Pin::Pad)) {
             self.kept = Some(Arc::clone(&stay));
@@ -132,7 +142,17 @@ impl Login {
 
     fn begin(&self, mut anchor: Channel) -> Result<Stay, Refusal> {
         if let Some(pin) = &self.pin {
-            match anchor.log_in(pin.bytes()) {
+            let start = Instant::now();
+            let mut result = anchor.log_in(pin.bytes());
+            // SoftHSM says so where another process is writing to the token, which takes a moment. Of a
+            // wrong PIN every module says that it is wrong.
+            while start.elapsed() < LONGEST_WRITING
+                && result.is_err_and(|failure| failure.code == ck::CKR_GENERAL_ERROR)
+            {
+                thread::sleep(BETWEEN_LOOKS);
+                result = anchor.log_in(pin.bytes());
+            }
+            match result {
                 Ok(()) => {}
                 Err(failure) if failure.code == ck::CKR_USER_ALREADY_LOGGED_IN => {}
                 Err(failure) => return Err(Refusal::Login(failure)),
@@ -217,13 +237,24 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Waits for the turn, with the file that holds the PIN; `None` if that can't be opened, which is an
-    /// error where the PIN is read.
-    pub(super) fn take(file: &Path) -> Result<Option<Turn>, String> {
+    /// error where the PIN is read. Where somebody sees a wrong PIN, the wait is short: many processes may
+    /// be on their way to a token that is far away.
+    pub(super) fn take(file: &Path, attendance: Attendance) -> Result<Option<Turn>, String> {
         // To open a pipe would wait for a writer.
         if !file.is_file() {
             return Ok(None);
         }
         let Ok(opened) = File::open(file) else { return Ok(None) };
+        if attendance == Attendance::Attended {
+            let start = Instant::now();
+            while let Err(TryLockError::WouldBlock) = opened.try_lock() {
+                if start.elapsed() >= LONGEST_LOOK {
+                    return Ok(None);
+                }
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            return Ok(Some(Turn { _file: opened }));
+        }
         opened.lock().map_err(|error| {
             format!("the PIN file {} can't be locked: {}", shown(file), shown_error(&error))
         })?;
@@ -319,6 +350,9 @@ const LONGEST_TYPING: Duration = Duration::from_secs(300);
 
 /// A session that takes longer to close is abandoned.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
+
+/// A token that another process writes to is whole again after this time.
+const LONGEST_WRITING: Duration = Duration::from_millis(200);
 
 /// A process that probes a token holds a session for some milliseconds.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);

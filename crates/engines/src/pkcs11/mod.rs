@@ -13,6 +13,7 @@ mod ending;
 mod login;
 mod mechanism;
 mod probe;
+mod refused;
 mod session;
 mod sys;
 #[cfg(all(test, target_os = "linux", feature = "openssl"))]
@@ -31,6 +32,7 @@ use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
 pub use ending::process_ends;
 use probe::Token;
+pub use refused::forget_refused_pins;
 use session::Pkcs11Session;
 use uri::Uri;
 

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use cryptoki_sys as ck;
 use cryptoki_sys::{CK_SLOT_ID, CK_TOKEN_INFO};
@@ -12,6 +15,7 @@ use evener_core::{Cipher, Direction, shown_text};
 use super::Attendance;
 use super::login::{Login, Pin, Turn};
 use super::mechanism::{includes_length, mechanism};
+use super::refused::PinFile;
 use super::sys::{Module, has};
 use super::uri::{Library, TokenPattern, Uri};
 use super::words::{Failure, refused};
@@ -43,9 +47,9 @@ impl Token {
         // Before the token is looked for: another process's login may be writing to it, and SoftHSM then
         // reads half a token.
         let is_unattended = attendance == Attendance::Unattended;
-        let turn = file.filter(|_| is_unattended).map(Turn::take).transpose()?.flatten();
+        let turn = file.map(|file| Turn::take(file, attendance)).transpose()?.flatten();
         let module = Arc::new(load(&uri.library)?);
-        let (slot, info) = find_slot(&module, &uri.token)?;
+        let (slot, info) = find_slot_between_others(&module, &uri.token)?;
         let in_words = |failure: Failure| refused(&failure);
         let session_limit = match info.ulMaxSessionCount {
             ck::CK_EFFECTIVELY_INFINITE | ck::CK_UNAVAILABLE_INFORMATION => None,
@@ -63,8 +67,10 @@ impl Token {
                     .to_owned(),
             );
         }
+        let pin_file = file.and_then(|file| PinFile::of(file, &describe(&info)));
+        pin_file.as_ref().map_or(Ok(()), PinFile::check)?;
         let mut login = Login::new(&module, slot, pin, uri.object.clone());
-        let stay = login.try_out(&info, session_limit.is_some())?;
+        let stay = login.try_out(&info, session_limit.is_some(), pin_file.as_ref())?;
         drop(turn);
         if session_limit == Some(1) {
             return Err("the token's only session is in use by this engine itself, which has to \
@@ -131,6 +137,31 @@ fn load(library: &Library) -> Result<Module, String> {
              pkcs11:token=NAME?module-path=/usr/lib/softhsm/libsofthsm2.so"
         ),
     })
+}
+
+/// As [`find_slot`]; tries again briefly where the module does not show the token, since another process may be
+/// writing to it: SoftHSM rewrites a token's file at each login, and passes over one that is half
+/// written.
+fn find_slot_between_others(
+    module: &Module,
+    pattern: &TokenPattern,
+) -> Result<(CK_SLOT_ID, CK_TOKEN_INFO), String> {
+    static SEARCHES: AtomicUsize = AtomicUsize::new(0);
+    let is_alone = SEARCHES.fetch_add(1, Ordering::SeqCst) == 0;
+    let mut found = find_slot(module, pattern);
+    for _ in 0..LOOKS {
+        if found.is_ok() || !is_alone {
+            break;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+        match module.restart() {
+            Ok(true) => found = find_slot(module, pattern),
+            Ok(false) => break,
+            Err(failure) => found = Err(refused(&failure)),
+        }
+    }
+    SEARCHES.fetch_sub(1, Ordering::SeqCst);
+    found
 }
 
 fn find_slot(
@@ -231,6 +262,10 @@ fn trimmed(field: &[u8]) -> String {
 fn told(field: &[u8]) -> String {
     shown_text(&trimmed(field)).replace('\n', "\\u{a}")
 }
+
+/// How often a module without the token is looked at again, and how long after.
+const LOOKS: usize = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
 /// p11-kit's module, which loads the modules of the system's configuration.
 const DEFAULT_LIBRARY: &str = "p11-kit-proxy.so";

@@ -53,6 +53,8 @@ macro_rules! call {
 /// in this process, and threads of the module may outlive its code.
 pub(super) struct Module {
     functions: CK_FUNCTION_LIST,
+    /// Whether nobody in this process had initialised it before.
+    is_fresh: bool,
 }
 
 impl Module {
@@ -60,9 +62,9 @@ impl Module {
     pub(super) fn load(path: &Path) -> Result<Module, LoadError> {
         ending::enter();
         wait_at_exit();
-        let module = Module::open(path)?;
+        let mut module = Module::open(path)?;
         wait_at_exit();
-        module.initialise()?;
+        module.is_fresh = module.initialise()?;
         wait_at_exit();
         Ok(module)
     }
@@ -88,10 +90,24 @@ impl Module {
         // with the members of `CK_FUNCTION_LIST`.
         let functions = unsafe { *list };
         mem::forget(library);
-        Ok(Module { functions })
+        Ok(Module { functions, is_fresh: false })
     }
 
-    fn initialise(&self) -> Result<(), Failure> {
+    /// Finalises and initialises the module once more, if nobody else in this process uses it; returns
+    /// whether it did. Some modules read their tokens at this moment only.
+    pub(super) fn restart(&self) -> Result<bool, Failure> {
+        if !self.is_fresh {
+            return Ok(false);
+        }
+        // SAFETY: the argument is null, as the standard asks.
+        unsafe { call!(self, C_Finalize(ptr::null_mut())) }?;
+        let restarted = self.initialise().map(|_| true);
+        wait_at_exit();
+        restarted
+    }
+
+    /// Returns whether it was not initialised before.
+    fn initialise(&self) -> Result<bool, Failure> {
         let mut arguments = ck::CK_C_INITIALIZE_ARGS {
             CreateMutex: None,
             DestroyMutex: None,
@@ -102,8 +118,8 @@ impl Module {
         };
         // SAFETY: the arguments outlive the call, which only reads them.
         match unsafe { call!(self, C_Initialize((&raw mut arguments).cast())) } {
-            Err(failure) if failure.code == ck::CKR_CRYPTOKI_ALREADY_INITIALIZED => Ok(()),
-            other => other,
+            Err(failure) if failure.code == ck::CKR_CRYPTOKI_ALREADY_INITIALIZED => Ok(false),
+            other => other.map(|()| true),
         }
     }
 

@@ -12,6 +12,7 @@ use evener::{Cipher, Direction, Engine};
 use evener_program::values;
 
 use super::costs;
+use crate::options::RetryPin;
 use crate::trouble::{Trouble, shown};
 use crate::whole_file;
 
@@ -25,6 +26,8 @@ pub(super) struct Measuring {
     #[arg(long = "engine", value_name = "NAME", requires = "measure",
         value_parser = values::engine(), hide_possible_values = true)]
     engines: Vec<String>,
+    #[command(flatten)]
+    pins: RetryPin,
     /// The cipher
     #[arg(long, value_name = "NAME", default_value = "aes-128-cbc", requires = "measure",
         value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
@@ -85,6 +88,7 @@ impl Measuring {
         // Before the time is spent.
         whole_file::refuse_dash("engines", self.output.as_deref())?;
         self.output.as_deref().map_or(Ok(()), refuse_other)?;
+        self.pins.apply()?;
         let engines = if self.engines.is_empty() {
             measure::probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
         } else {

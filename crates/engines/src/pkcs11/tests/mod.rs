@@ -4,9 +4,10 @@ mod ending;
 mod softhsm;
 
 use std::cell::Cell;
+use std::env;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +81,47 @@ fn a_wrong_pin_is_said() {
         assert!(refusal(&uri).contains("asks for a PIN"));
         assert!(refusal(&format!("{uri}&pin-source=/nowhere")).contains("No such file"));
         assert!(refusal(&format!("{uri}&pin-value={PIN}")).contains("every process"));
+    });
+}
+
+#[test]
+fn a_wrong_pin_of_a_file_is_tried_once_until_the_file_changes() {
+    with_token("a_wrong_pin_of_a_file_is_tried_once_until_the_file_changes", &[], |home| {
+        let uri = home.uri("token=evener");
+        home.set_pin_file("999999");
+        assert!(refusal(&uri).contains("the PIN is wrong"));
+        for _ in 0..10 {
+            assert!(refusal(&uri).contains("the token refused the PIN in"));
+        }
+        crate::forget_refused_pins().unwrap();
+        assert!(refusal(&uri).contains("the PIN is wrong"));
+        // Tried ten times, it would be locked.
+        home.set_pin_file(PIN);
+        assert!(probe(&uri).is_ok());
+    });
+}
+
+/// SoftHSM rewrites the token's file at each login, and who reads it then finds half of it.
+#[test]
+fn processes_that_begin_at_once_all_find_the_token() {
+    const ONE_OF_THEM: &str = "EVENER_ONE_OF_THEM";
+    let test = "processes_that_begin_at_once_all_find_the_token";
+    with_token(test, &[], |home| {
+        if env::var_os(ONE_OF_THEM).is_some() {
+            drop(engine(&home.uri("token=evener")));
+            return;
+        }
+        for _ in 0..4 {
+            let begin = |_| {
+                let mut process = Command::new(env::current_exe().unwrap());
+                process.args(env::args_os().skip(1)).env(ONE_OF_THEM, "");
+                process.stdout(Stdio::null()).spawn().unwrap()
+            };
+            let processes: Vec<_> = (0..6).map(begin).collect();
+            for mut process in processes {
+                assert!(process.wait().unwrap().success());
+            }
+        }
     });
 }
 

@@ -38,6 +38,7 @@ pub(super) fn with_token(test: &str, settings: &[(&str, &str)], body: fn(&Home))
     let mut child = home.command(env::current_exe().unwrap());
     child.args(["--exact", &format!("pkcs11::tests::{test}"), "--nocapture"]);
     child.env(HOME, directory.path()).env("EVENER_SHIM_MODULE", module);
+    child.env("XDG_STATE_HOME", directory.path().join("state"));
     child.envs(settings.iter().copied());
     let output = child.output().unwrap();
     println!("{}", text(&output));

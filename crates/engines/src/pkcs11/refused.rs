@@ -1,0 +1,155 @@
+//! PINs in files that a token has refused.
+//!
+//! A token locks itself after some wrong PINs, often three. A script whose PIN file is wrong would
+//! lock it in as many runs. So a note of the file is kept in the user's state directory, and the PIN
+//! is not tried again until the file changes or [`forget_refused_pins`] is called. The note says which
+//! file it was, and nothing of the PIN.
+
+use std::fs::{self, DirBuilder, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use evener_core::{shown, shown_error};
+
+/// A PIN file as it is now, and the token for which it is.
+pub(super) struct PinFile {
+    path: PathBuf,
+    /// Of the note; `None` where the user has no state directory.
+    note: Option<PathBuf>,
+    /// What the note says.
+    text: String,
+}
+
+impl PinFile {
+    /// `None` for what is no regular file: nobody knows if a pipe has changed.
+    pub(super) fn of(path: &Path, token: &str) -> Option<PinFile> {
+        PinFile::below(directory(), path, token)
+    }
+
+    fn below(directory: Option<PathBuf>, path: &Path, token: &str) -> Option<PinFile> {
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let mut name = DefaultHasher::new();
+        (path, token).hash(&mut name);
+        let note = directory.map(|directory| directory.join(format!("{:016x}", name.finish())));
+        let text = format!(
+            "{token} {:?} {} {} {} {}.{} {}.{}\n",
+            path,
+            metadata.dev(),
+            metadata.ino(),
+            metadata.size(),
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        );
+        Some(PinFile { path: path.to_owned(), note, text })
+    }
+
+    /// Whether the token has refused the PIN of this file, which has not changed since.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let note = self.note.as_ref().and_then(|note| fs::read_to_string(note).ok());
+        if note.as_deref() != Some(&self.text) {
+            return Ok(());
+        }
+        Err(format!(
+            "the token refused the PIN in {} before, and the file has not changed since; put the \
+             right PIN there, or have this one tried once more with --retry-pin",
+            shown(&self.path)
+        ))
+    }
+
+    /// Notes that the token has refused it. Returns what to say where that failed.
+    pub(super) fn note(&self) -> Option<String> {
+        let kept = match &self.note {
+            Some(note) => keep(note, &self.text),
+            None => Err(io::Error::other("neither XDG_STATE_HOME nor HOME is set")),
+        };
+        kept.err().map(|error| {
+            format!(
+                "no note of it could be kept, so the next run tries it again: {}",
+                shown_error(&error)
+            )
+        })
+    }
+
+    /// The token has taken it.
+    pub(super) fn forget(&self) {
+        if let Some(note) = &self.note {
+            // There is seldom one.
+            let _ = fs::remove_file(note);
+        }
+    }
+}
+
+/// Has PINs tried again that tokens have refused, of all of the user's PIN files.
+///
+/// # Errors
+/// When the notes of them can't be removed.
+pub fn forget_refused_pins() -> io::Result<()> {
+    let Some(directory) = directory() else { return Ok(()) };
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn keep(note: &Path, text: &str) -> io::Result<()> {
+    let directory = note.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(note).map(|_: File| ()).map_err(|error| error.error)
+}
+
+/// The notes' directory: `evener/refused-pins` in `XDG_STATE_HOME`, or in `.local/state` of the home
+/// directory. `None` where there is neither.
+fn directory() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local").join("state")))?;
+    Some(state.join("evener").join("refused-pins"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_is_refused_until_its_file_changes() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("pin");
+        fs::write(&path, "1234\n").unwrap();
+        let notes = home.path().join("state/refused-pins");
+        let now = || PinFile::below(Some(notes.clone()), &path, "token `a`").unwrap();
+        let file = now();
+        assert!(file.check().is_ok());
+        assert_eq!(file.note(), None);
+        let words = now().check().unwrap_err();
+        assert!(words.contains("--retry-pin") && !words.contains("1234"), "{words}");
+        assert!(PinFile::below(Some(notes.clone()), &path, "token `b`").unwrap().check().is_ok());
+        for note in fs::read_dir(&notes).unwrap() {
+            assert!(!fs::read_to_string(note.unwrap().path()).unwrap().contains("1234"));
+        }
+        fs::write(&path, "12345\n").unwrap();
+        assert!(now().check().is_ok());
+        now().note();
+        now().forget();
+        assert!(now().check().is_ok());
+    }
+
+    #[test]
+    fn where_no_note_can_be_kept_the_next_run_tries_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("pin");
+        fs::write(&path, "1234\n").unwrap();
+        for directory in [None, Some(path.clone())] {
+            let file = PinFile::below(directory, &path, "token").unwrap();
+            assert!(file.note().unwrap().contains("the next run tries it again"));
+            assert!(file.check().is_ok());
+        }
+        assert!(PinFile::of(home.path(), "token").is_none());
+    }
+}
