@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, fstat, statat, syncfs, unlinkat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, TargetDirectory};
+use super::directory::{Directory, Made};
 use super::durable;
 use super::endpoints::{Endpoints, same_file};
 use super::names::check_published;
@@ -26,7 +26,7 @@ pub(super) struct Finished {
     /// The output's name.
     pub(super) target: OsString,
     pub(super) source: Arc<Source>,
-    pub(super) output: Arc<Output<TargetDirectory>>,
+    pub(super) output: Arc<Output<Arc<Made>>>,
     /// The output's length in bytes.
     pub(super) length: u64,
     /// Whether the source was not written to while it was read.
@@ -46,7 +46,7 @@ pub(super) struct Committer {
     waiting: Mutex<Vec<Finished>>,
     syncing: Mutex<()>,
     /// The first directory seen of each filesystem.
-    witnesses: Mutex<Vec<(u64, TargetDirectory)>>,
+    witnesses: Mutex<Vec<(u64, Arc<Made>)>>,
 }
 
 impl TreeWork<'_> {
@@ -162,16 +162,16 @@ impl TreeWork<'_> {
     fn one_on_each_filesystem(
         &self,
         batch: &[Finished],
-    ) -> Result<Vec<(u64, TargetDirectory)>, Errno> {
+    ) -> Result<Vec<(u64, Arc<Made>)>, Errno> {
         let mut known = self.committer.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found: Vec<(u64, TargetDirectory)> = Vec::new();
+        let mut found: Vec<(u64, Arc<Made>)> = Vec::new();
         for finished in batch {
             let device = fstat(finished.output.as_fd())?.st_dev;
             if found.iter().any(|(other, _)| *other == device) {
                 continue;
             }
             if !known.iter().any(|(other, _)| *other == device)
-                && let Some(directory) = TargetDirectory::of(&finished.directory)
+                && let Some(directory) = finished.directory.target.clone()
             {
                 known.push((device, directory));
             }

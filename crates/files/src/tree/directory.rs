@@ -24,8 +24,9 @@ use crate::naming::no_output_directory;
 pub(super) struct Directory {
     /// The source directory.
     pub(super) source: OwnedFd,
-    /// The target directory; `None` when nothing is written, or a plan finds none.
-    pub(super) target: Option<Made>,
+    /// The target directory, which outputs hold as well; `None` when nothing is written, or a plan
+    /// finds none.
+    pub(super) target: Option<Arc<Made>>,
     /// Its path below the root of the tree; empty for the root.
     pub(super) path: PathBuf,
     /// Whether a file that is a symbolic link is followed.
@@ -35,6 +36,7 @@ pub(super) struct Directory {
 }
 
 /// A directory of the target tree, and whether this run has made it, or a killed one to become the same.
+#[derive(Debug)]
 pub(super) struct Made {
     directory: OwnedFd,
     pub(super) identity: Identity,
@@ -50,34 +52,6 @@ pub(super) struct Item {
     pub(super) target: OsString,
     /// How often it has changed while it was read.
     pub(super) changes: u32,
-}
-
-/// The target side of a directory, as the place of an output.
-#[derive(Clone)]
-pub(super) struct TargetDirectory {
-    directory: Arc<Directory>,
-}
-
-impl TargetDirectory {
-    /// `None` when nothing is written to the directory.
-    pub(super) fn of(directory: &Arc<Directory>) -> Option<TargetDirectory> {
-        directory.target.as_ref()?;
-        Some(TargetDirectory { directory: directory.clone() })
-    }
-}
-
-impl TargetDirectory {
-    /// What is made in it takes from it.
-    pub(super) fn inherited(&self) -> Inherited {
-        self.directory.target.as_ref().map_or(Inherited::ANYTHING, |target| target.inherited)
-    }
-}
-
-impl AsFd for TargetDirectory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        // `of` has seen that there is a target; the source stands in where that can't be shown.
-        self.directory.target.as_ref().map_or(self.directory.source.as_fd(), Made::as_fd)
-    }
 }
 
 impl Directory {

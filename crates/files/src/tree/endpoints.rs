@@ -116,7 +116,7 @@ fn tree<'p>(
     };
     let root = Directory {
         source: opened,
-        target,
+        target: target.map(Arc::new),
         path: PathBuf::new(),
         follows: options.follow_symlinks,
         claims: Claims::default(),
@@ -179,7 +179,7 @@ fn file<'p>(
     let target = target.map(|directory| Made::of(directory, false)).transpose();
     let directory = Directory {
         source: opened,
-        target: target.map_err(|error| (source, error))?,
+        target: target.map_err(|error| (source, error))?.map(Arc::new),
         path: PathBuf::new(),
         follows: true,
         claims: Claims::default(),

@@ -12,7 +12,7 @@ use evener_pipeline::{Courtesy, Worker};
 use rustix::fs::{Mode, Stat, fstat};
 
 use super::commit;
-use super::directory::{Directory, Item, Made, TargetDirectory, open_path};
+use super::directory::{Directory, Item, Made, open_path};
 use super::endpoints::Endpoints;
 use super::full;
 use super::resume::has_time_of;
@@ -31,7 +31,7 @@ use crate::{FileError, Report};
 /// An output of a tree with the mode that it has since it was created, if that is known.
 #[derive(Clone)]
 pub(super) struct TreeOutput {
-    pub(super) file: Arc<Output<TargetDirectory>>,
+    pub(super) file: Arc<Output<Arc<Made>>>,
     pub(super) created: Option<Mode>,
     /// The permission bits that it may be given.
     pub(super) granted: Mode,
@@ -103,12 +103,12 @@ impl TreeWork<'_> {
     /// Begins the output of a file.
     pub(super) fn create(
         &self,
-        target: TargetDirectory,
+        target: Arc<Made>,
         item: &Item,
         source: &Source,
     ) -> Result<TreeOutput, FileError> {
         let (mode, created) = self.metadata.creation_mode(source.status());
-        let inherited = target.inherited();
+        let inherited = target.inherited;
         let at_first = inherited.mode_at_first(mode);
         let file = Arc::new(self.outputs.create(target, &item.target, at_first)?);
         let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status())?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use evener_core::{Direction, Iv};
 use evener_pipeline::{Load, Queue, Returned, Worker};
 
-use super::directory::{Directory, Item, TargetDirectory};
+use super::directory::{Directory, Item};
 use super::finish::{Done, TreeOutput};
 use super::ledger::{End, Ledger};
 use super::work::{Task, TreeWork};
@@ -91,7 +91,7 @@ impl TreeWork<'_> {
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
         let segments = if self.is_watched { segments.verifying_some()? } else { segments };
-        let output = match TargetDirectory::of(directory) {
+        let output = match directory.target.clone() {
             None => None,
             Some(target) => {
                 self.refuse_existing(&target, item)?;

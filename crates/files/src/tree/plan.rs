@@ -6,7 +6,7 @@ use std::sync::Arc;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, statat};
 
-use super::directory::{Directory, Item, TargetDirectory};
+use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
@@ -38,10 +38,10 @@ impl TreeWork<'_> {
         } else {
             self.check_header(source, input, scratch, worker)?;
         }
-        if let Some(target) = TargetDirectory::of(directory) {
+        if let Some(target) = &directory.target {
             may_make(target.as_fd()).map_err(FileError::system("create its output"))?;
-            self.refuse_existing(&target, item)?;
-            check_name(&target, item)?;
+            self.refuse_existing(target, item)?;
+            check_name(target, item)?;
             self.outputs.refuse_protected(target.as_fd(), &item.target)?;
         }
         self.record.done(|| directory.path_of(&item.name), source.length(), 0, replaces);
@@ -54,7 +54,7 @@ impl TreeWork<'_> {
 }
 
 /// Checks that an output could have its name, or take that of what has it.
-fn check_name(target: &TargetDirectory, item: &Item) -> Result<(), FileError> {
+fn check_name(target: &Made, item: &Item) -> Result<(), FileError> {
     refuse_special(target.as_fd(), &item.target)?;
     match statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => {

@@ -8,7 +8,7 @@ use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item, TargetDirectory};
+use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
@@ -52,10 +52,10 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
         let looks = self.options.resume || self.options.update;
-        let Some(target) = TargetDirectory::of(directory).filter(|_| looks) else {
+        let Some(target) = directory.target.as_deref().filter(|_| looks) else {
             return Ok(Existing::Undone);
         };
-        let there = match statat(&target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
+        let there = match statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(there) => there,
             Err(Errno::NOENT) => return Ok(Existing::Undone),
             Err(errno) => {
@@ -73,7 +73,7 @@ impl TreeWork<'_> {
         }
         let differs = || FileError::Differs(shown(&item.target).to_string());
         let refused = if self.is_output_of(&there, source) {
-            match self.check_existing(&target, item, source, &there, input, scratch, worker) {
+            match self.check_existing(target, item, source, &there, input, scratch, worker) {
                 Ok(()) => None,
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
                     return Ok(Existing::Full);
@@ -107,7 +107,7 @@ impl TreeWork<'_> {
     #[allow(clippy::too_many_arguments, reason = "they are what one look needs")]
     pub(super) fn check_existing(
         &self,
-        target: &TargetDirectory,
+        target: &Made,
         item: &Item,
         source: &Source,
         there: &Stat,
@@ -153,7 +153,7 @@ impl TreeWork<'_> {
     /// Refuses early what publishing would refuse after all the work.
     pub(super) fn refuse_existing(
         &self,
-        target: &TargetDirectory,
+        target: &Made,
         item: &Item,
     ) -> Result<(), FileError> {
         let exists = statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW).is_ok();

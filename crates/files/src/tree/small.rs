@@ -7,7 +7,7 @@ use std::sync::Arc;
 use evener_core::{Cipher, Direction};
 use evener_pipeline::{Queue, Returned, Worker};
 
-use super::directory::{Directory, Item, TargetDirectory};
+use super::directory::{Directory, Item};
 use super::endpoints::PROTECTED;
 use super::finish::Done;
 use super::large::Large;
@@ -255,7 +255,7 @@ impl TreeWork<'_> {
         let whole = output.start - header.len()..output.start + length;
         workspace.output[whole.start..output.start].copy_from_slice(header);
         let written = whole.len() as u64;
-        let file = match TargetDirectory::of(directory) {
+        let file = match directory.target.clone() {
             None => None,
             Some(target) => {
                 let file = self.create(target, &item, &source)?;

@@ -8,7 +8,7 @@ use evener_core::shown;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fchmod, fstat, openat, statx};
 
-use super::directory::{Directory, Item, TargetDirectory};
+use super::directory::{Directory, Item, Made};
 use super::resume::Existing;
 use super::work::TreeWork;
 use crate::FileError;
@@ -34,11 +34,11 @@ impl TreeWork<'_> {
         (input, scratch, is_all): (&mut [u8], &mut [u8], bool),
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
-        let Some(target) = TargetDirectory::of(directory) else { return Ok(Existing::Undone) };
+        let Some(target) = directory.target.as_deref() else { return Ok(Existing::Undone) };
         let is_current = self.is_output_of(there, source)
             && is_older(source.status(), target.as_fd(), &item.target, there);
         if self.operation == Operation::Encrypt {
-            match self.check_existing(&target, item, source, there, input, scratch, worker) {
+            match self.check_existing(target, item, source, there, input, scratch, worker) {
                 Ok(()) => {}
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
                     return Ok(Existing::Full);
@@ -54,7 +54,7 @@ impl TreeWork<'_> {
         if !is_current {
             return Ok(Existing::Outdated);
         }
-        let has_new_mode = self.carry_mode(&target, item, source, there)?;
+        let has_new_mode = self.carry_mode(target, item, source, there)?;
         directory.claims.claim(Identity::of(there), item)?;
         self.links.done(source, Identity::of(there));
         let path = || directory.path_of(&item.name);
@@ -69,7 +69,7 @@ impl TreeWork<'_> {
     /// kept, where it has others. Returns whether it has them only now.
     fn carry_mode(
         &self,
-        target: &TargetDirectory,
+        target: &Made,
         item: &Item,
         source: &Source,
         there: &Stat,

@@ -99,7 +99,7 @@ impl TreeWork<'_> {
         }
         let directory = Arc::new(Directory {
             source,
-            target,
+            target: target.map(Arc::new),
             path: level.path.clone(),
             follows,
             claims: Claims::default(),
@@ -144,6 +144,7 @@ impl TreeWork<'_> {
         if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
             target.settle(parent.inherited, &status, &self.metadata)?;
         }
+        let target = target.map(Arc::new);
         let (follows, claims) = (self.options.follow_symlinks, Claims::default());
         Ok(Some(Arc::new(Directory { source, target, path, follows, claims })))
     }
