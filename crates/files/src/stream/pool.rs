@@ -8,7 +8,7 @@ use evener_core::{Direction, Engine, WipedBuffer};
 use super::chunks_in;
 use crate::FileError;
 use crate::format::FileCipher;
-use crate::workspace::{buffer_for, bytes_at_once};
+use crate::workspace::{buffer_for, bytes_at_once, zeros};
 
 /// A fixed number of pairs of buffers, made when they are first needed.
 pub(super) struct Pool {
@@ -80,14 +80,25 @@ impl Pool {
         self.chunks
     }
 
-    /// Takes a pair of buffers; `None` when all are out.
-    pub(super) fn take(&self) -> Option<Buffers> {
+    /// Takes a pair of buffers; `None` when all that there is memory for are out.
+    ///
+    /// # Errors
+    /// When there is no memory for a single pair.
+    pub(super) fn take(&self) -> Result<Option<Buffers>, FileError> {
         let mut free = self.lock();
         if let Some(buffers) = free.buffers.pop() {
-            return Some(buffers);
+            return Ok(Some(buffers));
         }
-        free.unmade = free.unmade.checked_sub(1)?;
-        Some(Buffers { input: self.buffer(self.input), output: self.buffer(self.output) })
+        let Some(left) = free.unmade.checked_sub(1) else { return Ok(None) };
+        match (self.buffer(self.input), self.buffer(self.output)) {
+            (Ok(input), Ok(output)) => {
+                free.unmade = left;
+                Ok(Some(Buffers { input, output }))
+            }
+            // Others come back, and later there may be memory.
+            _ if free.unmade < self.pieces => Ok(None),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
     }
 
     /// Waits a moment for buffers to be given back. Nobody gives any back once the workers are gone.
@@ -100,9 +111,9 @@ impl Pool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn buffer(&self, length: usize) -> WipedBuffer {
+    fn buffer(&self, length: usize) -> Result<WipedBuffer, FileError> {
         let lent = self.lender.as_ref().and_then(|engine| buffer_for(&**engine, length));
-        lent.unwrap_or_else(|| WipedBuffer::zeros(length))
+        lent.map_or_else(|| zeros(length as u64), Ok)
     }
 
     pub(super) fn give_back(&self, buffers: Buffers) {
@@ -114,3 +125,28 @@ impl Pool {
 /// 16 Cobblestone chunks.
 const USUAL_ROOM: usize = 264 << 10;
 const MOMENT: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_that_no_memory_holds_are_an_error_unless_others_come_back() {
+        let pool = |unmade, input| Pool {
+            free: Mutex::new(Free { buffers: Vec::new(), unmade }),
+            returned: Condvar::new(),
+            pieces: 2,
+            chunks: 1,
+            input,
+            output: 1,
+            lender: None,
+        };
+        let error = pool(2, usize::MAX).take().err().unwrap().to_string();
+        assert!(error.contains("Cannot allocate memory"), "{error}");
+        let one_is_out = pool(1, usize::MAX);
+        assert!(one_is_out.take().unwrap().is_none());
+        assert_eq!(one_is_out.lock().unmade, 1);
+        let buffers = pool(1, 3).take().unwrap().unwrap();
+        assert_eq!((buffers.input.len(), buffers.output.len()), (3, 1));
+    }
+}

@@ -150,7 +150,7 @@ impl<'a> StreamWork<'a> {
             if self.options.control.is_stopped() {
                 return Err(FileError::Interrupted);
             }
-            if let Some(buffers) = self.pool.take() {
+            if let Some(buffers) = self.pool.take()? {
                 return Ok(Some(buffers));
             }
             queue.ensure_claimed();

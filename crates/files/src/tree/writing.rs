@@ -138,9 +138,11 @@ impl Spares {
         if length != self.room {
             return None;
         }
-        unused.unmade = unused.unmade.checked_sub(1)?;
-        // Without memory for a spare the writer's turn is waited for.
-        zeros(self.room as u64).ok()
+        let left = unused.unmade.checked_sub(1)?;
+        // Without memory for a spare the writer's turn is waited for; later there may be some.
+        let spare = zeros(self.room as u64).ok()?;
+        unused.unmade = left;
+        Some(spare)
     }
 
     /// Adds a buffer that is not used.
@@ -218,6 +220,14 @@ mod tests {
             let unused = spares.lock();
             assert_eq!(unused.unmade + unused.buffers.len(), number);
         }
+    }
+
+    #[test]
+    fn a_spare_that_no_memory_holds_can_be_made_later() {
+        let spares = Spares::new(1, usize::MAX);
+        assert!(spares.take(usize::MAX).is_none());
+        let unused = spares.lock();
+        assert_eq!(unused.unmade + unused.buffers.len(), 1);
     }
 
     #[test]
