@@ -1,8 +1,6 @@
 //! Lists encrypted files with format and sizes, as far as they are known without a key.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +13,8 @@ use crate::error::IntoSystemError;
 use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recognise};
 use crate::output::is_temporary_name;
 use crate::selection::Watch;
-use crate::tree::{open_path, target_name};
+use crate::source::Source;
+use crate::tree::{NEITHER, open_path, target_name};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection};
 
 /// The content of a file or a tree.
@@ -52,7 +51,7 @@ pub struct Listed {
 /// goes by the names without it.
 ///
 /// # Errors
-/// When `path` is not there.
+/// When `path` is not there, or is neither a file nor a tree.
 pub fn list(
     path: &Path,
     keys: Option<&KeyRing>,
@@ -60,20 +59,27 @@ pub fn list(
     suffix: &OsStr,
 ) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
-    let fail = |action| move |errno| failure(path, action, errno);
-    let status = statat(CWD, path, AtFlags::empty()).map_err(fail("open it"))?;
-    if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = openat(CWD, path, flags, Mode::empty()).map_err(fail("read the directory"))?;
-        let watch = selection.watch();
-        walk(&root, path, keys, (&watch, suffix), &mut listing);
-        for reason in watch.notices(Some(suffix)) {
-            listing.notices.push(Notice { path: path.to_owned(), reason });
+    let fail = |error| Failure { path: path.to_owned(), error };
+    let system = |action| move |errno| failure(path, action, errno);
+    let status = statat(CWD, path, AtFlags::empty()).map_err(system("open it"))?;
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::Directory => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = openat(CWD, path, flags, Mode::empty());
+            let root = opened.map_err(system("read the directory"))?;
+            let watch = selection.watch();
+            walk(&root, path, keys, (&watch, suffix), &mut listing);
+            for reason in watch.notices(Some(suffix)) {
+                listing.notices.push(Notice { path: path.to_owned(), reason });
+            }
         }
-    } else {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = openat(CWD, path, flags, Mode::empty()).map_err(fail("open it"))?;
-        listing.files.push(look_at(file, path, keys)?);
+        FileType::RegularFile => {
+            let file = Source::open(CWD, path.as_os_str(), true);
+            let listed = file.and_then(|file| look_at(&file, path, keys)).map_err(fail)?;
+            listing.files.push(listed);
+        }
+        // Opening a FIFO would wait for who writes to it.
+        _ => return Err(fail(FileError::Refused(NEITHER.to_owned()))),
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing)
@@ -111,11 +117,11 @@ fn walk(
                             && !is_temporary_name(name.as_bytes()) =>
                     {
                         let full = path.join(&below);
-                        match open_file(&directory, name, &full)
-                            .and_then(|file| look_at(file, &full, keys))
+                        match Source::open(directory.as_fd(), name, false)
+                            .and_then(|file| look_at(&file, &full, keys))
                         {
                             Ok(listed) => listing.files.push(listed),
-                            Err(failure) => listing.failures.push(failure),
+                            Err(error) => listing.failures.push(Failure { path: full, error }),
                         }
                     }
                     _ => {}
@@ -137,21 +143,10 @@ fn kind_of(directory: &OwnedFd, entry: &DirEntry) -> FileType {
     }
 }
 
-fn open_file(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Failure> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    openat(directory, name, flags | OFlags::NOCTTY, Mode::empty())
-        .map_err(|errno| failure(path, "open it", errno))
-}
-
-fn look_at(file: OwnedFd, path: &Path, keys: Option<&KeyRing>) -> Result<Listed, Failure> {
-    let system = |error: io::Error| {
-        let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
-        failure(path, "read it", errno)
-    };
-    let file = File::from(file);
-    let bytes = file.metadata().map_err(system)?.len();
-    let mut beginning = Vec::with_capacity(BEGINNING as usize);
-    file.take(BEGINNING).read_to_end(&mut beginning).map_err(system)?;
+fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed, FileError> {
+    let bytes = file.length();
+    let mut beginning = vec![0; bytes.min(BEGINNING) as usize];
+    file.read_exact_at(&mut beginning, 0)?;
 
     let guess = recognise(&beginning);
     let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(&beginning).is_ok()));

@@ -31,15 +31,19 @@ impl Source {
         // NONBLOCK: a FIFO that has taken the file's place must not hold us up.
         let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
-        let file = retry_on_intr(|| openat(directory, name, flags, Mode::empty()))
-            .map_err(FileError::system("open it"))?;
+        let opened = retry_on_intr(|| openat(directory, name, flags, Mode::empty()));
+        let file = opened.map_err(|errno| match errno {
+            // A socket.
+            Errno::NXIO => FileError::Refused(NOT_REGULAR.to_owned()),
+            errno => FileError::System { action: "open it", errno: errno.system() },
+        })?;
         // What the kernel remembers of a file that lies behind FUSE or a network can be old, and
         // would look like a change when it is asked again.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
         let _ = statx(&file, c"", flags, StatxFlags::BASIC_STATS);
         let status = fstat(&file).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-            return Err(FileError::Refused("is not a regular file".to_owned()));
+            return Err(FileError::Refused(NOT_REGULAR.to_owned()));
         }
         Ok(Source { file, status })
     }
@@ -106,6 +110,8 @@ impl AsFd for Source {
         self.file.as_fd()
     }
 }
+
+const NOT_REGULAR: &str = "is not a regular file";
 
 /// Fills `buffer` from a file's `offset` on, however short the single reads are.
 pub(crate) fn read_exact_at(

@@ -13,7 +13,10 @@ use std::time::{Duration, SystemTime};
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{assert_same_tree, bytes, cobblestone, home, options, round_trip, snapshot};
-use evener_files::{FileError, Operation, Options, Report, Selection, list, process};
+use evener_files::keys::KeyFile;
+use evener_files::{
+    FileError, Operation, Options, RandomAccess, Report, Selection, list, process,
+};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 #[test]
@@ -317,10 +320,22 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
         let notices: Vec<_> = report.notices.iter().map(|notice| &*notice.reason).collect();
         assert_eq!(notices, expected);
     }
-    // Named alone it is refused.
-    let refused =
-        process(Operation::Encrypt, &cobblestone(), &plain.join("fifo"), Some(&sealed), &options());
-    assert!(refused.is_err());
+    // Named alone it is refused, and nobody waits for who writes to it.
+    for name in ["fifo", "socket"] {
+        let (keys, path) = (cobblestone(), plain.join(name));
+        for operation in [Operation::Encrypt, Operation::Decrypt, Operation::Verify] {
+            let target = Some(&*sealed).filter(|_| operation != Operation::Verify);
+            let refused = process(operation, &keys, &path, target, &options()).unwrap_err();
+            assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
+        }
+        let refused = list(&path, None, &Selection::default(), ".enc".as_ref()).unwrap_err();
+        assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
+        let engine = options().reference.unwrap();
+        assert!(RandomAccess::open(&path, &keys, &engine).is_err());
+        assert!(KeyFile::read(&path).is_err());
+    }
+    let listing = list(&plain, None, &Selection::default(), ".enc".as_ref()).unwrap();
+    assert_eq!((listing.files.len(), listing.failures.len()), (1, 0));
 }
 
 #[test]

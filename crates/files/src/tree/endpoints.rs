@@ -49,7 +49,7 @@ impl Endpoints {
             FileType::RegularFile => {
                 file(operation, source, &status, target, options).map_err(|(path, e)| fail(path, e))
             }
-            _ => Err(fail(source, FileError::Refused("is neither a file nor a tree".to_owned()))),
+            _ => Err(fail(source, FileError::Refused(NEITHER.to_owned()))),
         }
     }
 }
@@ -389,6 +389,9 @@ fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
         at = parent;
     }
 }
+
+/// Why a source can't be one.
+pub(crate) const NEITHER: &str = "is neither a file nor a tree";
 
 /// Why a file is left alone.
 pub(super) const PROTECTED: &str = "is a file of this run (its key, what opens that, or its profile or progress), and is left alone";

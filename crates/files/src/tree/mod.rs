@@ -44,7 +44,7 @@ use crate::{
 };
 
 pub(crate) use directory::open_path;
-pub(crate) use endpoints::target_name;
+pub(crate) use endpoints::{NEITHER, target_name};
 
 pub use measure::{Total, measure};
 
