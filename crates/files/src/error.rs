@@ -45,6 +45,12 @@ pub enum FileError {
     /// The source was written to while it was read.
     #[error("changed while it was read, so it was not done; do it again")]
     Changed,
+    /// The size that the source shows is never that of its content.
+    #[error(
+        "shows a size that is not its content's, as special files of /proc and /sys do; write its \
+         content to a regular file first, as with `cat`"
+    )]
+    WrongSize,
     /// The source was written to each time that it was read, and was stored at last.
     #[error(
         "changed each time that it was read; what was stored may mix its states, so do it again \

@@ -61,9 +61,13 @@ impl Source {
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// When reading fails, or the file has become shorter.
+    /// When reading fails, the file has become shorter, or it never had the size that it shows, as in
+    /// /sys.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
-        read_exact_at(self.file.as_fd(), buffer, offset)
+        match read_exact_at(self.file.as_fd(), buffer, offset) {
+            Err(FileError::Changed) if self.check_state().is_ok() => Err(FileError::WrongSize),
+            read => read,
+        }
     }
 
     /// The ciphertext block before `offset`, where the cipher chains and there is one: the IV of
@@ -86,12 +90,16 @@ impl Source {
     ///
     /// # Errors
     /// [`FileError::Changed`] when its size, its time or its time of change is another, and
-    /// [`FileError::Refused`] when it has content but shows no size, as in /proc.
+    /// [`FileError::WrongSize`] when it has content but shows no size, as in /proc.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         let is_empty = if self.length() == 0 { self.check_empty() } else { Ok(()) };
+        self.check_state().and(is_empty)
+    }
+
+    fn check_state(&self) -> Result<(), FileError> {
         let now = fstat(&self.file).map_err(FileError::system("read its status"))?;
         match FileState::of(&self.status) == FileState::of(&now) {
-            true => is_empty,
+            true => Ok(()),
             false => Err(FileError::Changed),
         }
     }
@@ -99,7 +107,7 @@ impl Source {
     fn check_empty(&self) -> Result<(), FileError> {
         match retry_on_intr(|| pread(&self.file, &mut [0], 0)) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(FileError::Refused("has content but shows no size".to_owned())),
+            Ok(_) => Err(FileError::WrongSize),
             Err(errno) => Err(FileError::System { action: "read it", errno: errno.system() }),
         }
     }

@@ -80,17 +80,25 @@ fn a_file_that_becomes_a_link_is_refused() {
 }
 
 #[test]
-fn what_shows_no_size_is_not_taken_for_empty() {
+fn a_size_that_is_not_that_of_the_content_is_told() {
     let home = home();
     let sealed = home.path().join("sealed");
-    let source = Path::new("/proc/version");
-    if fs::metadata(source).map_or(true, |status| status.len() > 0) {
-        evener_skipped::skipped!("there is no /proc/version");
-        return;
+    // One shows no size, the other always that of a page.
+    for source in ["/proc/version", "/sys/kernel/uevent_seqnum"].map(Path::new) {
+        let (shown, content) = (fs::metadata(source).map(|it| it.len()), fs::read(source));
+        let differs = shown.is_ok_and(|shown| content.is_ok_and(|it| it.len() as u64 != shown));
+        if !differs {
+            evener_skipped::skipped!("there is no special file {}", source.display());
+            continue;
+        }
+        for remove_source in [false, true] {
+            let report = encrypt(source, &sealed, &Options { remove_source, ..options() });
+            let told: Vec<_> = report.failures.iter().map(|it| it.error.to_string()).collect();
+            assert_eq!(told.len(), 1, "{report:?}");
+            assert!(told[0].contains("a size that is not its content's"), "{told:?}");
+            assert!(!sealed.exists());
+        }
     }
-    let report = encrypt(source, &sealed, &options());
-    assert_eq!(report.failures.len(), 1);
-    assert!(!sealed.exists());
 }
 
 /// Encrypts `plain` in a process in which calls below it fail.
