@@ -1,11 +1,11 @@
 //! Mode, times, owner and extended attributes.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
+    AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
     fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat, futimens, openat, readlinkat,
     utimensat,
 };
@@ -119,14 +119,14 @@ impl Metadata {
     }
 
     /// Gives a symbolic link to `text` itself the times of another, and its owner if that was chosen.
-    /// Where the file system has no times for links it is no loss.
+    /// Returns whether its file system keeps times of links.
     pub(crate) fn apply_to_link(
         &self,
         directory: BorrowedFd<'_>,
         name: &CStr,
         text: &CStr,
         status: &Stat,
-    ) -> Result<(), FileError> {
+    ) -> Result<bool, FileError> {
         // By a descriptor, since the name may lead to something else by now.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let system = FileError::system("set the link's times");
@@ -143,8 +143,21 @@ impl Metadata {
             chownat(&link, c"", Some(user), Some(group), AtFlags::EMPTY_PATH)
                 .map_err(FileError::system("set its owner"))?;
         }
-        let _ = utimensat(&link, c"", &times(status), AtFlags::EMPTY_PATH);
-        Ok(())
+        let times = times(status);
+        let set = match utimensat(&link, c"", &times, AtFlags::EMPTY_PATH) {
+            // Before Linux 5.8 it takes a name.
+            Err(Errno::INVAL) => {
+                let itself = format!("/proc/self/fd/{}", link.as_raw_fd());
+                utimensat(CWD, itself, &times, AtFlags::empty())
+            }
+            set => set,
+        };
+        match set {
+            Ok(()) => Ok(true),
+            // SFTP changes what a link leads to, and that is not there.
+            Err(Errno::NOENT | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => Ok(false),
+            Err(errno) => Err(system(errno)),
+        }
     }
 
     /// Whether an output has the owner that it is to have.

@@ -39,6 +39,7 @@ const CALLS: &[(&str, &[Fault])] = &[
     ("renameat", &[EIO, ENOSPC]),
     ("renameat2", &[EIO]),
     ("futimens", &[EIO]),
+    ("utimensat", &[EIO]),
     ("fchmod", &[EIO]),
     ("ftruncate", &[EIO]),
     ("fstat", &[EIO]),

@@ -14,9 +14,7 @@ use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{assert_same_tree, bytes, cobblestone, home, options, round_trip, snapshot};
 use evener_files::keys::KeyFile;
-use evener_files::{
-    FileError, Operation, Options, RandomAccess, Report, Selection, list, process,
-};
+use evener_files::{FileError, Operation, Options, RandomAccess, Report, Selection, list, process};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 #[test]
@@ -191,6 +189,26 @@ fn an_update_with_nothing_to_do_writes_nothing() {
     let directory = sealed.join("sub/empty");
     let told = format!("{}: can't set its times: Read-only file system\n", directory.display());
     assert_eq!((output.status.code(), errors), (Some(1), told));
+}
+
+#[test]
+fn the_times_of_a_link_that_cant_be_set_are_told() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    symlink("nowhere", plain.join("link")).unwrap();
+    let below = sealed.to_str().unwrap();
+    let failed = "link: can't set the link's times: Input/output error\n";
+    let notice = "link: this file system keeps no times of symbolic links\n";
+    for (errno, status, told) in [("5", 1, failed), ("95", 0, notice), ("2", 0, notice)] {
+        let fault = [("CALL", "utimensat"), ("BELOW", below), ("DO", errno)];
+        let output = encrypt_with_fault(&plain, &sealed, &fault);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{errors}");
+        assert_eq!(errors, format!("{}/{told}", plain.display()));
+        assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("nowhere"));
+        fs::remove_dir_all(&sealed).unwrap();
+    }
 }
 
 #[test]

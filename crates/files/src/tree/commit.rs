@@ -159,10 +159,7 @@ impl TreeWork<'_> {
 
     /// The filesystems that a batch lies on, each with a directory of it that was opened before
     /// anything was written there.
-    fn one_on_each_filesystem(
-        &self,
-        batch: &[Finished],
-    ) -> Result<Vec<(u64, Arc<Made>)>, Errno> {
+    fn one_on_each_filesystem(&self, batch: &[Finished]) -> Result<Vec<(u64, Arc<Made>)>, Errno> {
         let mut known = self.committer.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<(u64, Arc<Made>)> = Vec::new();
         for finished in batch {

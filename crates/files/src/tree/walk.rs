@@ -336,8 +336,11 @@ impl TreeWork<'_> {
             return self.plan_symlink(target, name, &text);
         }
         self.make_symlink(directory, target, name, &text)?;
-        if let Ok(status) = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW) {
-            self.metadata.apply_to_link(target.as_fd(), name, &text, &status)?;
+        let status = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(FileError::system("read the link's times"))?;
+        if !self.metadata.apply_to_link(target.as_fd(), name, &text, &status)? {
+            let name = OsStr::from_bytes(name.to_bytes());
+            self.record.notice(&directory.path_of(name), NO_TIMES_OF_LINKS);
         }
         self.directories.count_symlink();
         Ok(())
@@ -442,6 +445,8 @@ enum Entry {
     Directory(OsString),
     Done,
 }
+
+const NO_TIMES_OF_LINKS: &str = "this file system keeps no times of symbolic links";
 
 const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a source; choose an output directory apart from the source";
 

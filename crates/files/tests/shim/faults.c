@@ -264,6 +264,14 @@ PASS(int, futimens, (int fd, const struct timespec times[2]), (fd, times), fd, N
 #if __SIZEOF_LONG__ == 4
 PASS_AS("futimens", int, __futimens64, (int fd, const void *times), (fd, times), fd, NULL)
 #endif
+PASS(int, utimensat,
+     (int directory, const char *path, const struct timespec times[2], int flags),
+     (directory, path, times, flags), directory, path)
+#if __SIZEOF_LONG__ == 4
+PASS_AS("utimensat", int, __utimensat64,
+        (int directory, const char *path, const void *times, int flags),
+        (directory, path, times, flags), directory, path)
+#endif
 PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), fd, NULL)
 PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), fd, NULL)
 
