@@ -1,7 +1,7 @@
 //! Lists encrypted files with format and sizes, as far as they are known without a key.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recogn
 use crate::output::is_temporary_name;
 use crate::selection::Watch;
 use crate::source::Source;
-use crate::tree::{NEITHER, open_path, target_name};
+use crate::tree::{Descent, Location, NEITHER, target_name};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection};
 
 /// The content of a file or a tree.
@@ -85,8 +85,7 @@ pub fn list(
     Ok(listing)
 }
 
-/// Lists the tree below `root`, whose path is `path`. Each directory is opened below the root,
-/// since a path may be longer than one call takes.
+/// Lists the tree below `root`, whose path is `path`.
 fn walk(
     root: &OwnedFd,
     path: &Path,
@@ -94,30 +93,28 @@ fn walk(
     (selection, suffix): (&Watch<'_>, &OsStr),
     listing: &mut Listing,
 ) {
-    let mut directories = vec![PathBuf::new()];
-    while let Some(relative) = directories.pop() {
-        let listed = open_path(root.as_fd(), &relative, false).and_then(|directory| {
-            for entry in Dir::read_from(&directory)? {
+    let mut descent = Descent::new(root.as_fd(), false);
+    let mut directories = vec![Location::root()];
+    while let Some(location) = directories.pop() {
+        let listed = descent.to(&location).and_then(|directory| {
+            for entry in Dir::read_from(directory)? {
                 let entry = entry?;
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 if matches!(name.as_bytes(), b"." | b"..") {
                     continue;
                 }
-                let below = relative.join(name);
-                let plain = || {
-                    let stem = target_name(Operation::Decrypt, name, suffix);
-                    stem.map_or_else(|| below.clone(), |stem| relative.join(stem))
-                };
-                match kind_of(&directory, &entry) {
-                    FileType::Directory if selection.takes_directory(&below) => {
-                        directories.push(below);
+                let chosen = |name: &OsStr| selection.path_of(&location, name);
+                let stem = || target_name(Operation::Decrypt, name, suffix);
+                match kind_of(directory, &entry) {
+                    FileType::Directory if selection.takes_directory(&chosen(name)) => {
+                        directories.push(Location::below(&location, name));
                     }
                     FileType::RegularFile
-                        if selection.takes_file(&plain())
+                        if selection.takes_file(&chosen(stem().as_deref().unwrap_or(name)))
                             && !is_temporary_name(name.as_bytes()) =>
                     {
-                        let full = path.join(&below);
-                        match Source::open(directory.as_fd(), name, false)
+                        let full = path.join(location.path_of(name));
+                        match Source::open(directory, name, false)
                             .and_then(|file| look_at(&file, &full, keys))
                         {
                             Ok(listed) => listing.files.push(listed),
@@ -130,12 +127,13 @@ fn walk(
             Ok(())
         });
         if let Err(errno) = listed {
-            listing.failures.push(failure(&path.join(relative), "read the directory", errno));
+            let path = path.join(location.path());
+            listing.failures.push(failure(&path, "read the directory", errno));
         }
     }
 }
 
-fn kind_of(directory: &OwnedFd, entry: &DirEntry) -> FileType {
+fn kind_of(directory: BorrowedFd<'_>, entry: &DirEntry) -> FileType {
     match entry.file_type() {
         FileType::Unknown => statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
             .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode)),

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener_core::{shown, shown_text};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::tree::Location;
+
 /// Globs and paths that choose files by their path below the root of the tree: the path of the
 /// plain file, without the suffix that encrypting gives its name, whichever way the operation goes.
 ///
@@ -67,6 +69,14 @@ impl Selection {
         self.include.is_none() && self.exclude.is_none() && self.paths.is_empty()
     }
 
+    /// What this is asked about a name in a directory with: its path, which takes as long to build as it is
+    /// deep, or the name alone where nothing depends on more.
+    pub(crate) fn path_of(&self, location: &Location, name: &OsStr) -> PathBuf {
+        let mut globs = self.include.iter().chain(&self.exclude);
+        let is_simple = self.paths.is_empty() && globs.all(|globs| globs.of_paths.is_empty());
+        if is_simple { PathBuf::from(name) } else { location.path_of(name) }
+    }
+
     /// The paths below the root of which alone something is taken, as given to
     /// [`Selection::only`]; none where the whole tree is chosen from.
     pub fn paths(&self) -> &[PathBuf] {
@@ -96,6 +106,11 @@ pub(crate) struct Watch<'s> {
 }
 
 impl Watch<'_> {
+    /// As [`Selection::path_of`].
+    pub(crate) fn path_of(&self, location: &Location, name: &OsStr) -> PathBuf {
+        self.selection.path_of(location, name)
+    }
+
     /// As [`Selection::takes_file`].
     pub(crate) fn takes_file(&self, path: &Path) -> bool {
         let include = self.selection.include.as_ref();

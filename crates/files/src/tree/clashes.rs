@@ -6,17 +6,20 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use evener_core::shown;
 use rustix::fs::{AtFlags, FileType, statat};
+use rustix::io::Errno;
 
 use super::Operation;
-use super::directory::{Directory, open_path};
+use super::descent::Descent;
+use super::directory::Directory;
 use super::endpoints::target_name;
 use super::finish::Visited;
 use super::listing::{Listing, beginning, look_up};
+use super::location::Location;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::prepare::opens_header;
@@ -24,33 +27,41 @@ use crate::source::Source;
 
 /// A directory on both sides, with what each lists.
 struct Pair<'a> {
-    path: &'a Path,
-    source: OwnedFd,
-    target: OwnedFd,
+    location: &'a Location,
+    source: BorrowedFd<'a>,
+    target: BorrowedFd<'a>,
     wanted: Listing,
     there: Listing,
+}
+
+impl<'a> Pair<'a> {
+    fn open(
+        location: &'a Arc<Location>,
+        sources: &'a mut Descent<'_>,
+        targets: &'a mut Descent<'_>,
+    ) -> Result<Pair<'a>, Errno> {
+        let (source, target) = (sources.to(location)?, targets.to(location)?);
+        let (wanted, there) = (Listing::of(source)?, Listing::of(target)?);
+        Ok(Pair { location, source, target, wanted, there })
+    }
 }
 
 impl TreeWork<'_> {
     /// Records as failures what does not go together in the target tree.
     pub(super) fn find_clashes(&self, root: &Directory, visited: &[Visited]) {
         let Some(target) = &root.target else { return };
+        let mut sources = Descent::new(root.source.as_fd(), self.options.follow_symlinks);
+        let mut targets = Descent::new(target.as_fd(), false);
         for directory in visited.iter().filter(|directory| directory.target.is_some()) {
             if self.is_stopped() {
                 return;
             }
-            let path = &*directory.path;
+            let location = &directory.location;
             let system = FileError::system("compare its directory with that of the outputs");
-            let open = || {
-                let follow = self.options.follow_symlinks;
-                let source = open_path(root.source.as_fd(), path, follow)?;
-                let target = open_path(target.as_fd(), path, false)?;
-                let (wanted, there) = (Listing::of(&source)?, Listing::of(&target)?);
-                Ok(Pair { path, source, target, wanted, there })
-            };
-            let looked = open().map_err(system).and_then(|pair| self.look_at(&pair));
+            let pair = Pair::open(location, &mut sources, &mut targets);
+            let looked = pair.map_err(system).and_then(|pair| self.look_at(&pair));
             if let Err(error) = looked {
-                self.record.failed(path, error);
+                self.record.failed(&location.path(), error);
             }
         }
     }
@@ -87,10 +98,10 @@ impl TreeWork<'_> {
         // The one that is listed keeps it.
         outputs.sort_by_key(|(_, target)| !is_listed(target));
         for (name, target) in outputs {
-            let Some((_, FileType::RegularFile)) = look_up(&pair.target, &target)? else {
+            let Some((_, FileType::RegularFile)) = look_up(pair.target, &target)? else {
                 continue;
             };
-            let output = Source::open(pair.target.as_fd(), &target, false)?;
+            let output = Source::open(pair.target, &target, false)?;
             // Further names are linked at the end, and looked at there.
             if output.status().st_nlink > 1 {
                 continue;
@@ -99,7 +110,7 @@ impl TreeWork<'_> {
             let file = (
                 (status.st_size, status.st_mtime, status.st_mtime_nsec),
                 (status.st_ctime, status.st_ctime_nsec),
-                beginning(&pair.target, &target)?,
+                beginning(pair.target, &target)?,
             );
             if !first.insert(file) && !is_listed(&target) {
                 self.fail_once(pair, name, FileError::SameName(shown(&target).to_string()));
@@ -119,7 +130,7 @@ impl TreeWork<'_> {
             if !is_directory(pair.wanted.kind(name)) || pair.there.kind(name).is_some() {
                 continue;
             }
-            if !matches!(look_up(&pair.target, name)?, Some((_, FileType::Directory))) {
+            if !matches!(look_up(pair.target, name)?, Some((_, FileType::Directory))) {
                 continue;
             }
             // Each takes one that has no counterpart of its own name.
@@ -148,7 +159,7 @@ impl TreeWork<'_> {
                     matches!(plain, FileType::Directory | FileType::Symlink)
                 }
                 Some(FileType::Directory | FileType::Symlink) => {
-                    let sealed = Source::open(pair.target.as_fd(), &sealed, false)?;
+                    let sealed = Source::open(pair.target, &sealed, false)?;
                     opens_header(self.keys, &sealed)?
                 }
                 _ => false,
@@ -160,7 +171,7 @@ impl TreeWork<'_> {
                      and one of them is of an older state of the source; remove it, or update \
                      with deletions"
                 );
-                self.record.failed(&pair.path.join(name), FileError::Refused(reason));
+                self.record.failed(&pair.location.path_of(name), FileError::Refused(reason));
             }
         }
         Ok(())
@@ -169,7 +180,7 @@ impl TreeWork<'_> {
     fn kind_of_source(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<FileType>, FileError> {
         match pair.wanted.kind(name) {
             Some(FileType::Symlink) if self.options.follow_symlinks => {
-                let there = statat(&pair.source, name, AtFlags::empty());
+                let there = statat(pair.source, name, AtFlags::empty());
                 Ok(there.ok().map(|there| FileType::from_raw_mode(there.st_mode)))
             }
             kind => Ok(kind),
@@ -181,12 +192,12 @@ impl TreeWork<'_> {
             Operation::Encrypt => None,
             operation => target_name(operation, name, &self.options.suffix),
         };
-        let path = pair.path.join(stem.as_deref().unwrap_or(name));
-        self.options.selection.takes_file(&path)
+        let selection = &self.options.selection;
+        selection.takes_file(&selection.path_of(pair.location, stem.as_deref().unwrap_or(name)))
     }
 
     fn fail_once(&self, pair: &Pair<'_>, name: &OsStr, error: FileError) {
-        let path = pair.path.join(name);
+        let path = pair.location.path_of(name);
         if !self.record.has_failed(&path) {
             self.record.failed(&path, error);
         }

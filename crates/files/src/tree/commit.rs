@@ -88,7 +88,7 @@ impl TreeWork<'_> {
             && let Err(errno) = syncfs(target)
         {
             let error = FileError::System { action: "sync the output", errno: errno.system() };
-            self.record.failed(&directory.path, error);
+            self.record.failed(&directory.location.path(), error);
         }
     }
 

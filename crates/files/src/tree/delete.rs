@@ -5,16 +5,19 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Made, open_path};
+use super::descent::Descent;
+use super::directory::{Directory, Made};
 use super::endpoints::target_name;
 use super::listing::{Listing, Wanted};
+use super::location::Location;
 use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
@@ -32,7 +35,7 @@ use crate::workspace::zeros;
 struct Orphans {
     files: Vec<Orphan>,
     /// Directories without a counterpart, each before those in it.
-    directories: Vec<PathBuf>,
+    directories: Vec<Place>,
 }
 
 /// An output whose source has gone.
@@ -46,19 +49,27 @@ struct Orphan {
     state: FileState,
 }
 
-/// A directory of the target tree, as paths below the roots.
-#[derive(Clone, Default)]
+/// A directory of the target tree.
+#[derive(Clone)]
 struct Place {
-    target: PathBuf,
+    target: Arc<Location>,
     /// That of its counterpart, which may be listed under another name.
-    source: PathBuf,
+    source: Arc<Location>,
+    /// The uppermost directory on the way to its counterpart that has gone.
+    gone: Option<Arc<Location>>,
 }
 
 /// A directory of the target tree at work, with its counterpart if there is one.
-struct Pair {
-    place: Place,
-    target: OwnedFd,
-    source: Option<OwnedFd>,
+struct Pair<'a> {
+    place: &'a Place,
+    target: BorrowedFd<'a>,
+    source: Option<BorrowedFd<'a>>,
+}
+
+/// The ways down both trees.
+struct Ways<'t> {
+    sources: Descent<'t>,
+    targets: Descent<'t>,
 }
 
 impl TreeWork<'_> {
@@ -97,7 +108,8 @@ impl TreeWork<'_> {
             return;
         }
         // A slash at the end shows people what is a directory.
-        let directories = orphans.directories.iter().map(|below| path.join(below).join(""));
+        let directories = orphans.directories.iter();
+        let directories = directories.map(|place| path.join(place.target.path()).join(""));
         let all: Vec<_> = files.chain(directories).collect();
         if all.is_empty() {
             return;
@@ -116,85 +128,78 @@ impl TreeWork<'_> {
         path: &Path,
     ) -> Result<Orphans, (PathBuf, FileError)> {
         let mut orphans = Orphans::default();
-        let mut waiting = vec![Place::default()];
+        let (source, ways) = (Location::root(), &mut self.ways(root, target));
+        let mut waiting = vec![Place { target: Location::root(), source, gone: None }];
         while let Some(place) = waiting.pop() {
-            let below = place.target.clone();
+            let failed = |error| (place.target.path(), error);
             if self.is_stopped() {
-                return Err((below, FileError::Interrupted));
+                return Err(failed(FileError::Interrupted));
             }
-            let failed = |error| (below.clone(), error);
-            let pair = self.open_pair(root, target, &place).map_err(failed)?;
+            let pair = self.open_pair(ways, &place).map_err(failed)?;
             if pair.source.is_none() {
-                orphans.directories.push(below.clone());
+                orphans.directories.push(place.clone());
             }
             self.look_into(&pair, path, &mut orphans, &mut waiting).map_err(failed)?;
         }
         Ok(orphans)
     }
 
-    fn open_pair(&self, root: &Directory, target: &Made, place: &Place) -> Result<Pair, FileError> {
-        let system = FileError::system("open the output directory");
-        let opened = open_path(target.as_fd(), &place.target, false).map_err(system)?;
-        let source = self.open_source(root, &place.source)?;
-        Ok(Pair { place: place.clone(), target: opened, source })
+    fn ways<'t>(&self, root: &'t Directory, target: &'t Made) -> Ways<'t> {
+        let sources = Descent::new(root.source.as_fd(), self.options.follow_symlinks);
+        Ways { sources, targets: Descent::new(target.as_fd(), false) }
     }
 
-    /// A directory of the source; `None` when it has gone, or is no directory any more.
-    fn open_source(&self, root: &Directory, below: &Path) -> Result<Option<OwnedFd>, FileError> {
-        match open_path(root.source.as_fd(), below, self.options.follow_symlinks) {
-            Ok(directory) => Ok(Some(directory)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(errno) => Err(FileError::System {
-                action: "look for the source of this directory",
-                errno: errno.system(),
-            }),
-        }
+    fn open_pair<'a>(
+        &self,
+        ways: &'a mut Ways<'_>,
+        place: &'a Place,
+    ) -> Result<Pair<'a>, FileError> {
+        let system = FileError::system("open the output directory");
+        let target = ways.targets.to(&place.target).map_err(system)?;
+        Ok(Pair { place, target, source: open_source(&mut ways.sources, place)? })
     }
 
     /// Looks at a directory of the target tree: adds its orphans, and those of its directories
     /// that are yet to be looked at.
     fn look_into(
         &self,
-        pair: &Pair,
+        pair: &Pair<'_>,
         root: &Path,
         orphans: &mut Orphans,
         waiting: &mut Vec<Place>,
     ) -> Result<(), FileError> {
         let system = FileError::system("read the output directory");
-        let listing = Listing::of(&pair.target).map_err(&system)?;
-        let wanted = match &pair.source {
+        let listing = Listing::of(pair.target).map_err(&system)?;
+        let wanted = match pair.source {
             Some(source) => {
                 let names = Listing::of(source).map_err(FileError::system("read the directory"))?;
-                Wanted::find(&names, &self.options.suffix, &pair.target, &listing)?
+                Wanted::find(&names, &self.options.suffix, pair.target, &listing)?
             }
             None => Wanted::default(),
         };
         for name in listing.names() {
-            let place = Place {
-                target: pair.place.target.join(name),
-                source: pair.place.source.join(name),
-            };
-            let there = statat(&pair.target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
-            let shown = root.join(&place.target);
+            let there = statat(pair.target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
+            let shown = || root.join(pair.place.target.path_of(name));
+            let chosen = || self.options.selection.path_of(&pair.place.source, name);
             match FileType::from_raw_mode(there.st_mode) {
-                FileType::Directory if self.options.selection.takes_directory(&place.source) => {
-                    if !self.has_gone(pair.source.as_ref(), name, FileType::Directory)? {
-                        waiting.push(place);
+                FileType::Directory if self.options.selection.takes_directory(&chosen()) => {
+                    if !self.has_gone(pair.source, name, FileType::Directory)? {
+                        waiting.push(pair.below(name, name));
                     } else if let Some(other) = wanted.name_of(Identity::of(&there)) {
-                        waiting.push(Place { source: pair.place.source.join(other), ..place });
+                        waiting.push(pair.below(name, other));
                     } else if wanted.has_unknown_directories() {
-                        self.record.notice_of(shown, ONE_NAME_KEPT);
+                        self.record.notice_of(shown(), ONE_NAME_KEPT);
                     } else {
-                        waiting.push(place);
+                        waiting.push(pair.below(name, name));
                     }
                 }
                 FileType::Symlink
-                    if self.options.selection.takes_file(&place.source)
-                        && self.has_gone(pair.source.as_ref(), name, FileType::Symlink)? =>
+                    if self.options.selection.takes_file(&chosen())
+                        && self.has_gone(pair.source, name, FileType::Symlink)? =>
                 {
                     // A file that has taken its place would be decrypted to the link's name.
-                    if self.has_gone(pair.source.as_ref(), name, FileType::RegularFile)? {
-                        self.record.notice_of(shown, LINK_KEPT);
+                    if self.has_gone(pair.source, name, FileType::RegularFile)? {
+                        self.record.notice_of(shown(), LINK_KEPT);
                         continue;
                     }
                     orphans.files.push(Orphan {
@@ -207,11 +212,11 @@ impl TreeWork<'_> {
                 }
                 FileType::RegularFile if !self.options.protected.contains(&there) => {
                     let Some(stem) = self.orphaned(pair, name)? else { continue };
-                    if wanted.contains(&pair.target, name)? {
+                    if wanted.contains(pair.target, name)? {
                         continue;
                     }
                     if !self.is_ours(pair, name)? {
-                        self.record.notice_of(shown, FOREIGN_KEPT);
+                        self.record.notice_of(shown(), FOREIGN_KEPT);
                         continue;
                     }
                     orphans.files.push(Orphan {
@@ -229,20 +234,20 @@ impl TreeWork<'_> {
     }
 
     /// The name that a file's source had, if that was taken and has gone.
-    fn orphaned(&self, pair: &Pair, name: &OsStr) -> Result<Option<OsString>, FileError> {
-        let is_key = pair.place.target.as_os_str().is_empty() && is_wrapped_key(name);
+    fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
+        let is_key = pair.place.target.is_root() && is_wrapped_key(name);
         let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
         let Some(stem) = stem.filter(|_| !is_key) else { return Ok(None) };
-        let was_taken = self.options.selection.takes_file(&pair.place.source.join(&stem));
-        let has_gone =
-            was_taken && self.has_gone(pair.source.as_ref(), &stem, FileType::RegularFile)?;
+        let selection = &self.options.selection;
+        let was_taken = selection.takes_file(&selection.path_of(&pair.place.source, &stem));
+        let has_gone = was_taken && self.has_gone(pair.source, &stem, FileType::RegularFile)?;
         Ok(has_gone.then_some(stem))
     }
 
     /// Whether there is nothing of this kind and name in a directory of the source.
     fn has_gone(
         &self,
-        source: Option<&OwnedFd>,
+        source: Option<BorrowedFd<'_>>,
         name: &OsStr,
         kind: FileType,
     ) -> Result<bool, FileError> {
@@ -259,8 +264,8 @@ impl TreeWork<'_> {
     }
 
     /// Whether one of the keys opens a file: no other is Evener's for certain.
-    fn is_ours(&self, pair: &Pair, name: &OsStr) -> Result<bool, FileError> {
-        let sealed = Source::open(pair.target.as_fd(), name, false)?;
+    fn is_ours(&self, pair: &Pair<'_>, name: &OsStr) -> Result<bool, FileError> {
+        let sealed = Source::open(pair.target, name, false)?;
         let engine = self.options.reference.as_ref().or(self.options.seats.first());
         let Some(engine) = engine else { return Ok(false) };
         let length = sealed.length().min(bytes_to_know(self.keys));
@@ -280,19 +285,20 @@ impl TreeWork<'_> {
 
     fn delete(&self, root: &Directory, target: &Made, path: &Path, orphans: &Orphans) {
         let mut moved = HashMap::new();
+        let ways = &mut self.ways(root, target);
         for orphan in &orphans.files {
             if self.is_stopped() {
                 self.record.failed_of(path.join(orphan.path()), FileError::Interrupted);
                 return;
             }
-            match self.delete_file(root, target, orphan, &mut moved) {
+            match self.delete_file(ways, orphan, &mut moved) {
                 Ok(()) => self.record.deleted(&path.join(orphan.path())),
                 Err(error) => self.record.failed_of(path.join(orphan.path()), error),
             }
         }
-        for below in orphans.directories.iter().rev() {
-            if let Err(error) = self.delete_directory(root, target, below) {
-                self.record.failed_of(path.join(below), error);
+        for place in orphans.directories.iter().rev() {
+            if let Err(error) = delete_directory(ways, place) {
+                self.record.failed_of(path.join(place.target.path()), error);
             }
         }
     }
@@ -301,55 +307,79 @@ impl TreeWork<'_> {
     /// `moved` has the state of each file that has lost another of its names here since.
     fn delete_file(
         &self,
-        root: &Directory,
-        target: &Made,
+        ways: &mut Ways<'_>,
         orphan: &Orphan,
         moved: &mut HashMap<FileState, FileState>,
     ) -> Result<(), FileError> {
         let system = FileError::system("delete it");
-        let pair = self.open_pair(root, target, &orphan.place)?;
+        let pair = self.open_pair(ways, &orphan.place)?;
         // While it is open its number can't become another file's.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&pair.target, &orphan.name, flags, Mode::empty()).map_err(&system)?;
+        let file = openat(pair.target, &orphan.name, flags, Mode::empty()).map_err(&system)?;
         let expected = moved.get(&orphan.state).unwrap_or(&orphan.state);
         let is_the_same = FileState::of(&fstat(&file).map_err(&system)?) == *expected;
-        let source = pair.source.as_ref();
-        if !is_the_same || !self.has_gone(source, &orphan.stem, orphan.kind)? {
+        if !is_the_same || !self.has_gone(pair.source, &orphan.stem, orphan.kind)? {
             return Err(FileError::Refused(CHANGED_KEPT.to_owned()));
         }
-        unlinkat(&pair.target, &orphan.name, AtFlags::empty()).map_err(&system)?;
+        unlinkat(pair.target, &orphan.name, AtFlags::empty()).map_err(&system)?;
         // Without a name left, some file systems tell nothing of it any more.
         if let Ok(now) = fstat(&file) {
             moved.insert(orphan.state, FileState::of(&now));
         }
         Ok(())
     }
+}
 
-    /// Removes a directory if it is empty and its source has not come back.
-    fn delete_directory(
-        &self,
-        root: &Directory,
-        target: &Made,
-        below: &Path,
-    ) -> Result<(), FileError> {
-        let Some(name) = below.file_name() else { return Ok(()) };
-        if self.open_source(root, below)?.is_some() {
-            return Ok(());
+impl Pair<'_> {
+    /// A directory in it, and the name of its counterpart.
+    fn below(&self, name: &OsStr, source: &OsStr) -> Place {
+        let above = self.place;
+        let has_gone = || self.source.is_none().then(|| above.source.clone());
+        Place {
+            target: Location::below(&above.target, name),
+            source: Location::below(&above.source, source),
+            gone: above.gone.clone().or_else(has_gone),
         }
-        let system = FileError::system("delete the directory");
-        let above = below.parent().unwrap_or(Path::new(""));
-        let parent = open_path(target.as_fd(), above, false).map_err(&system)?;
-        match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
-            // It holds what is not Evener's.
-            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
-            Err(errno) => Err(system(errno)),
-        }
+    }
+}
+
+/// The counterpart of a directory; `None` when it has gone, or is no directory any more.
+fn open_source<'a>(
+    sources: &'a mut Descent<'_>,
+    place: &Place,
+) -> Result<Option<BorrowedFd<'a>>, FileError> {
+    let system = FileError::system("look for the source of this directory");
+    let is_gone = |errno| matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP);
+    if let Some(gone) = &place.gone
+        && sources.to(gone).is_err_and(is_gone)
+    {
+        return Ok(None);
+    }
+    match sources.to(&place.source) {
+        Ok(directory) => Ok(Some(directory)),
+        Err(errno) if is_gone(errno) => Ok(None),
+        Err(errno) => Err(system(errno)),
+    }
+}
+
+/// Removes a directory if it is empty and its source has not come back.
+fn delete_directory(ways: &mut Ways<'_>, place: &Place) -> Result<(), FileError> {
+    let Some((above, name)) = place.target.above() else { return Ok(()) };
+    if open_source(&mut ways.sources, place)?.is_some() {
+        return Ok(());
+    }
+    let system = FileError::system("delete the directory");
+    let parent = ways.targets.to(above).map_err(&system)?;
+    match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+        // It holds what is not Evener's.
+        Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        Err(errno) => Err(system(errno)),
     }
 }
 
 impl Orphan {
     fn path(&self) -> PathBuf {
-        self.place.target.join(&self.name)
+        self.place.target.path_of(&self.name)
     }
 }
 

@@ -3,14 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::{
-    FileType, Mode, OFlags, RawDir, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat, openat2,
-};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, Stat, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
+use super::location::Location;
 use super::names::Claims;
 use crate::FileError;
 use crate::error::IntoSystemError;
@@ -27,8 +26,8 @@ pub(super) struct Directory {
     /// The target directory, which outputs hold as well; `None` when nothing is written, or a plan
     /// finds none.
     pub(super) target: Option<Arc<Made>>,
-    /// Its path below the root of the tree; empty for the root.
-    pub(super) path: PathBuf,
+    /// Where it lies below the root of the tree.
+    pub(super) location: Arc<Location>,
     /// Whether a file that is a symbolic link is followed.
     pub(super) follows: bool,
     /// The outputs made in it so far.
@@ -57,7 +56,7 @@ pub(super) struct Item {
 impl Directory {
     /// A file's path below the root of the tree.
     pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
-        self.path.join(name)
+        self.location.path_of(name)
     }
 }
 
@@ -128,8 +127,8 @@ pub(super) fn make_below(
             });
         }
     };
-    let directory =
-        find_below(parent, name).map_err(|errno| no_output_directory(parent, name, errno))?;
+    let directory = open_directory(parent, name, false)
+        .map_err(|errno| no_output_directory(parent, name, errno))?;
     let is_new = made && is_empty(&directory)? || metadata.is_marked(directory.as_fd(), source);
     Made::of(directory, is_new)
 }
@@ -155,56 +154,15 @@ pub(super) fn widen(directory: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     fchmod(directory, mode | there & Mode::SGID)
 }
 
-/// Opens a directory of the target tree.
-pub(super) fn find_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    openat(parent, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+/// Opens a directory in another. Unless `follow` allows it, none is opened through a symbolic link.
+pub(super) fn open_directory(
+    above: BorrowedFd<'_>,
+    name: &OsStr,
+    follow: bool,
+) -> Result<OwnedFd, Errno> {
+    let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    flags.set(OFlags::NOFOLLOW, !follow);
+    openat(above, name, flags, Mode::empty())
 }
 
 const OPEN_OUTPUT: &str = "open its output directory";
-
-/// Opens a directory by its path below another, which may be longer than one call takes.
-/// Unless `follow` allows it, no symbolic link on the way is followed, and the path can't lead
-/// out of the other directory.
-pub(crate) fn open_path(
-    below: BorrowedFd<'_>,
-    path: &Path,
-    follow: bool,
-) -> Result<OwnedFd, Errno> {
-    let mut opened = None;
-    let mut names = path.iter().peekable();
-    while names.peek().is_some() {
-        let mut stretch = PathBuf::new();
-        while let Some(name) = names.next_if(|name| fits(&stretch, name)) {
-            stretch.push(name);
-        }
-        let so_far = opened.as_ref().map_or(below, OwnedFd::as_fd);
-        opened = Some(open_stretch(so_far, &stretch, follow)?);
-    }
-    opened.map_or_else(|| openat(below, c".", DIRECTORY, Mode::empty()), Ok)
-}
-
-fn fits(stretch: &Path, name: &OsStr) -> bool {
-    stretch.as_os_str().is_empty() || stretch.as_os_str().len() + 1 + name.len() <= LONGEST_STRETCH
-}
-
-fn open_stretch(below: BorrowedFd<'_>, path: &Path, follow: bool) -> Result<OwnedFd, Errno> {
-    if follow {
-        return openat(below, path, DIRECTORY, Mode::empty());
-    }
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match openat2(below, path, DIRECTORY, Mode::empty(), resolve) {
-        // Linux before 5.6, and sandboxes that do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => {}
-        opened => return opened,
-    }
-    let mut opened = openat(below, c".", DIRECTORY, Mode::empty())?;
-    for name in path {
-        opened = openat(&opened, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
-    }
-    Ok(opened)
-}
-
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// Well below PATH_MAX, in bytes.
-const LONGEST_STRETCH: usize = 3072;

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, ope
 use rustix::io::Errno;
 
 use super::directory::{Directory, Item, Made, is_empty, widen};
+use super::location::Location;
 use super::names::Claims;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
@@ -117,7 +118,7 @@ fn tree<'p>(
     let root = Directory {
         source: opened,
         target: target.map(Arc::new),
-        path: PathBuf::new(),
+        location: Location::root(),
         follows: options.follow_symlinks,
         claims: Claims::default(),
     };
@@ -180,7 +181,7 @@ fn file<'p>(
     let directory = Directory {
         source: opened,
         target: target.map_err(|error| (source, error))?.map(Arc::new),
-        path: PathBuf::new(),
+        location: Location::root(),
         follows: true,
         claims: Claims::default(),
     };

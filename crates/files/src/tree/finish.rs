@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -12,9 +12,11 @@ use evener_pipeline::{Courtesy, Worker};
 use rustix::fs::{Mode, Stat, fstat};
 
 use super::commit;
-use super::directory::{Directory, Item, Made, open_path};
+use super::descent::{Descent, most_open};
+use super::directory::{Directory, Item, Made};
 use super::endpoints::Endpoints;
 use super::full;
+use super::location::Location;
 use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
@@ -61,8 +63,7 @@ pub(super) struct Directories {
 
 /// A directory of the source tree.
 pub(super) struct Visited {
-    /// Its path below the root.
-    pub(super) path: PathBuf,
+    pub(super) location: Arc<Location>,
     pub(super) status: Stat,
     /// Its counterpart: which directory that is, and whether this run has made it.
     pub(super) target: Option<(Identity, bool)>,
@@ -220,9 +221,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Sets the mode, times and so on of every target directory that this run has made, the
-    /// deepest first. With `Options::resume` also those that an interrupted run may have made, and
-    /// with `Options::update` all. `path` is what the user calls the target.
+    /// Sets the mode, times and so on of every target directory that this run has made. With
+    /// `Options::resume` also those that an interrupted run may have made, and with `Options::update`
+    /// all. `path` is what the user calls the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,12 +231,22 @@ impl TreeWork<'_> {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
             self.options.resume || self.options.update || is_new
         };
-        let finish = |directory: &&Visited| {
-            let follow = self.options.follow_symlinks;
-            let finished = open_both(root, target, directory, follow)
-                .and_then(|(source, output)| self.finish_directory(directory, &source, output));
-            if let Err(error) = finished {
-                self.record.failed_of(full(path, &directory.path), error);
+        let follow = self.options.follow_symlinks;
+        let ways = || {
+            let sources = Descent::new(root.source.as_fd(), follow);
+            (sources, Descent::new(target.as_fd(), false))
+        };
+        let finish = |(sources, targets): &mut (Descent<'_>, Descent<'_>), directory: &&Visited| {
+            let below = &directory.location;
+            match open_source(sources, directory) {
+                Err(error) => self.record.failed(&below.path(), error),
+                Ok(source) => {
+                    let finished = open_target(targets, directory)
+                        .and_then(|output| self.finish_directory(directory, source, output));
+                    if let Err(error) = finished {
+                        self.record.failed_of(full(path, &below.path()), error);
+                    }
+                }
             }
         };
         // What is below a directory that stays open to this process is found before and after.
@@ -243,23 +254,26 @@ impl TreeWork<'_> {
             let mode = self.metadata.wanted_mode(&directory.status);
             !self.metadata.owner && mode.contains(Mode::RWXU)
         };
-        let concerned = visited.iter().rev().filter(is_concerned);
+        let deepest = visited.iter().map(|directory| directory.location.depth()).max();
+        let concerned = visited.iter().filter(is_concerned);
         let (open, others): (Vec<_>, Vec<_>) = concerned.partition(stays_open);
         let shares_cores = self.options.courtesy != Courtesy::default();
         let threads = if shares_cores { 1 } else { self.workers };
-        for_each(&open, threads.min(open.len() / DIRECTORIES_FOR_A_THREAD), finish);
-        others.iter().for_each(finish);
+        let threads = threads.min(MOST_OPEN / (2 * most_open(deepest.unwrap_or(0)).max(1)));
+        for_each(&open, threads.min(open.len() / DIRECTORIES_FOR_A_THREAD), ways, finish);
+        // The deepest first.
+        let mut ways = ways();
+        others.iter().rev().for_each(|directory| finish(&mut ways, directory));
     }
 
     fn finish_directory(
         &self,
         directory: &Visited,
-        source: &OwnedFd,
-        (output, there): (OwnedFd, Stat),
+        source: BorrowedFd<'_>,
+        (output, there): (BorrowedFd<'_>, Stat),
     ) -> Result<(), FileError> {
-        let Visited { path, status, target } = directory;
-        let (source, output) = (source.as_fd(), output.as_fd());
-        let is_root = path.as_os_str().is_empty();
+        let Visited { location, status, target } = directory;
+        let is_root = location.is_root();
         let is_new = target.is_some_and(|(_, is_new)| is_new);
         let granted = self.metadata.granted(&there, status);
         // Where there is nothing to do the target may be read-only.
@@ -289,43 +303,55 @@ impl TreeWork<'_> {
             if !is_root {
                 reason.push_str("; an update gives it that of the source");
             }
-            self.record.notice(path, reason);
+            self.record.notice(&location.path(), reason);
         }
         Ok(())
     }
 }
 
-/// Opens a directory and its counterpart, whose status is returned too.
-fn open_both(
-    root: &Directory,
-    target: &Made,
+/// Opens a directory of the source again.
+fn open_source<'a>(
+    sources: &'a mut Descent<'_>,
     directory: &Visited,
-    follow: bool,
-) -> Result<(OwnedFd, (OwnedFd, Stat)), FileError> {
-    let system = FileError::system("set the output directory's metadata");
-    let source = open_path(root.source.as_fd(), &directory.path, follow).map_err(&system)?;
-    let output = open_path(target.as_fd(), &directory.path, false).map_err(&system)?;
-    let status = fstat(&source).map_err(&system)?;
-    let there = fstat(&output).map_err(&system)?;
-    // The paths may lead elsewhere by now.
-    let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
-    if Identity::of(&status) == Identity::of(&directory.status)
-        && Some(Identity::of(&there)) == counterpart
-    {
-        return Ok((source, (output, there)));
+) -> Result<BorrowedFd<'a>, FileError> {
+    let system = FileError::system("open the directory again");
+    let source = sources.to(&directory.location).map_err(&system)?;
+    let there = fstat(source).map_err(&system)?;
+    match Identity::of(&there) == Identity::of(&directory.status) {
+        true => Ok(source),
+        false => Err(FileError::Refused(format!("{MOVED}, so its output did not get its times"))),
     }
-    Err(FileError::Refused(
-        "was moved or replaced meanwhile, so its mode and times were not set".to_owned(),
-    ))
+}
+
+/// Opens its counterpart, whose status is returned too.
+fn open_target<'a>(
+    targets: &'a mut Descent<'_>,
+    directory: &Visited,
+) -> Result<(BorrowedFd<'a>, Stat), FileError> {
+    let system = FileError::system("set the output directory's metadata");
+    let output = targets.to(&directory.location).map_err(&system)?;
+    let there = fstat(output).map_err(&system)?;
+    let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
+    match Some(Identity::of(&there)) == counterpart {
+        true => Ok((output, there)),
+        false => Err(FileError::Refused(format!("{MOVED}, so its mode and times were not set"))),
+    }
 }
 
 /// Does something with each of some items on up to so many threads, and on as many as there are cores.
-fn for_each<T: Sync>(items: &[T], threads: usize, act: impl Fn(&T) + Sync) {
+/// Each thread has a state of its own.
+fn for_each<T: Sync, S>(
+    items: &[T],
+    threads: usize,
+    state: impl Fn() -> S + Sync,
+    act: impl Fn(&mut S, &T) + Sync,
+) {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let next = AtomicUsize::new(0);
     let work = || {
+        let mut state = state();
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            act(item);
+            act(&mut state, item);
         }
     };
     thread::scope(|scope| {
@@ -336,6 +362,11 @@ fn for_each<T: Sync>(items: &[T], threads: usize, act: impl Fn(&T) + Sync) {
         work();
     });
 }
+
+const MOVED: &str = "was moved or replaced meanwhile";
+
+/// How many directories are open at once in the end: few enough for the usual limit of 1,024 open files.
+const MOST_OPEN: usize = 256;
 
 /// To start a thread takes as long as to finish some directories.
 const DIRECTORIES_FOR_A_THREAD: usize = 32;

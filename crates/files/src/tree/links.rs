@@ -1,9 +1,9 @@
 //! Hard links: a file with several names is processed once and then linked.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::shown;
@@ -12,7 +12,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item, open_path};
+use super::descent::Descent;
+use super::directory::{Directory, Item};
+use super::location::Location;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::{FileState, Identity};
@@ -68,11 +70,32 @@ struct Further {
     first: usize,
 }
 
-/// A name of a file, on both sides, as paths below the roots.
-#[derive(Clone, PartialEq, Eq)]
+/// A name of a file, on both sides: in directories that lie alike below the roots.
 struct Name {
-    source: PathBuf,
-    target: PathBuf,
+    location: Arc<Location>,
+    source: OsString,
+    target: OsString,
+}
+
+impl Name {
+    fn of(directory: &Directory, item: &Item) -> Name {
+        let location = directory.location.clone();
+        Name { location, source: item.name.clone(), target: item.target.clone() }
+    }
+
+    fn source(&self) -> PathBuf {
+        self.location.path_of(&self.source)
+    }
+
+    fn target(&self) -> PathBuf {
+        self.location.path_of(&self.target)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Name) -> bool {
+        Arc::ptr_eq(&self.location, &other.location) && self.source == other.source
+    }
 }
 
 impl Links {
@@ -94,8 +117,7 @@ impl Links {
         if status.st_nlink < 2 && !met.has_removed {
             return false;
         }
-        let name =
-            Name { source: directory.path_of(&item.name), target: directory.path_of(&item.target) };
+        let name = Name::of(directory, item);
         let state = FileState::of(status);
         match met.by_state.get(&state).copied() {
             None if status.st_nlink < 2 => false,
@@ -158,14 +180,16 @@ impl TreeWork<'_> {
         }
         let Some(target) = &root.target else { return 0 };
         let mut linked = Vec::with_capacity(further.len());
+        let way = || Descent::new(target.as_fd(), false);
+        let (from, into) = (&mut way(), &mut way());
         for further in further {
             let Some(first) = first.get(further.first) else { continue };
-            match self.make_link(target.as_fd(), &further.name, first) {
+            match self.make_link(from, into, &further.name, first) {
                 Ok(()) => {
-                    self.record.linked(&further.name.source);
+                    self.record.linked(|| further.name.source());
                     linked.push(further);
                 }
-                Err(error) => self.record.failed(&further.name.source, error),
+                Err(error) => self.record.failed(&further.name.source(), error),
             }
         }
         self.options.control.done_files(linked.len() as u64);
@@ -177,23 +201,26 @@ impl TreeWork<'_> {
 
     /// The dry run of [`TreeWork::make_links`].
     fn plan_links(&self, root: &Directory, further: &[Further]) -> u64 {
-        let exists = |name: &Name| {
-            let target = root.target.as_ref()?;
-            let (directory, file) = open_parent(target.as_fd(), &name.target).ok()?;
-            let there = statat(&directory, file, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            Some(refuse_directory(&there, file))
+        let target = root.target.as_ref();
+        let mut targets = target.map(|target| Descent::new(target.as_fd(), false));
+        let mut exists = |name: &Name| {
+            let directory = targets.as_mut()?.to(&name.location).ok()?;
+            let there = statat(directory, &name.target, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(refuse_directory(&there, &name.target))
         };
         let mut links = 0;
         for Further { name, .. } in further {
-            if let Some(Err(error)) = exists(name) {
-                self.record.failed(&name.source, error);
-            } else if exists(name).is_some() && !self.may_replace() {
-                let target = shown(&name.target).to_string();
-                self.record.failed(&name.source, FileError::Taken(target));
-            } else {
-                self.record.linked(&name.source);
-                self.options.control.done_files(1);
-                links += 1;
+            match exists(name) {
+                Some(Err(error)) => self.record.failed(&name.source(), error),
+                Some(Ok(())) if !self.may_replace() => {
+                    let target = shown(&name.target()).to_string();
+                    self.record.failed(&name.source(), FileError::Taken(target));
+                }
+                _ => {
+                    self.record.linked(|| name.source());
+                    self.options.control.done_files(1);
+                    links += 1;
+                }
             }
         }
         links
@@ -201,7 +228,8 @@ impl TreeWork<'_> {
 
     fn make_link(
         &self,
-        target: BorrowedFd<'_>,
+        from: &mut Descent<'_>,
+        into: &mut Descent<'_>,
         name: &Name,
         first: &First,
     ) -> Result<(), FileError> {
@@ -209,46 +237,47 @@ impl TreeWork<'_> {
         let Some(output) = first.output else {
             return Err(match self.is_stopped() {
                 true => FileError::Interrupted,
-                false => FileError::LinkedToFailed(shown(&first.name.source).to_string()),
+                false => FileError::LinkedToFailed(shown(&first.name.source()).to_string()),
             });
         };
         let system = FileError::system("link its output");
-        let (from, existing) = open_parent(target, &first.name.target).map_err(&system)?;
-        let (into, new) = open_parent(target, &name.target).map_err(&system)?;
-        let gone = || FileError::OutputGone(shown(&first.name.target).to_string());
-        if !leads_to(&from, existing, output)? {
+        let from = from.to(&first.name.location).map_err(&system)?;
+        let into = into.to(&name.location).map_err(&system)?;
+        let (existing, new) = (&*first.name.target, &*name.target);
+        let gone = || FileError::OutputGone(shown(&first.name.target()).to_string());
+        if !leads_to(from, existing, output)? {
             return Err(gone());
         }
         // The link is made under a name of its own first where it is to replace a file.
-        let replaces = match linkat(&from, existing, &into, new, AtFlags::empty()) {
+        let replaces = match linkat(from, existing, into, new, AtFlags::empty()) {
             Ok(()) => false,
-            Err(Errno::EXIST) if self.may_replace() && leads_to(&into, new, output)? => {
+            Err(Errno::EXIST) if self.may_replace() && leads_to(into, new, output)? => {
                 return Ok(());
             }
             Err(Errno::EXIST) if self.may_replace() => {
-                self.refuse_replacing(&into, new, &from, existing, &name.target)?;
+                self.refuse_replacing(into, new, from, existing, name)?;
                 true
             }
             Err(Errno::EXIST) => {
-                if let Ok(there) = statat(&into, new, AtFlags::SYMLINK_NOFOLLOW) {
+                if let Ok(there) = statat(into, new, AtFlags::SYMLINK_NOFOLLOW) {
                     refuse_directory(&there, new)?;
                 }
-                return Err(FileError::Taken(shown(&name.target).to_string()));
+                return Err(FileError::Taken(shown(&name.target()).to_string()));
             }
             Err(errno) => return Err(system(errno)),
         };
         let temporary = temporary_name();
         let made = if replaces { &*temporary } else { new };
         if replaces {
-            linkat(&from, existing, &into, made, AtFlags::empty()).map_err(&system)?;
+            linkat(from, existing, into, made, AtFlags::empty()).map_err(&system)?;
         }
         // Somebody may have put another file in the output's place meanwhile.
-        let is_ours = leads_to(&into, made, output);
+        let is_ours = leads_to(into, made, output);
         if is_ours != Ok(true) {
-            let _ = unlinkat(&into, made, AtFlags::empty());
+            let _ = unlinkat(into, made, AtFlags::empty());
             return Err(is_ours.err().unwrap_or_else(gone));
         }
-        if replaces { rename_over(into.as_fd(), made, new).map_err(&system) } else { Ok(()) }
+        if replaces { rename_over(into, made, new).map_err(&system) } else { Ok(()) }
     }
 
     fn may_replace(&self) -> bool {
@@ -258,19 +287,19 @@ impl TreeWork<'_> {
     /// Refuses to put a link in the place of `new` if that may not be replaced.
     fn refuse_replacing(
         &self,
-        into: &OwnedFd,
+        into: BorrowedFd<'_>,
         new: &OsStr,
-        from: &OwnedFd,
+        from: BorrowedFd<'_>,
         existing: &OsStr,
-        target: &Path,
+        name: &Name,
     ) -> Result<(), FileError> {
         let system = FileError::system("link its output");
         let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = status(into, new).map_err(&system)?;
         refuse_directory(&there, new)?;
-        self.outputs.refuse_protected(into.as_fd(), new)?;
+        self.outputs.refuse_protected(into, new)?;
         if self.options.update && !self.options.overwrite {
-            self.refuse_foreign(into.as_fd(), new, &there)?;
+            self.refuse_foreign(into, new, &there)?;
         }
         // An earlier run may have met this name first and made an output of its own for it.
         if !self.options.overwrite && !self.options.update {
@@ -279,12 +308,12 @@ impl TreeWork<'_> {
                 && (there.st_size, there.st_mtime, there.st_mtime_nsec)
                     == (wanted.st_size, wanted.st_mtime, wanted.st_mtime_nsec);
             if !is_ours {
-                return Err(FileError::Differs(shown(target).to_string()));
+                return Err(FileError::Differs(shown(&name.target()).to_string()));
             }
         }
         // Where two names are one, it may be an output of this very run.
         if !has_entry(into, new).map_err(&system)? {
-            return Err(FileError::SameName(shown(target).to_string()));
+            return Err(FileError::SameName(shown(&name.target()).to_string()));
         }
         Ok(())
     }
@@ -300,12 +329,14 @@ impl TreeWork<'_> {
     ) {
         let synced =
             syncfs(target).map_err(FileError::system("sync its output, so its source was kept"));
+        let sources = &mut Descent::new(root.source.as_fd(), false);
+        let targets = &mut Descent::new(target, false);
         for further in linked {
             let first = &mut first[further.first];
             let removed =
-                synced.clone().and_then(|()| remove_name(root, target, &further.name, first));
+                synced.clone().and_then(|()| remove_name(sources, targets, &further.name, first));
             if let Err(error) = removed {
-                self.record.failed(&further.name.source, error);
+                self.record.failed(&further.name.source(), error);
             }
         }
     }
@@ -313,33 +344,26 @@ impl TreeWork<'_> {
 
 /// Removes the source of a link, if both are what they were.
 fn remove_name(
-    root: &Directory,
-    target: BorrowedFd<'_>,
+    sources: &mut Descent<'_>,
+    targets: &mut Descent<'_>,
     name: &Name,
     first: &mut First,
 ) -> Result<(), FileError> {
     let system = FileError::system("remove the source");
-    let (into, new) = open_parent(target, &name.target).map_err(&system)?;
-    if first.output.is_none() || Identity::of_name(&into, new)? != first.output {
-        return Err(FileError::OutputGone(shown(&name.target).to_string()));
+    let into = targets.to(&name.location).map_err(&system)?;
+    if first.output.is_none() || Identity::of_name(into, &*name.target)? != first.output {
+        return Err(FileError::OutputGone(shown(&name.target()).to_string()));
     }
-    let (directory, name) = open_parent(root.source.as_fd(), &name.source).map_err(&system)?;
+    let directory = sources.to(&name.location).map_err(&system)?;
     // While it is open its inode can't become another file's.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&directory, name, flags, Mode::empty()).map_err(&system)?;
+    let file = openat(directory, &name.source, flags, Mode::empty()).map_err(&system)?;
     if FileState::of(&fstat(&file).map_err(&system)?) != first.state {
         return Err(FileError::ChangedSince);
     }
-    unlinkat(&directory, name, AtFlags::empty()).map_err(&system)?;
+    unlinkat(directory, &name.source, AtFlags::empty()).map_err(&system)?;
     first.state = FileState::of(&fstat(&file).map_err(&system)?);
     Ok(())
-}
-
-/// Opens the directory that a path below another ends in, through no symbolic link.
-fn open_parent<'p>(below: BorrowedFd<'_>, path: &'p Path) -> Result<(OwnedFd, &'p OsStr), Errno> {
-    let name = path.file_name().ok_or(Errno::INVAL)?;
-    let parent = open_path(below, path.parent().unwrap_or(Path::new("")), false)?;
-    Ok((parent, name))
 }
 
 /// Refuses a name that a directory has: nothing takes its place.
@@ -352,13 +376,13 @@ fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {
     }
 }
 
-fn leads_to(directory: &OwnedFd, name: &OsStr, file: Identity) -> Result<bool, FileError> {
+fn leads_to(directory: BorrowedFd<'_>, name: &OsStr, file: Identity) -> Result<bool, FileError> {
     Ok(Identity::of_name(directory, name)? == Some(file))
 }
 
 /// Whether a directory has an entry of exactly this name, and not only one that its file system
 /// takes for the same.
-fn has_entry(directory: &OwnedFd, name: &OsStr) -> Result<bool, Errno> {
+fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool, Errno> {
     for entry in Dir::read_from(directory)? {
         if entry?.file_name().to_bytes() == name.as_encoded_bytes() {
             return Ok(true);

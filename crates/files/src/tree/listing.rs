@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, Dir, FileType, statat};
@@ -71,7 +71,7 @@ impl Wanted {
     pub(super) fn find(
         source: &Listing,
         suffix: &OsStr,
-        target: &OwnedFd,
+        target: BorrowedFd<'_>,
         listing: &Listing,
     ) -> Result<Wanted, FileError> {
         let mut wanted = Wanted::default();
@@ -100,7 +100,7 @@ impl Wanted {
     }
 
     /// Whether a file that is listed is one of them.
-    pub(super) fn contains(&self, target: &OwnedFd, name: &OsStr) -> Result<bool, FileError> {
+    pub(super) fn contains(&self, target: BorrowedFd<'_>, name: &OsStr) -> Result<bool, FileError> {
         if self.beginnings.is_empty() {
             return Ok(false);
         }
@@ -121,7 +121,7 @@ impl Wanted {
 
 /// What a name leads to, through no symbolic link.
 pub(super) fn look_up(
-    directory: &OwnedFd,
+    directory: BorrowedFd<'_>,
     name: &OsStr,
 ) -> Result<Option<(Identity, FileType)>, FileError> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -135,14 +135,17 @@ pub(super) fn look_up(
 }
 
 /// The first bytes of a file, its salt among them if it is sealed.
-pub(super) fn beginning(directory: &OwnedFd, name: &OsStr) -> Result<Vec<u8>, FileError> {
-    let file = Source::open(directory.as_fd(), name, false)?;
+pub(super) fn beginning(directory: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>, FileError> {
+    let file = Source::open(directory, name, false)?;
     let mut beginning = vec![0; file.length().min(LONGEST_BEGINNING) as usize];
     file.read_exact_at(&mut beginning, 0)?;
     Ok(beginning)
 }
 
-fn listed_directories(target: &OwnedFd, listing: &Listing) -> Result<Vec<Identity>, FileError> {
+fn listed_directories(
+    target: BorrowedFd<'_>,
+    listing: &Listing,
+) -> Result<Vec<Identity>, FileError> {
     let mut identities = Vec::new();
     for (name, kind) in &listing.entries {
         if *kind == FileType::Directory

@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::Operation;
-use super::directory::open_path;
+use super::descent::Descent;
 use super::endpoints::target_name;
+use super::location::Location;
 use super::walk::is_wrapped_key;
 use crate::Options;
 use crate::identity::Identity;
@@ -47,13 +49,14 @@ pub fn measure(
         linked: HashSet::new(),
         total: Total::default(),
     };
-    let mut directories = vec![PathBuf::new()];
-    while let Some(path) = directories.pop() {
+    let mut descent = Descent::new(root.as_fd(), options.follow_symlinks);
+    let mut directories = vec![Location::root()];
+    while let Some(location) = directories.pop() {
         if is_over() || options.control.is_stopped() {
             return None;
         }
         // The operation itself tells what can't be read.
-        let _ = walk.add(&root, path, &mut directories);
+        let _ = walk.add(&mut descent, &location, &mut directories);
     }
     Some(walk.total)
 }
@@ -72,49 +75,50 @@ impl Walk<'_> {
     /// Adds the files of a directory, and the directories in it to those that are to be entered.
     fn add(
         &mut self,
-        root: &OwnedFd,
-        path: PathBuf,
-        directories: &mut Vec<PathBuf>,
+        descent: &mut Descent<'_>,
+        location: &Arc<Location>,
+        directories: &mut Vec<Arc<Location>>,
     ) -> Result<(), Errno> {
-        let follows = self.options.follow_symlinks;
-        let directory = open_path(root.as_fd(), &path, follows)?;
+        let directory = descent.to(location)?;
         // Where links lead in a circle, the operation ends it.
-        if follows && !self.entered.insert(Identity::of(&rustix::fs::fstat(&directory)?)) {
+        if self.options.follow_symlinks
+            && !self.entered.insert(Identity::of(&rustix::fs::fstat(directory)?))
+        {
             return Ok(());
         }
-        for entry in Dir::read_from(&directory)? {
+        for entry in Dir::read_from(directory)? {
             let entry = entry?;
             if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 continue;
             }
-            if let Ok(Some(below)) = self.look_at(&directory, &path, &entry) {
-                directories.push(below);
+            if let Ok(true) = self.look_at(directory, location, &entry) {
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                directories.push(Location::below(location, name));
             }
         }
         Ok(())
     }
 
-    /// Adds an entry if it is a file that is taken; returns its path if it is a directory that is
-    /// entered.
+    /// Adds an entry if it is a file that is taken; returns whether it is a directory that is entered.
     fn look_at(
         &mut self,
-        directory: &OwnedFd,
-        path: &Path,
+        directory: BorrowedFd<'_>,
+        location: &Location,
         entry: &DirEntry,
-    ) -> Result<Option<PathBuf>, Errno> {
+    ) -> Result<bool, Errno> {
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let below = || path.join(name);
         let selection = &self.options.selection;
+        let takes_directory = || selection.takes_directory(&selection.path_of(location, name));
         if entry.file_type() == FileType::Directory {
-            return Ok(selection.takes_directory(&below()).then(below));
+            return Ok(takes_directory());
         }
         let follow = self.options.follow_symlinks;
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let status = statat(directory, name, flags)?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => return Ok(selection.takes_directory(&below()).then(below)),
-            FileType::RegularFile if self.takes(path, name) => {}
-            _ => return Ok(None),
+            FileType::Directory => return Ok(takes_directory()),
+            FileType::RegularFile if self.takes(location, name) => {}
+            _ => return Ok(false),
         }
         self.total.files += 1;
         // Further names are linked to the output of the first.
@@ -124,10 +128,10 @@ impl Walk<'_> {
         if is_new {
             self.total.bytes += status.st_size as u64;
         }
-        Ok(None)
+        Ok(false)
     }
 
-    fn takes(&self, path: &Path, name: &OsStr) -> bool {
+    fn takes(&self, location: &Location, name: &OsStr) -> bool {
         let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
             return false;
         };
@@ -135,10 +139,10 @@ impl Walk<'_> {
             return false;
         }
         let seals = self.operation == Operation::Encrypt;
-        if !seals && path.as_os_str().is_empty() && is_wrapped_key(name) {
+        if !seals && location.is_root() && is_wrapped_key(name) {
             return false;
         }
-        let plain = path.join(if seals { name } else { &target });
-        self.options.selection.takes_file(&plain)
+        let selection = &self.options.selection;
+        selection.takes_file(&selection.path_of(location, if seals { name } else { &target }))
     }
 }

@@ -10,6 +10,7 @@ mod clashes;
 mod commit;
 mod compare;
 mod delete;
+mod descent;
 mod directory;
 mod durable;
 mod endpoints;
@@ -18,6 +19,7 @@ mod large;
 mod ledger;
 mod links;
 mod listing;
+mod location;
 mod measure;
 mod names;
 mod plan;
@@ -43,8 +45,9 @@ use crate::{
     contradictions, seats, stream,
 };
 
-pub(crate) use directory::open_path;
+pub(crate) use descent::Descent;
 pub(crate) use endpoints::{NEITHER, target_name};
+pub(crate) use location::Location;
 
 pub use measure::{Total, measure};
 

@@ -91,8 +91,8 @@ impl<'a> Record<'a> {
     }
 
     /// A further name of a file (given by its path below the root) was made, or would be.
-    pub(super) fn linked(&self, path: &Path) {
-        self.tell(|| path.to_owned(), FileOutcome::Linked);
+    pub(super) fn linked(&self, path: impl FnOnce() -> PathBuf) {
+        self.tell(path, FileOutcome::Linked);
     }
 
     /// The output with this path, whose source has gone, was removed.

@@ -1,8 +1,9 @@
 //! The walk through the source tree. It feeds the queue, and makes directories and links.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, OsStr, OsString};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,14 +11,15 @@ use std::sync::Arc;
 use evener_core::shown;
 use evener_pipeline::Queue;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RawDir, RawDirEntry, Stat, fstat, openat, readlinkat, statat,
-    symlinkat,
+    AtFlags, FileType, RawDir, RawDirEntry, Stat, fstat, readlinkat, statat, symlinkat,
 };
 use rustix::io::Errno;
 
-use super::directory::{Directory, Item, Made, find_below, make_below, open_path};
+use super::descent::Open;
+use super::directory::{Directory, Item, Made, make_below, open_directory};
 use super::endpoints::{no_target_name, same_file, target_name};
 use super::finish::Visited;
+use super::location::Location;
 use super::names::Claims;
 use super::work::{Task, TreeWork};
 use crate::Operation;
@@ -29,64 +31,68 @@ use crate::{FileError, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
 /// A directory on the way down, with the subdirectories that are yet to be entered.
 struct Level {
-    /// `None` while it is closed, since too many are open below it.
-    directory: Option<Arc<Directory>>,
-    path: PathBuf,
+    location: Arc<Location>,
     status: Stat,
     subdirectories: Vec<OsString>,
 }
 
 impl TreeWork<'_> {
     /// Walks the tree depth first. Of a directory, first all files are fed, then each
-    /// subdirectory is entered; open at a time are the last few directories on the way down and
+    /// subdirectory is entered; open at a time are some of the directories on the way down and
     /// those whose files wait in the queue.
     pub(super) fn walk(&self, root: &Arc<Directory>, queue: &Queue<Task>) {
         if let Some(target) = &root.target {
             self.directories.is_new_target(target.identity);
         }
-        let mut levels: Vec<Level> = Vec::new();
-        levels.extend(self.enter(root.clone(), queue));
+        let Some(level) = self.enter(root, queue) else { return };
+        let mut above = HashSet::from([Identity::of(&level.status)]);
+        let (mut levels, mut open) = (vec![level], Open::default());
         while let Some(level) = levels.last_mut() {
             if self.is_stopped() {
                 queue.stop();
                 return;
             }
             let Some(name) = level.subdirectories.pop() else {
+                above.remove(&Identity::of(&level.status));
                 levels.pop();
                 continue;
             };
-            let path = level.path.join(&name);
-            let descended =
-                self.reopened(root, level).and_then(|parent| self.descend(&parent, &name, &levels));
-            match descended {
-                Ok(Some(directory)) => levels.extend(self.enter(directory, queue)),
-                Ok(None) => {}
-                Err(error) => self.record.failed(&path, error),
-            }
-            if let Some(far) = levels.len().checked_sub(OPEN_LEVELS + 1) {
-                levels[far].directory = None;
+            open.lead_to(levels.len() - 1);
+            let opened = open.deepest(|above: Option<&Arc<Directory>>, depth| {
+                self.reopen(above.unwrap_or(root), &levels[depth])
+            });
+            let parent = match opened {
+                Ok(parent) => parent.unwrap_or(root).clone(),
+                Err(error) => {
+                    self.fail_subdirectories(levels.last_mut(), name, &error);
+                    continue;
+                }
+            };
+            let entered = self.descend(&parent, &name, &above);
+            match entered.map(|directory| (self.enter(&directory, queue), directory)) {
+                Ok((Some(level), directory)) => {
+                    above.insert(Identity::of(&level.status));
+                    levels.push(level);
+                    open.enter(directory);
+                }
+                Ok((None, _)) => {}
+                Err(error) => self.record.failed(&parent.path_of(&name), error),
             }
         }
     }
 
-    /// A level's directory, opened again if it was closed.
-    fn reopened(
-        &self,
-        root: &Arc<Directory>,
-        level: &mut Level,
-    ) -> Result<Arc<Directory>, FileError> {
-        if let Some(directory) = &level.directory {
-            return Ok(directory.clone());
-        }
+    /// Opens the directory of a level again, which is in the directory `above`.
+    fn reopen(&self, above: &Arc<Directory>, level: &Level) -> Result<Arc<Directory>, FileError> {
+        let Some((_, name)) = level.location.above() else { return Ok(above.clone()) };
         let system = FileError::system("open the directory again");
         let follows = self.options.follow_symlinks;
-        let source = open_path(root.source.as_fd(), &level.path, follows).map_err(&system)?;
+        let source = open_directory(above.source.as_fd(), name, follows).map_err(&system)?;
         let is_the_same = fstat(&source).is_ok_and(|now| same_file(&now, &level.status));
-        let open_target = |root: &Made| {
-            let directory = open_path(root.as_fd(), &level.path, false).map_err(&system)?;
+        let open_target = |above: &Arc<Made>| {
+            let directory = open_directory(above.as_fd(), name, false).map_err(&system)?;
             Made::of(directory, false)
         };
-        let target = match &root.target {
+        let target = match &above.target {
             // A plan goes on where there is no counterpart.
             Some(target) if self.writes() => Some(open_target(target)?),
             Some(target) => open_target(target).ok(),
@@ -97,32 +103,39 @@ impl TreeWork<'_> {
             let reason = "the directory that it is in was moved or replaced meanwhile";
             return Err(FileError::Refused(reason.to_owned()));
         }
-        let directory = Arc::new(Directory {
+        Ok(Arc::new(Directory {
             source,
             target: target.map(Arc::new),
-            path: level.path.clone(),
+            location: level.location.clone(),
             follows,
             claims: Claims::default(),
-        });
-        level.directory = Some(directory.clone());
-        Ok(directory)
+        }))
     }
 
-    /// Opens a subdirectory and makes its counterpart; `None` if it is left out.
+    /// Records why neither a subdirectory nor those that are left beside it can be entered.
+    fn fail_subdirectories(&self, level: Option<&mut Level>, name: OsString, error: &FileError) {
+        let Some(Level { location, subdirectories, .. }) = level else { return };
+        for name in subdirectories.drain(..).chain([name]) {
+            self.record.failed(&location.path_of(&name), error.clone());
+        }
+    }
+
+    /// Opens a subdirectory and makes its counterpart. `above` has the directories on the way there.
     fn descend(
         &self,
         parent: &Directory,
         name: &OsStr,
-        above: &[Level],
-    ) -> Result<Option<Arc<Directory>>, FileError> {
-        let source = open_below(parent.source.as_fd(), name, self.options.follow_symlinks)?;
+        above: &HashSet<Identity>,
+    ) -> Result<Arc<Directory>, FileError> {
+        let follows = self.options.follow_symlinks;
+        let source = open_directory(parent.source.as_fd(), name, follows)
+            .map_err(FileError::system("open the directory"))?;
         let status = fstat(&source).map_err(FileError::system("read its status"))?;
-        if above.iter().any(|level| same_file(&level.status, &status)) {
+        if above.contains(&Identity::of(&status)) {
             return Err(FileError::Refused(
                 "is a symbolic link to a directory that contains it".to_owned(),
             ));
         }
-        let path = parent.path_of(name);
         if self.directories.is_target(Identity::of(&status)) {
             return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
         }
@@ -139,14 +152,14 @@ impl TreeWork<'_> {
         if let Some(target) = &target
             && !self.directories.is_new_target(target.identity)
         {
-            return Err(FileError::SameName(shown(&path).to_string()));
+            return Err(FileError::SameName(shown(&parent.path_of(name)).to_string()));
         }
         if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
             target.settle(parent.inherited, &status, &self.metadata)?;
         }
-        let target = target.map(Arc::new);
-        let (follows, claims) = (self.options.follow_symlinks, Claims::default());
-        Ok(Some(Arc::new(Directory { source, target, path, follows, claims })))
+        let location = Location::below(&parent.location, name);
+        let (target, claims) = (target.map(Arc::new), Claims::default());
+        Ok(Arc::new(Directory { source, target, location, follows, claims }))
     }
 
     /// Makes (or finds) a directory of the target tree. In a new one its owner can work; what it lacks
@@ -160,7 +173,7 @@ impl TreeWork<'_> {
         if !self.options.dry_run {
             return make_below(parent, name, source, &self.metadata).map(Some);
         }
-        match find_below(parent.as_fd(), name) {
+        match open_directory(parent.as_fd(), name, false) {
             Ok(directory) => Made::of(directory, false).map(Some),
             Err(Errno::NOENT) => {
                 may_make(parent.as_fd()).map_err(FileError::system("make its output directory"))?;
@@ -172,19 +185,17 @@ impl TreeWork<'_> {
 
     /// Feeds the files of a directory and returns it as a level, or records why it can't be
     /// read.
-    fn enter(&self, directory: Arc<Directory>, queue: &Queue<Task>) -> Option<Level> {
-        let listed = self.list(&directory, queue);
-        if let Err(error) = &listed {
-            self.record.failed(&directory.path, error.clone());
-        }
-        listed.ok()
+    fn enter(&self, directory: &Arc<Directory>, queue: &Queue<Task>) -> Option<Level> {
+        self.list(directory, queue)
+            .inspect_err(|error| self.record.failed(&directory.location.path(), error.clone()))
+            .ok()
     }
 
     fn list(&self, directory: &Arc<Directory>, queue: &Queue<Task>) -> Result<Level, FileError> {
         let system = FileError::system("read the directory");
         let status = fstat(&directory.source).map_err(&system)?;
         let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
-        self.directories.visited(Visited { path: directory.path.clone(), status, target });
+        self.directories.visited(Visited { location: directory.location.clone(), status, target });
         self.sweep_target(directory)?;
         let mut subdirectories = Vec::new();
         let mut files = Vec::with_capacity(BATCH);
@@ -219,8 +230,7 @@ impl TreeWork<'_> {
         if !files.is_empty() {
             self.feed_files(directory, files, queue);
         }
-        let path = directory.path.clone();
-        Ok(Level { directory: Some(directory.clone()), path, status, subdirectories })
+        Ok(Level { location: directory.location.clone(), status, subdirectories })
     }
 
     /// Removes what killed runs have left unfinished in the target of a directory, where outputs of
@@ -254,11 +264,11 @@ impl TreeWork<'_> {
         }
         // Where everything is taken, no path need be built.
         let takes_all = self.options.selection.takes_everything();
-        let takes_directory =
-            || takes_all || self.selection.takes_directory(&directory.path_of(name));
+        let chosen = || self.options.selection.path_of(&directory.location, name);
+        let takes_directory = || takes_all || self.selection.takes_directory(&chosen());
         let takes_file =
             || takes_all || self.selection.takes_file(&self.plain_path(directory, name));
-        let takes_link = || takes_all || self.selection.takes_file(&directory.path_of(name));
+        let takes_link = || takes_all || self.selection.takes_file(&chosen());
         match kind {
             FileType::Directory if takes_directory() => {
                 if self.operation != Operation::Verify {
@@ -286,7 +296,7 @@ impl TreeWork<'_> {
             Operation::Encrypt => None,
             operation => target_name(operation, name, &self.options.suffix),
         };
-        directory.path_of(stem.as_deref().unwrap_or(name))
+        self.options.selection.path_of(&directory.location, stem.as_deref().unwrap_or(name))
     }
 
     fn sort_file(
@@ -300,7 +310,7 @@ impl TreeWork<'_> {
             return Ok(Entry::Done);
         }
         let sealed = self.operation != Operation::Encrypt;
-        if sealed && directory.path.as_os_str().is_empty() && is_wrapped_key(name) {
+        if sealed && directory.location.is_root() && is_wrapped_key(name) {
             return Ok(Entry::Done);
         }
         let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
@@ -402,7 +412,7 @@ impl TreeWork<'_> {
     /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
     fn refuse_key_name(&self, directory: &Directory, target: &OsStr) -> Result<(), FileError> {
         let sealing = self.operation == Operation::Encrypt;
-        if sealing && directory.path.as_os_str().is_empty() && is_wrapped_key(target) {
+        if sealing && directory.location.is_root() && is_wrapped_key(target) {
             let reason = "its output would have the name of the tree's wrapped key";
             return Err(FileError::Refused(reason.to_owned()));
         }
@@ -453,10 +463,6 @@ const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a sourc
 const HOLDS_SOURCES: &str =
     "its output directory is one of the source; choose an output directory apart from the source";
 
-/// How many directories on the way down are open at a time, on both sides: few enough for the
-/// usual limit of 1,024 open files beside all others, however deep the tree is.
-const OPEN_LEVELS: usize = 32;
-
 /// How many bytes of a directory are read at once.
 const NAMES_AT_ONCE: usize = 32 << 10;
 
@@ -473,16 +479,6 @@ pub(super) fn is_wrapped_key(name: &OsStr) -> bool {
         Some(Some((b'-', number))) => number.iter().all(u8::is_ascii_digit),
         _ => false,
     }
-}
-
-fn open_below(
-    parent: std::os::fd::BorrowedFd<'_>,
-    name: &OsStr,
-    follow: bool,
-) -> Result<OwnedFd, FileError> {
-    let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    flags.set(OFlags::NOFOLLOW, !follow);
-    openat(parent, name, flags, Mode::empty()).map_err(FileError::system("open the directory"))
 }
 
 fn noun(kind: FileType) -> &'static str {
