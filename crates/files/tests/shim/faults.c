@@ -7,6 +7,8 @@
  *   EVENER_FAULT_NTH=N           the Nth such call fails; 0: all of them
  *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked
  *   EVENER_FAULT_MARK=PATH       made when a call was made to fail
+ *   EVENER_FAULT_COUNT=PATH      gets, at the end of the process, the number of names that files and
+ *                                directories were opened by: of `a/b` two
  *   EVENER_FAULT_NO_TMPFILE=1    O_TMPFILE is not supported
  *   EVENER_FAULT_FOLD_BELOW=PATH names below PATH are the same in capital and small letters,
  *                                as on file systems that fold them: all become small
@@ -112,6 +114,26 @@ static enum verdict judge(const char *call, int fd, const char *name)
     return FAIL;
 }
 
+static int names;
+
+static void count_names(const char *path)
+{
+    int count = 1;
+    for (; *path != 0; path++)
+        count += *path == '/';
+    __atomic_add_fetch(&names, count, __ATOMIC_SEQ_CST);
+}
+
+__attribute__((destructor)) static void tell_count(void)
+{
+    const char *place = getenv("EVENER_FAULT_COUNT");
+    FILE *file = place == NULL ? NULL : fopen(place, "w");
+    if (file != NULL) {
+        fprintf(file, "%d", names);
+        fclose(file);
+    }
+}
+
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 /* A call that is passed on as it is unless it is to fail. */
@@ -159,6 +181,7 @@ TRANSFER(pwrite64, "pwrite", const void *, off64_t offset) TRANSFER_BODY(pwrite6
 
 static int open_at(int directory, const char *path, int flags, mode_t mode)
 {
+    count_names(path);
     if ((flags & O_TMPFILE) == O_TMPFILE && getenv("EVENER_FAULT_NO_TMPFILE") != NULL) {
         errno = EOPNOTSUPP;
         return -1;
@@ -167,6 +190,23 @@ static int open_at(int directory, const char *path, int flags, mode_t mode)
     if (judge("openat", directory, path) != GO_ON)
         return -1;
     return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+/* The C library has no function for openat2. */
+long syscall(long number, ...)
+{
+    static long (*real)(long, ...);
+    va_list list;
+    va_start(list, number);
+    long a[6];
+    for (int at = 0; at < 6; at++)
+        a[at] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_openat2)
+        count_names((const char *)a[1]);
+    if (real == NULL)
+        real = REAL(syscall);
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 #define MODE(flags) \
@@ -232,9 +272,11 @@ PASS_NAME(int, unlinkat, (int directory, const char *path, int flags), (director
 static int swapped(int result, int directory, const char *name)
 {
     const char *other = getenv("EVENER_FAULT_SWAP");
+    if (result != 0 || other == NULL)
+        return result;
     char path[8192];
     path_of(directory, name, path, sizeof path);
-    if (result == 0 && other != NULL && matches("EVENER_FAULT_NAME", path, 0))
+    if (matches("EVENER_FAULT_NAME", path, 0))
         syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE);
     return result;
 }
