@@ -334,9 +334,10 @@ impl Evener {
         &self,
         operation: Operation,
         source: &Path,
+        target: Option<&Path>,
         is_over: impl Fn() -> bool,
     ) -> Option<Total> {
-        measure(operation, source, &self.settings.options, is_over)
+        measure(operation, source, target, &self.settings.options, is_over)
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.

@@ -41,7 +41,9 @@ fn child() {
         }
         "encrypt" => run(Operation::Encrypt, &plain, Some(&sealed), options()),
         "measure" => {
-            assert!(measure(Operation::Decrypt, &sealed, &options(), || false).unwrap().files > 0);
+            assert!(
+                measure(Operation::Decrypt, &sealed, None, &options(), || false).unwrap().files > 0
+            );
         }
         "list" => {
             let listing = list(&sealed, None, &Selection::default(), ".enc".as_ref()).unwrap();

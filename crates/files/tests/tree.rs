@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{
     assert_same_tree, bytes, cobblestone, every_key_ring, home, options, round_trip, snapshot,
 };
-use evener_files::{Control, FileError, Operation, Options, Report, process};
+use evener_files::{Control, Failure, FileError, Operation, Options, Report, measure, process};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
@@ -236,6 +236,61 @@ fn followed_links_may_not_loop() {
     assert_eq!(report.files, 2);
     assert_eq!(report.failures.len(), 1);
     assert!(sealed.join("link.enc").metadata().unwrap().is_file());
+}
+
+/// Links to what lies around the source or its outputs, and into the kernel's file systems, under
+/// whatever names and by whatever mounts.
+#[test]
+fn followed_links_lead_to_nothing_around_the_trees() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    let (plain, sealed) = (at("outer/inner/plain"), at("other/place/sealed"));
+    fs::create_dir_all(&plain).unwrap();
+    fs::create_dir_all(sealed.parent().unwrap()).unwrap();
+    for (name, content) in [("outer/around", "around"), ("other/place/beside", "beside")] {
+        fs::write(at(name), content).unwrap();
+    }
+    fs::create_dir(at("fine")).unwrap();
+    fs::write(at("fine/file"), "fine").unwrap();
+    let loops = ["../..", "..", "."].map(Path::new);
+    let outputs = [at("other"), at("other/place"), at("by-link/place")];
+    symlink("other", at("by-link")).unwrap();
+    let kernels = ["/proc", "/proc/self", "/proc/version", "/sys/kernel", "/proc/self/root/proc"];
+    // As it is, and as `cp` copies it.
+    let magic = PathBuf::from("/proc/self/root");
+    let copied = fs::read_link(&magic).unwrap();
+    let around = "leads to a directory that contains";
+    let expected = [
+        (vec![magic, copied, home.path().to_owned(), at("outer")], format!("{around} the source")),
+        (outputs.to_vec(), format!("{around} its outputs")),
+        (kernels.map(PathBuf::from).to_vec(), "leads into a file system of the kernel".to_owned()),
+        (vec![loops[2].to_owned(), plain.clone()], "is a symbolic link to a directory".to_owned()),
+        (vec![loops[0].to_owned(), loops[1].to_owned()], format!("{around} the source")),
+    ];
+    let mut told = Vec::new();
+    for (texts, reason) in &expected {
+        for text in texts {
+            let name = format!("link{}", told.len());
+            symlink(text, plain.join(&name)).unwrap();
+            told.push((name, reason));
+        }
+    }
+    symlink(at("fine"), plain.join("followed")).unwrap();
+    symlink(at("fine/file"), plain.join("file")).unwrap();
+    for dry_run in [true, false] {
+        let following = Options { follow_symlinks: true, dry_run, ..options() };
+        let total = measure(Operation::Encrypt, &plain, Some(&sealed), &following, || false);
+        assert_eq!(total.unwrap().files, 2);
+        let report = encrypt(&cobblestone(), &plain, &sealed, &following);
+        assert_eq!(report.files, 2);
+        assert_eq!(report.failures.len(), told.len(), "{:?}", report.failures);
+        for (name, reason) in &told {
+            let is_it = |failure: &&Failure| failure.path == plain.join(name);
+            let error = report.failures.iter().find(is_it).unwrap().error.to_string();
+            assert!(error.starts_with(*reason), "{dry_run} {name}: {error}");
+        }
+    }
+    assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
 }
 
 /// Enough directories that several threads finish them, and some in which their owner can't write: they

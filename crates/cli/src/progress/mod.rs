@@ -152,7 +152,11 @@ fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
         let more = match (&ends.source, ends.length) {
             (_, Some(bytes)) => Total { files: 1, bytes },
             (Place::Path(source), None) if ends.source_is_tree => {
-                plan.evener.measure(plan.operation, source, &is_over)?
+                let target = match &ends.target {
+                    Some(Place::Path(target)) => Some(&**target),
+                    _ => None,
+                };
+                plan.evener.measure(plan.operation, source, target, &is_over)?
             }
             _ => return None,
         };

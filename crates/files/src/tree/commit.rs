@@ -79,7 +79,8 @@ impl TreeWork<'_> {
 
     /// Brings the target's directories to the device, at the end of a durable operation.
     pub(super) fn sync_target(&self, endpoints: &Endpoints) {
-        let (Endpoints::Tree { root: directory } | Endpoints::File { directory, .. }) = endpoints;
+        let (Endpoints::Tree { root: directory, .. } | Endpoints::File { directory, .. }) =
+            endpoints;
         // After a stop there is no need to sync: no source was removed without it.
         if self.is_stopped() {
             return;

@@ -10,6 +10,7 @@ use evener_core::shown;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 
+use super::around::Around;
 use super::directory::{Directory, Item, Made, is_empty, widen};
 use super::location::Location;
 use super::names::Claims;
@@ -26,8 +27,8 @@ use crate::{Operation, SystemError};
 
 /// The user's two paths, resolved.
 pub(super) enum Endpoints {
-    /// A tree, and the tree it goes to.
-    Tree { root: Arc<Directory> },
+    /// A tree, and the tree it goes to; where links are followed, what they must not lead to.
+    Tree { root: Arc<Directory>, around: Option<Around> },
     /// One file in its directory, and its length in bytes.
     File { directory: Arc<Directory>, item: Item, length: u64 },
 }
@@ -61,6 +62,14 @@ impl Endpoints {
         match self {
             Endpoints::Tree { .. } => source,
             Endpoints::File { .. } => source.parent().unwrap_or(Path::new("")),
+        }
+    }
+
+    /// What links that are followed must not lead to.
+    pub(super) fn around(&self) -> Option<&Around> {
+        match self {
+            Endpoints::Tree { around, .. } => around.as_ref(),
+            Endpoints::File { .. } => None,
         }
     }
 
@@ -108,21 +117,23 @@ fn tree<'p>(
     options: &Options,
 ) -> Result<Endpoints, (&'p Path, FileError)> {
     let opened = open_directory(source).map_err(|error| (source, error))?;
-    let target = match target {
+    let made = match target {
         None => None,
         Some(target) => {
             let found = find_target(source, status, &opened, target, options);
             found.map_err(|error| (target, error))?
         }
     };
+    let around = options.follow_symlinks.then(|| Around::of(opened.as_fd(), target)).transpose();
+    let around = around.map_err(|error| (source, error))?;
     let root = Directory {
         source: opened,
-        target: target.map(Arc::new),
+        target: made.map(Arc::new),
         location: Location::root(),
         follows: options.follow_symlinks,
         claims: Claims::default(),
     };
-    Ok(Endpoints::Tree { root: Arc::new(root) })
+    Ok(Endpoints::Tree { root: Arc::new(root), around })
 }
 
 /// Makes (or, for a plan, finds) the root of the target tree, apart from the source.
@@ -327,14 +338,21 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
             directory
         }
         // Not there yet: what counts is where it will be made.
-        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
-            open_directory(split(target)?.0)?
-        }
-        Err(error) => return Err(error),
+        Err(_) => place_of_target(target)?,
     };
     match is_at_or_above(status, at)? {
         true => Err(FileError::Refused(format!("lies inside the source `{}`", shown(source)))),
         false => Ok(()),
+    }
+}
+
+/// Opens a target that is a tree, or where it will be made.
+pub(super) fn place_of_target(target: &Path) -> Result<OwnedFd, FileError> {
+    match open_target(target) {
+        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
+            open_directory(split(target)?.0)
+        }
+        opened => opened,
     }
 }
 
@@ -364,10 +382,18 @@ fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), F
 
 /// Whether a directory is `below` or contains it.
 fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
+    each_above(below, |above| same_file(above, directory))
+}
+
+/// Looks at a directory and at each that contains it, until one is found.
+pub(super) fn each_above(
+    below: OwnedFd,
+    mut is_found: impl FnMut(&Stat) -> bool,
+) -> Result<bool, FileError> {
     let mut at = below;
     loop {
         let here = fstat(&at).map_err(FileError::system("read its status"))?;
-        if same_file(&here, directory) {
+        if is_found(&here) {
             return Ok(true);
         }
         // To pass through a directory one need not be allowed to read it.

@@ -182,7 +182,7 @@ impl TreeWork<'_> {
         report: &mut Report,
     ) {
         self.commit_waiting();
-        if let Endpoints::Tree { root } = endpoints {
+        if let Endpoints::Tree { root, .. } = endpoints {
             report.hard_links = self.make_links(root);
             if !self.is_stopped() {
                 self.tell_of_selection();

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, openat, st
 use rustix::io::Errno;
 
 use super::Operation;
+use super::around::Around;
 use super::descent::Descent;
 use super::endpoints::target_name;
 use super::location::Location;
@@ -30,21 +31,24 @@ pub struct Total {
 
 /// Adds up the files of a tree that an operation would take, and their bytes. It looks at each file
 /// once and reads none, so on a disk it takes about as long as `du`; run it on a thread beside the
-/// operation. What changes meanwhile makes the total a little wrong.
+/// operation, with the target of that if there is one. What changes meanwhile makes the total a little wrong.
 ///
 /// Returns `None` where the tree can't be read, and where the operation was stopped before the end
 /// or `is_over` says that nobody needs the total any more.
 pub fn measure(
     operation: Operation,
     source: &Path,
+    target: Option<&Path>,
     options: &Options,
     is_over: impl Fn() -> bool,
 ) -> Option<Total> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, source, flags, Mode::empty()).ok()?;
+    let around = options.follow_symlinks.then(|| Around::of(root.as_fd(), target)).transpose();
     let mut walk = Walk {
         operation,
         options,
+        around: around.ok()?,
         entered: HashSet::new(),
         linked: HashSet::new(),
         total: Total::default(),
@@ -64,6 +68,8 @@ pub fn measure(
 struct Walk<'a> {
     operation: Operation,
     options: &'a Options,
+    /// What links that are followed must not lead to.
+    around: Option<Around>,
     /// Where links are followed, the directories entered so far.
     entered: HashSet<Identity>,
     /// Files with several names that were met.
@@ -80,11 +86,13 @@ impl Walk<'_> {
         directories: &mut Vec<Arc<Location>>,
     ) -> Result<(), Errno> {
         let directory = descent.to(location)?;
-        // Where links lead in a circle, the operation ends it.
-        if self.options.follow_symlinks
-            && !self.entered.insert(Identity::of(&rustix::fs::fstat(directory)?))
-        {
-            return Ok(());
+        if let Some(around) = &self.around {
+            let status = rustix::fs::fstat(directory)?;
+            let is_around = !location.is_root() && around.refuse(&status).is_err();
+            // Where links lead in a circle, the operation ends it.
+            if is_around || !self.entered.insert(Identity::of(&status)) {
+                return Ok(());
+            }
         }
         for entry in Dir::read_from(directory)? {
             let entry = entry?;
@@ -115,9 +123,15 @@ impl Walk<'_> {
         let follow = self.options.follow_symlinks;
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let status = statat(directory, name, flags)?;
+        let is_left_out = || match &self.around {
+            Some(around) if entry.file_type() == FileType::Symlink => {
+                around.refuse_link(directory, name, &status).is_err()
+            }
+            _ => false,
+        };
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => return Ok(takes_directory()),
-            FileType::RegularFile if self.takes(location, name) => {}
+            FileType::Directory => return Ok(takes_directory() && !is_left_out()),
+            FileType::RegularFile if self.takes(location, name) && !is_left_out() => {}
             _ => return Ok(false),
         }
         self.total.files += 1;

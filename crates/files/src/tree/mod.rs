@@ -5,6 +5,7 @@
 //! longer than a worker's buffer becomes a task that idle workers share, segment by segment. Hard
 //! links and the times of directories, which need the whole tree, are done at the end.
 
+mod around;
 mod changing;
 mod clashes;
 mod commit;
@@ -100,8 +101,7 @@ pub fn process(
     let outputs = Outputs::new(replaces, !options.resume, options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
-    let work =
-        TreeWork::new(operation, keys, (root, endpoints.length()), options, &outputs, &seats);
+    let work = TreeWork::new(operation, keys, (root, &endpoints), options, &outputs, &seats);
 
     let run_options = options.run(cipher, direction, QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {

@@ -139,6 +139,7 @@ impl TreeWork<'_> {
         if self.directories.is_target(Identity::of(&status)) {
             return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
         }
+        self.around.map_or(Ok(()), |around| around.refuse(&status))?;
         let mut target = match &parent.target {
             None => None,
             Some(parent) => self.counterpart(parent, name, &status)?,
@@ -264,6 +265,13 @@ impl TreeWork<'_> {
         }
         // Where everything is taken, no path need be built.
         let takes_all = self.options.selection.takes_everything();
+        // What a link that is followed leads to.
+        let refuse_link = || match (self.around, &status) {
+            (Some(around), Some(found)) if entry.file_type() != kind => {
+                around.refuse_link(source, name, found)
+            }
+            _ => Ok(()),
+        };
         let chosen = || self.options.selection.path_of(&directory.location, name);
         let takes_directory = || takes_all || self.selection.takes_directory(&chosen());
         let takes_file =
@@ -271,12 +279,16 @@ impl TreeWork<'_> {
         let takes_link = || takes_all || self.selection.takes_file(&chosen());
         match kind {
             FileType::Directory if takes_directory() => {
+                refuse_link()?;
                 if self.operation != Operation::Verify {
                     self.refuse_collision(directory, name)?;
                 }
                 Ok(Entry::Directory(name.to_owned()))
             }
-            FileType::RegularFile if takes_file() => self.sort_file(directory, name, status),
+            FileType::RegularFile if takes_file() => {
+                refuse_link()?;
+                self.sort_file(directory, name, status)
+            }
             FileType::Symlink if takes_link() => {
                 self.copy_symlink(directory, entry.file_name())?;
                 Ok(Entry::Done)

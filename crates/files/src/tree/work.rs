@@ -8,6 +8,7 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
+use super::around::Around;
 use super::commit::Committer;
 use super::directory::{Directory, Item};
 use super::endpoints::Endpoints;
@@ -58,17 +59,20 @@ pub(super) struct TreeWork<'a> {
     pub(super) trails: Trails,
     /// Which files are taken.
     pub(super) selection: Watch<'a>,
+    /// What links that are followed must not lead to.
+    pub(super) around: Option<&'a Around>,
 }
 
 impl<'a> TreeWork<'a> {
     pub(super) fn new(
         operation: Operation,
         keys: &'a KeyRing,
-        (root, length): (&'a Path, Option<u64>),
+        (root, endpoints): (&'a Path, &'a Endpoints),
         options: &'a Options,
         outputs: &'a Outputs,
         seats: &[Arc<dyn Engine>],
     ) -> TreeWork<'a> {
+        let length = endpoints.length();
         let room = room(options.memory, seats.len(), keys, length);
         let spares = spares(options.memory, seats.len(), room);
         let cipher = (keys.primary().cipher(), operation.direction());
@@ -92,6 +96,7 @@ impl<'a> TreeWork<'a> {
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             trails: Trails::default(),
             selection: options.selection.watch(),
+            around: endpoints.around(),
         }
     }
 
@@ -105,7 +110,7 @@ impl<'a> TreeWork<'a> {
                 let task = Task::Files { directory: directory.clone(), files: vec![item.clone()] };
                 self.push(queue, task);
             }
-            Endpoints::Tree { root } => self.walk(root, queue),
+            Endpoints::Tree { root, .. } => self.walk(root, queue),
         }
     }
 

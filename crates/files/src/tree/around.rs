@@ -1,0 +1,109 @@
+//! What links that are followed must not lead to.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, Stat, fstatfs, openat};
+
+use super::endpoints::{each_above, place_of_target};
+use crate::FileError;
+use crate::identity::Identity;
+use crate::naming::behind_links;
+
+/// The directories around a source and its target, with those themselves: a link to one of them would add
+/// all that lies around the source, or the outputs, to what is done. And the kernel's own file systems,
+/// which hold no files that anybody has stored.
+#[derive(Default)]
+pub(super) struct Around {
+    source: HashSet<Identity>,
+    target: HashSet<Identity>,
+    /// The file systems that were looked at, by their devices.
+    is_of_kernel: Mutex<HashMap<u64, bool>>,
+}
+
+impl Around {
+    /// That of a source, and of a target that may be yet to be made.
+    pub(super) fn of(source: BorrowedFd<'_>, target: Option<&Path>) -> Result<Around, FileError> {
+        let mut around = Around::default();
+        let source = source.try_clone_to_owned().map_err(|error| FileError::System {
+            action: "open the directory",
+            errno: crate::SystemError::of(&error),
+        })?;
+        let mut found = |directory: &Stat| {
+            around.source.insert(Identity::of(directory));
+            false
+        };
+        each_above(source, &mut found)?;
+        if let Some(target) = target {
+            let target = place_of_target(&behind_links(target)?)?;
+            each_above(target, |directory| {
+                around.target.insert(Identity::of(directory));
+                false
+            })?;
+        }
+        Ok(around)
+    }
+
+    /// Refuses a directory around the source or the target.
+    pub(super) fn refuse(&self, directory: &Stat) -> Result<(), FileError> {
+        let directory = Identity::of(directory);
+        let what = match () {
+            () if self.source.contains(&directory) => "the source",
+            () if self.target.contains(&directory) => "its outputs",
+            () => return Ok(()),
+        };
+        let reason = format!("leads to a directory that contains {what}, and was left out");
+        Err(FileError::Refused(reason))
+    }
+
+    /// Refuses a link into a file system of the kernel; `found` is the status of what it leads to.
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+    pub(super) fn refuse_link(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        found: &Stat,
+    ) -> Result<(), FileError> {
+        let mut known = self.is_of_kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = found.st_dev as u64;
+        let is_of_kernel = match known.get(&device) {
+            Some(is_of_kernel) => *is_of_kernel,
+            None => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let system = FileError::system("open it");
+                let opened = openat(directory, name, flags, Mode::empty()).map_err(&system)?;
+                let kind = fstatfs(opened.as_fd()).map_err(&system)?.f_type as u32;
+                *known.entry(device).or_insert(KERNELS.contains(&kind))
+            }
+        };
+        match is_of_kernel {
+            false => Ok(()),
+            true => Err(FileError::Refused(OF_KERNEL.to_owned())),
+        }
+    }
+}
+
+const OF_KERNEL: &str =
+    "leads into a file system of the kernel's own, as /proc and /sys are, and was left out";
+
+/// procfs, sysfs and what is mounted in them, by the numbers of `statfs`: the file systems of cgroups (two),
+/// debugging, tracing, security (two), BPF, pstore, configfs, EFI variables, FUSE's control, binary formats.
+const KERNELS: [u32; 14] = [
+    0x9FA0,
+    0x6265_6572,
+    0x0027_E0EB,
+    0x6367_7270,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0xF97C_FF8C,
+    0xCAFE_4A11,
+    0x6165_676C,
+    0x6265_6570,
+    0xDE5E_81E4,
+    0x6573_5543,
+    0x4249_4E4D,
+];
