@@ -2,8 +2,8 @@
 
 use super::cobblestone::Cobblestone;
 use super::openssl_enc::OpensslEnc;
-use crate::keys::PipeHead;
 use crate::keys::age::is_encrypted;
+use crate::keys::{PipeHead, plain_text};
 
 /// The format of a file by its first bytes. Variants that begin with `Perhaps` are not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +50,10 @@ pub fn recognise(first_bytes: &[u8]) -> Guess {
 /// Whether a key line begins so, or a Tink keyset in JSON.
 fn is_key(first_bytes: &[u8]) -> bool {
     let name = b"\"primaryKeyId\"";
-    first_bytes.starts_with(b"evener-key:")
-        || first_bytes.trim_ascii_start().starts_with(b"{")
-            && first_bytes.windows(name.len()).any(|window| window == name)
+    // What editors and other systems put before it does no harm.
+    let text = plain_text(first_bytes).unwrap_or_default().trim_ascii_start();
+    text.starts_with(b"evener-key:")
+        || text.starts_with(b"{") && text.windows(name.len()).any(|window| window == name)
 }
 
 /// As much of [`OpensslEnc::MAGIC`] in base64 as does not depend on what follows.
@@ -77,9 +78,12 @@ mod tests {
         assert_eq!(recognise(b"U2FsdGVkX19oZWxsbw==\n"), Guess::OpensslBase64);
         assert_eq!(recognise(b"evener-key:v1:cobblestone-256:AAAA\n"), Guess::Key);
         assert_eq!(recognise(b"{\n  \"primaryKeyId\": 1,"), Guess::Key);
+        assert_eq!(recognise(b"\xEF\xBB\xBF\n evener-key:v1:"), Guess::Key);
+        assert_eq!(recognise(b"\xEF\xBB\xBF{\r\n  \"primaryKeyId\": 1,"), Guess::Key);
         assert_eq!(recognise(b"{ \"anything\": 1 }"), Guess::Unknown);
         assert_eq!(recognise(b"age-encryption.org/v1\n-> X25519 "), Guess::Age);
         assert_eq!(recognise(b"-----BEGIN AGE ENCRYPTED FILE-----\n"), Guess::Age);
+        assert_eq!(recognise(b"\xEF\xBB\xBF\r\n-----BEGIN AGE ENCRYPTED FILE-----"), Guess::Age);
         assert_eq!(recognise(b"evener-pipe:v1:200\nage-encryption.org/v1\n"), Guess::Pipe);
         assert_eq!(recognise(b""), Guess::Unknown);
         assert_eq!(starting(24, 40), Guess::PerhapsTink);

@@ -13,10 +13,12 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use ::age::armor::ArmoredReadError;
 use ::age::secrecy::SecretString;
 use ::age::{DecryptError, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
 
+use super::text::{BYTE_ORDER_MARK, trimmed_lines};
 use super::{KeyError, Passphrase, Unlock, key_file};
 use header::read_header;
 
@@ -26,7 +28,13 @@ pub use recipient::Recipient;
 
 /// Whether these bytes begin as an age file does, binary or in ASCII armour.
 pub fn is_encrypted(bytes: &[u8]) -> bool {
-    bytes.starts_with(BINARY_START) || bytes.starts_with(ARMOUR_START)
+    bytes.starts_with(BINARY_START) || is_armoured(bytes)
+}
+
+/// Whether the first line that says something begins an age file in ASCII armour.
+fn is_armoured(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
+    text.trim_ascii_start().starts_with(ARMOUR_START)
 }
 
 /// Whether these are the bytes of an age file that is encrypted with a passphrase.
@@ -71,7 +79,8 @@ pub fn wrap_with(
 /// second and 256 MiB, as `age -p` does, so that guessing passphrases is slow.
 ///
 /// # Errors
-/// [`KeyError::Passphrase`] when the passphrase is not UTF-8.
+/// [`KeyError::Passphrase`] when the passphrase is not UTF-8, or is the line of a file that holds
+/// nothing else than blanks.
 pub fn wrap_with_passphrase(text: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, KeyError> {
     wrap_with_work_factor(text, passphrase, WORK_FACTOR)
 }
@@ -90,12 +99,12 @@ pub fn unwrap(
     let refused = |error| decryption_error(error, path);
     let decryptor = read_header(bytes).map_err(refused)?;
     let reader = if decryptor.is_scrypt() {
-        let passphrase = unlock
-            .passphrase(path)?
-            .ok_or_else(|| KeyError::PassphraseNeeded { path: path_buf() })?;
-        let mut identity = scrypt::Identity::new(secret_text(&passphrase)?);
-        identity.set_max_work_factor(work_factor_in_memory());
-        decryptor.decrypt(std::iter::once(&identity as &dyn ::age::Identity))
+        let limit = work_factor_in_memory();
+        Ok(try_passphrase(path, unlock, |text| {
+            let mut identity = scrypt::Identity::new(text);
+            identity.set_max_work_factor(limit);
+            read_header(bytes)?.decrypt(std::iter::once(&identity as &dyn ::age::Identity))
+        })?)
     } else {
         let identities = unlock.identities();
         if identities.is_empty() {
@@ -133,6 +142,24 @@ pub fn unwrap(
     Ok(text)
 }
 
+/// Opens a secret with the passphrase that `unlock` supplies, in each way that it may be meant.
+fn try_passphrase<T>(
+    path: &Path,
+    unlock: &dyn Unlock,
+    mut open: impl FnMut(SecretString) -> Result<T, DecryptError>,
+) -> Result<T, KeyError> {
+    let passphrase = unlock
+        .passphrase(path)?
+        .ok_or_else(|| KeyError::PassphraseNeeded { path: path.to_owned() })?;
+    for text in passphrase.for_existing()? {
+        match open(SecretString::from(text)) {
+            Err(DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed) => {}
+            other => return other.map_err(|error| decryption_error(error, path)),
+        }
+    }
+    Err(KeyError::WrongPassphrase { path: path.to_owned() })
+}
+
 fn wrap_with_work_factor(
     text: &[u8],
     passphrase: &Passphrase,
@@ -141,7 +168,7 @@ fn wrap_with_work_factor(
     if !has_memory_for(work_factor) {
         return Err(memory_lacks(work_factor));
     }
-    let mut recipient = scrypt::Recipient::new(secret_text(passphrase)?);
+    let mut recipient = scrypt::Recipient::new(SecretString::from(passphrase.for_new()?));
     recipient.set_work_factor(work_factor);
     encrypt(text, std::iter::once(&recipient as &dyn ::age::Recipient))
 }
@@ -190,9 +217,19 @@ fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
         DecryptError::Plugin(errors) => plugin::failed(&errors),
         DecryptError::InvalidHeader => damaged(path, "its age header is malformed"),
         DecryptError::InvalidMac => damaged(path, "its age header was changed"),
+        DecryptError::Io(error) if is_of_armour(&error) => damaged(
+            path,
+            "a line of its ASCII armour was wrapped, cut or changed (all but the last have 64 \
+             characters)",
+        ),
         DecryptError::UnknownFormat => damaged(path, "it is of a version of age not known here"),
         _ => damaged(path, "it was cut short or changed"),
     }
+}
+
+/// Whether reading ASCII armour failed.
+fn is_of_armour(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<ArmoredReadError>())
 }
 
 /// Whether the system gives the memory that scrypt takes, which would end the process otherwise.
@@ -216,21 +253,13 @@ fn scrypt_bytes(work_factor: u8) -> u64 {
     1 << (work_factor + 10)
 }
 
-fn secret_text(passphrase: &Passphrase) -> Result<SecretString, KeyError> {
-    passphrase.text().map(SecretString::from).ok_or_else(|| KeyError::Passphrase {
-        origin: "the passphrase given".to_owned(),
-        reason: "age takes UTF-8 only".to_owned(),
-    })
-}
-
 fn has_prefix(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 /// The lines that say something, with their numbers from 1; `None` for one that is not UTF-8.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Option<&str>)> {
-    text.split(|&byte| byte == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    trimmed_lines(text)
         .enumerate()
         .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
         .map(|(index, line)| (index + 1, std::str::from_utf8(line).ok()))

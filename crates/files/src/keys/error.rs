@@ -293,6 +293,15 @@ pub enum MalformedKey {
     /// There is nothing.
     #[error("it is empty")]
     Empty,
+    /// It is no text in UTF-8.
+    #[error("{0}")]
+    NoText(&'static str),
+    /// age encrypted something else, which is no key.
+    #[error(
+        "what age encrypted in it is no key, and Evener does not read files of age itself; \
+         `age -d` does"
+    )]
+    NoKeyInAge,
     /// It is neither of the texts that Evener knows.
     #[error("it is neither an `evener-key:` line nor a Tink keyset in JSON")]
     Unknown,
@@ -305,8 +314,10 @@ pub enum MalformedKey {
     /// A key line without all of its four parts.
     #[error("the key line is cut short; it reads `evener-key:v1:SUITE:KEY`")]
     CutShort,
-    /// A key line and something after it.
-    #[error("there is more than the key line; leave only that")]
+    /// Several lines, which joined are no key line.
+    #[error(
+        "there is more than the key line, or it was wrapped and changed; leave only that, in one line"
+    )]
     MoreThanOneLine,
     /// A key line of another version.
     #[error("the key line's version is not `v1`; a newer Evener may read it")]

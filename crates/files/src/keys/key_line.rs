@@ -1,8 +1,9 @@
 //! The text of a Cobblestone key: `evener-key:v1:cobblestone-256:BASE64URL`.
 //!
 //! One line of ASCII: a magic word, a version, a suite, and the key in base64url (RFC 4648,
-//! section 5). It is written without padding and with a newline; padding and a missing newline
-//! are accepted, anything else is refused.
+//! section 5). It is written without padding and with a newline. Padding, a missing newline, blanks
+//! around the line and breaks within it, as mail programs make them, are accepted; anything else is
+//! refused.
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -10,6 +11,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use evener_core::Key;
 use zeroize::Zeroizing;
 
+use super::text::in_one_line;
 use super::{CobblestoneSuite, MalformedKey};
 
 /// The first bytes of every key line.
@@ -21,12 +23,15 @@ pub(super) const MAGIC: &str = "evener-key:";
 /// Says what is wrong with the line, without quoting it. The line carries no checksum: a
 /// character of the key exchanged for another of the alphabet gives another key.
 pub(super) fn parse(text: &[u8]) -> Result<(CobblestoneSuite, Key), MalformedKey> {
-    let text = std::str::from_utf8(text).map_err(|_| MalformedKey::Unknown)?;
-    let line = text.strip_suffix('\n').unwrap_or(text);
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    if line.contains(['\n', '\r']) {
-        return Err(MalformedKey::MoreThanOneLine);
+    let line = text.trim_ascii();
+    if line.iter().any(|byte| b"\r\n".contains(byte)) {
+        return parse_line(&in_one_line(line)).map_err(|_| MalformedKey::MoreThanOneLine);
     }
+    parse_line(line)
+}
+
+fn parse_line(line: &[u8]) -> Result<(CobblestoneSuite, Key), MalformedKey> {
+    let line = std::str::from_utf8(line).map_err(|_| MalformedKey::Unknown)?;
     let fields = line.strip_prefix(MAGIC).ok_or(MalformedKey::Unknown)?;
     let (version, fields) = fields.split_once(':').ok_or(MalformedKey::CutShort)?;
     if version != VERSION {
@@ -105,10 +110,29 @@ mod tests {
     }
 
     #[test]
+    fn a_wrapped_line_is_joined() {
+        let line = LINE.trim_end();
+        for at in 1..line.len() {
+            for end in ["\n", "\r\n", "\r", " \n\t"] {
+                let text = format!("{}{end}{}{end}", &line[..at], &line[at..]);
+                let (_, key) = parse(text.as_bytes()).unwrap();
+                assert_eq!(key.bytes(), counting_key(32).bytes(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn newline_and_padding_are_optional() {
         let line = LINE.trim_end();
-        for text in [LINE, line, &format!("{line}="), &format!("{line}=\n"), &format!("{line}\r\n")]
-        {
+        for text in [
+            LINE,
+            line,
+            &format!("{line}="),
+            &format!("{line}=\n"),
+            &format!("{line}\r\n"),
+            &format!("{line}\r"),
+            &format!(" \r\n\t{line} \n\n"),
+        ] {
             let (suite, key) = parse(text.as_bytes()).unwrap();
             assert_eq!(suite, CobblestoneSuite::Aes256Gcm);
             assert_eq!(key.bytes(), counting_key(32).bytes());
@@ -122,7 +146,7 @@ mod tests {
         let cases = [
             (String::new(), Unknown),
             ("evener-kex:v1:cobblestone-128:".into(), Unknown),
-            (format!(" evener-key:v1:cobblestone-128:{key}"), Unknown),
+            (format!("\u{a0}evener-key:v1:cobblestone-128:{key}"), Unknown),
             ("evener-key:".into(), CutShort),
             ("evener-key:v1:cobblestone-128".into(), CutShort),
             (format!("evener-key:v2:cobblestone-128:{key}"), Version),
@@ -134,13 +158,15 @@ mod tests {
                 format!("evener-key:v1:cobblestone-128:{}", "A".repeat(1000)),
                 Length { expected: 16, actual: 750 },
             ),
-            (format!("evener-key:v1:cobblestone-128:{key} "), Encoding),
+            (format!("evener-key:v1:cobblestone-128: {key}"), Encoding),
             (format!("evener-key:v1:cobblestone-128:{key}==="), Encoding),
             (format!("evener-key:v1:cobblestone-128:{key}:"), Encoding),
             (format!("evener-key:v1:cobblestone-128:{}+", &key[1..]), Encoding),
             // The last character's unused bits are set.
             (format!("evener-key:v1:cobblestone-128:{}x", &key[..21]), Encoding),
-            (format!("evener-key:v1:cobblestone-128:{key}\n\n"), MoreThanOneLine),
+            (format!("evener-key:v1:cobblestone-128:{key}\n#"), MoreThanOneLine),
+            (format!("evener-key:v1:cobblestone-128:{key}\n{key}"), MoreThanOneLine),
+            (format!("evener-key:v1:cobblestone-128:\n{}", &key[1..]), MoreThanOneLine),
             (format!("evener-key:v1:cobblestone-128:{key}\nmore"), MoreThanOneLine),
         ];
         for (text, expected) in cases {

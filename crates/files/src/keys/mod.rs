@@ -19,6 +19,7 @@ mod passphrase;
 mod pipe_head;
 mod process;
 mod random;
+mod text;
 mod tink_json;
 mod tink_keyset;
 mod unlock;
@@ -38,9 +39,10 @@ pub use error::{KeyError, MalformedKey};
 pub use key_file::{Exposed, check_private, check_secret_file};
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
 pub use new_file::create;
-pub use passphrase::Passphrase;
+pub use passphrase::{Oddity, Passphrase};
 pub use pipe_head::PipeHead;
 pub use process::{Protection, protect_process};
+pub use text::plain_text;
 pub use tink_keyset::{HkdfHash, TinkKey, TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
 
@@ -123,7 +125,12 @@ impl KeyFile {
         let malformed = |reason| KeyError::Malformed { path: self.path.clone(), reason };
         if age::is_encrypted(&self.contents.bytes) {
             let text = age::unwrap(&self.contents.bytes, &self.path, unlock)?;
-            return KeyMaterial::parse(&text).map_err(malformed);
+            return KeyMaterial::parse(&text).map_err(|reason| match reason {
+                MalformedKey::Unknown | MalformedKey::NoText(_) => {
+                    malformed(MalformedKey::NoKeyInAge)
+                }
+                reason => malformed(reason),
+            });
         }
         self.contents.check_private(&self.path, unlock)?;
         KeyMaterial::parse(&self.contents.bytes).map_err(malformed)
@@ -181,20 +188,23 @@ impl KeyMaterial {
     }
 
     /// Reads the text of a key file that is not encrypted; what it begins with says which of
-    /// the two it is.
+    /// the two it is. A byte-order mark, blanks around the key and breaks that a mail program put
+    /// into its lines are left out.
     ///
     /// # Errors
     /// Says what is wrong with the text, without quoting it.
     pub fn parse(text: &[u8]) -> Result<KeyMaterial, MalformedKey> {
+        if age::is_encrypted(text) {
+            return Err(MalformedKey::AgeEncrypted);
+        }
+        let text = plain_text(text).map_err(MalformedKey::NoText)?;
         let start = text.trim_ascii_start();
-        if text.starts_with(key_line::MAGIC.as_bytes()) {
-            key_line::parse(text).map(|(suite, key)| KeyMaterial::Cobblestone { suite, key })
+        if start.starts_with(key_line::MAGIC.as_bytes()) {
+            key_line::parse(start).map(|(suite, key)| KeyMaterial::Cobblestone { suite, key })
         } else if start.starts_with(b"{") {
             tink_json::parse(text).map(KeyMaterial::Tink)
         } else if start.is_empty() {
             Err(MalformedKey::Empty)
-        } else if age::is_encrypted(text) {
-            Err(MalformedKey::AgeEncrypted)
         } else if age::is_identity(text) {
             Err(MalformedKey::AgeIdentity)
         } else {

@@ -10,14 +10,51 @@ use std::path::Path;
 use evener_core::shown;
 use zeroize::Zeroizing;
 
+use super::text::{BYTE_ORDER_MARK, UTF_16, is_utf_16};
 use super::{KeyError, NoUnlock, Unlock, check_secret_file};
 
 /// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, which
 /// are zeroised on drop and never printed.
 ///
 /// `openssl enc` takes a passphrase as bytes in any encoding; age takes UTF-8.
+///
+/// The first line of a file may hold more than a person would type: [`Oddity`] lists it. A new key
+/// is wrapped without that. A key that exists is tried with the line as it is written first, and
+/// then without.
 #[derive(Clone)]
-pub struct Passphrase(Zeroizing<Vec<u8>>);
+pub struct Passphrase {
+    bytes: Zeroizing<Vec<u8>>,
+    origin: String,
+    /// Whether it is the line of a file, and not as somebody typed or chose it.
+    is_line: bool,
+    has_further_lines: bool,
+}
+
+/// Something in a file or a descriptor that a person who types its passphrase leaves out. Said after
+/// "it has".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// Before the passphrase.
+    ByteOrderMark,
+    /// After the passphrase: the line ends in CRLF.
+    CarriageReturn,
+    /// Before or after the passphrase.
+    Blanks,
+    /// After the first, which alone is the passphrase.
+    FurtherLines,
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Oddity::ByteOrderMark => "a byte-order mark at its beginning",
+            Oddity::CarriageReturn => "a carriage return at the end of its line (CRLF)",
+            Oddity::Blanks => "blanks around it",
+            Oddity::FurtherLines => "further lines after it",
+        })
+    }
+}
 
 impl Passphrase {
     /// The longest passphrase, in bytes: `openssl` reads as much and ignores the rest of a
@@ -34,17 +71,25 @@ impl Passphrase {
             "it is empty"
         } else if bytes.len() > Passphrase::MAX_LENGTH {
             "it is longer than 1023 bytes"
-        } else if bytes.contains(&0) || bytes.contains(&b'\n') {
-            "it holds a zero byte or a newline"
+        } else if bytes.contains(&0) && is_utf_16(bytes) {
+            UTF_16
+        } else if bytes.contains(&0) {
+            "it holds a zero byte, as text in UTF-16 does; save it as text in UTF-8"
+        } else if bytes.contains(&b'\n') {
+            "it holds a newline"
         } else {
-            return Ok(Passphrase(Zeroizing::new(bytes.to_vec())));
+            return Ok(Passphrase {
+                bytes: Zeroizing::new(bytes.to_vec()),
+                origin: origin.to_owned(),
+                is_line: false,
+                has_further_lines: false,
+            });
         };
-        Err(KeyError::Passphrase { origin: origin.to_owned(), reason: reason.to_owned() })
+        Err(refused(origin, reason))
     }
 
     /// Reads the first line of a file, which may be a pipe; a regular file or a FIFO must be its
-    /// owner's alone. Nothing after the line's newline is read, and a carriage return before it is
-    /// part of the passphrase, as for `openssl -pass file:`.
+    /// owner's alone. Nothing after the line's newline is read of a pipe.
     ///
     /// # Errors
     /// [`KeyError::Io`], those of [`check_secret_file`], and those of [`Passphrase::new`].
@@ -65,8 +110,11 @@ impl Passphrase {
         };
         let file = File::open(path).map_err(failed)?;
         check_secret_file(&file, path, unlock)?;
-        let line = read_line(file).map_err(failed)?;
-        Passphrase::new(&line, &format!("`{}`", shown(path)))
+        let line = read_line(&file).map_err(failed)?;
+        let is_regular = file.metadata().map_err(failed)?.is_file();
+        let has_further_lines = is_regular && has_text(&file).map_err(failed)?;
+        let passphrase = Passphrase::of_line(&line, &format!("`{}`", shown(path)))?;
+        Ok(Passphrase { has_further_lines, ..passphrase })
     }
 
     /// Reads a line from an open file descriptor of this process, and nothing after its
@@ -80,23 +128,103 @@ impl Passphrase {
         // The name of a descriptor, and not the descriptor itself: it stays its owner's.
         let line =
             File::open(format!("/dev/fd/{descriptor}")).and_then(read_line).map_err(|cause| {
-                let reason = match cause.kind() {
-                    io::ErrorKind::NotFound => "it is not open".to_owned(),
-                    _ => cause.to_string(),
-                };
-                KeyError::Passphrase { origin: origin.clone(), reason }
+                match cause.kind() {
+                    io::ErrorKind::NotFound => refused(&origin, "it is not open"),
+                    _ => refused(&origin, cause.to_string()),
+                }
             })?;
-        Passphrase::new(&line, &origin)
+        Passphrase::of_line(&line, &origin)
     }
 
-    /// The passphrase's bytes. What is copied from here is the caller's to wipe.
+    fn of_line(line: &[u8], origin: &str) -> Result<Passphrase, KeyError> {
+        if line.is_empty() {
+            return Err(refused(origin, "its first line is empty"));
+        }
+        Ok(Passphrase { is_line: true, ..Passphrase::new(line, origin)? })
+    }
+
+    /// The passphrase's bytes as they are written, which is what `openssl enc` takes. What is copied
+    /// from here is the caller's to wipe.
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
-    /// The passphrase as text; `None` when it is not UTF-8.
+    /// The passphrase as text, as it is written; `None` when it is not UTF-8.
     pub fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.0).ok()
+        std::str::from_utf8(&self.bytes).ok()
+    }
+
+    /// Where it came from, such as a file in backquotes.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Whether it came from a file or a descriptor, so that its oddities are no part of a new
+    /// passphrase of age.
+    pub fn is_line(&self) -> bool {
+        self.is_line
+    }
+
+    /// What it has beside the text that a person would type.
+    pub fn oddities(&self) -> Vec<Oddity> {
+        let text = self.bytes();
+        let unmarked = text.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(text);
+        let line = unmarked.strip_suffix(b"\r").unwrap_or(unmarked);
+        let has_blanks = match std::str::from_utf8(line) {
+            Ok(line) => line.trim() != line,
+            Err(_) => line.trim_ascii() != line,
+        };
+        [
+            (unmarked != text, Oddity::ByteOrderMark),
+            (line != unmarked, Oddity::CarriageReturn),
+            (has_blanks, Oddity::Blanks),
+            (self.has_further_lines, Oddity::FurtherLines),
+        ]
+        .into_iter()
+        .filter_map(|(is_there, oddity)| is_there.then_some(oddity))
+        .collect()
+    }
+
+    /// The text to wrap a new key with.
+    ///
+    /// # Errors
+    /// [`KeyError::Passphrase`] when it is not UTF-8, or the line of a file that is blank or holds a
+    /// carriage return within.
+    pub(super) fn for_new(&self) -> Result<&str, KeyError> {
+        let text = self.as_utf_8()?;
+        if !self.is_line {
+            return Ok(text);
+        }
+        let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
+        let reason = match text {
+            "" => "its first line is blank",
+            text if text.contains('\r') => {
+                "its line holds a carriage return within, as old Macs end lines; have it in a \
+                 line of its own"
+            }
+            text => return Ok(text),
+        };
+        Err(refused(&self.origin, reason))
+    }
+
+    /// The texts to open a key with that exists: as it is written, then as an editor shows the line,
+    /// then without blanks around it. Mostly they are one.
+    ///
+    /// # Errors
+    /// [`KeyError::Passphrase`] when it is not UTF-8.
+    pub(super) fn for_existing(&self) -> Result<Vec<&str>, KeyError> {
+        let text = self.as_utf_8()?;
+        let line = text.trim_start_matches(BYTE_ORDER_MARK);
+        let line = line.split('\r').next().unwrap_or(line);
+        let mut texts = vec![text];
+        texts.extend([line, line.trim()].into_iter().filter(|text| !text.is_empty()));
+        texts.dedup();
+        Ok(texts)
+    }
+
+    fn as_utf_8(&self) -> Result<&str, KeyError> {
+        let reason = if is_utf_16(&self.bytes) { UTF_16 } else { NO_UTF_8 };
+        self.text().ok_or_else(|| refused(&self.origin, reason))
     }
 }
 
@@ -104,6 +232,10 @@ impl fmt::Debug for Passphrase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Passphrase(redacted)")
     }
+}
+
+fn refused(origin: &str, reason: impl Into<String>) -> KeyError {
+    KeyError::Passphrase { origin: origin.to_owned(), reason: reason.into() }
 }
 
 /// Reads up to a newline, which is left out, byte by byte so that nothing after it is taken.
@@ -122,6 +254,23 @@ fn read_line(mut source: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
     }
     Ok(line)
 }
+
+/// Whether something other than blanks is left to read near by.
+fn has_text(mut source: impl Read) -> io::Result<bool> {
+    let mut bytes = Zeroizing::new([0; 1024]);
+    loop {
+        match source.read(bytes.as_mut()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => {
+                let is_text = |byte: &u8| !byte.is_ascii_whitespace() && *byte != 0;
+                return Ok(bytes[..read?].iter().any(is_text));
+            }
+        }
+    }
+}
+
+const NO_UTF_8: &str = "it is not UTF-8, and a passphrase of age is; convert it \
+     (from Latin-1: `iconv -f latin1 -t utf-8`)";
 
 #[cfg(test)]
 mod tests {
@@ -143,6 +292,7 @@ mod tests {
     #[test]
     fn the_first_line_counts() {
         assert_eq!(from_text(b"correct horse\nbattery\n").unwrap().bytes(), b"correct horse");
+        // As `openssl -pass file:` takes it.
         assert_eq!(from_text(b" kept \r\n").unwrap().bytes(), b" kept \r");
         assert_eq!(from_text(b"no newline").unwrap().text(), Some("no newline"));
         let latin = from_text(b"caf\xE9\n").unwrap();
@@ -157,6 +307,66 @@ mod tests {
             assert!(matches!(error, KeyError::Passphrase { .. }), "{error}");
         }
         assert!(Passphrase::new(b"two\nlines", "a test").is_err());
+    }
+
+    #[test]
+    fn what_nobody_types_is_left_out_of_a_new_passphrase_and_tried_on_an_old_one() {
+        use Oddity::{Blanks, ByteOrderMark, CarriageReturn, FurtherLines};
+        let cases: [(&str, &str, &[&str], &[Oddity]); 11] = [
+            ("plain\n", "plain", &["plain"], &[]),
+            ("plain", "plain", &["plain"], &[]),
+            ("plain\n\n \r\n", "plain", &["plain"], &[]),
+            ("two words\n", "two words", &["two words"], &[]),
+            ("crlf\r\n", "crlf", &["crlf\r", "crlf"], &[CarriageReturn]),
+            ("cr\r", "cr", &["cr\r", "cr"], &[CarriageReturn]),
+            ("blank \n", "blank", &["blank ", "blank"], &[Blanks]),
+            ("\tblank\u{a0}\n", "blank", &["\tblank\u{a0}", "blank"], &[Blanks]),
+            ("\u{feff}mark\n", "mark", &["\u{feff}mark", "mark"], &[ByteOrderMark]),
+            ("first\nsecond\n", "first", &["first"], &[FurtherLines]),
+            (
+                "\u{feff} all \r\nmore",
+                "all",
+                &["\u{feff} all \r", " all ", "all"],
+                &[ByteOrderMark, CarriageReturn, Blanks, FurtherLines],
+            ),
+        ];
+        for (text, new, existing, oddities) in cases {
+            let passphrase = from_text(text.as_bytes()).unwrap();
+            assert_eq!(passphrase.for_new().unwrap(), new, "{text:?}");
+            assert_eq!(passphrase.for_existing().unwrap(), existing, "{text:?}");
+            assert_eq!(passphrase.oddities(), oddities, "{text:?}");
+        }
+        // As somebody chose it.
+        let chosen = Passphrase::new(b" chosen ", "a test").unwrap();
+        assert_eq!(chosen.for_new().unwrap(), " chosen ");
+        assert_eq!(chosen.for_existing().unwrap(), [" chosen ", "chosen"]);
+    }
+
+    #[test]
+    fn what_makes_no_passphrase_is_named() {
+        let of_new = |text: &[u8]| match from_text(text) {
+            Ok(passphrase) => passphrase.for_new().unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        for (text, words) in [
+            (b"\n\xEF\xBB\xBF".as_slice(), "its first line is empty"),
+            (b" \t\n", "its first line is blank"),
+            (b"\xEF\xBB\xBF\r\n", "its first line is blank"),
+            (b"one\rtwo\r", "a carriage return within"),
+            (b"caf\xE9\n", "it is not UTF-8"),
+            (b"\xFF\xFEp\0\n\0", "it is text in UTF-16"),
+            (b"\xFE\xFF\0p\0\n", "it is text in UTF-16"),
+            (b"\xFF\xFE\x4e\x4e", "it is text in UTF-16"),
+            (b"p\0a\0\n\0", "it holds a zero byte"),
+            (b"pass\0\n", "it holds a zero byte"),
+        ] {
+            let message = of_new(text);
+            assert!(message.contains(words), "{text:?}: {message}");
+            assert!(message.starts_with("can't use the passphrase from `/"), "{message}");
+            assert!(!message.contains('\n'), "{message}");
+        }
+        let old = from_text(b"one\rtwo\r").unwrap();
+        assert_eq!(old.for_existing().unwrap(), ["one\rtwo\r", "one"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::text::in_one_line;
 use super::{HkdfHash, MalformedKey, TinkKey, TinkKeyset};
 
 /// Reads the enabled keys of a keyset; disabled and destroyed ones are skipped unread.
@@ -16,12 +17,15 @@ use super::{HkdfHash, MalformedKey, TinkKey, TinkKeyset};
 /// # Errors
 /// Says what is wrong, without quoting the text.
 pub(super) fn parse(text: &[u8]) -> Result<TinkKeyset, MalformedKey> {
-    // serde_json's own messages quote what they stumble over.
-    let keyset: JsonKeyset = serde_json::from_slice(text).map_err(|error| MalformedKey::Json {
-        what: if error.is_data() { "an unexpected value" } else { "a syntax error" },
-        line: error.line(),
-        column: error.column(),
-    })?;
+    // serde_json's own messages quote what they stumble over. A mail program may have wrapped the
+    // long value of a key, and JSON has no line breaks within a text.
+    let keyset: JsonKeyset = serde_json::from_slice(text)
+        .or_else(|error| serde_json::from_slice(&in_one_line(text)).map_err(|_| error))
+        .map_err(|error| MalformedKey::Json {
+            what: if error.is_data() { "an unexpected value" } else { "a syntax error" },
+            line: error.line(),
+            column: error.column(),
+        })?;
     if keyset.encrypted_keyset.is_some() {
         return Err(MalformedKey::EncryptedKeyset);
     }

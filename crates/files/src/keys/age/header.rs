@@ -5,10 +5,19 @@ use std::io::{self, BufRead, Read};
 use ::age::armor::ArmoredReader;
 use ::age::{DecryptError, Decryptor};
 
-/// Reads the header of an age file, binary or in ASCII armour.
+use super::super::text::{plain_text, with_newlines};
+use super::is_armoured;
+
+/// Reads the header of an age file, binary or in ASCII armour, whose lines may have blanks around
+/// them.
 pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptError> {
     let mut binary = Vec::with_capacity(bytes.len());
-    ArmoredReader::new(bytes).read_to_end(&mut binary)?;
+    match plain_text(bytes) {
+        Ok(text) if is_armoured(bytes) => {
+            ArmoredReader::new(&with_newlines(text)[..]).read_to_end(&mut binary)?
+        }
+        _ => ArmoredReader::new(bytes).read_to_end(&mut binary)?,
+    };
     Decryptor::new_buffered(AgeFile { bytes: binary, position: 0 })
 }
 

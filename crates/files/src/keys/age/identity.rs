@@ -4,13 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use ::age::ssh::{self, UnsupportedKey};
-use ::age::{DecryptError, plugin, x25519};
-use zeroize::Zeroizing;
+use ::age::{plugin, x25519};
 
-use super::super::{KeyError, Unlock, key_file};
+use super::super::text::with_newlines;
+use super::super::{KeyError, Unlock, key_file, plain_text};
 use super::{
-    NOT_TEXT, Recipient, SECRET_KEY_START, decryption_error, has_prefix, is_encrypted, lines,
-    secret_text, unwrap,
+    NOT_TEXT, Recipient, SECRET_KEY_START, has_prefix, is_encrypted, lines, try_passphrase, unwrap,
 };
 
 /// What opens a file that was encrypted for its recipient: `AGE-SECRET-KEY-1…`, a private SSH key,
@@ -43,16 +42,22 @@ impl Identity {
         let contents = key_file::read_given(path, "read the identity file")?;
         let path = key_file::name_of(path);
         let text = if is_encrypted(&contents.bytes) {
-            unwrap(&contents.bytes, path, unlock)?
+            unwrap(&contents.bytes, path, unlock).map_err(|error| match error {
+                KeyError::IdentityNeeded { path } => {
+                    KeyError::Identity { path, reason: FOR_RECIPIENTS.to_owned() }
+                }
+                error => error,
+            })?
         } else {
             contents.check_private(path, unlock)?;
             contents.bytes
         };
-        if text.trim_ascii_start().starts_with(PEM_START) {
-            return Ok(vec![read_ssh(&text, path, unlock)?]);
-        }
         let wrong = |reason| KeyError::Identity { path: path.to_owned(), reason };
-        let identities = lines(&text)
+        let text = plain_text(&text).map_err(|reason| wrong(reason.to_owned()))?;
+        if text.trim_ascii_start().starts_with(PEM_START) {
+            return Ok(vec![read_ssh(text, path, unlock)?]);
+        }
+        let identities = lines(text)
             .map(|(number, line)| {
                 line.ok_or(NOT_TEXT)
                     .and_then(parse)
@@ -126,9 +131,9 @@ pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
         "post-quantum identities are not built in; `age-plugin-pq -identity` makes one that its \
          plugin opens"
     } else if has_prefix(text, SECRET_KEY_START) || has_prefix(text, "AGE-PLUGIN-") {
-        "the identity is mistyped or cut short"
+        "the identity is mistyped, cut short or wrapped"
     } else {
-        "this is no age identity (`AGE-SECRET-KEY-1…`)"
+        "this is no age identity (`AGE-SECRET-KEY-1…`), perhaps the end of a wrapped line"
     })
 }
 
@@ -136,24 +141,12 @@ pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
 fn read_ssh(text: &[u8], path: &Path, unlock: &dyn Unlock) -> Result<Identity, KeyError> {
     let wrong = |reason: &str| KeyError::Identity { path: path.to_owned(), reason: reason.into() };
     // Its parser reads a line at a time and wants the end of the last.
-    let mut whole = Zeroizing::new(Vec::with_capacity(text.len() + 1));
-    whole.extend_from_slice(text.trim_ascii());
-    whole.push(b'\n');
+    let whole = with_newlines(text);
     let read = ssh::Identity::from_buffer(&whole[..], None).map_err(|_| wrong(NO_SSH_KEY))?;
     let identity = match read {
         ssh::Identity::Unencrypted(_) => read,
         ssh::Identity::Encrypted(encrypted) => {
-            let passphrase = unlock
-                .passphrase(path)?
-                .ok_or_else(|| KeyError::PassphraseNeeded { path: path.to_owned() })?;
-            let opened = encrypted.decrypt(secret_text(&passphrase)?).map_err(|error| {
-                let error = match error {
-                    DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
-                    error => error,
-                };
-                decryption_error(error, path)
-            })?;
-            opened.into()
+            try_passphrase(path, unlock, |text| encrypted.decrypt(text))?.into()
         }
         ssh::Identity::Unsupported(unsupported) => {
             return Err(wrong(match unsupported {
@@ -175,6 +168,8 @@ fn read_ssh(text: &[u8], path: &Path, unlock: &dyn Unlock) -> Result<Identity, K
     Ok(Identity(Kind::Ssh(Box::new(identity))))
 }
 
+const FOR_RECIPIENTS: &str = "age encrypted it for a recipient, and a file of identities opens only \
+     with a passphrase; decrypt it with `age -d` first";
 const PEM_START: &[u8] = b"-----BEGIN";
 const NO_SSH_KEY: &str = "it is no SSH key that Evener reads (ssh-ed25519 or ssh-rsa in OpenSSH's \
      format, or an RSA key in PEM), or it was cut short";

@@ -8,7 +8,7 @@ use ::age::ssh::ParseRecipientKeyError;
 use ::age::{plugin, ssh, tag, tagpq, x25519};
 use evener_core::shown;
 
-use super::super::{KeyError, Unlock, key_file};
+use super::super::{KeyError, Unlock, key_file, plain_text};
 use super::low_order::{is_low_order, point_of_age, point_of_ssh};
 use super::{NOT_TEXT, SECRET_KEY_START, has_prefix, lines};
 
@@ -45,10 +45,17 @@ impl Recipient {
             origin: format!("line {line} of `{}`", shown(path)),
             reason,
         };
-        let recipients = lines(&contents)
+        let text = plain_text(&contents).map_err(|reason| KeyError::Recipient {
+            origin: format!("those in `{}`", shown(path)),
+            reason,
+        })?;
+        let recipients = lines(text)
             .map(|(number, line)| {
                 let line = line.ok_or_else(|| wrong(number, NOT_TEXT))?;
-                parse(line).map_err(|reason| wrong(number, reason))
+                parse(line).map_err(|reason| match reason {
+                    NO_RECIPIENT => wrong(number, NO_RECIPIENT_IN_LINE),
+                    reason => wrong(number, reason),
+                })
             })
             .collect::<Result<Vec<_>, _>>()?;
         if recipients.is_empty() {
@@ -93,7 +100,7 @@ impl FromStr for Recipient {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        parse(text).map_err(|reason| KeyError::Recipient {
+        parse(text.trim()).map_err(|reason| KeyError::Recipient {
             // What is meant to be a recipient may be an identity.
             origin: "the recipient given".to_owned(),
             reason,
@@ -149,9 +156,9 @@ pub(super) fn parse(text: &str) -> Result<Recipient, &'static str> {
     } else if has_prefix(text, "AGE-PLUGIN-") {
         "this is a plugin's identity; its file or the plugin tells its recipient (`age1…`)"
     } else if text.starts_with("age1") {
-        "it is mistyped, or of a kind other than X25519 (`age1` and 58 characters)"
+        "it is mistyped or wrapped, or of a kind other than X25519 (`age1` and 58 characters)"
     } else {
-        "it is no age recipient (`age1` and 58 characters)"
+        NO_RECIPIENT
     })
 }
 
@@ -168,11 +175,16 @@ fn ssh_words(error: ParseRecipientKeyError, text: &str) -> &'static str {
             "of SSH keys only ssh-ed25519 and ssh-rsa can be encrypted for; give one of those, or \
              an age recipient"
         }
-        _ => "the SSH key is mistyped or cut short; give a line of a `.pub` file",
+        _ => "the SSH key is mistyped, cut short or wrapped; give a line of a `.pub` file",
     }
 }
 
 const SSH_ED25519: &str = "ssh-ed25519 ";
+
+const NO_RECIPIENT: &str = "it is no age recipient (`age1` and 58 characters)";
+
+const NO_RECIPIENT_IN_LINE: &str = "it is no age recipient (`age1` and 58 characters), perhaps the \
+     end of a wrapped line";
 
 const LOW_ORDER: &str =
     "it is a point of low order, for which anybody could open the key; have a proper one made";

@@ -1,10 +1,12 @@
 //! Round trips, the errors, and both directions with the `age` program.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use ::age::secrecy::ExposeSecret;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
@@ -24,6 +26,13 @@ blVVVlUKjsF3lESNQ7pjTxb0hUqSsAp0cVaO4rQLiA4tKT5WrznjKp4Yicr+rTKK
 5uWrVf5sACbPKR8sRpzVDajlTRmBjheYexBOWGGiMgunQAwP2MStnpL49w==
 -----END AGE ENCRYPTED FILE-----
 ";
+
+/// A key under the line `\u{FEFF} correct horse \t\r`, when Evener took all of a file's line.
+const FROM_A_WHOLE_LINE: &str = "\
+YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBlcE5xUnp4RWZjVWdqOVI3VUhON1dnIDE4CndYaDlYbUEw\
+Y29uaWpnL0VZK2JWVmxreUFWbzNVajEyZGxRbGFPYVNpZGsKLS0tIGdEbWx1N2VzeitVZ1lCWXFHd3Z3dkREcDdW\
+Rm9xc21tbUVkRVlRSU5rOGMK5PyBTnWSIypYXU7+Hlei4DA4kbUqu0COUt2hz6TBM2T0T6TP+7bnrOcaOWp/06yK\
+d1Dt0Aon5HB+FAaHfiMQmjimwgEFkxma0AtqYp58FnB20puMz6A9dTXrCSAF6lg9P1KlkpofZloAjQ==";
 
 /// Fast, and so good for tests only.
 const SMALL_WORK_FACTOR: u8 = 4;
@@ -85,6 +94,55 @@ fn a_passphrase_opens_what_the_age_program_wrote() {
     assert_eq!(*open(FROM_AGE.as_bytes(), &unlock).unwrap(), TEXT);
 }
 
+/// A passphrase as the first line of a file has it.
+fn line(text: &str) -> Passphrase {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    Passphrase::from_file(file.path()).unwrap()
+}
+
+#[test]
+fn what_was_encrypted_with_a_whole_line_opens_with_it() {
+    let wrapped = BASE64_STANDARD.decode(FROM_A_WHOLE_LINE).unwrap();
+    let text = open(&wrapped, &line("\u{feff} correct horse \t\r\n")).unwrap();
+    assert!(text.starts_with(b"evener-key:v1:cobblestone-256:"));
+}
+
+#[test]
+fn a_line_opens_what_was_encrypted_with_it_or_with_what_is_typed() {
+    let typed = passphrase("correct horse");
+    let lines =
+        ["\u{feff}correct horse\n", "correct horse\r\n", "correct horse \n", " correct horse \r"];
+    for text in lines {
+        let written = Passphrase::new(line(text).bytes(), "a test").unwrap();
+        for old in [&written, &typed] {
+            let wrapped = wrap_with_work_factor(TEXT, old, SMALL_WORK_FACTOR).unwrap();
+            assert_eq!(*open(&wrapped, &line(text)).unwrap(), TEXT, "{text:?}");
+        }
+        let new = wrap_with_work_factor(TEXT, &line(text), SMALL_WORK_FACTOR).unwrap();
+        assert_eq!(*open(&new, &typed).unwrap(), TEXT, "{text:?}");
+        let wrong = wrap_with_work_factor(TEXT, &passphrase("correct"), SMALL_WORK_FACTOR).unwrap();
+        let error = open(&wrong, &line(text)).unwrap_err();
+        assert!(matches!(error, KeyError::WrongPassphrase { .. }), "{error}");
+    }
+}
+
+/// Each guess takes a second and 256 MiB.
+#[test]
+fn a_passphrase_is_tried_once_unless_there_is_something_odd_about_it() {
+    for (text, guesses) in [("plain\n", 1), ("two words\n", 1), ("crlf\r\n", 2), (" a \r\n", 3)] {
+        let mut tried = Vec::new();
+        let refused =
+            try_passphrase(Path::new("some.key"), &line(text), |guess| -> Result<(), _> {
+                tried.push(guess.expose_secret().to_owned());
+                Err(DecryptError::DecryptionFailed)
+            });
+        assert!(matches!(refused, Err(KeyError::WrongPassphrase { .. })));
+        assert_eq!(tried.len(), guesses, "{tried:?}");
+        assert_eq!(tried[0], text.strip_suffix('\n').unwrap());
+    }
+}
+
 #[test]
 fn memory_that_cant_be_had_is_an_error() {
     // What no system gives.
@@ -137,7 +195,7 @@ fn recipients_are_read_from_text_and_files() {
 
     fs::write(&path, format!("{ann}\nage1mistyped\n")).unwrap();
     let message = Recipient::read_file(&path, &NoUnlock).unwrap_err().to_string();
-    assert!(message.contains("line 2") && message.contains("mistyped, or of a kind"), "{message}");
+    assert!(message.contains("line 2") && message.contains("mistyped or wrapped"), "{message}");
     fs::write(&path, "# nobody\n").unwrap();
     let message = Recipient::read_file(&path, &NoUnlock).unwrap_err().to_string();
     assert!(message.contains("holds no recipients"), "{message}");
@@ -153,7 +211,7 @@ fn a_secret_given_as_a_recipient_is_not_quoted() {
     let message = hardware.parse::<Recipient>().unwrap_err().to_string();
     assert!(message.contains("only ssh-ed25519 and ssh-rsa"), "{message}");
     let message = "ssh-ed25519 AAAA".parse::<Recipient>().unwrap_err().to_string();
-    assert!(message.contains("the SSH key is mistyped or cut short"), "{message}");
+    assert!(message.contains("the SSH key is mistyped, cut short or wrapped"), "{message}");
 }
 
 #[test]
@@ -182,9 +240,9 @@ fn identities_are_read_from_files() {
 fn an_identity_file_with_something_else_is_refused_unquoted() {
     let directory = tempfile::tempdir().unwrap();
     let cases = [
-        ("AGE-SECRET-KEY-1SWORDFISH", "line 2: the identity is mistyped or cut short"),
+        ("AGE-SECRET-KEY-1SWORDFISH", "line 2: the identity is mistyped, cut short or wrapped"),
         ("-----BEGIN OPENSSH PRIVATE KEY-----", "an SSH key stands alone in its file"),
-        ("AGE-PLUGIN-YUBIKEY-SWORDFISH", "line 2: the identity is mistyped or cut short"),
+        ("AGE-PLUGIN-YUBIKEY-SWORDFISH", "line 2: the identity is mistyped, cut short or wrapped"),
         ("AGE-SECRET-KEY-PQ-1SWORDFISH", "`age-plugin-pq -identity`"),
         ("swordfish", "line 2: this is no age identity"),
         ("# nothing", "it holds none"),
