@@ -68,7 +68,9 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
 pub(crate) fn of_key(error: &KeyError) -> String {
     let hint = match error {
         KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
-        KeyError::PassphraseNeeded { .. } => " (`--passphrase`)",
+        KeyError::PassphraseNeeded { .. } => {
+            " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
+        }
         KeyError::NoRecipients => " (`-r`)",
         KeyError::PassphraseMemory { .. } => " (`-i` and `-r`)",
         KeyError::Malformed { reason: MalformedKey::AgeIdentity, .. } => " (`-i`)",

@@ -5,7 +5,6 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use common::{Ended, Fixture, RECIPIENT, has};
 
@@ -186,34 +185,6 @@ fn ssh_keys_are_recipients_and_identities() {
     assert!(ended.messages.contains("run `chmod 600` on it"), "{}", ended.messages);
 }
 
-/// A terminal on which the answer to each prompt that ends in these words is typed; what the
-/// program shows is printed.
-const TERMINAL: &str = r#"
-import os, pty, sys
-prompt, answer, arguments = sys.argv[1].encode(), sys.argv[2].encode(), sys.argv[3:]
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execvp(arguments[0], arguments)
-shown, seen = b"", 0
-while True:
-    try:
-        shown += os.read(terminal, 1000)
-    except OSError:
-        break
-    if prompt in shown[seen:]:
-        seen = len(shown)
-        os.write(terminal, answer + b"\n")
-sys.stdout.write(shown.decode())
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"#;
-
-fn at_terminal(fixture: &Fixture, prompt: &str, answer: &str, line: &str) -> Ended {
-    let mut command = Command::new("python3");
-    command.args(["-c", TERMINAL, prompt, answer, "sh", "-c", line]);
-    command.current_dir(fixture.path(".")).env("evener", env!("CARGO_BIN_EXE_evener"));
-    Ended::of(&mut command)
-}
-
 #[test]
 fn an_ssh_key_with_a_passphrase_asks_for_it() {
     if !has("ssh-keygen") || !has("python3") {
@@ -225,11 +196,11 @@ fn an_ssh_key_with_a_passphrase_asks_for_it() {
     run(&fixture, 0, "$evener encrypt -r \"$(cat id.pub)\" tree sealed");
     let line = "$evener verify -i id sealed";
     let prompt = "Passphrase for id: ";
-    let right = at_terminal(&fixture, prompt, "open sesame", line);
+    let right = fixture.at_terminal(prompt, "open sesame", line);
     let shown = String::from_utf8_lossy(&right.output).into_owned();
     assert_eq!(right.status, Some(0), "{shown}");
     assert!(!shown.contains("sesame"), "{shown}");
-    let wrong = at_terminal(&fixture, prompt, "open barley", line);
+    let wrong = fixture.at_terminal(prompt, "open barley", line);
     let shown = String::from_utf8_lossy(&wrong.output).into_owned();
     assert_eq!(wrong.status, Some(2), "{shown}");
     assert!(shown.contains("the passphrase does not open"), "{shown}");
@@ -241,7 +212,7 @@ fn a_plugin_asks_for_a_pin_on_the_terminal() {
     let path = "PATH=$PWD/bin:$PATH";
     run(&fixture, 0, &format!("{path} $evener encrypt -r {PLUGINS_RECIPIENT} tree sealed"));
     let line = format!("EVTEST_PIN=1 {path} $evener verify -i plugins sealed");
-    let ended = at_terminal(&fixture, "PIN of the device: ", "1234", &line);
+    let ended = fixture.at_terminal("PIN of the device: ", "1234", &line);
     let shown = String::from_utf8_lossy(&ended.output).into_owned();
     assert_eq!(ended.status, Some(0), "{shown}");
     assert!(!shown.contains("1234"), "{shown}");

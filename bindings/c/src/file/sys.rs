@@ -69,8 +69,9 @@ pub unsafe extern "C" fn evener_file_key_from_bytes(
 }
 
 /// Reads a key file: Evener's own or a Tink keyset, plain (accessible only to its owner) or
-/// encrypted with age. An encrypted one opens with a passphrase, or with a file of identities,
-/// which may itself be encrypted with the passphrase; both may be NULL. Free the key with
+/// encrypted with age. An encrypted one opens with a passphrase, or with a file of identities or
+/// an SSH key, which may itself have the passphrase; both may be NULL. A passphrase is also tried
+/// without a byte-order mark, blanks and a carriage return around it. Free the key with
 /// `evener_file_key_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_file_key_load(

@@ -35,6 +35,68 @@ static void check_file(const char *path, const char *text)
     CHECK(fclose(file) == 0);
 }
 
+/* A key under the passphrase "open sesame", with so few rounds that it opens at once. */
+static const char locked_key[] =
+    "-----BEGIN AGE ENCRYPTED FILE-----\n"
+    "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBVZG81cUxuNHBXQ0hjZnNO\n"
+    "UU5QQUpBIDIKRXh0cjhwQnRTcnI5UjFNVHBiNVFBSDhVOVk1UVdSd1VOTVV4RnRO\n"
+    "STZiRQotLS0gMWVnaVlYZncvYW9Ic0N0MGhkandNSG12Z0paQS9HcE96aEdVOVNV\n"
+    "RGVEcwoeJ3y0/+tXZtMQDZYfqZfgkwsOiEXxlmFO9bvcrtq6YRJRNJV44PzI935g\n"
+    "TRMiGNdN/BbRVh4wKXVuOh7ju5QB+XlVD1d6PAwc6aC7T6xqJ/L4FE7G\n"
+    "-----END AGE ENCRYPTED FILE-----\n";
+
+/* An SSH key of that passphrase, and a key for it. */
+static const char ssh_identity[] =
+    "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    "b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABBOEc2en+\n"
+    "fXrRm7wjYrRHOCAAAAAQAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIEv9zKBH7FJsA3kL\n"
+    "S7BmKLF0Kgp6yOECxzLgPOlwXO82AAAAkDrdmRRtPyWDpylen7f+RS1nC+g7aceu8ca27l\n"
+    "Gmtl/bmjnrBAfzOxy4dEbuwSqqG3DFv17G/msGcrYqB4XVL1q5v2nqgKG4Myg0mLOxLVvg\n"
+    "vLyGv69qhokk37CUSaWgzkr2WIUEGzbzudY+PcRjY9dl1GSZ+g/q0u5rlDjkh2/qTYkFmZ\n"
+    "v5mCifyqZt5bZ/QA==\n"
+    "-----END OPENSSH PRIVATE KEY-----\n";
+static const char key_for_ssh[] =
+    "-----BEGIN AGE ENCRYPTED FILE-----\n"
+    "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNzaC1lZDI1NTE5IGo0NTE0USBIQ05H\n"
+    "MG94TlpKMUxMWWFIRlpzTld5RWZ6ZjhyNHk3UFp1V0RiZDNHWm1vCnhwa0grRThm\n"
+    "SUZGOVJ3akVleHpJcUN3SjdVcTYvUkh0ZHRNdUpsVUkyZjQKLS0tIDJqMmpha0pJ\n"
+    "Rnp5eDFtakZQcW5TVjgxQTV4czhKaTlzMDJxRDBWSFRVM1UKv2aueyGL2dcMfLPs\n"
+    "bs8Dl/NXubC5WinIr63A6i1F46RAL0Aa1IVpk9Tz5UROivCedfTDRO+hADJEGd2q\n"
+    "Cr9CN/DdgbH1RxrgZuToXIIBifXKPmFsKg==\n"
+    "-----END AGE ENCRYPTED FILE-----\n";
+
+static void a_passphrase_opens_keys_and_identities(const char *directory)
+{
+    evener_file_key *key;
+    static const struct {
+        const char *key, *identities, *passphrase;
+        evener_status status;
+    } cases[] = {
+        {"locked.age", NULL, "open sesame", EVENER_STATUS_OK},
+        {"locked.age", NULL, "open sesame\r", EVENER_STATUS_OK},
+        {"locked.age", NULL, "\xEF\xBB\xBF open sesame ", EVENER_STATUS_OK},
+        {"locked.age", NULL, "open barley", EVENER_STATUS_KEY_FILE},
+        {"locked.age", NULL, NULL, EVENER_STATUS_KEY_FILE},
+        {"for-ssh.age", "id", "open sesame", EVENER_STATUS_OK},
+        {"for-ssh.age", "id", "open sesame\r", EVENER_STATUS_OK},
+        {"for-ssh.age", "id", "open barley", EVENER_STATUS_KEY_FILE},
+        {"for-ssh.age", "id", NULL, EVENER_STATUS_KEY_FILE},
+        {"for-ssh.age", NULL, "open sesame", EVENER_STATUS_KEY_FILE},
+    };
+    write_file(in(directory, "locked.age"), locked_key);
+    write_file(in(directory, "for-ssh.age"), key_for_ssh);
+    write_file(in(directory, "id"), ssh_identity);
+    CHECK(chmod(in(directory, "id"), 0600) == 0);
+    for (size_t each = 0; each < sizeof cases / sizeof cases[0]; each++) {
+        const char *passphrase = cases[each].passphrase, *identities = cases[each].identities;
+        EXPECT(cases[each].status,
+               evener_file_key_load(in(directory, cases[each].key), (const uint8_t *)passphrase,
+                                    passphrase ? strlen(passphrase) : 0,
+                                    identities ? in(directory, identities) : NULL, &key));
+        evener_file_key_free(key);
+    }
+}
+
 static void keys_are_made_kept_and_read(const char *directory)
 {
     evener_file_key *key;
@@ -220,6 +282,7 @@ static void a_buffer_comes_back(void)
 void test_files(const char *directory)
 {
     keys_are_made_kept_and_read(directory);
+    a_passphrase_opens_keys_and_identities(directory);
     a_tree_comes_back(directory);
     a_buffer_comes_back();
 }

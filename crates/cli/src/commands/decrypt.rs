@@ -91,7 +91,8 @@ impl Decrypt {
         let mut key_files = self.keys.files();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
         let ring = route.opening(&self.keys, &heads, Intent::Decrypt, &keyholder)?;
         key_files.extend(keyholder.found());
         if self.writing.dry_run {

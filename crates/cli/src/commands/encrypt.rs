@@ -93,7 +93,8 @@ impl Encrypt {
         let key_files = self.keys.files();
         let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
         let asks = key.is_some() || origins.key_command.is_some();
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
         let sealing = sealing(&self.keys, route.key_place(suffix), &keyholder)?;
         let recipe = sealing.ring.primary();
         let has_many_files = route.has_many_files();

@@ -9,7 +9,7 @@ use evener::keys::{self, KeyFormat, KeyMaterial};
 use zeroize::Zeroizing;
 
 use crate::keys::{Keyholder, wrapping};
-use crate::options::{PassphraseOptions, Recipients};
+use crate::options::{Exposure, PassphraseOptions, Recipients};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
@@ -36,12 +36,17 @@ pub(crate) struct Keygen {
     recipients: Recipients,
     #[command(flatten)]
     passphrase: PassphraseOptions,
+    #[command(flatten)]
+    exposure: Exposure,
+    /// Print nothing but failures
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 impl Keygen {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         whole_file::refuse_dash("keygen", self.output.as_deref())?;
-        let keyholder = Keyholder::new(signals, None, &self.passphrase, None, false)?;
+        let keyholder = Keyholder::new(signals, None, &self.passphrase, &self.exposure, false)?;
         let wrapping = wrapping(&self.recipients, &keyholder)?;
         if wrapping.is_some() && self.output.is_none() && io::stdout().is_terminal() {
             return Err(Trouble::usage("a wrapped key is not for a terminal; give --output"));
@@ -51,12 +56,13 @@ impl Keygen {
             None => Zeroizing::new(material.to_text().as_bytes().to_vec()),
             Some(wrapping) => Zeroizing::new(wrapping.wrap(&material, &keyholder)?),
         };
-        for warning in keyholder.warnings() {
+        for warning in keyholder.warnings().iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));
         }
         match &self.output {
             Some(path) => {
-                if let Some(notice) = keys::create(path, &contents)?.notice() {
+                let notice = keys::create(path, &contents)?.notice();
+                if let Some(notice) = notice.filter(|_| !self.quiet) {
                     complain(&format_args!("{}: {notice}", shown(path)));
                 }
             }

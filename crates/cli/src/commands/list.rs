@@ -67,7 +67,8 @@ impl List {
         self.choosing.check(may_be_tree, may_be_tree)?;
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
         let ring = if self.keys.is_empty() {
             if self.keys.context.is_some() {
                 return Err(Trouble::usage("--context is of use only with a key"));

@@ -53,7 +53,8 @@ impl Verify {
         let mut key_files = self.keys.files();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, Some(origins), asks)?;
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
         let ring = opening(&self.keys, &ends.source, head.as_ref(), Intent::Decrypt, &keyholder)?;
         key_files.extend(keyholder.found());
         let evener = self.engines.evener(ring, &self.telling, signals)?;

@@ -1,15 +1,15 @@
 //! What opens wrapped keys: identities, and a passphrase wherever it comes from.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::age::{Dialogue, Identity};
-use evener::keys::{Exposed, KeyError, Passphrase, Unlock};
+use evener::keys::{Exposed, KeyError, Oddity, Passphrase, Unlock};
 
 use super::dialogue::AtTerminal;
-use crate::options::{Identities, KeyOrigins, PassphraseOptions};
+use crate::options::{Exposure, Identities, PassphraseOptions};
 use crate::signals::Signals;
 use crate::trouble::{Trouble, shown};
 
@@ -19,6 +19,8 @@ pub(crate) struct Keyholder<'a> {
     identities: Vec<Identity>,
     source: Option<Source>,
     given: OnceCell<Passphrase>,
+    /// Whether the passphrase that the options speak of was asked for by a file of identities.
+    opens_identities: Cell<bool>,
     /// The files of wrapped keys that were found beside what they open.
     found: RefCell<Vec<PathBuf>>,
     /// Whether to ask for the passphrase of a file although no option speaks of one.
@@ -43,7 +45,7 @@ impl<'a> Keyholder<'a> {
         signals: &'a Signals,
         identities: Option<&Identities>,
         passphrase: &PassphraseOptions,
-        origins: Option<&KeyOrigins>,
+        exposure: &Exposure,
         asks_unbidden: bool,
     ) -> Result<Keyholder<'a>, Trouble> {
         let source = match passphrase {
@@ -53,23 +55,22 @@ impl<'a> Keyholder<'a> {
             }
             PassphraseOptions { passphrase_fd, .. } => passphrase_fd.map(Source::Descriptor),
         };
-        let empty = |source, asks_unbidden| Keyholder {
+        let keyholder = Keyholder {
             signals,
             identities: Vec::new(),
             source,
             given: OnceCell::new(),
+            opens_identities: Cell::new(false),
             found: RefCell::default(),
             asks_unbidden,
-            takes_insecure: origins.is_some_and(|origins| origins.insecure_key_file),
+            takes_insecure: exposure.insecure_key_file,
             warnings: RefCell::default(),
         };
-        let asker = empty(None, true);
         let identities = match identities {
-            Some(options) => super::identities(options, &asker)?,
+            Some(options) => super::identities(options, &OfIdentities(&keyholder))?,
             None => Vec::new(),
         };
-        let warnings = asker.warnings;
-        Ok(Keyholder { identities, warnings, ..empty(source, asks_unbidden) })
+        Ok(Keyholder { identities, ..keyholder })
     }
 
     /// Notes files of wrapped keys that were found.
@@ -92,10 +93,16 @@ impl<'a> Keyholder<'a> {
         self.source.is_some()
     }
 
+    /// Whether the passphrase that the options speak of is that of an identity.
+    pub(crate) fn opens_identities(&self) -> bool {
+        self.opens_identities.get()
+    }
+
     /// Refuses a passphrase that the options speak of and that has opened nothing, now that all keys
     /// are open: what is encrypted would not be what the user takes it for.
     pub(super) fn refuse_idle_passphrase(&self) -> Result<(), Trouble> {
-        match self.has_passphrase() && self.given.get().is_none() {
+        let is_idle = self.given.get().is_none() && !self.opens_identities();
+        match self.has_passphrase() && is_idle {
             true => Err(Trouble::usage(IDLE_PASSPHRASE)),
             false => Ok(()),
         }
@@ -123,6 +130,21 @@ impl<'a> Keyholder<'a> {
                 Err(terminal("the two are not the same; nothing was done"))
             }
         })
+    }
+
+    /// Warns of what is odd about a new passphrase. In files of `openssl enc` all of the line is the
+    /// passphrase.
+    pub(super) fn warn_of_oddities(&self, passphrase: &Passphrase, is_for_openssl: bool) {
+        let warnings = passphrase.oddities().into_iter().map(|oddity| {
+            let fate = match oddity {
+                Oddity::FurtherLines => "of which nothing is part of it",
+                _ if is_for_openssl => "which is part of it, as for `openssl enc`",
+                _ if passphrase.is_line() => "which is left out",
+                _ => "which is part of it",
+            };
+            format!("the passphrase from {} has {oddity}, {fate}", passphrase.origin())
+        });
+        self.warnings.borrow_mut().extend(warnings);
     }
 
     fn obtain(
@@ -153,6 +175,27 @@ impl<'a> Keyholder<'a> {
 
 const IDLE_PASSPHRASE: &str = "the key is not encrypted, so no passphrase opens it: give a key or a \
     passphrase, not both";
+
+/// Opens files of identities. On the terminal each is asked for, whatever the options say.
+struct OfIdentities<'a>(&'a Keyholder<'a>);
+
+impl Unlock for OfIdentities<'_> {
+    fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
+        let OfIdentities(keyholder) = self;
+        keyholder.opens_identities.set(keyholder.has_passphrase());
+        let path = shown(path).to_string();
+        match keyholder.source {
+            // Where there is no terminal, the error about the file says more.
+            None => Ok(keyholder.ask(&format!("Passphrase for {path}: ")).ok()),
+            Some(Source::Terminal) => keyholder.ask(&format!("Passphrase for {path}: ")).map(Some),
+            Some(_) => keyholder.known_passphrase(&path),
+        }
+    }
+
+    fn takes_exposed(&self, file: &Exposed<'_>) -> bool {
+        self.0.takes_exposed(file)
+    }
+}
 
 impl Unlock for Keyholder<'_> {
     fn identities(&self) -> &[Identity] {

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
-use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead};
+use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead, Unlock};
 
 use crate::ends::Place;
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
@@ -214,11 +214,11 @@ pub(crate) fn opening(
 /// passphrase.
 pub(crate) fn identities(
     options: &Identities,
-    asker: &Keyholder<'_>,
+    unlock: &dyn Unlock,
 ) -> Result<Vec<keys::age::Identity>, Trouble> {
     let mut identities = Vec::new();
     for path in &options.identity_files {
-        identities.extend(keys::age::Identity::read_file(path, asker)?);
+        identities.extend(keys::age::Identity::read_file(path, unlock)?);
     }
     Ok(identities)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use evener::format::{Kdf, OpensslEnc, OpensslSecret, Recipe};
 use evener::hazmat::Iv;
-use evener::keys::{Unlock, check_secret_file};
+use evener::keys::{Unlock, check_secret_file, plain_text};
 use evener::{Key, Mode};
 use zeroize::Zeroizing;
 
@@ -65,8 +65,12 @@ pub(super) fn recipe(
                 Intent::Encrypt => keyholder.new_passphrase("the output")?,
                 Intent::Decrypt => keyholder.known_passphrase("the files")?,
             };
+            let passphrase = required(passphrase)?;
+            if intent == Intent::Encrypt {
+                keyholder.warn_of_oddities(&passphrase, true);
+            }
             OpensslSecret::Passphrase {
-                passphrase: Zeroizing::new(required(passphrase)?.bytes().to_vec()),
+                passphrase: Zeroizing::new(passphrase.bytes().to_vec()),
                 digest: options.digest.unwrap_or_default(),
                 iterations,
             }
@@ -128,7 +132,8 @@ fn hexadecimal(
     // With room for all that is read: growing would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_TEXT + 1));
     file.take(LONGEST_TEXT as u64).read_to_end(&mut text).map_err(failed)?;
-    let digits = text.trim_ascii();
+    let wrong = |reason| Trouble::Usage(format!("{}: {reason}", shown(path)));
+    let digits = plain_text(&text).map_err(wrong)?.trim_ascii();
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST_TEXT / 2));
     for pair in digits.chunks(2) {
@@ -145,7 +150,7 @@ fn hexadecimal(
 
 fn not_hexadecimal(path: &Path) -> Trouble {
     Trouble::Usage(format!(
-        "{} does not hold a key or IV in hexadecimal digits, two a byte",
+        "{} does not hold a key or IV in hexadecimal digits, two a byte, in one line",
         shown(path)
     ))
 }
@@ -174,9 +179,11 @@ mod tests {
 
     #[test]
     fn hexadecimal_is_read_in_any_case() {
-        assert_eq!(read("00ffAb\n"), Some(vec![0, 255, 0xAB]));
+        for text in ["00ffAb", "00ffAb\n", "\u{feff}00ffAb\r\n", "00ffAb\r", "\n\t00ffAb \n\n"] {
+            assert_eq!(read(text), Some(vec![0, 255, 0xAB]), "{text:?}");
+        }
         assert_eq!(read(""), Some(vec![]));
-        for text in ["0", "0x00", "gg", "00 11", "é"] {
+        for text in ["0", "0x00", "gg", "00 11", "00\n11", "é", "00\0"] {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -31,7 +31,9 @@ pub(crate) fn wrapping(
     for path in &options.recipient_files {
         recipients.extend(Recipient::read_file(path, keyholder)?);
     }
-    match (recipients.is_empty(), keyholder.has_passphrase()) {
+    // A passphrase that opens an identity is not that of a new key, too.
+    let has_passphrase = keyholder.has_passphrase() && !keyholder.opens_identities();
+    match (recipients.is_empty(), has_passphrase) {
         (true, false) => Ok(None),
         (true, true) => Ok(Some(Wrapping::Passphrase)),
         (false, false) => Ok(Some(Wrapping::Recipients(recipients))),
@@ -64,7 +66,9 @@ impl Wrapping {
             }
             Wrapping::Passphrase => {
                 let passphrase = required(keyholder.new_passphrase("the new key")?)?;
-                Ok(age::wrap_with_passphrase(text.as_bytes(), &passphrase)?)
+                let wrapped = age::wrap_with_passphrase(text.as_bytes(), &passphrase)?;
+                keyholder.warn_of_oddities(&passphrase, false);
+                Ok(wrapped)
             }
         }
     }

@@ -179,6 +179,8 @@ fn find_own(
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             // Wrapped in the other way, for recipients or with a passphrase.
             Err(KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. }) => {}
+            // It was given for an identity, and not for this key.
+            Err(KeyError::WrongPassphrase { .. }) if keyholder.opens_identities() => tried += 1,
             Err(error) => {
                 tried += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
                 found.refusal.get_or_insert(error);

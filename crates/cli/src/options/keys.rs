@@ -64,13 +64,20 @@ pub(crate) struct OpeningKeys {
     pub(crate) context: Option<String>,
 }
 
-/// Where a key comes from that lies in no file, and which files are good enough.
+/// Where a key comes from that lies in no file, and which files are good enough all the same.
 #[derive(Args, Debug)]
 pub(crate) struct KeyOrigins {
     /// Instead of a key file, take what this command writes, such as `pass show backup`; it is
     /// run by `sh -c`. Which files it reads is not known: keep them out of SRC and DST
     #[arg(long, value_name = "COMMAND", help_heading = "Keys")]
     pub(crate) key_command: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) exposure: Exposure,
+}
+
+/// Which files of secrets and recipients are good enough.
+#[derive(Args, Debug)]
+pub(crate) struct Exposure {
     /// Take a key, identity or passphrase file that its group or others may use, or a file of
     /// recipients that they may change, with a warning.
     /// One on a file system that is mounted read-only is always taken so
@@ -231,14 +238,17 @@ pub(crate) struct Identities {
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 pub(crate) struct PassphraseOptions {
-    /// Ask for a passphrase on the terminal
+    /// Ask for a passphrase on the terminal: for each key, and for each file of identities and SSH
+    /// key that has one
     #[arg(long, help_heading = "Keys")]
     pub(crate) passphrase: bool,
-    /// Take the first line of this file as the passphrase: all before the newline, also spaces, and
-    /// a carriage return where lines end in CRLF
+    /// Take the first line of this file as the passphrase of all that has one: keys, files of
+    /// identities, SSH keys. A byte-order mark, blanks around it and the carriage return of CRLF
+    /// are no part of a new passphrase, with a warning, and what exists is tried with them and
+    /// without; with --format openssl all before the newline counts, as for `openssl enc`
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
     pub(crate) passphrase_file: Option<PathBuf>,
-    /// Take the first line from this open file descriptor as the passphrase
+    /// Take the first line from this open file descriptor as the passphrase, as of --passphrase-file
     #[arg(long, value_name = "N", help_heading = "Keys")]
     pub(crate) passphrase_fd: Option<RawFd>,
 }

@@ -9,7 +9,7 @@ pub(crate) mod values;
 pub(crate) use engines::{EngineOptions, RetryPin, from_one, permits, steps};
 pub(crate) use files::{Choosing, Writing};
 pub(crate) use keys::{
-    Identities, KeyOrigins, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
+    Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };
 pub(crate) use telling::Telling;
 pub(crate) use values::{Format, Iterations};

@@ -27,6 +27,27 @@ pub fn gentle_signals() -> Vec<Signal> {
     signals.filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0).collect()
 }
 
+/// A terminal on which the answer to each prompt that ends in these words is typed; what the
+/// program shows is printed.
+const TERMINAL: &str = r#"
+import os, pty, sys
+prompt, answer, arguments = sys.argv[1].encode(), sys.argv[2].encode(), sys.argv[3:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(arguments[0], arguments)
+shown, seen = b"", 0
+while True:
+    try:
+        shown += os.read(terminal, 1000)
+    except OSError:
+        break
+    if prompt in shown[seen:]:
+        seen = len(shown)
+        os.write(terminal, answer + b"\n")
+sys.stdout.write(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
 /// A directory with a key, a small tree, and the program to run in it.
 pub struct Fixture {
     directory: tempfile::TempDir,
@@ -92,6 +113,16 @@ impl Fixture {
         command.env_remove("EVENER_KEY_FILE").env("XDG_CACHE_HOME", self.cache.path());
         command.env("XDG_STATE_HOME", self.cache.path());
         Ended::of(command.env("evener", env!("CARGO_BIN_EXE_evener")))
+    }
+
+    /// Runs a line of shell on a terminal, where `answer` is typed after each prompt that ends in
+    /// `prompt`.
+    pub fn at_terminal(&self, prompt: &str, answer: &str, line: &str) -> Ended {
+        let mut command = Command::new("python3");
+        command.args(["-c", TERMINAL, prompt, answer, "sh", "-c", line]);
+        command.current_dir(self.directory.path()).env("evener", env!("CARGO_BIN_EXE_evener"));
+        command.env_remove("EVENER_KEY_FILE").env("XDG_CACHE_HOME", self.cache.path());
+        Ended::of(command.env("XDG_STATE_HOME", self.cache.path()))
     }
 
     /// The names in a directory, sorted.

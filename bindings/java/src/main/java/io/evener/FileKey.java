@@ -47,7 +47,8 @@ public final class FileKey implements AutoCloseable {
 
     /**
      * Reads a key file. Where it is encrypted with age, a passphrase opens it, or a file of
-     * identities, which may itself be encrypted with the passphrase; either may be null.
+     * identities or an SSH key, which may itself have the passphrase; either may be null. A
+     * passphrase is also tried without a byte-order mark, blanks and a carriage return around it.
      */
     public static FileKey load(Path path, byte[] passphrase, Path identities) {
         try (Arena call = Arena.ofConfined()) {

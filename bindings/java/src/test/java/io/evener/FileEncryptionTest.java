@@ -1,15 +1,18 @@
 package io.evener;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
@@ -103,6 +106,46 @@ class FileEncryptionTest {
         }
         assertThrows(EvenerException.class, () -> FileKey.of(new byte[5]));
         assertThrows(EvenerException.class, () -> FileKey.load(directory.resolve("absent")));
+    }
+
+    /** An SSH key under the passphrase "open sesame". */
+    private static final String SSH_IDENTITY =
+            """
+            -----BEGIN OPENSSH PRIVATE KEY-----
+            b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABBOEc2en+
+            fXrRm7wjYrRHOCAAAAAQAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIEv9zKBH7FJsA3kL
+            S7BmKLF0Kgp6yOECxzLgPOlwXO82AAAAkDrdmRRtPyWDpylen7f+RS1nC+g7aceu8ca27l
+            Gmtl/bmjnrBAfzOxy4dEbuwSqqG3DFv17G/msGcrYqB4XVL1q5v2nqgKG4Myg0mLOxLVvg
+            vLyGv69qhokk37CUSaWgzkr2WIUEGzbzudY+PcRjY9dl1GSZ+g/q0u5rlDjkh2/qTYkFmZ
+            v5mCifyqZt5bZ/QA==
+            -----END OPENSSH PRIVATE KEY-----
+            """;
+
+    private static final String KEY_FOR_SSH =
+            """
+            -----BEGIN AGE ENCRYPTED FILE-----
+            YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNzaC1lZDI1NTE5IGo0NTE0USBIQ05H
+            MG94TlpKMUxMWWFIRlpzTld5RWZ6ZjhyNHk3UFp1V0RiZDNHWm1vCnhwa0grRThm
+            SUZGOVJ3akVleHpJcUN3SjdVcTYvUkh0ZHRNdUpsVUkyZjQKLS0tIDJqMmpha0pJ
+            Rnp5eDFtakZQcW5TVjgxQTV4czhKaTlzMDJxRDBWSFRVM1UKv2aueyGL2dcMfLPs
+            bs8Dl/NXubC5WinIr63A6i1F46RAL0Aa1IVpk9Tz5UROivCedfTDRO+hADJEGd2q
+            Cr9CN/DdgbH1RxrgZuToXIIBifXKPmFsKg==
+            -----END AGE ENCRYPTED FILE-----
+            """;
+
+    @Test
+    void aPassphraseOpensAnSshKey() throws IOException {
+        Path wrapped = Files.writeString(directory.resolve("for-ssh.age"), KEY_FOR_SSH);
+        Path identity = Files.writeString(directory.resolve("id"), SSH_IDENTITY);
+        Files.setPosixFilePermissions(identity, PosixFilePermissions.fromString("rw-------"));
+        for (String passphrase : List.of("open sesame", "open sesame\r", " open sesame")) {
+            FileKey.load(wrapped, passphrase.getBytes(UTF_8), identity).close();
+        }
+        byte[] wrong = "open barley".getBytes(UTF_8);
+        EvenerException refused =
+                assertThrows(
+                        EvenerException.class, () -> FileKey.load(wrapped, wrong, identity));
+        assertEquals(Status.KEY_FILE, refused.status());
     }
 
     @Test
