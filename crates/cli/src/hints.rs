@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
+use evener::format::{Guess, recognise};
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
 use rustix::io::Errno;
@@ -20,22 +21,26 @@ pub(crate) fn line(failure: &Failure) -> String {
 
 /// What would read a file that is not of the format that was expected, where its beginning tells.
 fn of_kind(path: &Path) -> &'static str {
-    let mut begins = [0; 8];
-    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    let read = is_file.then(|| File::open(path).and_then(|mut file| file.read_exact(&mut begins)));
-    match (read, &begins) {
-        (Some(Ok(())), b"Salted__") => {
-            "; it begins as files of `openssl enc` do (--format openssl)"
-        }
-        (Some(Ok(())), b"U2FsdGVk") => {
+    match guess(path) {
+        Some(Guess::OpensslEnc) => "; it begins as files of `openssl enc` do (--format openssl)",
+        Some(Guess::OpensslBase64) => {
             "; it begins as base64 of `openssl enc` does (--format openssl --base64)"
         }
-        (Some(Ok(())), b"evener-p") => {
-            "; it begins with a wrapped key (-i or --passphrase opens it)"
-        }
+        Some(Guess::Pipe) => "; it begins with a wrapped key (-i or --passphrase opens it)",
         _ => "",
     }
 }
+
+/// The format of a file, as far as its beginning tells; `None` for what is no file or can't be read.
+pub(crate) fn guess(path: &Path) -> Option<Guess> {
+    let mut begins = Vec::new();
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    File::open(path).ok()?.take(BEGINNING).read_to_end(&mut begins).ok()?;
+    Some(recognise(&begins))
+}
+
+/// As many bytes as a guess takes.
+const BEGINNING: u64 = 72;
 
 /// An error of a file, with a hint.
 pub(crate) fn of_file(error: &FileError) -> impl Display {

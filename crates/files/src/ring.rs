@@ -2,6 +2,7 @@
 
 use crate::FileError;
 use crate::format::{FileCipher, FormatError, Recipe};
+use crate::keys::age::is_encrypted;
 
 /// The recipes (format, key and context) that an operation may use: the first encrypts, all of
 /// them decrypt.
@@ -79,5 +80,11 @@ impl KeyRing {
 }
 
 fn open_with(recipe: &Recipe, start: &[u8]) -> Result<FileCipher, FormatError> {
-    recipe.open(start.get(..recipe.header_length()).ok_or(FormatError::Truncated)?)
+    let opened = recipe.open(start.get(..recipe.header_length()).ok_or(FormatError::Truncated)?);
+    opened.map_err(|error| match is_encrypted(start) {
+        true => FormatError::OtherFormat { format: recipe.format(), reason: OF_AGE },
+        false => error,
+    })
 }
+
+const OF_AGE: &str = "it is a file of age itself, which Evener does not read; `age -d` opens it";

@@ -15,9 +15,11 @@ use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
-use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead, Unlock};
+use evener::format::Guess;
+use evener::keys::{self, KeyError, KeyFile, KeyFormat, KeyMaterial, PipeHead, Unlock};
 
 use crate::ends::Place;
+use crate::hints;
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
 use crate::trouble::{Trouble, shown};
 
@@ -185,6 +187,11 @@ pub(crate) fn opening(
         return Ok(KeyRing::new(openssl::recipe(&options.openssl, intent, keyholder)?));
     }
     refuse_without_openssl(&options.openssl)?;
+    if let (Place::Path(path), false) = (source, options.name_a_key())
+        && hints::guess(path) == Some(Guess::Age)
+    {
+        return Err(KeyError::OfAge { path: path.clone() }.into());
+    }
     let wanted = options.format.and_then(Format::of_keys);
     let materials = if options.name_a_key() {
         let files = options.keys.iter().map(|path| Named::File(path));

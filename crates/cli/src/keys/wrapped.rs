@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use evener::format::Guess;
 use evener::keys::{KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
 
@@ -16,6 +17,7 @@ use super::place::KeyPlace;
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::ends::directory_of;
+use crate::hints;
 use crate::trouble::{Trouble, complain, shown};
 
 /// What encrypts, and where its wrapped key is.
@@ -241,14 +243,23 @@ pub(super) fn find(
                 true => String::new(),
                 false => format!("{}.{key} is not there, and there is ", shown(source)),
             };
+            let of_age = first_of_age(source).map_or_else(String::new, |path| {
+                format!("; {} is a file of age itself, which `age -d` opens", shown(&path))
+            });
             Trouble::Usage(format!(
                 "{beside}no wrapped key ({key}) in {}; name the key with --key, where it lies \
-                 elsewhere or SRC was moved or is a part of a tree",
+                 elsewhere or SRC was moved or is a part of a tree{of_age}",
                 shown(tree)
             ))
         },
         Trouble::Key,
     ))
+}
+
+/// One of the files that lie in a directory itself, and which Evener did not encrypt, but age.
+fn first_of_age(directory: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).ok()?.flatten().take(MOST_LOOKED_AT);
+    entries.map(|entry| entry.path()).find(|path| hints::guess(path) == Some(Guess::Age))
 }
 
 /// What became of wrapped keys.
@@ -310,6 +321,9 @@ const MOST_REFUSALS: usize = 3;
 
 /// How many keys are tried with a passphrase at all, whether it opens them or not.
 const MOST_PASSPHRASES: usize = 4;
+
+/// How many files are looked at to say what they are.
+const MOST_LOOKED_AT: usize = 100;
 
 const PINNED: &str = "which you made before";
 const OPENED: &str = "which the passphrase opens";

@@ -265,8 +265,9 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Option<&str>)> {
         .map(|(index, line)| (index + 1, std::str::from_utf8(line).ok()))
 }
 
-const BINARY_START: &[u8] = b"age-encryption.org/";
-const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+pub(super) const BINARY_START: &[u8] = b"age-encryption.org/";
+/// As much as the shortest header of another format holds.
+pub(super) const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED";
 const SECRET_KEY_START: &str = "AGE-SECRET-KEY-";
 const NOT_TEXT: &str = "it is not text";
 const MIXED: &str = "some of the recipients do not go together with others (post-quantum ones only \

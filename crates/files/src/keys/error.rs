@@ -92,6 +92,16 @@ pub enum KeyError {
         /// The fault.
         reason: &'static str,
     },
+    /// What is to be decrypted is a file of age, and none that Evener made.
+    #[error(
+        "`{}` is a file of age itself, which Evener does not read; `age -d -i IDENTITY` opens it, or \
+         `age -d` with its passphrase",
+        shown(path)
+    )]
+    OfAge {
+        /// The file, or the source that was read.
+        path: PathBuf,
+    },
     /// A plugin of age is not there, or failed.
     #[error("{reason}")]
     Plugin {
@@ -262,6 +272,7 @@ impl KeyError {
             | KeyError::Endless { path }
             | KeyError::Terminal { path }
             | KeyError::PipeHead { path, .. }
+            | KeyError::OfAge { path }
             | KeyError::Grew { path }
             | KeyError::Exists { path }
             | KeyError::Malformed { path, .. }

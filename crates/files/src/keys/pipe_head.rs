@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use super::age::{ARMOUR_START, BINARY_START};
 use super::key_file::{Contents, LONGEST};
 use super::{KeyError, KeyFile};
 
@@ -24,26 +25,34 @@ impl PipeHead {
     /// Reads a head, and nothing that comes after it. `path` is for errors.
     ///
     /// # Errors
-    /// [`KeyError::PipeHead`] when the input does not begin with one, or ends in it, and
-    /// [`KeyError::Io`].
+    /// [`KeyError::PipeHead`] when the input does not begin with one, or ends in it,
+    /// [`KeyError::OfAge`], and [`KeyError::Io`].
     pub fn read(source: &mut impl Read, path: &Path) -> Result<KeyFile, KeyError> {
         let wrong = |reason| KeyError::PipeHead { path: path.to_owned(), reason };
         let failed = |cause: io::Error| match cause.kind() {
             io::ErrorKind::UnexpectedEof => wrong(CUT),
             _ => KeyError::Io { action: "read", path: path.to_owned(), cause },
         };
-        let mut magic = [0; PipeHead::MAGIC.len()];
-        let mut have = 0;
-        while have < magic.len() && magic[..have] == PipeHead::MAGIC[..have] {
-            match source.read(&mut magic[have..have + 1]) {
-                Ok(0) => break,
-                Ok(count) => have += count,
+        // Read only as far as the next byte can tell: what follows is not for this function.
+        let known = [PipeHead::MAGIC, BINARY_START, ARMOUR_START];
+        let mut begins = Vec::new();
+        let begun = loop {
+            if let Some(&begun) = known.iter().find(|&&start| start == begins) {
+                break begun;
+            }
+            let mut byte = [0];
+            match source.read(&mut byte) {
+                Ok(0) => return Err(wrong(NONE)),
+                Ok(_) => begins.push(byte[0]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
             }
-        }
-        if magic != PipeHead::MAGIC {
-            return Err(wrong(NONE));
+            if !known.iter().any(|start| start.starts_with(&begins)) {
+                return Err(wrong(NONE));
+            }
+        };
+        if begun != PipeHead::MAGIC {
+            return Err(KeyError::OfAge { path: path.to_owned() });
         }
         let mut digits = String::new();
         loop {
@@ -97,6 +106,18 @@ mod tests {
         for length in 0..head.len() {
             assert!(matches!(read(&head[..length]), Err(KeyError::PipeHead { .. })), "{length}");
         }
+    }
+
+    #[test]
+    fn files_of_age_are_told_apart() {
+        for text in ["age-encryption.org/v1\n", "-----BEGIN AGE ENCRYPTED FILE-----\n"] {
+            let error = read(text.as_bytes()).map(drop).unwrap_err();
+            assert!(matches!(error, KeyError::OfAge { .. }), "{text}: {error}");
+        }
+        // Nothing is waited for that does not matter.
+        let mut text: &[u8] = b"-----BEGIN RSA";
+        assert!(PipeHead::read(&mut text, Path::new("some pipe")).is_err());
+        assert_eq!(text, b"SA");
     }
 
     #[test]
