@@ -54,6 +54,11 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Suffix(_) => " (see --suffix)",
         FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
+        FileError::System { action, errno } if is_refused(errno.number()) => match *action {
+            "set its owner" => "; only root gives files to other users: leave --owner out",
+            "copy its extended attributes" => "; leave --xattrs out",
+            _ => "",
+        },
         FileError::System { errno, .. } if errno.number() == Errno::MFILE.raw_os_error() => {
             "; `ulimit -n` allows more"
         }
@@ -67,6 +72,13 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         _ => "",
     };
     Hinted(error.to_string(), hint.to_owned())
+}
+
+/// Whether the system says that this user, or this file system, may not do such a thing.
+fn is_refused(number: i32) -> bool {
+    // In a container EINVAL is said of users that it does not have.
+    let refusals = [Errno::PERM, Errno::INVAL, Errno::NOTSUP, Errno::NOSYS];
+    refusals.iter().any(|errno| errno.raw_os_error() == number)
 }
 
 /// An error of a key, with a hint.

@@ -72,6 +72,9 @@ pub fn list(
             for reason in watch.notices(Some(suffix)) {
                 listing.notices.push(Notice { path: path.to_owned(), reason });
             }
+            for (below, error) in watch.missing(Some(suffix)) {
+                listing.failures.push(Failure { path: path.join(below), error });
+            }
         }
         FileType::RegularFile => {
             let file = Source::open(CWD, path.as_os_str(), true);

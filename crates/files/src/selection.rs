@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener_core::{shown, shown_text};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::FileError;
 use crate::tree::Location;
 
 /// Globs and paths that choose files by their path below the root of the tree: the path of the
@@ -139,10 +140,19 @@ impl Watch<'_> {
         }
     }
 
-    /// The paths at which there is nothing.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+    /// The paths at which there is nothing, each with what to tell of it. `stripped` is the suffix
+    /// without which sealed names were matched.
+    pub(crate) fn missing(&self, stripped: Option<&OsStr>) -> Vec<(&Path, FileError)> {
         let named = self.selection.paths.iter().zip(&self.found);
-        named.filter(|(_, found)| !found.load(Ordering::Relaxed)).map(|(path, _)| path.as_path())
+        let missing = named.filter(|(_, found)| !found.load(Ordering::Relaxed));
+        let told = missing.map(|(path, _)| {
+            let mut reason = "nothing of this name was found in the source".to_owned();
+            if let Some(suffix) = stripped.filter(|suffix| ends_in(path.as_os_str(), suffix)) {
+                reason.push_str(&format!("; {}", without_suffix(suffix)));
+            }
+            (path.as_path(), FileError::Refused(reason))
+        });
+        told.collect()
     }
 
     /// What to tell of globs that have matched nothing. `stripped` is the suffix without which
@@ -373,7 +383,8 @@ mod tests {
             assert_eq!(watch.takes_file(Path::new(path)), file, "{path}");
             assert_eq!(watch.takes_directory(Path::new(path)), directory, "{path}");
         }
-        assert_eq!(watch.missing().collect::<Vec<_>>(), [Path::new("b/c"), Path::new("d/e/f")]);
+        let missing = watch.missing(None).into_iter().map(|(path, _)| path);
+        assert_eq!(missing.collect::<Vec<_>>(), [Path::new("b/c"), Path::new("d/e/f")]);
         for path in ["", ".", "/", "..", "a/../b"] {
             assert_eq!(Selection::default().only(&[path]).unwrap_err().path, Path::new(path));
         }

@@ -2,15 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
 use clap::Args;
-use evener::{MalformedPath, Operation};
+use evener::Operation;
 use evener_program::streams::output;
 
 use crate::ends::Place;
 use crate::keys::{Intent, Keyholder};
-use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling, Writing};
+use crate::options::{Choosing, EngineOptions, OpeningKeys, Part, Telling, Writing};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
@@ -40,10 +39,8 @@ pub(crate) struct Decrypt {
     keys: OpeningKeys,
     #[command(flatten)]
     choosing: Choosing,
-    /// Decrypt of a tree only this file or directory: its path in SRC as it was before encryption,
-    /// without `.enc`; may be given several times. One that is not there is an error
-    #[arg(long, value_name = "PATH", help_heading = "Trees")]
-    only: Vec<PathBuf>,
+    #[command(flatten)]
+    part: Part,
     /// Show plaintext on a terminal even if it is binary
     #[arg(long, help_heading = "Outputs")]
     force: bool,
@@ -84,10 +81,7 @@ impl Decrypt {
                 "--force shows plaintext on a terminal, and DST is none; --overwrite replaces outputs",
             ));
         }
-        let is_one_tree = route.ends.len() == 1 && route.has_tree();
-        if !self.only.is_empty() && !is_one_tree {
-            return Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"));
-        }
+        self.part.check(route.ends.len() == 1 && route.has_tree())?;
         let mut key_files = self.keys.files();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
@@ -104,20 +98,14 @@ impl Decrypt {
         warnings.extend(self.writing.warning(evener.key_ring(), false));
         let is_shown = route.first().target == Some(Place::Pipe) && output().is_terminal();
         let only_text = is_shown && !self.force;
-        let (choosing, only, writing) = (self.choosing, self.only, self.writing);
+        let (choosing, part, writing) = (self.choosing, self.part, self.writing);
         Plan::new(operation, evener, route, warnings, |options| {
             options.base64 = armour;
             options.only_text = only_text;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)?;
-            let selection = std::mem::take(&mut options.selection);
-            options.selection = selection.only(&only).map_err(in_only)?;
-            Ok(())
+            part.apply(options)
         })
     }
-}
-
-fn in_only(error: MalformedPath) -> Trouble {
-    Trouble::Usage(format!("--only {error}"))
 }

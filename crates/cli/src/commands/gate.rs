@@ -14,7 +14,7 @@ use crate::trouble::{Ending, Trouble, complain};
 /// Show which processes use limited engines, and which wait for them
 ///
 /// An engine is limited if it serves only a certain number of processes at once, or if --permits
-/// sets a number. The list has your own processes, or with --group those of a group: whether each
+/// sets a number. The list has your own processes, or with --gate-group those of a group: whether each
 /// is running, stopped or dead, and for how long it has used the engine or waited.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -22,8 +22,8 @@ pub(crate) struct Gate {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show the gates that --gate-group made for this group (name or number)
-    #[arg(long, value_name = "GROUP", value_parser = values::group)]
+    /// Show the gates that --gate-group of other commands made for this group (name or number)
+    #[arg(long = "gate-group", alias = "group", value_name = "GROUP", value_parser = values::group)]
     group: Option<u32>,
     #[command(subcommand)]
     action: Option<Action>,
@@ -36,8 +36,8 @@ enum Action {
         /// Only the gate of this engine [default: all gates]
         #[arg(value_name = "ENGINE")]
         engine: Option<String>,
-        /// The gates that --gate-group made for this group (name or number)
-        #[arg(long, value_name = "GROUP", value_parser = values::group)]
+        /// The gates that --gate-group of other commands made for this group (name or number)
+        #[arg(long = "gate-group", alias = "group", value_name = "GROUP", value_parser = values::group)]
         group: Option<u32>,
     },
 }

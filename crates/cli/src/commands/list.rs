@@ -10,7 +10,7 @@ use evener::{Failure, FileError, Listing, Options, list};
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::keys::{Intent, Keyholder, opening};
-use crate::options::{Choosing, OpeningKeys};
+use crate::options::{Choosing, OpeningKeys, Part};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 
@@ -24,9 +24,14 @@ pub(crate) struct List {
     keys: OpeningKeys,
     #[command(flatten)]
     choosing: Choosing,
+    #[command(flatten)]
+    part: Part,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print nothing but the list and failures
+    #[arg(short, long)]
+    quiet: bool,
     /// The file or tree to show
     #[arg(value_name = "SRC")]
     source: PathBuf,
@@ -40,7 +45,7 @@ impl List {
         } else {
             print(&listing, &mut io::stdout().lock()).map_err(Trouble::Output)?;
         }
-        for notice in &listing.notices {
+        for notice in listing.notices.iter().filter(|_| !self.quiet) {
             complain(&format_args!("{}: {}", shown(&notice.path), notice.reason));
         }
         for failure in &listing.failures {
@@ -65,6 +70,8 @@ impl List {
         }
         let may_be_tree = fs::metadata(&self.source).map_or(true, |found| found.is_dir());
         self.choosing.check(may_be_tree, may_be_tree)?;
+        self.choosing.refuse_to_follow("list shows the files of the tree itself, and no links")?;
+        self.part.check(may_be_tree)?;
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let exposure = &origins.exposure;
@@ -78,11 +85,12 @@ impl List {
             let source = Place::Path(self.source.clone());
             Some(opening(&self.keys, &source, None, Intent::Decrypt, &keyholder)?)
         };
-        for warning in keyholder.warnings() {
+        for warning in keyholder.warnings().iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));
         }
         let mut options = Options::new(Vec::new());
         self.choosing.clone().apply(&mut options)?;
+        self.part.clone().apply(&mut options)?;
         Ok(list(&self.source, ring.as_ref(), &options.selection, &options.suffix)?)
     }
 }

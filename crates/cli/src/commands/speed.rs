@@ -52,6 +52,9 @@ pub(crate) struct Speed {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print nothing but the figures
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 impl Speed {
@@ -62,8 +65,10 @@ impl Speed {
         let engines = self.find(&mut report)?;
         for &cipher in &self.ciphers {
             for &direction in self.directions() {
-                // If standard error is closed, progress is not needed.
-                print_line(&format_args!("{cipher}, {direction}"));
+                if !self.quiet {
+                    // If standard error is closed, progress is not needed.
+                    print_line(&format_args!("{cipher}, {direction}"));
+                }
                 self.measure(cipher, direction, &engines, &mut report);
             }
         }

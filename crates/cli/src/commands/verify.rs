@@ -7,7 +7,7 @@ use evener::Operation;
 
 use crate::ends::Ends;
 use crate::keys::{Intent, Keyholder, opening};
-use crate::options::{Choosing, EngineOptions, OpeningKeys, Telling};
+use crate::options::{Choosing, EngineOptions, OpeningKeys, Part, Telling};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
@@ -24,6 +24,8 @@ pub(crate) struct Verify {
     keys: OpeningKeys,
     #[command(flatten)]
     choosing: Choosing,
+    #[command(flatten)]
+    part: Part,
     #[command(flatten)]
     engines: EngineOptions,
     #[command(flatten)]
@@ -45,6 +47,7 @@ impl Verify {
         self.keys.complete()?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
         self.choosing.check(ends.source_is_tree, ends.source_is_tree)?;
+        self.part.check(ends.source_is_tree)?;
         let armour = self.keys.openssl.armour();
         if armour.is_some() {
             ends.take_as_stream("--base64")?;
@@ -60,11 +63,12 @@ impl Verify {
         let evener = self.engines.evener(ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(keyholder.warnings());
-        let choosing = self.choosing;
+        let (choosing, part) = (self.choosing, self.part);
         Plan::new(operation, evener, Route::of_one(ends), warnings, |options| {
             options.base64 = armour;
             key_files.iter().for_each(|path| options.protected.add(path));
-            choosing.apply(options)
+            choosing.apply(options)?;
+            part.apply(options)
         })
     }
 }

@@ -120,7 +120,10 @@ const EXAMPLES: &Table = &[
         "evener gate",
         &[
             example("Show all gates and their queues", "evener gate"),
-            example("Show the gates of a group, for programs", "evener gate --group 100 --json"),
+            example(
+                "Show the gates of a group, for programs",
+                "evener gate --gate-group 100 --json",
+            ),
         ],
     ),
     (

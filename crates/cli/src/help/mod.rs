@@ -58,10 +58,12 @@ fn arranged(command: Command, parent: &str, page: Page) -> Command {
     let path = format!("{parent} {}", command.get_name());
     let has_engines = command.get_arguments().any(is_of_engines);
     let examples = listed(examples(&path));
-    // They are refused: decryption deletes nothing, and encryption makes no holes.
+    // They are refused: decryption deletes nothing, encryption makes no holes, and a list has no
+    // links.
     let refused: &[&str] = match &*path {
         "evener decrypt" => &["delete", "yes"],
         "evener encrypt" => &["sparse"],
+        "evener list" => &["follow_symlinks"],
         _ => &[],
     };
     let is_hidden = |arg: &Arg| refused.contains(&arg.get_id().as_str());

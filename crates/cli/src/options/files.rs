@@ -1,6 +1,7 @@
 //! Options that select files and say how outputs are written.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -61,10 +62,44 @@ impl Choosing {
         Ok(())
     }
 
+    /// Refuses to follow links where that is of no use.
+    pub(crate) fn refuse_to_follow(&self, reason: &str) -> Result<(), Trouble> {
+        match self.follow_symlinks {
+            true => Err(Trouble::Usage(format!("--follow-symlinks is of no use: {reason}"))),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
         options.suffix = self.suffix().to_owned();
+        Ok(())
+    }
+}
+
+/// Options that choose a part of an encrypted tree.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Part {
+    /// Take of a tree only this file or directory: its path in SRC as it was before encryption,
+    /// without `.enc`; may be given several times. One that is not there is an error
+    #[arg(long, value_name = "PATH", help_heading = "Trees")]
+    only: Vec<PathBuf>,
+}
+
+impl Part {
+    /// Refuses to take a part of what is no tree, or of several.
+    pub(crate) fn check(&self, is_one_tree: bool) -> Result<(), Trouble> {
+        if self.only.is_empty() || is_one_tree {
+            return Ok(());
+        }
+        Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"))
+    }
+
+    pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
+        let selection = std::mem::take(&mut options.selection);
+        let in_only = |error| Trouble::Usage(format!("--only {error}"));
+        options.selection = selection.only(&self.only).map_err(in_only)?;
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Options that several commands share, and what they mean.
 
+#[cfg(test)]
+mod alike;
 mod engines;
 mod files;
 mod keys;
@@ -7,7 +9,7 @@ mod telling;
 pub(crate) mod values;
 
 pub(crate) use engines::{EngineOptions, RetryPin, from_one, permits, steps};
-pub(crate) use files::{Choosing, Writing};
+pub(crate) use files::{Choosing, Part, Writing};
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };

@@ -25,7 +25,6 @@ use crate::identity::Identity;
 use crate::metadata::permissions;
 use crate::output::Output;
 use crate::segment::Segments;
-use crate::selection::{ends_in, without_suffix};
 use crate::source::Source;
 use crate::workspace::Workspace;
 use crate::{FileError, Report};
@@ -212,12 +211,8 @@ impl TreeWork<'_> {
         for reason in self.selection.notices(suffix) {
             self.record.notice(Path::new(""), reason);
         }
-        for path in self.selection.missing() {
-            let mut reason = "nothing of this name was found in the source".to_owned();
-            if let Some(suffix) = suffix.filter(|suffix| ends_in(path.as_os_str(), suffix)) {
-                reason.push_str(&format!("; {}", without_suffix(suffix)));
-            }
-            self.record.failed(path, FileError::Refused(reason));
+        for (path, error) in self.selection.missing(suffix) {
+            self.record.failed(path, error);
         }
     }
 

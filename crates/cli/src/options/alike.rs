@@ -1,0 +1,154 @@
+//! Checks that what one command can be told, all can for which it makes sense, under one name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Command;
+use evener_program::help::commands;
+
+use crate::arguments::program;
+use crate::help::Page;
+
+/// The commands that do the same with files. Of all their options, each lacks these and no others.
+const OF_FILES: [(&str, &[&[&str]]); 4] = [
+    // A part of a tree is named as SRC. Nothing is shown on a terminal, and no holes are made.
+    ("encrypt", &[&["only", "force", "sparse"]]),
+    // It deletes no plaintext.
+    ("decrypt", &[MAKING_KEYS, &["skip-changing", "delete", "yes"]]),
+    ("verify", &[MAKING_KEYS, WRITING]),
+    // Its list is its result: it has no more words, and no progress. There are no links in it.
+    ("list", &[MAKING_KEYS, WRITING, WORKING, &["verbose", "json-progress", "follow-symlinks"]]),
+];
+
+/// Options of commands that make keys.
+const MAKING_KEYS: &[&str] = &["recipient", "recipients-file"];
+
+/// Options of commands that write files.
+const WRITING: &[&str] = &[
+    "skip-changing",
+    "force",
+    "resume",
+    "update",
+    "delete",
+    "yes",
+    "overwrite",
+    "remove-source",
+    "durable",
+    "owner",
+    "xattrs",
+    "sparse",
+    "dry-run",
+];
+
+/// Options of commands that need engines.
+const WORKING: &[&str] = &[
+    "engine",
+    "verify-engine",
+    "policy",
+    "profile",
+    "gate",
+    "permits",
+    "gate-group",
+    "gate-lease",
+    "background",
+    "max-cpu",
+    "jobs",
+    "memory",
+    "help-engines",
+];
+
+/// A command, another that has all its options, and those that it does not have.
+const PARTS: [(&str, &str, &[&str]); 5] = [
+    // A new key is written to a file of its own.
+    ("keygen", "encrypt", &["output"]),
+    // Measuring the costs says nothing while it measures.
+    ("speed", "engines", &["quiet"]),
+    ("gate", "encrypt", &[]),
+    ("gate reset", "gate", &[]),
+    ("verify", "decrypt", &[]),
+];
+
+/// Options that each command has but these.
+const OF_ALL: [(&str, &[&str]); 2] = [
+    // What they print is for a person, a shell or another program, or is nothing.
+    ("json", &["keygen", "gate reset", "tls", "tls config", "tls check", "completions", "man"]),
+    // They say nothing but their result.
+    (
+        "quiet",
+        &[
+            "engines",
+            "gate",
+            "gate reset",
+            "tls",
+            "tls config",
+            "tls check",
+            "tls status",
+            "completions",
+            "man",
+        ],
+    ),
+];
+
+/// Each command by its name, without the program's, with its options as the manual shows them.
+fn options() -> BTreeMap<String, BTreeSet<String>> {
+    let known = commands(&program(Page::All), "evener").into_iter();
+    let named = known.filter_map(|(path, command)| {
+        let name = path.strip_prefix("evener ")?.to_owned();
+        Some((name, shown(&command)))
+    });
+    named.collect()
+}
+
+fn shown(command: &Command) -> BTreeSet<String> {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    shown.filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+#[test]
+fn commands_for_files_have_the_same_options() {
+    let options = options();
+    let all: BTreeSet<_> = OF_FILES.iter().flat_map(|(name, _)| &options[*name]).cloned().collect();
+    for (name, lacks) in OF_FILES {
+        let missing: BTreeSet<_> = all.difference(&options[name]).cloned().collect();
+        assert_eq!(missing, set(&lacks.concat()), "{name}");
+    }
+}
+
+#[test]
+fn a_smaller_command_has_the_options_of_the_larger_one() {
+    let options = options();
+    for (small, large, own) in PARTS {
+        let others: BTreeSet<_> = options[small].difference(&options[large]).cloned().collect();
+        assert_eq!(others, set(own), "{small} beside {large}");
+    }
+}
+
+#[test]
+fn what_all_have_all_have() {
+    let options = options();
+    for (option, without) in OF_ALL {
+        let lacking = options.iter().filter(|(_, options)| !options.contains(option));
+        let lacking: BTreeSet<_> = lacking.map(|(name, _)| name.clone()).collect();
+        assert_eq!(lacking, set(without), "--{option}");
+    }
+}
+
+/// A letter means one option, whichever command it is given to, and an option has one letter.
+#[test]
+fn letters_mean_the_same_everywhere() {
+    let (mut names, mut letters) = (BTreeMap::new(), BTreeMap::new());
+    for (path, command) in commands(&program(Page::All), "evener") {
+        for arg in command.get_arguments() {
+            let Some(long) = arg.get_long().map(str::to_owned) else { continue };
+            if let Some(letter) = arg.get_short() {
+                let name = names.entry(letter).or_insert(long.clone());
+                assert_eq!(*name, long, "{path} -{letter}");
+            }
+            let letter = letters.entry(long.clone()).or_insert(arg.get_short());
+            assert_eq!(*letter, arg.get_short(), "{path} --{long}");
+        }
+    }
+}
