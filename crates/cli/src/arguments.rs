@@ -1,6 +1,7 @@
 //! The command line, parsed.
 
 use clap::{Command as CommandLine, CommandFactory, Parser, Subcommand};
+use evener::Operation;
 use evener_program::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
@@ -69,6 +70,29 @@ impl Command {
             _ => return None,
         };
         json.then_some(name)
+    }
+
+    /// The command's name, if it prints a document.
+    pub(crate) fn document(&self) -> Option<&'static str> {
+        let (operation, telling) = match self {
+            Command::Encrypt(options) => (Operation::Encrypt, &options.telling),
+            Command::Decrypt(options) => (Operation::Decrypt, &options.telling),
+            Command::Verify(options) => (Operation::Verify, &options.telling),
+            _ => return self.own_document(),
+        };
+        telling.json.then(|| operation.name())
+    }
+
+    /// The engines of the command that load code of others.
+    pub(crate) fn foreign_engines(&self) -> Vec<String> {
+        match self {
+            Command::Encrypt(options) => options.engines.foreign(),
+            Command::Decrypt(options) => options.engines.foreign(),
+            Command::Verify(options) => options.engines.foreign(),
+            Command::Engines(options) => options.foreign_engines(),
+            Command::Speed(options) => options.foreign_engines(),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether the command handles keys of the user's.

@@ -1,9 +1,9 @@
 //! The documents of `--json`: one on standard output, whatever happens.
 
-use std::io::{self, Write};
+use std::io;
 
 use evener::{Failure, Listing, Report, shown_json};
-use evener_program::streams;
+use evener_program::end;
 use serde::Serialize;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Trouble> {
     let print = || -> io::Result<()> {
         let mut text = shown_json(&serde_json::to_string_pretty(document)?);
         text.push('\n');
-        streams::output_file()?.write_all(text.as_bytes())
+        end::print_document(&text)
     };
     print().map_err(Trouble::Output)
 }

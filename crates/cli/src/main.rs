@@ -11,9 +11,6 @@ mod commands;
 mod deletion;
 mod document;
 mod ends;
-// A static program has the C library's own, and loads no modules.
-#[cfg(not(any(test, target_feature = "crt-static")))]
-mod exit;
 mod help;
 mod hints;
 mod keys;
@@ -30,16 +27,14 @@ mod trouble;
 mod whole_file;
 
 use arguments::{Command, program};
-use evener_program::end;
+use evener_program::witness;
 use help::Page;
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
 fn main() -> ! {
     evener_program::run("evener", || {
-        let arguments = arguments::parse();
-        end::refuse_foreign();
-        match arguments.and_then(|arguments| perform(arguments.command)) {
+        match arguments::parse().and_then(|arguments| perform(arguments.command)) {
             Ok(ending) => ending.into(),
             Err(trouble) => trouble.tell(),
         }
@@ -47,6 +42,7 @@ fn main() -> ! {
 }
 
 fn perform(command: Command) -> Result<Ending, Trouble> {
+    see_to_the_end(&command)?;
     let signals = Signals::install()?;
     if command.holds_keys() {
         // The work is possible without it.
@@ -76,4 +72,23 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         document::print_failure(name, trouble)?;
     }
     result
+}
+
+/// Has a witness see the work, where it loads code that is not the program's own.
+fn see_to_the_end(command: &Command) -> Result<(), Trouble> {
+    let document = command.document();
+    let print = |trouble: &Trouble| match document {
+        Some(name) => document::print_failure(name, trouble),
+        None => Ok(()),
+    };
+    let lost = |sentence: &str| {
+        let trouble = Trouble::usage(sentence);
+        let printed = print(&trouble);
+        trouble.tell();
+        if let Err(trouble) = printed {
+            trouble.tell();
+        }
+    };
+    let begun = witness::begin(&command.foreign_engines(), lost).map_err(Trouble::Process);
+    begun.or_else(|trouble| print(&trouble).and(Err(trouble)))
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use evener::Control;
 use evener_program::limits::with_first_limit;
-use evener_program::streams::output;
+use evener_program::{end, witness};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::stderr;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
@@ -81,9 +81,10 @@ impl Signals {
         // A file that grows beyond the limit (`ulimit -f`) is then an error of writing it.
         let unread = Arc::default();
         flag::register(SIGXFSZ, unread).map_err(Trouble::Signals)?;
-        // Rust aborts when there is no memory left, after it has said so, and a library that an
-        // engine loads when it likes, saying nothing.
-        sys::end_by_abort(NOT_DONE, ABORTED_LINE).map_err(Trouble::Signals)?;
+        // Rust aborts when there is no memory left, after it has said so. A witness tells of it itself.
+        if !witness::is_there() {
+            sys::end_by_abort(NOT_DONE, ABORTED_LINE).map_err(Trouble::Signals)?;
+        }
         let others: Vec<_> = OTHERS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let others_at_once: Vec<_> =
             others.iter().map(|_| Arc::new(AtomicBool::new(true))).collect();
@@ -119,7 +120,7 @@ impl Signals {
                     farewell();
                     evener::hurry();
                 }
-                low_level::exit(STATUS);
+                end::with(STATUS);
             }
         };
         if thread::Builder::new().name("signals".to_owned()).spawn(wait).is_err() {
@@ -155,8 +156,7 @@ impl Signals {
                         let _ = low_level::emulate_default_handler(signal);
                     }
                     if signal != SIGTSTP || terminal.prompt(&prompt).is_err() {
-                        farewell.tell();
-                        low_level::exit(STATUS);
+                        farewell.end();
                     }
                 }
             }
@@ -263,24 +263,27 @@ impl Default for Farewell {
 }
 
 impl Farewell {
-    /// Tells it, once. A signal handler may call this: it takes no lock and no memory.
-    fn tell(&self) {
+    /// Tells it, once, and ends the program. A signal handler may call this: it takes no lock and no
+    /// memory. Returns where the program is ending already.
+    fn end(&self) {
         match self.state.compare_exchange(DUE, TELLING_IT, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => {}
-            // Another signal's, on another thread. Whoever returns first ends the program.
-            Err(TELLING_IT) => return self.await_told(),
-            Err(_) => return,
+            Ok(_) => {
+                let [document, line] = match self.words.get() {
+                    Some([document, line]) => [&**document, &**line],
+                    None => [&[][..], INTERRUPTED_LINE],
+                };
+                // The program ends all the same.
+                let _ = rustix::io::write(stderr(), line);
+                end::at_once(STATUS, document);
+            }
+            Err(told) => {
+                if told == TELLING_IT {
+                    // Another signal's, on another thread. Whoever returns first ends the program.
+                    self.await_told();
+                }
+                end::at_once(STATUS, &[]);
+            }
         }
-        let [document, line] = match self.words.get() {
-            Some([document, line]) => [&**document, &**line],
-            None => [&[][..], INTERRUPTED_LINE],
-        };
-        // The program ends all the same.
-        if !document.is_empty() {
-            let _ = rustix::io::write(output(), document);
-        }
-        let _ = rustix::io::write(stderr(), line);
-        self.state.store(OVER, Ordering::SeqCst);
     }
 
     /// Not for ever: nobody may read it, or this handler may have interrupted the other.
@@ -355,17 +358,16 @@ const GENTLE: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 const OTHERS: [i32; 2] = [SIGQUIT, SIGTSTP];
 
 /// What shells report for a program that was interrupted.
-const STATUS: i32 = INTERRUPTED as i32;
+const STATUS: u8 = INTERRUPTED;
 
 const INTERRUPTED_LINE: &[u8] = b"evener: interrupted\n";
 
 /// What the program says when it aborts; each output is then whole, or has no name.
 const ABORTED_LINE: &[u8] =
-    b"evener: aborted, by a library that an engine has loaded or for want of \
-    memory; what has its final name is whole\n";
+    b"evener: aborted, for want of memory or by a fault of its own; what has its final name is whole\n";
 
 /// The exit status of work that was not all done.
-const NOT_DONE: i32 = 1;
+const NOT_DONE: u8 = 1;
 
 /// How long work that was asked to stop may take before it is left behind.
 const GRACE: Duration = Duration::from_millis(100);

@@ -67,6 +67,11 @@ pub(crate) enum Trouble {
     Pins(io::Error),
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
+    #[error(
+        "can't start the process that works with the named engines: {}; see `ulimit -u`",
+        shown_error(.0)
+    )]
+    Process(io::Error),
     #[error("{}", messages::words_of_output(.0))]
     Output(io::Error),
 }

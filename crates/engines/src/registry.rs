@@ -16,17 +16,21 @@ use crate::{cpu, openssl};
 /// Every engine, in the order of listings.
 const ENTRIES: &[Entry] = &[
     #[cfg(feature = "openssl")]
-    Entry { name: cpu::NAME, probe: |parameters| cpu::probe(parameters).into() },
+    Entry { name: cpu::NAME, probe: |parameters| cpu::probe(parameters).into(), foreign: NEVER },
     #[cfg(feature = "openssl")]
-    Entry { name: "openssl", probe: openssl::probe },
-    Entry { name: "lanes", probe: |parameters| lanes::probe(parameters).into() },
-    Entry { name: pkcs11::NAME, probe: |parameters| pkcs11::probe(parameters).into() },
+    Entry { name: "openssl", probe: openssl::probe, foreign: openssl::loads_foreign_code },
+    Entry { name: "lanes", probe: |parameters| lanes::probe(parameters).into(), foreign: NEVER },
+    Entry {
+        name: pkcs11::NAME,
+        probe: |parameters| pkcs11::probe(parameters).into(),
+        foreign: pkcs11::loads_foreign_code,
+    },
     #[cfg(target_os = "linux")]
-    Entry { name: "af_alg", probe: af_alg::probe },
+    Entry { name: "af_alg", probe: af_alg::probe, foreign: NEVER },
     #[cfg(target_os = "linux")]
-    Entry { name: "cryptodev", probe: cryptodev::probe },
+    Entry { name: "cryptodev", probe: cryptodev::probe, foreign: NEVER },
     #[cfg(target_os = "linux")]
-    Entry { name: "gpu", probe: gpu::probe },
+    Entry { name: "gpu", probe: gpu::probe, foreign: |_| true },
 ];
 
 struct Entry {
@@ -35,6 +39,20 @@ struct Entry {
     /// Finds the engines that the parameters select (`DRIVER` in `af_alg:DRIVER`; empty without
     /// parameters).
     probe: fn(parameters: &str) -> Probe,
+    /// Whether that loads a library of others.
+    foreign: fn(parameters: &str) -> bool,
+}
+
+const NEVER: fn(&str) -> bool = |_| false;
+
+/// Whether an engine loads code into the process that is neither Evener's nor OpenSSL's own: a token's
+/// library, another provider, a GPU's driver. Such code can do whatever the process can, and end it with
+/// the status of a success.
+pub fn loads_foreign_code(selector: &str) -> bool {
+    let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
+    // A static program can't load any.
+    !cfg!(target_feature = "crt-static")
+        && ENTRIES.iter().any(|entry| entry.name == name && (entry.foreign)(parameters))
 }
 
 /// The result of probing for an engine.
@@ -155,6 +173,27 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("enigma:M4") && text.contains("openssl"), "{text}");
         assert!(!text.contains("did you mean"), "{text}");
+    }
+
+    #[test]
+    fn libraries_of_others_are_known_before_they_are_loaded() {
+        let foreign = [
+            "gpu",
+            "gpu:opencl:pocl",
+            "pkcs11:token=a",
+            "pkcs11:?module-path=/nowhere.so",
+            "openssl:provider=pkcs11",
+            "openssl:provider=default,path=/tmp",
+        ];
+        let own = ["cpu", "openssl", "openssl:provider=legacy", "openssl:fast", "lanes", "af_alg"];
+        // What is refused loads nothing.
+        let none = ["cryptodev:ctr-aes-caam", "pkcs11", "pkcs11:token=a?pin-value=1", "enigma", ""];
+        for selector in foreign {
+            assert!(loads_foreign_code(selector), "{selector}");
+        }
+        for selector in own.iter().chain(&none) {
+            assert!(!loads_foreign_code(selector), "{selector}");
+        }
     }
 
     #[test]

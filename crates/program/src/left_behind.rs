@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::fs::Dir;
 
 use crate::messages::complain;
+use crate::witness;
 
 /// Prints a message if an abandoned thread keeps the process from ending.
 pub(crate) fn tell() {
@@ -22,9 +23,15 @@ pub(crate) fn tell() {
         let stuck = stuck_threads();
         if stuck > 0 {
             let threads = if stuck == 1 { "a thread hangs" } else { "several threads hang" };
+            let remains = match witness::is_there() {
+                true => "a process of this program can't end until the driver answers",
+                false => {
+                    "this process can't end until the driver answers, nor can what waits for its \
+                     end go on"
+                }
+            };
             complain(&format_args!(
-                "{threads} inside the kernel, in the driver of an engine that was given up; this \
-                 process can't end until the driver answers, nor can what waits for its end go on"
+                "{threads} inside the kernel, in the driver of an engine that was given up; {remains}"
             ));
         }
     }

@@ -9,7 +9,8 @@
 //! | `messages.rs` | messages on standard error |
 //! | `streams` (`sys.rs`) | standard input and output |
 //! | `limits.rs` | the limit of open files |
-//! | `end` | the exit, without running foreign code |
+//! | `end.rs` | the exit, without running foreign code |
+//! | `witness/` | success that is proved outside of the process that works |
 
 #![deny(unsafe_code)]
 
@@ -25,6 +26,7 @@ mod panics;
 #[allow(unsafe_code)]
 mod sys;
 pub mod values;
+pub mod witness;
 
 use std::process::ExitCode;
 

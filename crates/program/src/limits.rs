@@ -1,5 +1,7 @@
 //! Limits of the system for open files.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags, open};
@@ -18,12 +20,18 @@ pub(crate) fn prepare_open_files() {
     limit.current = limit.maximum;
     // If this fails, the old limit is enough for most trees.
     let _ = setrlimit(Resource::Nofile, limit);
-    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let last = most.min(DESCRIPTORS).saturating_sub(1) as i32;
     // If this fails, the table grows later.
     if let Ok(any) = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-        let _ = fcntl_dupfd_cloexec(&any, last);
+        let _ = copy_to_the_end(any.as_fd());
     }
+}
+
+/// Copies a descriptor to the end of that room, where code that closes what is not its own seldom comes;
+/// after a fork this makes the room, too.
+pub(crate) fn copy_to_the_end(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let last = most.min(DESCRIPTORS).saturating_sub(1) as i32;
+    Ok(fcntl_dupfd_cloexec(descriptor, last)?)
 }
 
 /// Starts another program within the limit that this one was started with: some programs close as many

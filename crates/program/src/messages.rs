@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use evener::{shown_error, shown_text};
 use signal_hook::consts::SIGPIPE;
 
+use crate::end;
 use crate::sys::stdout_was_closed;
+use crate::witness::Ending;
 
 /// Prints a message with the program's name as prefix. Control characters are escaped, because the
 /// message may contain text of a device. Does nothing if standard error is closed.
@@ -40,6 +42,7 @@ pub fn output_failed(error: &io::Error) -> ExitCode {
 
 /// Ends the program like the signal for writing to a pipe without a reader.
 pub fn end_by_broken_pipe() {
+    end::announce(Ending::Signal(SIGPIPE as u8), &[]);
     // Returns only if the signal can't be raised; then the caller ends the program.
     let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
 }

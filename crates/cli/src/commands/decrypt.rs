@@ -47,9 +47,9 @@ pub(crate) struct Decrypt {
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
-    engines: EngineOptions,
+    pub(crate) engines: EngineOptions,
     #[command(flatten)]
-    telling: Telling,
+    pub(crate) telling: Telling,
     /// Files, trees, or `-` for standard input, one or more. The last name is DST: the file, the directory,
     /// or `-` for standard output. A DST that ends in a slash is a directory, made if it is missing
     #[arg(value_name = "SRC", required = true, num_args = 1..)]

@@ -84,6 +84,14 @@ impl Engines {
         Ok(Ending::Done)
     }
 
+    /// The engines that load code of others.
+    pub(crate) fn foreign_engines(&self) -> Vec<String> {
+        match &self.calibrate {
+            Some(_) => Vec::new(),
+            None => self.measuring.foreign_engines(),
+        }
+    }
+
     /// Refuses options of --measure without it. (What an option requires is not looked at where
     /// something excludes it.)
     fn check(&self) -> Result<(), Trouble> {

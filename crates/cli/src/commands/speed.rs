@@ -83,6 +83,11 @@ impl Speed {
         Ok(Ending::Done)
     }
 
+    /// The engines that load code of others.
+    pub(crate) fn foreign_engines(&self) -> Vec<String> {
+        measure::foreign(&self.engines)
+    }
+
     /// Both directions by default.
     fn directions(&self) -> &[Direction] {
         const BOTH: &[Direction] = &[Direction::Encrypt, Direction::Decrypt];

@@ -27,9 +27,9 @@ pub(crate) struct Verify {
     #[command(flatten)]
     part: Part,
     #[command(flatten)]
-    engines: EngineOptions,
+    pub(crate) engines: EngineOptions,
     #[command(flatten)]
-    telling: Telling,
+    pub(crate) telling: Telling,
     /// File or tree to verify, or `-` for standard input
     #[arg(value_name = "SRC")]
     source: OsString,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use evener::engines::loads_foreign_code;
 use evener::gate::{Discipline, GateOptions, Scope, Turns, Wait};
 use evener::{Evener, KeyRing, Options, PolicyName};
 use evener_program::values as named;
@@ -97,6 +98,11 @@ impl RetryPin {
 }
 
 impl EngineOptions {
+    /// The engines that load code of others.
+    pub(crate) fn foreign(&self) -> Vec<String> {
+        self.engines.iter().filter(|engine| loads_foreign_code(engine)).cloned().collect()
+    }
+
     /// Finds the engines. Unless `--quiet` was given, the program reports when it waits for one.
     pub(crate) fn evener(
         &self,

@@ -8,9 +8,8 @@ use std::thread;
 use evener_program::limits::with_first_limit;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::iterator::Signals as Arriving;
-use signal_hook::low_level;
 
-use super::{STATUS, Signals};
+use super::Signals;
 
 impl Signals {
     /// Starts a program for something that this one waits for before its work begins. A signal
@@ -35,8 +34,7 @@ impl Signals {
                 // The terminal's signal may have ended the child so soon that this was told to end
                 // before it had looked.
                 if is_in_time || arriving.pending().next().is_some() {
-                    farewell.tell();
-                    low_level::exit(STATUS);
+                    farewell.end();
                 }
             };
             let watch = thread::Builder::new().name("signals".to_owned()).spawn(watch);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGABRT;
 use signal_hook::low_level;
 
-use super::{Farewell, STATUS};
+use super::Farewell;
 
 /// Has `signal` end the program at once while `at_once` says so, with what `farewell` tells.
 pub(super) fn end_by(
@@ -17,23 +17,22 @@ pub(super) fn end_by(
 ) -> io::Result<()> {
     let action = move || {
         if at_once.load(Ordering::SeqCst) {
-            farewell.tell();
-            low_level::exit(STATUS);
+            farewell.end();
         }
     };
     // SAFETY: a handler may do only what is safe at any instruction of any thread. This one loads
-    // and swaps atomics (`OnceLock::get` is a load too), makes the system calls `write`,
-    // `nanosleep` and `_exit`, which are safe there (signal-safety(7) lists the first and the
-    // last), through rustix, the standard library and signal-hook; it takes no lock
+    // and swaps atomics (`OnceLock::get` is a load too), makes the system calls `write`, `fstat`,
+    // `nanosleep` and `_exit`, which are safe there (signal-safety(7) lists all but `nanosleep`),
+    // through rustix, the standard library and signal-hook; it takes no lock
     // and no memory, frees none, and can't unwind.
     unsafe { low_level::register(signal, action) }.map(drop)
 }
 
 /// Has SIGABRT end the program with `status`, and with `line` on standard error.
-pub(super) fn end_by_abort(status: i32, line: &'static [u8]) -> io::Result<()> {
+pub(super) fn end_by_abort(status: u8, line: &'static [u8]) -> io::Result<()> {
     let action = move || {
         let _ = rustix::io::write(rustix::stdio::stderr(), line);
-        low_level::exit(status);
+        low_level::exit(status.into());
     };
     // SAFETY: as above: this makes the system calls `write` and `_exit`, and nothing else.
     unsafe { low_level::register(SIGABRT, action) }.map(drop)

@@ -36,6 +36,13 @@ pub fn probe_all() -> Vec<Probed> {
     crate::probe_all().into_iter().map(alone).collect()
 }
 
+/// Those of the engines to measure, which are all where none is named, that load code of others.
+pub fn foreign(selectors: &[String]) -> Vec<String> {
+    let all: Vec<_> = crate::names().map(str::to_owned).collect();
+    let chosen = if selectors.is_empty() { &all } else { selectors };
+    chosen.iter().filter(|selector| crate::loads_foreign_code(selector)).cloned().collect()
+}
+
 /// The measurements to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {

@@ -20,6 +20,7 @@ use evener_core::{
 use crate::probing::Probe;
 use crate::{cores, features, probing};
 use probe::Library;
+use selection::Selection;
 use session::OpensslSession;
 
 /// Finds the library's own ciphers, or the provider that the parameters name.
@@ -33,6 +34,11 @@ pub(crate) fn probe(parameters: &str) -> Probe {
         Ok((library, kind, detail)) => Ok(Arc::new(OpensslEngine::new(library, kind, detail))),
         Err(reason) => Err(unavailable(&engine, reason)),
     })
+}
+
+/// Whether the parameters name a provider that is not OpenSSL's own.
+pub(crate) fn loads_foreign_code(parameters: &str) -> bool {
+    Selection::parse(parameters).is_ok_and(|selection| !selection.is_openssls_own())
 }
 
 /// The library's own ciphers, with which those of other engines are compared. They are loaded once,

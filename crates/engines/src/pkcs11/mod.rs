@@ -41,6 +41,11 @@ pub(crate) fn probe(parameters: &str) -> Found {
     Ok(vec![find(parameters, &|_| None)?])
 }
 
+/// Whether the parameters are the URI of a token, whose library is then loaded.
+pub(crate) fn loads_foreign_code(parameters: &str) -> bool {
+    read(parameters).is_ok()
+}
+
 /// Finds the token of a URI, given without `pkcs11:`.
 pub(crate) fn find(
     parameters: &str,

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use evener_engines::loads_foreign_code;
 
 use super::options::seconds;
 use super::{BackgroundOptions, Program, run};
@@ -30,6 +31,13 @@ pub struct Command {
 }
 
 impl Command {
+    /// The engines that load code of others.
+    pub fn foreign_engines(&self) -> Vec<String> {
+        let BackgroundOptions { engines, module, .. } = &self.options;
+        let used = engines.iter().chain(module).filter(|_| self.only_foreground.is_none());
+        used.filter(|engine| loads_foreign_code(engine)).cloned().collect()
+    }
+
     /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors

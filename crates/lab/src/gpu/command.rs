@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use evener_engines::loads_foreign_code;
 
 use super::run;
 use crate::LabError;
@@ -57,6 +58,12 @@ impl GpuOptions {
 }
 
 impl Command {
+    /// The engines that load code of others.
+    pub fn foreign_engines(&self) -> Vec<String> {
+        let device = Some(&self.options.device);
+        device.into_iter().filter(|engine| loads_foreign_code(engine)).cloned().collect()
+    }
+
     /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors

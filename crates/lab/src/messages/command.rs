@@ -18,6 +18,12 @@ pub struct Command {
 }
 
 impl Command {
+    /// The contenders that are code of others.
+    pub fn foreign_engines(&self) -> Vec<String> {
+        let contenders = self.options.contenders().iter();
+        contenders.filter(|it| it.is_foreign()).map(|it| it.name().to_owned()).collect()
+    }
+
     /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors

@@ -42,6 +42,11 @@ impl Contender {
         }
     }
 
+    /// Whether it loads code of others into the process.
+    pub(super) fn is_foreign(self) -> bool {
+        matches!(self, Contender::IpsecMbJob | Contender::IpsecMbBurst)
+    }
+
     /// Prepares to process a load on the calling thread.
     ///
     /// # Errors

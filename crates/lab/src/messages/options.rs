@@ -3,7 +3,7 @@
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use evener_core::{Cipher, Direction};
 use evener_engines::lanes::Arena;
 use serde::{Serialize, Serializer};
@@ -48,6 +48,16 @@ pub struct MessagesOptions {
     /// Contender to measure; repeatable [default: all]
     #[arg(long = "contender", value_name = "NAME", value_enum)]
     pub contenders: Vec<Contender>,
+}
+
+impl MessagesOptions {
+    /// The contenders to measure.
+    pub(super) fn contenders(&self) -> &[Contender] {
+        match self.contenders.is_empty() {
+            true => Contender::value_variants(),
+            false => &self.contenders,
+        }
+    }
 }
 
 /// How far apart messages of one length lie.

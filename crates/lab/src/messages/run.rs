@@ -26,10 +26,7 @@ pub fn run(
         if options.directions.is_empty() { &both[..] } else { &options.directions[..] };
     let one_and_all = if machine.cores > 1 { vec![1, machine.cores] } else { vec![1] };
     let threads = if options.threads.is_empty() { one_and_all } else { options.threads.clone() };
-    let contenders = match options.contenders.is_empty() {
-        true => <Contender as clap::ValueEnum>::value_variants(),
-        false => &options.contenders[..],
-    };
+    let contenders = options.contenders();
     let mut report = MessagesReport {
         machine,
         messages: options.messages,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use evener_engines::loads_foreign_code;
 
 use super::{PoliciesOptions, PoliciesReport, run};
 use crate::LabError;
@@ -30,6 +31,13 @@ pub struct Command {
 }
 
 impl Command {
+    /// The engines that load code of others.
+    pub fn foreign_engines(&self) -> Vec<String> {
+        let PoliciesOptions { cpu, module, .. } = &self.options;
+        let measured = [cpu].into_iter().chain(module).filter(|_| self.from.is_empty());
+        measured.filter(|engine| loads_foreign_code(engine)).cloned().collect()
+    }
+
     /// Runs the benchmark; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors

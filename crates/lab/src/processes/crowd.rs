@@ -47,12 +47,16 @@ pub(super) fn run(
     }
     let started = children.len();
     let (mut context_switches, mut done) = (0, 0);
-    for child in children {
+    let mut broken = 0;
+    for (child, times) in children.into_iter().zip(times_of_all.chunks_exact(2)) {
         let deadline = if refused.is_none() { start + limit } else { start };
         match sys::wait_until(child, deadline).map_err(failed)? {
             Some((well, switches)) => {
                 context_switches += switches;
-                done += usize::from(well);
+                // The code of an engine may have ended it as if all were well.
+                let has_worked = times[1].load(Ordering::SeqCst) > 0;
+                done += usize::from(well && has_worked);
+                broken += usize::from(well && !has_worked);
             }
             None => sys::kill(child),
         }
@@ -69,7 +73,11 @@ pub(super) fn run(
                 drop(complain);
                 let mut words = String::new();
                 complaint.read_to_string(&mut words).map_err(failed)?;
-                if words.is_empty() { format!("not done after {limit:.0?}") } else { words }
+                match broken {
+                    _ if !words.is_empty() => words,
+                    0 => format!("not done after {limit:.0?}"),
+                    _ => "the engine's code ended it before its work was done".to_owned(),
+                }
             }
         };
         return Ok(Outcome::Failed { failed: processes - done, why });

@@ -43,6 +43,17 @@ pub(crate) enum Command {
     Man(Man),
 }
 
+impl Command {
+    /// The engines of the command that load code of others.
+    pub(crate) fn foreign_engines(&self) -> Vec<String> {
+        match self {
+            Command::Bench(bench) => bench.foreign_engines(),
+            Command::Speed(command) => command.foreign_engines(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The program's command line, with help.
 pub(crate) fn program() -> CommandLine {
     help::with_help(Arguments::command())

@@ -34,6 +34,21 @@ enum Benchmark {
 }
 
 impl Bench {
+    /// The engines of the benchmark that load code of others into this process.
+    pub(crate) fn foreign_engines(&self) -> Vec<String> {
+        match &self.benchmark {
+            Benchmark::Messages(command) => command.foreign_engines(),
+            Benchmark::Policies(command) => command.foreign_engines(),
+            Benchmark::Background(command) => command.foreign_engines(),
+            Benchmark::Gpu(command) => command.foreign_engines(),
+            // The engines are in processes of their own.
+            Benchmark::Processes(_)
+            | Benchmark::Tree(_)
+            | Benchmark::Threads(_)
+            | Benchmark::Tls(_) => Vec::new(),
+        }
+    }
+
     pub(crate) fn perform(&self) -> Result<(), Trouble> {
         match &self.benchmark {
             Benchmark::Tree(command) => command.run()?,

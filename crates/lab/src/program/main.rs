@@ -11,23 +11,23 @@ mod trouble;
 
 use std::process::ExitCode;
 
-use evener_program::{completions, end};
+use evener_program::messages::complain;
+use evener_program::{completions, witness};
 
 use arguments::{Command, program};
 use trouble::Trouble;
 
 fn main() -> ! {
-    evener_program::run("evener-lab", || {
-        let command = arguments::parse();
-        end::refuse_foreign();
-        match perform(command) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(trouble) => trouble.tell(),
-        }
+    evener_program::run("evener-lab", || match perform(arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => trouble.tell(),
     })
 }
 
 fn perform(command: Command) -> Result<(), Trouble> {
+    // Where a benchmark loads code that is not the program's own, a witness sees it.
+    witness::begin(&command.foreign_engines(), |sentence| complain(&sentence))
+        .map_err(Trouble::Process)?;
     match command {
         Command::Bench(bench) => bench.perform()?,
         Command::Speed(command) => command.run()?,

@@ -20,6 +20,8 @@ pub(crate) enum Trouble {
     Processes(#[from] ProcessesError),
     #[error(transparent)]
     Speed(#[from] SpeedError),
+    #[error("can't start the process that works with the named engines: {0}; see `ulimit -u`")]
+    Process(io::Error),
     #[error("{}", messages::words_of_output(.0))]
     Output(io::Error),
 }

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use evener_engines::measure;
 
 use super::{Comparison, SpeedError, SpeedOptions, SpeedReport, compare, csv, run};
 
@@ -33,6 +34,11 @@ pub struct Command {
 }
 
 impl Command {
+    /// The engines that load code of others.
+    pub fn foreign_engines(&self) -> Vec<String> {
+        measure::foreign(&self.options.engines)
+    }
+
     /// Measures; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors

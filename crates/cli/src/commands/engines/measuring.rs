@@ -66,6 +66,11 @@ impl Measuring {
         self.measure
     }
 
+    /// The engines that load code of others.
+    pub(super) fn foreign_engines(&self) -> Vec<String> {
+        measure::foreign(&self.engines)
+    }
+
     /// An option that was given without `--measure`, of those that can be told from their defaults.
     pub(super) fn stray(&self) -> Option<&'static str> {
         let given = [

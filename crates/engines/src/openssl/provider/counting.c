@@ -1,12 +1,14 @@
 /* A provider for OpenSSL 3 and 4 with one cipher, AES-128-CBC, which it has done by the
  * libcrypto that it is linked with. Every call that processes data adds a byte to the file
- * COUNT_FILE. It has the buffering entry points only, as the smallest providers do. */
+ * COUNT_FILE. It has the buffering entry points only, as the smallest providers do. A function ACT,
+ * where there is one, is called with the number of each such call. */
 
 #include <fcntl.h>
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 static void count(void)
@@ -15,6 +17,10 @@ static void count(void)
     if (file < 0 || write(file, ".", 1) != 1)
         _exit(70);
     close(file);
+#ifdef ACT
+    static atomic_int calls;
+    ACT(atomic_fetch_add(&calls, 1));
+#endif
 }
 
 static void *new_context(void *provider)

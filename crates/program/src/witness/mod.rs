@@ -1,0 +1,125 @@
+//! Success that is proved outside of the process that works.
+//!
+//! A token's library, a provider or a GPU's driver is code in the process and can end it with the status
+//! of a success. So where such code is going to be loaded, the program forks before it has a second
+//! thread. The process that was started becomes the witness: it loads nothing, and waits ([`watch`])
+//! for the other, which does the work, to say by a socket that it has come to its end ([`word`]). What it
+//! does afterwards does not matter; whatever else ends it is no success.
+//!
+//! The process that works is in the same process group, has the same terminal, and handles signals as it
+//! would without a witness. The document of `--json` goes with the word, so that it is printed only if
+//! the word comes.
+
+#[allow(unsafe_code)]
+mod sys;
+mod watch;
+mod word;
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::fstat;
+use rustix::io::{Errno, write};
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use signal_hook::low_level;
+
+use crate::limits;
+pub(crate) use word::Ending;
+use word::Secret;
+
+/// Has a witness see the rest of the program, where it loads the code of `engines`; does nothing without
+/// any. Call it before there is a second thread, a secret or a signal handler. Where the word of
+/// completion does not come, `lost` tells of it, in the witness, and the status is 1.
+///
+/// # Errors
+/// When no process can be started.
+pub fn begin(engines: &[String], lost: impl FnOnce(&str)) -> io::Result<()> {
+    if engines.is_empty() {
+        return Ok(());
+    }
+    let (ours, theirs) = UnixStream::pair()?;
+    let secret = Secret::new()?;
+    let witness = getpid();
+    match sys::fork()? {
+        Some(worker) => {
+            drop(theirs);
+            watch::watch(worker, ours, &secret, engines, lost).map(|never| match never {})
+        }
+        None => {
+            drop(ours);
+            // Without its witness this process says nothing, and has done nothing yet.
+            let line = Line::open(theirs, secret, witness).unwrap_or_else(|_| low_level::exit(1));
+            let _ = LINE.set(line);
+            Ok(())
+        }
+    }
+}
+
+/// Whether this process has a witness.
+pub fn is_there() -> bool {
+    LINE.get().is_some()
+}
+
+/// Says how the program ends, once. False where another thread is about to say so, which then ends the
+/// program. A signal handler may call this: it takes no lock and no memory.
+pub(crate) fn say(ending: Ending, document: &[u8]) -> bool {
+    let Some(line) = LINE.get() else { return true };
+    let is_first = !IS_SAID.swap(true, Ordering::SeqCst);
+    if is_first {
+        // Without the word the witness tells what may be wrong.
+        let _ = line.say(ending, document);
+    }
+    is_first
+}
+
+/// The way to the witness.
+struct Line {
+    socket: OwnedFd,
+    /// Device and inode.
+    identity: (u64, u64),
+    secret: Secret,
+}
+
+impl Line {
+    fn open(socket: UnixStream, secret: Secret, witness: Pid) -> io::Result<Line> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have ended before. (In another PID namespace it has no number.)
+        if getppid().is_some_and(|parent| parent != witness) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        // The witness passes signals on from now on.
+        (&socket).read_exact(&mut [0])?;
+        let socket = limits::copy_to_the_end(socket.as_fd())?;
+        let identity = identity(&socket)?;
+        Ok(Line { socket, identity, secret })
+    }
+
+    fn say(&self, ending: Ending, document: &[u8]) -> Result<(), Errno> {
+        // Careless code may have closed it and opened a file under its number.
+        if identity(&self.socket)? != self.identity {
+            return Err(Errno::BADF);
+        }
+        for mut bytes in [&self.secret.head(ending, document.len()), document] {
+            while !bytes.is_empty() {
+                match write(&self.socket, bytes) {
+                    Ok(written) => bytes = &bytes[written..],
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn identity(file: &OwnedFd) -> Result<(u64, u64), Errno> {
+    let found = fstat(file)?;
+    Ok((found.st_dev, found.st_ino))
+}
+
+static LINE: OnceLock<Line> = OnceLock::new();
+
+static IS_SAID: AtomicBool = AtomicBool::new(false);

@@ -1,0 +1,279 @@
+//! The witness' side.
+
+use std::convert::Infallible;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process,
+    set_dumpable_behavior, waitid,
+};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU,
+};
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
+use signal_hook::{flag, low_level};
+
+use super::word::{Ending, Heard, Secret};
+use crate::messages;
+use crate::sys::output_file;
+
+/// Waits for the end of the process that works, and ends as that says it does. Signals are passed on to
+/// it; this process stops when that one does.
+///
+/// # Errors
+/// When signals can't be handled. The other process then ends without having begun.
+pub(super) fn watch(
+    worker: Pid,
+    line: UnixStream,
+    secret: &Secret,
+    engines: &[String],
+    lost: impl FnOnce(&str),
+) -> io::Result<Infallible> {
+    let mut watch = Watch::begin(worker, line)?;
+    match watch.await_word(secret) {
+        Ok((ending, document)) => {
+            let ending = watch.print(ending, &document);
+            watch.await_end();
+            end(ending)
+        }
+        Err(Fate::Killed(signal)) if watch.passed_on.contains(&signal) => {
+            end(Ending::Signal(u8::try_from(signal).unwrap_or_default()))
+        }
+        Err(fate) => {
+            watch.is_over.store(true, Ordering::SeqCst);
+            lost(&sentence(fate, engines));
+            end(Ending::Status(NOT_DONE))
+        }
+    }
+}
+
+struct Watch {
+    worker: Pid,
+    /// `None` once nothing more can come from it.
+    line: Option<UnixStream>,
+    heard: Vec<u8>,
+    signals: SignalDelivery<UnixStream, SignalOnly>,
+    /// The signals that this process has had itself.
+    passed_on: Vec<i32>,
+    /// Whether signals now mean this process alone.
+    is_over: Arc<AtomicBool>,
+}
+
+/// How the process that works ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Exited(i32),
+    Killed(i32),
+}
+
+impl Watch {
+    fn begin(worker: Pid, line: UnixStream) -> io::Result<Watch> {
+        let (read, write) = UnixStream::pair()?;
+        let heeded = PASSED_ON.into_iter().chain([SIGCONT, SIGCHLD]);
+        let signals = SignalDelivery::with_pipe(read, write, SignalOnly::default(), heeded)?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register_conditional_shutdown(signal, INTERRUPTED, is_over.clone())?;
+        }
+        for signal in [SIGQUIT, SIGTSTP] {
+            flag::register_conditional_default(signal, is_over.clone())?;
+        }
+        // The other process waits for this, so that no signal comes too early to be passed on.
+        (&line).write_all(&[0])?;
+        line.set_nonblocking(true)?;
+        let (line, heard) = (Some(line), Vec::new());
+        Ok(Watch { worker, line, heard, signals, passed_on: Vec::new(), is_over })
+    }
+
+    /// Waits for the word, and the document that comes with it; the error is how the process ended
+    /// without it.
+    fn await_word(&mut self, secret: &Secret) -> Result<(Ending, Vec<u8>), Fate> {
+        loop {
+            self.await_something();
+            let fate = self.heed();
+            self.listen();
+            match secret.read(&self.heard) {
+                Heard::Word(ending, document) => return Ok((ending, document.to_vec())),
+                Heard::Part => {}
+                Heard::Noise => self.line = None,
+            }
+            if let Some(fate) = fate {
+                return Err(fate);
+            }
+        }
+    }
+
+    /// Waits for the end of the process after its word, but not for ever: a thread of it may hang in a
+    /// driver.
+    fn await_end(&mut self) {
+        let begun = Instant::now();
+        self.line = None;
+        while self.heed().is_none() && begun.elapsed() < GRACE {
+            self.await_something();
+        }
+    }
+
+    fn await_something(&self) {
+        let signals = PollFd::new(self.signals.get_read(), PollFlags::IN);
+        let line = self.line.iter().map(|line| PollFd::new(line, PollFlags::IN));
+        let mut all: Vec<_> = line.chain([signals]).collect();
+        // An error is that a signal came, which is looked for next.
+        let _ = poll(&mut all, Some(&LOOK_AGAIN));
+    }
+
+    /// Passes signals on, and looks what has become of the process.
+    fn heed(&mut self) -> Option<Fate> {
+        let arrived: Vec<i32> = self.signals.pending().collect();
+        let goes_on = arrived.contains(&SIGCONT);
+        for &signal in &arrived {
+            // A stop that was taken back already must not come after the signal that did so.
+            if PASSED_ON.contains(&signal) && !(signal == SIGTSTP && goes_on) {
+                self.passed_on.push(signal);
+                self.send(signal);
+            }
+        }
+        if goes_on {
+            self.send(SIGCONT);
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let found = match waitid(WaitId::Pid(self.worker), options) {
+            Ok(found) => found?,
+            // Whoever has started this program has it leave no status of its children behind.
+            Err(_) => return Some(Fate::Exited(NOT_DONE.into())),
+        };
+        if found.stopped() {
+            if !goes_on {
+                let _ = kill_process(getpid(), Signal::STOP);
+            }
+            self.send(SIGCONT);
+            return None;
+        }
+        Some(match found.terminating_signal() {
+            Some(signal) => Fate::Killed(signal),
+            None => Fate::Exited(found.exit_status().unwrap_or_default()),
+        })
+    }
+
+    /// Sends the process a signal. It has not been waited for, so its number is no other's.
+    fn send(&self, signal: i32) {
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            let _ = kill_process(self.worker, signal);
+        }
+    }
+
+    /// Takes what the process has said.
+    fn listen(&mut self) {
+        let Some(mut line) = self.line.as_ref() else { return };
+        let mut some = [0; 1 << 16];
+        loop {
+            match line.read(&mut some) {
+                Ok(0) => break,
+                Ok(count) => self.heard.extend(&some[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.line = None;
+    }
+
+    /// Prints the document; the result is how the program ends then.
+    fn print(&self, ending: Ending, document: &[u8]) -> Ending {
+        // Its reader may never come.
+        self.is_over.store(!document.is_empty(), Ordering::SeqCst);
+        let printed = output_file().and_then(|mut output| output.write_all(document));
+        self.is_over.store(false, Ordering::SeqCst);
+        match printed {
+            Err(error) => {
+                messages::output_failed(&error);
+                Ending::Status(NOT_DONE)
+            }
+            Ok(()) => ending,
+        }
+    }
+}
+
+/// Ends this process, as the other one did.
+fn end(ending: Ending) -> ! {
+    match ending {
+        Ending::Status(status) => low_level::exit(status.into()),
+        Ending::Signal(signal) => {
+            // One core dump is enough.
+            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+            let _ = low_level::emulate_default_handler(signal.into());
+            low_level::exit(NOT_DONE.into())
+        }
+    }
+}
+
+/// What became of the work, what may have been the cause, and what to do.
+fn sentence(fate: Fate, engines: &[String]) -> String {
+    let engine = match engines {
+        [engine] => format!("engine `{engine}`"),
+        several => format!("engines `{}`", several.join("`, `")),
+    };
+    let ended = match fate {
+        Fate::Exited(status) => format!("ended with status {status}"),
+        Fate::Killed(signal) => match low_level::signal_name(signal) {
+            Some(name) => format!("was ended by {name}"),
+            None => format!("was ended by signal {signal}"),
+        },
+    };
+    let cause = match fate {
+        Fate::Exited(_) => {
+            format!("code that {engine} loads may have ended it, or closed its descriptors")
+        }
+        Fate::Killed(SIGKILL | SIGXCPU | SIGTERM | SIGINT | SIGHUP | SIGQUIT) => {
+            "somebody may have ended it, or the system for want of memory or time".to_owned()
+        }
+        Fate::Killed(_) => {
+            format!("code that {engine} loads may be at fault, or there was no memory left")
+        }
+    };
+    let these = if engines.len() == 1 { "this engine" } else { "these engines" };
+    format!(
+        "the process that did the work {ended} and did not say that the work was done: {cause}. What has \
+         its final name is whole; do the rest again, if need be without {these} or with another \
+         version of what it loads"
+    )
+}
+
+/// What stops or ends the work, by the work's own rules.
+const PASSED_ON: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP];
+
+/// What shells report for a program that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// The status of failed work.
+const NOT_DONE: u8 = 1;
+
+/// How long the process may take to end after its word.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How often to look without a signal, which whoever started this program may have blocked.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_the_end_the_cause_and_the_engine() {
+        let one = ["gpu".to_owned()];
+        let two = ["gpu".to_owned(), "pkcs11:token=a".to_owned()];
+        let told = sentence(Fate::Exited(0), &one);
+        assert!(told.contains("ended with status 0"), "{told}");
+        assert!(told.contains("code that engine `gpu` loads may have ended it"), "{told}");
+        let told = sentence(Fate::Killed(11), &two);
+        assert!(told.contains("was ended by SIGSEGV"), "{told}");
+        assert!(told.contains("engines `gpu`, `pkcs11:token=a` loads may be"), "{told}");
+        let told = sentence(Fate::Killed(9), &one);
+        assert!(told.contains("by SIGKILL") && told.contains("want of memory"), "{told}");
+    }
+}
