@@ -167,7 +167,9 @@ impl Outputs {
         let temporary = Temporary::new(temporary_name(), &self.temporaries);
         match self.link_nameless(&trial, directory, &temporary.name) {
             Ok(()) => {
-                if unlinkat(directory, &temporary.name, AtFlags::empty()).is_err() {
+                // Another run's `sweep` may be quicker.
+                let removed = unlinkat(directory, &temporary.name, AtFlags::empty());
+                if removed.is_err_and(|errno| errno != Errno::NOENT) {
                     self.left.store(true, Ordering::Relaxed);
                 }
                 self.proved.store(true, Ordering::Relaxed);
@@ -387,9 +389,18 @@ pub(crate) fn symlink_over(
     text: &CStr,
     name: &CStr,
 ) -> Result<(), Errno> {
-    let temporary = temporary_name();
-    symlinkat(text, directory, &temporary)?;
-    rename_or_remove(directory, temporary.as_ref(), OsStr::from_bytes(name.to_bytes()).as_ref())
+    let name = Path::new(OsStr::from_bytes(name.to_bytes()));
+    let mut renamed = Err(Errno::NOENT);
+    // Another run's `sweep` may take the new link, which can't be locked, before it has its name.
+    for _ in 0..MOST_TRIES {
+        let temporary = temporary_name();
+        symlinkat(text, directory, &temporary)?;
+        renamed = rename_or_remove(directory, temporary.as_ref(), name);
+        if renamed != Err(Errno::NOENT) {
+            break;
+        }
+    }
+    renamed
 }
 
 fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> Result<(), Errno> {
@@ -411,7 +422,9 @@ pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     for entry in rustix::fs::Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        if is_temporary_name(name.to_bytes()) && is_abandoned(directory, name) {
+        if is_temporary_name(name.to_bytes())
+            && let Some(_lock) = take_abandoned(directory, name)
+        {
             // Another process may be quicker, or give the file its name.
             let _ = unlinkat(directory, name, AtFlags::empty());
         }
@@ -419,18 +432,21 @@ pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-fn is_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+/// Takes a temporary file at which nobody works; with it comes the lock of a regular file, which is
+/// to be held until the file is removed: whoever has just made it sees then that it is taken.
+fn take_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> Option<Option<OwnedFd>> {
     // Opening a device could do something.
-    let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
+    let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    match FileType::from_raw_mode(status.st_mode) {
         // Nobody works at a symbolic link for long.
-        Ok(FileType::Symlink) => true,
-        Ok(FileType::RegularFile) => {
+        FileType::Symlink => Some(None),
+        FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            openat(directory, name, flags, Mode::empty())
-                .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+            let file = openat(directory, name, flags, Mode::empty()).ok()?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+            Some(Some(file))
         }
-        _ => false,
+        _ => None,
     }
 }
 
@@ -448,27 +464,44 @@ const TEMPORARY_SUFFIX: &str = ".part";
 /// Holes are made of these, whatever the filesystem's own block size.
 const PAGE: u64 = 4096;
 
+/// Makes a temporary file for its owner alone, and locks it.
 fn create_temporary(directory: BorrowedFd<'_>) -> Result<(OwnedFd, OsString), FileError> {
+    let failed = FileError::system("create its output");
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    loop {
+    for _ in 0..MOST_TRIES {
         let name = temporary_name();
         let create = || openat(directory, &*name, flags, Mode::RUSR | Mode::WUSR);
-        match retry_on_intr(create) {
-            Ok(file) => {
-                // Tells `sweep` that somebody is at work; a filesystem without locks has no sweep.
-                let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-                return Ok((file, name));
-            }
-            Err(Errno::EXIST) => {}
-            Err(errno) => {
-                return Err(FileError::System {
-                    action: "create its output",
-                    errno: errno.system(),
-                });
-            }
+        let file = match retry_on_intr(create) {
+            Ok(file) => file,
+            Err(Errno::EXIST) => continue,
+            Err(errno) => return Err(failed(errno)),
+        };
+        let kept = is_kept(directory, &name, &file);
+        if kept == Ok(true) {
+            return Ok((file, name));
         }
+        let _ = unlinkat(directory, &*name, AtFlags::empty());
+        kept.map_err(&failed)?;
+    }
+    Err(failed(Errno::BUSY))
+}
+
+/// Locks a file that was just made, which tells `sweep` that somebody is at work; a filesystem without
+/// locks has no sweep. Returns whether no other run's `sweep` has come first.
+fn is_kept(directory: BorrowedFd<'_>, name: &OsStr, file: &OwnedFd) -> Result<bool, Errno> {
+    if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(false);
+    }
+    // Not by the count of its links, which some filesystems leave at one while a file is open.
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }
+
+/// How often a temporary file is made again that another run has taken.
+pub(crate) const MOST_TRIES: u32 = 100;
 
 /// A name of an unfinished file, which nothing else has.
 pub(crate) fn temporary_name() -> OsString {
@@ -495,3 +528,31 @@ fn next_page(position: usize, offset: u64) -> usize {
 
 const LEFT: &str = "an empty file with a name like `.evener-….part` stays in the directory, which lets no \
                     name be removed";
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_temporary_file_that_has_its_lock_is_never_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = File::open(home.path()).unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    sweep(directory.as_fd()).unwrap();
+                }
+            });
+            let lost = (0..2000).find(|_| {
+                let (_file, name) = create_temporary(directory.as_fd()).unwrap();
+                std::thread::yield_now();
+                unlinkat(&directory, &*name, AtFlags::empty()).is_err()
+            });
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(lost, None);
+        });
+    }
+}

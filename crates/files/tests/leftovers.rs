@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -73,6 +74,40 @@ fn a_temporary_file_that_stays_is_told() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(told.contains("lets no name be removed"), "{told}");
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+}
+
+/// Before its lock is taken, or while another run has it.
+#[test]
+fn what_another_run_takes_before_it_has_its_name_is_made_again() {
+    let overwriting = Flags { overwrite: true, ..Flags::default() };
+    let flock = [("EVENER_FAULT_CALL", "flock"), ("EVENER_FAULT_NTH", "1")];
+    let busy = [flock[0], flock[1], ("EVENER_FAULT_DO", "11")];
+    for faults in [&[("EVENER_FAULT_TAKE", "3")][..], &busy] {
+        let home = home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        fs::create_dir(&plain).unwrap();
+        fs::write(plain.join("file"), bytes(100)).unwrap();
+        symlink("file", plain.join("link")).unwrap();
+        fs::create_dir(&sealed).unwrap();
+        // What the links replace.
+        fs::write(sealed.join("file.enc"), "old").unwrap();
+        symlink("elsewhere", sealed.join("link")).unwrap();
+        let errand = Errand {
+            operation: Operation::Encrypt,
+            keys: "cobblestone-256",
+            source: &plain,
+            target: &sealed,
+            flags: overwriting,
+        };
+        let mut command = errand.command();
+        command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NO_TMPFILE", "1");
+        command.envs(faults.iter().copied()).env("EVENER_FAULT_BELOW", &sealed);
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), &*told), (Some(0), ""), "{faults:?}");
+        assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("file"));
+        assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+    }
 }
 
 /// It is said at once, and not when all is encrypted.

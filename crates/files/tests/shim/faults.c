@@ -14,6 +14,8 @@
  *                                as on file systems that fold them: all become small
  *   EVENER_FAULT_SWAP=PATH       a directory or link that is made, whose path contains that TEXT, is
  *                                exchanged with this at once
+ *   EVENER_FAULT_TAKE=N          the first N temporary files, and as many links of both kinds, are removed
+ *                                when they are made, as by a run that looks for what killed ones have left
  *   EVENER_FAULT_NO_LINKS=1      nor are hard links and renaming without replacing
  *
  * On 32-bit systems the calls that have 64 in their names, or take times of 64 bits, are those that
@@ -29,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -179,6 +182,16 @@ TRANSFER(pread64, "pread", void *, off64_t offset) TRANSFER_BODY(pread64, "pread
 TRANSFER(pwrite, "pwrite", const void *, off_t offset) TRANSFER_BODY(pwrite, "pwrite", offset)
 TRANSFER(pwrite64, "pwrite", const void *, off64_t offset) TRANSFER_BODY(pwrite64, "pwrite", offset)
 
+/* Removes what was just made, if it has a temporary name and is due, and counts it. */
+static int take(int *taken, int result, int directory, const char *name)
+{
+    const char *most = getenv("EVENER_FAULT_TAKE");
+    if (result >= 0 && most != NULL && strncmp(name, ".evener-", 8) == 0 &&
+        __atomic_add_fetch(taken, 1, __ATOMIC_SEQ_CST) <= atoi(most))
+        syscall(SYS_unlinkat, directory, name, 0);
+    return result;
+}
+
 static int open_at(int directory, const char *path, int flags, mode_t mode)
 {
     count_names(path);
@@ -189,7 +202,9 @@ static int open_at(int directory, const char *path, int flags, mode_t mode)
     FOLD(directory, path)
     if (judge("openat", directory, path) != GO_ON)
         return -1;
-    return (int)syscall(SYS_openat, directory, path, flags, mode);
+    int file = (int)syscall(SYS_openat, directory, path, flags, mode);
+    static int taken;
+    return flags & O_EXCL ? take(&taken, file, directory, path) : file;
 }
 
 /* The C library has no function for openat2. */
@@ -240,7 +255,8 @@ int linkat(int from_directory, const char *from, int directory, const char *path
     }
     if (judge("linkat", directory, path) != GO_ON)
         return -1;
-    return REAL(linkat)(from_directory, from, directory, path, flags);
+    static int taken;
+    return take(&taken, REAL(linkat)(from_directory, from, directory, path, flags), directory, path);
 }
 
 int renameat(int from_directory, const char *from, int directory, const char *path)
@@ -294,7 +310,8 @@ int symlinkat(const char *text, int directory, const char *path)
     FOLD(directory, path)
     if (judge("symlinkat", directory, path) != GO_ON)
         return -1;
-    return swapped(REAL(symlinkat)(text, directory, path), directory, path);
+    static int taken;
+    return take(&taken, swapped(REAL(symlinkat)(text, directory, path), directory, path), directory, path);
 }
 
 PASS_NAME(ssize_t, readlinkat, (int directory, const char *path, char *buffer, size_t size),
@@ -314,6 +331,7 @@ PASS_AS("utimensat", int, __utimensat64,
         (int directory, const char *path, const void *times, int flags),
         (directory, path, times, flags), directory, path)
 #endif
+PASS(int, flock, (int fd, int operation), (fd, operation), fd, NULL)
 PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), fd, NULL)
 PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), fd, NULL)
 
