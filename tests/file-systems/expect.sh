@@ -31,3 +31,13 @@ fail() {
     if [ -s "$output" ]; then sed 's/^/    | /' "$output" >&2; fi
     exit 1
 }
+
+# Waits until the clock of the file systems has gone on, so that what comes now is newer than what was.
+let_time_pass() {
+    touch "$here/.before"
+    while
+        touch "$here/.after"
+        [ "$(stat -c %z "$here/.after")" = "$(stat -c %z "$here/.before")" ]
+    do :; done
+    rm "$here/.before" "$here/.after"
+}

@@ -242,6 +242,10 @@ enum evener_flag
      * Leave out files that change while they are read.
      */
     EVENER_FLAG_SKIP_CHANGING = 4096,
+    /**
+     * With `EVENER_FLAG_UPDATE`: go by size and time, and not by the time of change.
+     */
+    EVENER_FLAG_IGNORE_CTIME = 8192,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -47,7 +47,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
     let hint = match error {
         FileError::Exists(_) => "; --overwrite replaces it, --resume skips what is complete",
         FileError::Taken(_)
-        | FileError::Differs(_)
+        | FileError::Differs { .. }
         | FileError::OtherKey(_)
         | FileError::Newer(_) => "; --overwrite replaces it",
         FileError::NoText => ", or add --force to show it all the same",

@@ -457,6 +457,7 @@ fn an_option_that_could_do_nothing_is_refused() {
         ("encrypt --durable tree/one -", "--durable syncs files"),
         ("decrypt --force sealed out", "--force shows plaintext on a terminal"),
         ("encrypt --delete tree out", "--delete is a part of --update"),
+        ("encrypt --ignore-ctime tree out", "--ignore-ctime says how --update finds"),
         ("encrypt --yes tree out", "--yes answers the question of --delete"),
         ("encrypt --skip-changing - out", "--skip-changing skips files that change"),
         ("encrypt --overwrite tree/one -", "--overwrite replaces files"),

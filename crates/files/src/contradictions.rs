@@ -25,6 +25,7 @@ pub(crate) fn in_tree(
         (removes && options.reference.is_none(), NO_REFERENCE),
         (removes && options.update, NO_UPDATE),
         (options.resume && options.update, ONE_OF_BOTH),
+        (options.ignore_ctime && !options.update, NO_COMPARISON),
         (options.delete.is_some() && !may_delete, NO_DELETE),
         (!options.head.is_empty(), NO_HEAD),
     ])
@@ -71,6 +72,9 @@ const NO_UPDATE: &str = "where sources are removed nothing is left to compare wi
 
 const ONE_OF_BOTH: &str = "to resume is to leave complete outputs as they are, to update is to \
     replace those of changed sources: an operation does one of both";
+
+const NO_COMPARISON: &str =
+    "only an update compares times of change, so only there they can be ignored";
 
 const NO_DELETE: &str = "outputs are deleted only by an encryption that updates a tree, in a format \
     other than that of `openssl enc`: there Evener knows its own files by their headers";

@@ -94,8 +94,13 @@ pub enum FileError {
         kind: &'static str,
     },
     /// When a run is resumed: the output is there, but is not what the source gives.
-    #[error("the output `{0}` exists but its size or time is not the source's")]
-    Differs(String),
+    #[error("the output `{name}` exists but {difference}")]
+    Differs {
+        /// The output's name.
+        name: String,
+        /// Which of size and time differs, with both values, as in "has 3 bytes, not 67".
+        difference: String,
+    },
     /// When a run is resumed or outputs are updated: the output is there, but was made with another key.
     #[error("the output `{0}` exists but was not made with this key and context")]
     OtherKey(String),

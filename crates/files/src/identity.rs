@@ -2,8 +2,9 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, fstat, statat, statx};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::FileError;
 use crate::error::IntoSystemError;
@@ -41,7 +42,7 @@ impl Identity {
 
     /// That of the file which a name in a directory leads to, through no symbolic link; `None`
     /// when there is none.
-    pub(crate) fn of_name<N: rustix::path::Arg>(
+    pub(crate) fn of_name<N: Arg>(
         directory: impl AsFd,
         name: N,
     ) -> Result<Option<Identity>, FileError> {
@@ -53,6 +54,26 @@ impl Identity {
             }
         }
     }
+}
+
+/// The status of an open file as it is now. What the kernel remembers of a file behind FUSE or a network
+/// can be old: there, a new name or a lost one changes a file's status without its knowing.
+pub(crate) fn status_now(file: impl AsFd) -> Result<Stat, Errno> {
+    let _ = ask_anew(file.as_fd(), c"", AtFlags::EMPTY_PATH);
+    fstat(file)
+}
+
+/// The same of the file that a name in a directory leads to, through no symbolic link.
+pub(crate) fn status_of_name_now<N: Arg + Copy>(
+    directory: impl AsFd,
+    name: N,
+) -> Result<Stat, Errno> {
+    let _ = ask_anew(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn ask_anew<N: Arg>(directory: impl AsFd, name: N, flags: AtFlags) -> Result<Statx, Errno> {
+    statx(directory, name, flags | AtFlags::STATX_FORCE_SYNC, StatxFlags::BASIC_STATS)
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]

@@ -79,6 +79,10 @@ pub struct Options {
     /// [`Options::overwrite`], and so is a decrypted file that is newer than its source. Does not
     /// go with [`Options::remove_source`] and [`Options::resume`], nor with a stream.
     pub update: bool,
+    /// With [`Options::update`]: go by size and time alone. A source's status also changes when a link to it
+    /// is made, as by those who keep snapshots with `cp -al`. Where the outputs' file system does not keep
+    /// times of change, the report has a notice that says that an update has gone by size and time.
+    pub ignore_ctime: bool,
     /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
     /// once all else is done without a failure, if outputs of this source were there before, and if
     /// this agrees. Only files that one of the keys opens are removed, links in whose place a file
@@ -166,6 +170,7 @@ impl Options {
             head: Vec::new(),
             base64: None,
             update: false,
+            ignore_ctime: false,
             delete: None,
             skip_changing: false,
             overwrite: false,

@@ -546,7 +546,7 @@ mod tests {
                     sweep(directory.as_fd()).unwrap();
                 }
             });
-            let lost = (0..2000).find(|_| {
+            let lost = (0..600).find(|_| {
                 let (_file, name) = create_temporary(directory.as_fd()).unwrap();
                 std::thread::yield_now();
                 unlinkat(&directory, &*name, AtFlags::empty()).is_err()

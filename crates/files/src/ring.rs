@@ -47,7 +47,7 @@ impl KeyRing {
     }
 
     /// Every recipe, the primary first.
-    pub fn recipes(&self) -> impl Iterator<Item = &Recipe> {
+    pub fn recipes(&self) -> impl Iterator<Item = &Recipe> + Clone {
         std::iter::once(&self.primary).chain(&self.others)
     }
 

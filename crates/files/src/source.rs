@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use evener_core::{Direction, Iv};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fstat, openat, statx};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::format::FileCipher;
-use crate::identity::FileState;
+use crate::identity::{FileState, status_now};
 
 /// A regular file, open for reading, with its status when it was opened.
 pub(crate) struct Source {
@@ -37,11 +37,7 @@ impl Source {
             Errno::NXIO => FileError::Refused(NOT_REGULAR.to_owned()),
             errno => FileError::System { action: "open it", errno: errno.system() },
         })?;
-        // What the kernel remembers of a file that lies behind FUSE or a network can be old, and
-        // would look like a change when it is asked again.
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
-        let _ = statx(&file, c"", flags, StatxFlags::BASIC_STATS);
-        let status = fstat(&file).map_err(FileError::system("read its status"))?;
+        let status = status_now(&file).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(FileError::Refused(NOT_REGULAR.to_owned()));
         }

@@ -182,6 +182,29 @@ fn a_changed_file_is_found_after_another_name_of_its_output_was_replaced() {
     assert_same_tree(&plain, &back);
 }
 
+/// As `cp -al` makes snapshots.
+#[test]
+fn a_new_link_to_a_source_is_no_change_where_times_of_change_are_ignored() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    let keys = cobblestone();
+    fs::create_dir(&plain).unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(plain.join(name), bytes(100)).unwrap();
+    }
+    let_time_pass(home.path());
+    assert!(run(Operation::Encrypt, &keys, &plain, &sealed, &updating()).is_success());
+    let_time_pass(home.path());
+    fs::hard_link(plain.join("a"), home.path().join("snapshot")).unwrap();
+    fs::write(plain.join("b"), bytes(101)).unwrap();
+    let ignoring = Options { ignore_ctime: true, ..updating() };
+    let report = run(Operation::Encrypt, &keys, &plain, &sealed, &ignoring);
+    assert!(report.is_success() && report.notices.is_empty(), "{report:?}");
+    assert_eq!(counts(&report), [1, 1, 2, 0]);
+    let report = run(Operation::Encrypt, &keys, &plain, &sealed, &updating());
+    assert_eq!(counts(&report), [1, 1, 2, 0]);
+}
+
 #[test]
 fn what_evener_did_not_make_is_not_replaced() {
     let home = home();
@@ -426,12 +449,14 @@ fn what_can_not_be_meant_is_refused() {
     let (deleting, _) = deleting(true);
     let removing = Options { remove_source: true, ..updating() };
     let alone = Options { update: false, ..deleting.clone() };
+    let ignoring = Options { ignore_ctime: true, ..options() };
     let openssl = every_key_ring().into_iter().find(|(name, _)| name.starts_with("openssl"));
     let openssl = openssl.unwrap().1;
     let ours = cobblestone();
     for (operation, keys, source, options) in [
         (Operation::Encrypt, &ours, &plain, &removing),
         (Operation::Encrypt, &ours, &plain, &alone),
+        (Operation::Encrypt, &ours, &plain, &ignoring),
         (Operation::Encrypt, &openssl, &plain, &deleting),
         (Operation::Decrypt, &ours, &plain, &deleting),
     ] {

@@ -98,6 +98,8 @@ pub enum Flag {
     Update = 2048,
     /// Leave out files that change while they are read.
     SkipChanging = 4096,
+    /// With `EVENER_FLAG_UPDATE`: go by size and time, and not by the time of change.
+    IgnoreCtime = 8192,
 }
 
 /// Called with the progress of an operation, on the thread that called the operation: before it
@@ -201,6 +203,7 @@ const FLAGS: &[(Flag, Place)] = &[
     (Flag::Background, |options| &mut options.courtesy.in_background),
     (Flag::Update, |options| &mut options.update),
     (Flag::SkipChanging, |options| &mut options.skip_changing),
+    (Flag::IgnoreCtime, |options| &mut options.ignore_ctime),
 ];
 
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);

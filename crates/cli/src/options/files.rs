@@ -119,6 +119,10 @@ pub(crate) struct Writing {
     /// another key are errors, and so are decrypted files that are newer than their source
     #[arg(long, conflicts_with_all = ["resume", "remove_source"], help_heading = "Outputs")]
     pub(crate) update: bool,
+    /// With --update: go by size and time, and not by ctime, which also changes when a hard link is made, as by
+    /// `cp -al`. Where DST's file system keeps no ctime (sshfs, exFAT), an update does so and says it
+    #[arg(long, help_heading = "Outputs")]
+    ignore_ctime: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
     /// that are then empty, after a question. Only files that the key opens are deleted, and
     /// nothing at all if a file failed, a directory could not be read, or DST held no output of SRC
@@ -162,6 +166,7 @@ impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
         options.resume = self.resume;
         options.update = self.update;
+        options.ignore_ctime = self.ignore_ctime;
         options.delete = self.delete.then(|| -> Agree {
             if self.yes { Arc::new(|_| true) } else { Arc::new(deletion::is_wanted) }
         });
@@ -206,6 +211,11 @@ impl Writing {
         if self.yes && !self.delete {
             return Err(Trouble::usage(
                 "--yes answers the question of --delete, which is not given",
+            ));
+        }
+        if self.ignore_ctime && !self.update {
+            return Err(Trouble::usage(
+                "--ignore-ctime says how --update finds what has changed: give both",
             ));
         }
         if self.delete && !self.update {

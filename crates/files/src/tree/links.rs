@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::iter;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use rustix::io::Errno;
 use super::descent::Descent;
 use super::directory::{Directory, Item};
 use super::location::Location;
+use super::resume::difference;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::{FileState, Identity};
@@ -304,11 +306,10 @@ impl TreeWork<'_> {
         // An earlier run may have met this name first and made an output of its own for it.
         if !self.options.overwrite && !self.options.update {
             let wanted = status(from, existing).map_err(&system)?;
-            let is_ours = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
-                && (there.st_size, there.st_mtime, there.st_mtime_nsec)
-                    == (wanted.st_size, wanted.st_mtime, wanted.st_mtime_nsec);
-            if !is_ours {
-                return Err(FileError::Differs(shown(&name.target()).to_string()));
+            let length = wanted.st_size as u64;
+            if let Some(difference) = difference(&there, &wanted, iter::once(length..=length)) {
+                let name = shown(&name.target()).to_string();
+                return Err(FileError::Differs { name, difference });
             }
         }
         // Where two names are one, it may be an output of this very run.

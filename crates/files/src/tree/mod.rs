@@ -6,6 +6,7 @@
 //! links and the times of directories, which need the whole tree, are done at the end.
 
 mod around;
+mod changed_since;
 mod changing;
 mod clashes;
 mod commit;
@@ -116,8 +117,9 @@ pub fn process(
         ..Report::default()
     };
     let unverified = work.trails.files();
+    let by_times = work.change_times.notice();
     work.finish_all(&endpoints, target, &mut report);
-    for reason in outputs.notices() {
+    for reason in outputs.notices().chain(by_times) {
         let path = target.unwrap_or(source).to_owned();
         report.notices.push(Notice { path, reason: reason.to_owned() });
     }

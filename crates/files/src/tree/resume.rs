@@ -1,5 +1,6 @@
 //! Existing outputs, when an operation is resumed.
 
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -8,13 +9,14 @@ use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
+use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::format::{Ending, Layout, Recipe};
-use crate::identity::{FileState, Identity};
+use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
 use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
@@ -55,7 +57,7 @@ impl TreeWork<'_> {
         let Some(target) = directory.target.as_deref().filter(|_| looks) else {
             return Ok(Existing::Undone);
         };
-        let there = match statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
+        let there = match status_of_name_now(target, &item.target) {
             Ok(there) => there,
             Err(Errno::NOENT) => return Ok(Existing::Undone),
             Err(errno) => {
@@ -71,8 +73,9 @@ impl TreeWork<'_> {
             let room = (input, scratch, is_all);
             return self.look_for_change(directory, item, source, &there, room, worker);
         }
-        let differs = || FileError::Differs(shown(&item.target).to_string());
-        let refused = if self.is_output_of(&there, source) {
+        let refused = if let Some(difference) = self.difference(&there, source) {
+            Some(FileError::Differs { name: shown(&item.target).to_string(), difference })
+        } else {
             match self.check_existing(target, item, source, &there, input, scratch, worker) {
                 Ok(()) => None,
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
@@ -81,12 +84,10 @@ impl TreeWork<'_> {
                 Err(SegmentError::File(error)) => Some(error),
                 Err(error) => return Err(error),
             }
-        } else {
-            Some(differs())
         };
         if let Some(error) = refused {
             // A source that the key does not open is no reason to replace its output.
-            let is_of_output = matches!(error, FileError::Differs(_) | FileError::OtherKey(_));
+            let is_of_output = matches!(error, FileError::Differs { .. } | FileError::OtherKey(_));
             return match self.options.overwrite && is_of_output {
                 true => Ok(Existing::Undone),
                 false => Err(error.into()),
@@ -123,7 +124,12 @@ impl TreeWork<'_> {
             seals.then(|| Source::open(target.as_fd(), &item.target, false)).transpose()?;
         let sealed = opened.as_ref().unwrap_or(source);
         if seals && FileState::of(sealed.status()) != FileState::of(there) {
-            return Err(FileError::Differs(shown(&item.target).to_string()).into());
+            let name = shown(&item.target);
+            return Err(FileError::Refused(format!(
+                "the output `{name}` was changed or replaced while it was looked at, perhaps by another \
+                 run; do it again"
+            ))
+            .into());
         }
         let checked = self.check_header(sealed, input, scratch, worker);
         checked.map_err(|error| match error {
@@ -159,34 +165,67 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    pub(super) fn is_output_of(&self, there: &Stat, source: &Source) -> bool {
-        let status = source.status();
-        let same_time = has_time_of(there, status);
-        let length = there.st_size as u64;
-        let fits = |recipe: &Recipe| match self.operation {
-            Operation::Encrypt => Layout::for_plaintext(&recipe.geometry(), source.length())
-                .is_ok_and(|layout| layout.sealed_length() == length),
-            Operation::Decrypt | Operation::Verify => {
-                Layout::for_sealed(&recipe.geometry(), source.length()).is_ok_and(|layout| {
-                    let longest = layout.plain_length();
-                    let padding = match recipe.geometry().ending {
-                        Ending::Padded { block } => block - 1,
-                        _ => 0,
-                    };
-                    (longest.saturating_sub(padding)..=longest).contains(&length)
-                })
+    /// Which of size and time shows that a file is no output of a source as it is, with both values.
+    pub(super) fn difference(&self, there: &Stat, source: &Source) -> Option<String> {
+        let lengths = self.keys.recipes().filter_map(|recipe| self.lengths(recipe, source));
+        difference(there, source.status(), lengths)
+    }
+
+    /// How long an output of a source is; padding that is not read yet leaves several lengths.
+    fn lengths(&self, recipe: &Recipe, source: &Source) -> Option<RangeInclusive<u64>> {
+        let geometry = recipe.geometry();
+        match self.operation {
+            Operation::Encrypt => {
+                let length =
+                    Layout::for_plaintext(&geometry, source.length()).ok()?.sealed_length();
+                Some(length..=length)
             }
-        };
-        FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
-            && same_time
-            && self.keys.recipes().any(fits)
+            Operation::Decrypt | Operation::Verify => {
+                let longest = Layout::for_sealed(&geometry, source.length()).ok()?.plain_length();
+                let padding = match geometry.ending {
+                    Ending::Padded { block } => block - 1,
+                    _ => 0,
+                };
+                Some(longest.saturating_sub(padding)..=longest)
+            }
+        }
     }
 }
 
+/// Which of size and time shows that a file is none that has the time of `source` and one of these
+/// lengths.
+pub(super) fn difference(
+    there: &Stat,
+    source: &Stat,
+    lengths: impl Iterator<Item = RangeInclusive<u64>> + Clone,
+) -> Option<String> {
+    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
+        return Some("is no file".to_owned());
+    }
+    let length = there.st_size as u64;
+    let mut differences = Vec::new();
+    if !lengths.clone().any(|lengths| lengths.contains(&length)) {
+        let mut wanted = Vec::from_iter(lengths.map(|lengths| match lengths.into_inner() {
+            (least, most) if least == most => most.to_string(),
+            (least, most) => format!("{least} to {most}"),
+        }));
+        wanted.dedup();
+        differences.push(match wanted.is_empty() {
+            true => format!("has {length} bytes, and of the source's length nothing can come"),
+            false => format!("has {length} bytes, not {}", wanted.join(" or ")),
+        });
+    }
+    if !has_time_of(there, source) {
+        let time = |(seconds, nanoseconds)| format!("{seconds}.{nanoseconds:09}");
+        let (there, source) = (time(modified(there)), time(modified(source)));
+        differences
+            .push(format!("was modified at {there} and its source at {source} (s since 1970)"));
+    }
+    (!differences.is_empty()).then(|| differences.join(", and "))
+}
+
 /// Whether an output has the time at which its source was modified, as far as its file system keeps it.
-#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
 pub(super) fn has_time_of(output: &Stat, source: &Stat) -> bool {
-    let modified = |status: &Stat| (status.st_mtime as i64, status.st_mtime_nsec as i64);
     is_same_time(modified(source), modified(output))
 }
 

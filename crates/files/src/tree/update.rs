@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use evener_core::shown;
 use evener_pipeline::Worker;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fchmod, fstat, openat, statx};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, openat};
 
+use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
 use super::resume::Existing;
 use super::work::TreeWork;
@@ -35,8 +36,8 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
         let Some(target) = directory.target.as_deref() else { return Ok(Existing::Undone) };
-        let is_current = self.is_output_of(there, source)
-            && is_older(source.status(), target.as_fd(), &item.target, there);
+        let is_current = self.difference(there, source).is_none()
+            && self.is_unchanged_since(source.status(), target.as_fd(), &item.target, there);
         if self.operation == Operation::Encrypt {
             match self.check_existing(target, item, source, there, input, scratch, worker) {
                 Ok(()) => {}
@@ -120,34 +121,8 @@ impl TreeWork<'_> {
     }
 }
 
-/// Whether nothing of a source was changed after its output was made: a program that writes to a file can
-/// set its time back, but not the time at which its status changed. In one tick of the clock
-/// anything may have come first.
-///
-/// An output's status changes later too, as when one of its names is replaced, so it is asked when the
-/// output was made. Where its filesystem does not keep that, an output of several names is not trusted.
-#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
-fn is_older(source: &Stat, directory: BorrowedFd<'_>, name: &OsStr, output: &Stat) -> bool {
-    let changed = (source.st_ctime as i64, source.st_ctime_nsec as i64);
-    if changed >= (output.st_ctime as i64, output.st_ctime_nsec as i64) {
-        return false;
-    }
-    let asked = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    match statx(directory, name, AtFlags::SYMLINK_NOFOLLOW, asked) {
-        // Another file is there now.
-        Ok(found) if found.stx_ino != output.st_ino as u64 => false,
-        Ok(found)
-            if found.stx_mask & StatxFlags::BTIME.bits() != 0 && found.stx_btime.tv_sec != 0 =>
-        {
-            changed < (found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into())
-        }
-        _ => output.st_nlink == 1,
-    }
-}
-
 /// Refuses to replace a decrypted file that was changed after its source was.
 fn refuse_newer(name: &OsStr, source: &Stat, output: &Stat) -> Result<(), FileError> {
-    let modified = |status: &Stat| (status.st_mtime, status.st_mtime_nsec);
     match modified(output) > modified(source) {
         true => Err(FileError::Newer(shown(name).to_string())),
         false => Ok(()),

@@ -9,6 +9,7 @@ use evener_core::{Engine, EngineError};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::around::Around;
+use super::changed_since::ChangeTimes;
 use super::commit::Committer;
 use super::directory::{Directory, Item};
 use super::endpoints::Endpoints;
@@ -43,6 +44,7 @@ pub(super) struct TreeWork<'a> {
     pub(super) metadata: Metadata,
     pub(super) record: Record<'a>,
     pub(super) links: Links,
+    pub(super) change_times: ChangeTimes,
     pub(super) committer: Committer,
     pub(super) directories: super::finish::Directories,
     /// The length of each of a worker's two buffers, in bytes.
@@ -87,6 +89,7 @@ impl<'a> TreeWork<'a> {
             metadata: Metadata::of(options),
             record: Record::new(options, root),
             links: Links::default(),
+            change_times: ChangeTimes::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
             room,

@@ -40,7 +40,9 @@ public enum FileOption {
      */
     UPDATE,
     /** Leave out files that change while they are read. */
-    SKIP_CHANGING;
+    SKIP_CHANGING,
+    /** With {@link #UPDATE}: go by size and time, and not by the time of change. */
+    IGNORE_CTIME;
 
     int flag() {
         return 1 << ordinal();
