@@ -83,6 +83,7 @@ mount_vfat() {
     fusefat -o rw+ "$2/image" "$1"
 }
 
+# Writing takes a cache, which shows other times of a file that is read before it was sent.
 mount_rclone() {
     rclone mount --daemon --vfs-cache-mode writes --cache-dir "$work/cache" --config /dev/null \
         ":local:$2" "$1"

@@ -1,5 +1,5 @@
 # A tree goes there and comes back.
-file_systems="local sshfs bindfs bindfs_ctime bindfs_slow mergerfs exfat ntfs"
+file_systems="local sshfs bindfs mergerfs exfat ntfs"
 
 scene() {
     mkdir -p plain/below plain/empty

@@ -86,4 +86,14 @@ impl FileState {
             changed: (status.st_ctime as i64, status.st_ctime_nsec as i64),
         }
     }
+
+    /// The same of any file of its file system: on some, each name of a file has a number of its own.
+    pub(crate) fn without_number(self) -> FileState {
+        FileState { identity: Identity { inode: 0, ..self.identity }, ..self }
+    }
+
+    /// Whether a file has the size and the time of this state, and its number.
+    pub(crate) fn is_but_for_change_time(self, status: &Stat) -> bool {
+        FileState { changed: self.changed, ..FileState::of(status) } == self
+    }
 }

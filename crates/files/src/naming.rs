@@ -6,8 +6,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, linkat,
-    lstat, openat, renameat, renameat_with, stat, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, fstatfs,
+    linkat, lstat, openat, renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
@@ -61,8 +61,7 @@ pub(crate) fn rename_to_free(
             let _ = unlinkat(directory, from, AtFlags::empty());
             return Ok(Naming::Exclusive);
         }
-        // What filesystems without links answer.
-        Err(Errno::PERM | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::MLINK) => {}
+        Err(errno) if has_no_links(errno, directory) => {}
         Err(errno) => return Err(errno),
     }
     // Opened anew, so that it keeps threads of this process apart as well.
@@ -78,6 +77,24 @@ pub(crate) fn rename_to_free(
     retry_on_intr(|| renameat(directory, from, directory, to))?;
     Ok(Naming::Checked)
 }
+
+/// Whether a filesystem has answered that it can't make this link: that it has none, or none to another
+/// part of it. Those behind FUSE answer with an I/O error too.
+pub(crate) fn has_no_links(errno: Errno, directory: BorrowedFd<'_>) -> bool {
+    match errno {
+        Errno::PERM
+        | Errno::INVAL
+        | Errno::NOSYS
+        | Errno::OPNOTSUPP
+        | Errno::MLINK
+        | Errno::XDEV => true,
+        Errno::IO => fstatfs(directory).is_ok_and(|there| there.f_type as u32 == FUSE),
+        _ => false,
+    }
+}
+
+/// The number of FUSE for `statfs`.
+const FUSE: u32 = 0x6573_5546;
 
 /// Refuses a name that anything but a regular file has: devices, FIFOs and symbolic links are
 /// not replaced by files.

@@ -233,7 +233,7 @@ impl Report {
                 known.workers += 1;
                 known.cause.clone()
             });
-            self.workers.push(WorkerEffort { worker, engine, effort, retired });
+            self.absorb_worker(WorkerEffort { worker, engine, effort, retired });
         }
     }
 }

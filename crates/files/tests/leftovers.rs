@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -87,10 +87,12 @@ fn what_another_run_takes_before_it_has_its_name_is_made_again() {
         let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
         fs::create_dir(&plain).unwrap();
         fs::write(plain.join("file"), bytes(100)).unwrap();
+        fs::hard_link(plain.join("file"), plain.join("further")).unwrap();
         symlink("file", plain.join("link")).unwrap();
         fs::create_dir(&sealed).unwrap();
         // What the links replace.
         fs::write(sealed.join("file.enc"), "old").unwrap();
+        fs::write(sealed.join("further.enc"), "old").unwrap();
         symlink("elsewhere", sealed.join("link")).unwrap();
         let errand = Errand {
             operation: Operation::Encrypt,
@@ -106,7 +108,9 @@ fn what_another_run_takes_before_it_has_its_name_is_made_again() {
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), &*told), (Some(0), ""), "{faults:?}");
         assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("file"));
-        assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+        let inode = |name: &str| fs::metadata(sealed.join(name)).unwrap().ino();
+        assert_eq!(inode("file.enc"), inode("further.enc"));
+        assert_eq!(fs::read_dir(&sealed).unwrap().count(), 3);
     }
 }
 

@@ -5,10 +5,11 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::path::Path;
+use std::sync::Arc;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::{bytes, cobblestone, home, options};
-use evener_files::{FileError, Operation, Options, process};
+use evener_files::{FileError, FileOutcome, Listener, Operation, Options, process};
 
 #[test]
 fn child() {
@@ -128,6 +129,74 @@ fn links_are_made_where_only_the_sources_cant_be_removed() {
     assert_eq!(inode("one"), inode("two"));
     assert_eq!(fs::read(back.join("two")).unwrap(), bytes(1000));
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+}
+
+/// As on exFAT and on what is behind FUSE.
+#[test]
+fn each_name_is_a_file_of_its_own_where_outputs_cant_be_linked() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("below")).unwrap();
+    fs::write(plain.join("one"), bytes(1000)).unwrap();
+    fs::write(plain.join("long"), bytes(300_000)).unwrap();
+    fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
+    fs::hard_link(plain.join("one"), plain.join("below/three")).unwrap();
+    fs::hard_link(plain.join("long"), plain.join("below/long")).unwrap();
+    let names = ["one", "two", "below/three", "long", "below/long"];
+    let [fresh, update, resume, overwrite, moving] = [Flags::FRESH; 5];
+    let rounds = [
+        fresh,
+        Flags { update: true, ..update },
+        Flags { resume: true, ..resume },
+        Flags { overwrite: true, ..overwrite },
+        Flags { overwrite: true, remove_source: true, ..moving },
+    ];
+    for flags in rounds {
+        let keys = "cobblestone-256";
+        let errand =
+            Errand { operation: Operation::Encrypt, keys, source: &plain, target: &sealed, flags };
+        let mut command = errand.command();
+        command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NO_LINKS", "1");
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {told}");
+        let notices: Vec<_> = told.lines().filter(|line| line.contains("hard link")).collect();
+        let notice = "3 hard links are stored as files of their own, since the outputs can't be linked: \
+                      Operation not permitted";
+        assert_eq!(notices, [format!("{}: {notice}", plain.display())], "{flags:?}");
+        let numbers =
+            names.map(|name| sealed.join(format!("{name}.enc")).metadata().unwrap().ino());
+        let numbers: std::collections::HashSet<_> = numbers.into_iter().collect();
+        assert_eq!(numbers.len(), names.len());
+    }
+    assert!(names.iter().all(|name| !plain.join(name).exists()));
+    process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options()).unwrap();
+    for (name, length) in names.into_iter().zip([1000, 1000, 1000, 300_000, 300_000]) {
+        assert_eq!(fs::read(back.join(name)).unwrap(), bytes(length), "{name}");
+    }
+}
+
+#[test]
+fn a_linked_source_that_changes_before_the_end_is_kept_with_all_its_names() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("one"), bytes(1000)).unwrap();
+    fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
+    fs::write(plain.join("other"), bytes(1000)).unwrap();
+    let one = plain.join("one");
+    let listener: Listener = Arc::new(move |_: &Path, outcome| {
+        if outcome == FileOutcome::Linked {
+            fs::write(&one, "written to after its output was made").unwrap();
+        }
+    });
+    let moving = Options { remove_source: true, listener: Some(listener), ..options() };
+    let report =
+        process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &moving).unwrap();
+    let kept: Vec<_> = report.failures.iter().map(|failure| &failure.error).collect();
+    assert_eq!(kept, [&FileError::ChangedSince; 2]);
+    assert!(plain.join("one").exists() && plain.join("two").exists());
+    assert!(!plain.join("other").exists());
 }
 
 #[test]

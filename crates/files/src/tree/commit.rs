@@ -149,13 +149,17 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Removes the source of an output that is on the device. Where that fails the output is whole
-    /// all the same, and further names of the file are linked to it.
+    /// Removes the source of an output that is on the device, or has it removed in the end if it has several
+    /// names. Where that fails the output is whole all the same, and further names of the file are linked
+    /// to it.
     fn finish_moving(&self, finished: &Finished) -> Result<(), FileError> {
         let output = check_published(finished)?;
         self.links.done(&finished.source, output);
-        remove_source(finished)?;
-        self.links.removed(&finished.source)
+        if finished.source.status().st_nlink > 1 {
+            self.linked_sources.add_finished(finished, output);
+            return Ok(());
+        }
+        remove_source(finished)
     }
 
     /// The filesystems that a batch lies on, each with a directory of it that was opened before

@@ -31,7 +31,7 @@ pub(super) struct Directory {
     /// Whether a file that is a symbolic link is followed.
     pub(super) follows: bool,
     /// The outputs made in it so far.
-    pub(super) claims: Claims,
+    pub(super) claims: Arc<Claims>,
 }
 
 /// A directory of the target tree, and whether this run has made it, or a killed one to become the same.

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use super::around::Around;
 use super::directory::{Directory, Item, Made, is_empty, widen};
 use super::location::Location;
-use super::names::Claims;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
 use crate::inherited::Inherited;
@@ -131,7 +130,7 @@ fn tree<'p>(
         target: made.map(Arc::new),
         location: Location::root(),
         follows: options.follow_symlinks,
-        claims: Claims::default(),
+        claims: Arc::default(),
     };
     Ok(Endpoints::Tree { root: Arc::new(root), around })
 }
@@ -194,7 +193,7 @@ fn file<'p>(
         target: target.map_err(|error| (source, error))?.map(Arc::new),
         location: Location::root(),
         follows: true,
-        claims: Claims::default(),
+        claims: Arc::default(),
     };
     let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
     let length = u64::try_from(status.st_size).unwrap_or_default();

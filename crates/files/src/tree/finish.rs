@@ -172,8 +172,8 @@ impl TreeWork<'_> {
         self.options.sparse && self.operation == Operation::Decrypt
     }
 
-    /// Ends the operation, after all workers: outputs that wait to be synced, hard links, outputs
-    /// whose source has gone, the directories' own metadata.
+    /// Ends the operation, after all workers and links: outputs that wait to be synced, sources
+    /// with several names, outputs whose source has gone, the directories' own metadata.
     pub(super) fn finish_all(
         self,
         endpoints: &Endpoints,
@@ -181,8 +181,8 @@ impl TreeWork<'_> {
         report: &mut Report,
     ) {
         self.commit_waiting();
+        self.remove_linked_sources(endpoints);
         if let Endpoints::Tree { root, .. } = endpoints {
-            report.hard_links = self.make_links(root);
             if !self.is_stopped() {
                 self.tell_of_selection();
             }

@@ -1,47 +1,50 @@
-//! Hard links: a file with several names is processed once and then linked.
+//! Hard links: a file with several names is processed once and then linked. Where its outputs can't be
+//! linked, or what is linked there can't be told from what is not, its further names become files of
+//! their own.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::iter;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evener_core::shown;
-use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, linkat, openat, statat, syncfs, unlinkat,
-};
+use evener_core::{shown, shown_error};
+use evener_pipeline::Queue;
+use rustix::fs::{AtFlags, Dir, FileType, Stat, linkat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::descent::Descent;
-use super::directory::{Directory, Item};
+use super::directory::{Directory, Item, Made};
+use super::endpoints::Endpoints;
 use super::location::Location;
+use super::names::Claims;
 use super::resume::difference;
-use super::work::TreeWork;
+use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::identity::{FileState, Identity};
-use crate::naming::noun_of;
-use crate::output::{rename_over, temporary_name};
+use crate::naming::{has_no_links, noun_of};
+use crate::output::{MOST_TRIES, rename_over, temporary_name};
 use crate::source::Source;
 
 /// The files with several names that have been met.
 #[derive(Default)]
 pub(super) struct Links {
     met: Mutex<Met>,
+    /// Whether all links are made, so that each name is a file of its own from now on.
+    ended: AtomicBool,
 }
 
 #[derive(Default)]
 struct Met {
     /// Each file under the name that was met first.
     first: Vec<First>,
-    /// Which of them had, or has since its own source was removed, this state. An inode whose
-    /// number is used again, or that was written to, is in another state, and no further name.
+    /// Which of them has this state. An inode whose number is used again, or that was written to, is in
+    /// another state, and no further name.
     by_state: HashMap<FileState, usize>,
     /// The other names.
     further: Vec<Further>,
-    /// Whether one of the names of a file has been removed, so that the last one left may be a
-    /// further name.
-    has_removed: bool,
 }
 
 impl Met {
@@ -67,29 +70,38 @@ struct First {
 }
 
 /// Another name of a file.
-struct Further {
+pub(super) struct Further {
     name: Name,
     first: usize,
+    /// The outputs in the directory of its own.
+    claims: Arc<Claims>,
+}
+
+/// How a further name ended.
+enum Linked {
+    Made,
+    /// It can't be one, for this reason.
+    Apart(String),
 }
 
 /// A name of a file, on both sides: in directories that lie alike below the roots.
-struct Name {
-    location: Arc<Location>,
-    source: OsString,
-    target: OsString,
+pub(super) struct Name {
+    pub(super) location: Arc<Location>,
+    pub(super) source: OsString,
+    pub(super) target: OsString,
 }
 
 impl Name {
-    fn of(directory: &Directory, item: &Item) -> Name {
+    pub(super) fn of(directory: &Directory, name: &OsStr, target: &OsStr) -> Name {
         let location = directory.location.clone();
-        Name { location, source: item.name.clone(), target: item.target.clone() }
+        Name { location, source: name.to_owned(), target: target.to_owned() }
     }
 
-    fn source(&self) -> PathBuf {
+    pub(super) fn source(&self) -> PathBuf {
         self.location.path_of(&self.source)
     }
 
-    fn target(&self) -> PathBuf {
+    pub(super) fn target(&self) -> PathBuf {
         self.location.path_of(&self.target)
     }
 }
@@ -109,20 +121,15 @@ impl Links {
         directory: &Directory,
         item: &Item,
         writes: bool,
-        removes: bool,
     ) -> bool {
         let status = source.status();
-        if !writes || status.st_nlink < 2 && !removes {
+        if !writes || status.st_nlink < 2 || self.ended.load(Ordering::Relaxed) {
             return false;
         }
         let mut met = self.lock();
-        if status.st_nlink < 2 && !met.has_removed {
-            return false;
-        }
-        let name = Name::of(directory, item);
+        let name = Name::of(directory, &item.name, &item.target);
         let state = FileState::of(status);
         match met.by_state.get(&state).copied() {
-            None if status.st_nlink < 2 => false,
             // It changed while it was read, and is read again.
             None if item.changes > 0 && met.knows(&name) => {
                 met.moved(&name, state);
@@ -137,7 +144,7 @@ impl Links {
             // An engine failed this file before.
             Some(number) if met.first[number].name == name => false,
             Some(first) => {
-                met.further.push(Further { name, first });
+                met.further.push(Further { name, first, claims: directory.claims.clone() });
                 true
             }
         }
@@ -152,53 +159,87 @@ impl Links {
         }
     }
 
-    /// Notes that a name of this file was removed, which has changed its state.
-    pub(super) fn removed(&self, source: &Source) -> Result<(), FileError> {
-        if source.status().st_nlink < 2 {
-            return Ok(());
-        }
-        let mut met = self.lock();
-        met.has_removed = true;
-        let now = fstat(source).map_err(FileError::system("read its status"))?;
-        let known = met.by_state.get(&FileState::of(source.status())).copied();
-        if let Some(number) = known {
-            met.by_state.insert(FileState::of(&now), number);
-            met.first[number].state = FileState::of(&now);
-        }
-        Ok(())
-    }
-
     fn lock(&self) -> MutexGuard<'_, Met> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TreeWork<'_> {
-    /// Links every further name to its first; returns how many there are.
-    pub(super) fn make_links(&self, root: &Arc<Directory>) -> u64 {
-        let Met { mut first, further, .. } = std::mem::take(&mut *self.links.lock());
+    /// Links every further name to its first; returns how many there are, and those that can't be linked,
+    /// which are to be [done apart](TreeWork::feed_apart).
+    pub(super) fn make_links(&self, endpoints: &Endpoints) -> (u64, Vec<Further>) {
+        let Met { first, further, .. } = std::mem::take(&mut *self.links.lock());
+        self.links.ended.store(true, Ordering::Relaxed);
+        let Endpoints::Tree { root, .. } = endpoints else { return (0, Vec::new()) };
         if self.options.dry_run {
-            return self.plan_links(root, &further);
+            return (self.plan_links(root, &further), Vec::new());
         }
-        let Some(target) = &root.target else { return 0 };
-        let mut linked = Vec::with_capacity(further.len());
+        let Some(target) = &root.target else { return (0, Vec::new()) };
+        let (mut linked, mut apart, mut reason) = (0, Vec::new(), None);
         let way = || Descent::new(target.as_fd(), false);
         let (from, into) = (&mut way(), &mut way());
         for further in further {
             let Some(first) = first.get(further.first) else { continue };
             match self.make_link(from, into, &further.name, first) {
-                Ok(()) => {
+                Ok(Linked::Made) => {
                     self.record.linked(|| further.name.source());
-                    linked.push(further);
+                    linked += 1;
+                    if let (true, Some(output)) = (self.options.remove_source, first.output) {
+                        self.linked_sources.add(further.name, first.state, output);
+                    }
+                }
+                Ok(Linked::Apart(why)) => {
+                    reason.get_or_insert(why);
+                    apart.push(further);
                 }
                 Err(error) => self.record.failed(&further.name.source(), error),
             }
         }
-        self.options.control.done_files(linked.len() as u64);
-        if self.options.remove_source && !linked.is_empty() {
-            self.remove_further_names(root, target.as_fd(), &linked, &mut first);
+        if let Some(reason) = reason {
+            self.record.notice(Path::new(""), notice_of_apart(apart.len(), &reason));
         }
-        linked.len() as u64
+        self.options.control.done_files(linked);
+        (linked, apart)
+    }
+
+    /// Feeds the names that could not be linked as files of their own.
+    pub(super) fn feed_apart(
+        &self,
+        endpoints: &Endpoints,
+        apart: Vec<Further>,
+        queue: &Queue<Task>,
+    ) {
+        let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
+        let Some(target) = &root.target else { return };
+        let sources = &mut Descent::new(root.source.as_fd(), self.options.follow_symlinks);
+        let targets = &mut Descent::new(target.as_fd(), false);
+        for Further { name, claims, .. } in apart {
+            match self.open_again(sources, targets, &name, claims) {
+                Ok(task) => self.push(queue, task),
+                Err(error) => self.record.failed(&name.source(), error),
+            }
+        }
+    }
+
+    /// Opens the directories of a name again.
+    fn open_again(
+        &self,
+        sources: &mut Descent<'_>,
+        targets: &mut Descent<'_>,
+        name: &Name,
+        claims: Arc<Claims>,
+    ) -> Result<Task, FileError> {
+        let again = |way: &mut Descent<'_>| {
+            let directory = way.to(&name.location)?.try_clone_to_owned();
+            directory.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        };
+        let system = FileError::system("open the directory again");
+        let source = again(sources).map_err(&system)?;
+        let target = Some(Arc::new(Made::of(again(targets).map_err(&system)?, false)?));
+        let (location, follows) = (name.location.clone(), self.options.follow_symlinks);
+        let item = Item { name: name.source.clone(), target: name.target.clone(), changes: 0 };
+        let directory = Arc::new(Directory { source, target, location, follows, claims });
+        Ok(Task::Files { directory, files: vec![item] })
     }
 
     /// The dry run of [`TreeWork::make_links`].
@@ -234,7 +275,7 @@ impl TreeWork<'_> {
         into: &mut Descent<'_>,
         name: &Name,
         first: &First,
-    ) -> Result<(), FileError> {
+    ) -> Result<Linked, FileError> {
         // Another file may have the output's name if this one's could not be made.
         let Some(output) = first.output else {
             return Err(match self.is_stopped() {
@@ -246,40 +287,27 @@ impl TreeWork<'_> {
         let from = from.to(&first.name.location).map_err(&system)?;
         let into = into.to(&name.location).map_err(&system)?;
         let (existing, new) = (&*first.name.target, &*name.target);
-        let gone = || FileError::OutputGone(shown(&first.name.target()).to_string());
+        let link = Link { from, existing, into, output };
+        // Another run may have replaced it, or the file has got another number with its name.
         if !leads_to(from, existing, output)? {
-            return Err(gone());
+            return Ok(Linked::Apart(OTHER_NUMBER.to_owned()));
         }
-        // The link is made under a name of its own first where it is to replace a file.
-        let replaces = match linkat(from, existing, into, new, AtFlags::empty()) {
-            Ok(()) => false,
-            Err(Errno::EXIST) if self.may_replace() && leads_to(into, new, output)? => {
-                return Ok(());
-            }
-            Err(Errno::EXIST) if self.may_replace() => {
-                self.refuse_replacing(into, new, from, existing, name)?;
-                true
-            }
-            Err(Errno::EXIST) => {
-                if let Ok(there) = statat(into, new, AtFlags::SYMLINK_NOFOLLOW) {
-                    refuse_directory(&there, new)?;
-                }
-                return Err(FileError::Taken(shown(&name.target()).to_string()));
-            }
-            Err(errno) => return Err(system(errno)),
-        };
-        let temporary = temporary_name();
-        let made = if replaces { &*temporary } else { new };
-        if replaces {
-            linkat(from, existing, into, made, AtFlags::empty()).map_err(&system)?;
+        match link.make(new)? {
+            Attempt::Ended(linked) => return Ok(linked),
+            Attempt::Gone => return Ok(Linked::Apart(OTHER_NUMBER.to_owned())),
+            Attempt::Taken => {}
         }
-        // Somebody may have put another file in the output's place meanwhile.
-        let is_ours = leads_to(into, made, output);
-        if is_ours != Ok(true) {
-            let _ = unlinkat(into, made, AtFlags::empty());
-            return Err(is_ours.err().unwrap_or_else(gone));
+        if !self.may_replace() {
+            if let Ok(there) = statat(into, new, AtFlags::SYMLINK_NOFOLLOW) {
+                refuse_directory(&there, new)?;
+            }
+            return Err(FileError::Taken(shown(&name.target()).to_string()));
         }
-        if replaces { rename_over(into, made, new).map_err(&system) } else { Ok(()) }
+        if leads_to(into, new, output)? {
+            return Ok(Linked::Made);
+        }
+        self.refuse_replacing(into, new, from, existing, name)?;
+        link.make_over(new)
     }
 
     fn may_replace(&self) -> bool {
@@ -318,54 +346,78 @@ impl TreeWork<'_> {
         }
         Ok(())
     }
+}
 
-    /// Removes the sources of links, when the links are on the device. What they link to was
-    /// verified before its own source was removed.
-    fn remove_further_names(
-        &self,
-        root: &Directory,
-        target: BorrowedFd<'_>,
-        linked: &[Further],
-        first: &mut [First],
-    ) {
-        let synced =
-            syncfs(target).map_err(FileError::system("sync its output, so its source was kept"));
-        let sources = &mut Descent::new(root.source.as_fd(), false);
-        let targets = &mut Descent::new(target, false);
-        for further in linked {
-            let first = &mut first[further.first];
-            let removed =
-                synced.clone().and_then(|()| remove_name(sources, targets, &further.name, first));
-            if let Err(error) = removed {
-                self.record.failed(&further.name.source(), error);
+/// A link that is to be made: from an output's name into a directory.
+struct Link<'a> {
+    from: BorrowedFd<'a>,
+    existing: &'a OsStr,
+    into: BorrowedFd<'a>,
+    output: Identity,
+}
+
+/// What came of making a link under a name.
+enum Attempt {
+    Ended(Linked),
+    /// The name is another file's.
+    Taken,
+    /// The link has lost its name at once.
+    Gone,
+}
+
+impl Link<'_> {
+    /// Makes it under a name that nothing has.
+    fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
+        match linkat(self.from, self.existing, self.into, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Ok(Attempt::Taken),
+            Err(errno) if has_no_links(errno, self.into) => {
+                return Ok(Attempt::Ended(Linked::Apart(shown_error(&errno.into()))));
+            }
+            Err(errno) => return Err(FileError::system("link its output")(errno)),
+        }
+        // Somebody may have put another file in the output's place meanwhile.
+        let there = Identity::of_name(self.into, name);
+        if there == Ok(Some(self.output)) {
+            return Ok(Attempt::Ended(Linked::Made));
+        }
+        let _ = unlinkat(self.into, name, AtFlags::empty());
+        Ok(match there? {
+            Some(_) => Attempt::Ended(Linked::Apart(OTHER_NUMBER.to_owned())),
+            None => Attempt::Gone,
+        })
+    }
+
+    /// Makes it in the place of what has a name: under another first, where a `sweep` of another run may
+    /// take it.
+    fn make_over(&self, name: &OsStr) -> Result<Linked, FileError> {
+        let system = FileError::system("link its output");
+        for _ in 0..MOST_TRIES {
+            let temporary = temporary_name();
+            match self.make(&temporary)? {
+                Attempt::Ended(Linked::Made) => {}
+                Attempt::Ended(apart) => return Ok(apart),
+                Attempt::Taken | Attempt::Gone => continue,
+            }
+            match rename_over(self.into, &temporary, name) {
+                Err(Errno::NOENT) => {}
+                renamed => return renamed.map(|()| Linked::Made).map_err(system),
             }
         }
+        Err(system(Errno::BUSY))
     }
 }
 
-/// Removes the source of a link, if both are what they were.
-fn remove_name(
-    sources: &mut Descent<'_>,
-    targets: &mut Descent<'_>,
-    name: &Name,
-    first: &mut First,
-) -> Result<(), FileError> {
-    let system = FileError::system("remove the source");
-    let into = targets.to(&name.location).map_err(&system)?;
-    if first.output.is_none() || Identity::of_name(into, &*name.target)? != first.output {
-        return Err(FileError::OutputGone(shown(&name.target()).to_string()));
-    }
-    let directory = sources.to(&name.location).map_err(&system)?;
-    // While it is open its inode can't become another file's.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, &name.source, flags, Mode::empty()).map_err(&system)?;
-    if FileState::of(&fstat(&file).map_err(&system)?) != first.state {
-        return Err(FileError::ChangedSince);
-    }
-    unlinkat(directory, &name.source, AtFlags::empty()).map_err(&system)?;
-    first.state = FileState::of(&fstat(&file).map_err(&system)?);
-    Ok(())
+fn notice_of_apart(count: usize, reason: &str) -> String {
+    let names = match count {
+        1 => "1 hard link is stored as a file of its own",
+        _ => &*format!("{count} hard links are stored as files of their own"),
+    };
+    format!("{names}, since the outputs can't be linked: {reason}")
 }
+
+const OTHER_NUMBER: &str =
+    "a name of an output has another inode number than the file that was written";
 
 /// Refuses a name that a directory has: nothing takes its place.
 fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {

@@ -19,6 +19,7 @@ mod endpoints;
 mod finish;
 mod large;
 mod ledger;
+mod linked_sources;
 mod links;
 mod listing;
 mod location;
@@ -108,12 +109,20 @@ pub fn process(
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
         work.feed(&endpoints, queue);
     });
+    work.commit_waiting();
+    let (hard_links, apart) = work.make_links(&endpoints);
+    let apart = (!apart.is_empty()).then(|| {
+        evener_pipeline::run(&seats, &run_options, &work, |queue| {
+            work.feed_apart(&endpoints, apart, queue);
+        })
+    });
     let mut report = Report {
         operation: operation.name().to_owned(),
         format: keys.primary().format().to_owned(),
         cipher: cipher.to_string(),
         dry_run: options.dry_run,
         update: options.update,
+        hard_links,
         ..Report::default()
     };
     let unverified = work.trails.files();
@@ -124,6 +133,7 @@ pub fn process(
         report.notices.push(Notice { path, reason: reason.to_owned() });
     }
     report.add_statistics(statistics);
+    apart.into_iter().for_each(|statistics| report.add_statistics(statistics));
     accounts.settle(&mut report);
     let files = unverified.files.into_iter().map(|(engine, path)| (engine, full(root, &path)));
     report.add_doubts(files);

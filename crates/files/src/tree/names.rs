@@ -9,13 +9,14 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
-use evener_core::shown;
+use evener_core::{WipedBuffer, shown};
 
 use super::commit::Finished;
 use super::directory::Item;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::Identity;
+use crate::source::{Source, read_exact_at};
 
 /// The outputs of this run in one directory.
 #[derive(Default)]
@@ -65,7 +66,12 @@ impl TreeWork<'_> {
         directory.claims.publish(into.as_fd(), target, || {
             let identity = Identity::of_open(output.as_fd())?;
             output.publish(self.outputs)?;
-            Ok(identity)
+            // Some file systems give a file another number with each name.
+            let named = match output.has_its_mode() {
+                true => None,
+                false => Identity::of_name(into.as_fd(), target)?,
+            };
+            Ok(named.unwrap_or(identity))
         })
     }
 
@@ -82,13 +88,39 @@ impl TreeWork<'_> {
 
 /// Checks that an output's name leads to the file that was written; returns which that is.
 pub(super) fn check_published(finished: &Finished) -> Result<Identity, FileError> {
-    let written = Identity::of_open(finished.output.as_fd())?;
-    let there = Identity::of_name(finished.output.directory(), &finished.target)?;
-    if there == Some(written) {
-        return Ok(written);
+    let output = &finished.output;
+    let written = Identity::of_open(output.as_fd())?;
+    let there = Identity::of_name(output.directory(), &finished.target)?;
+    match there {
+        Some(there) if there == written => Ok(there),
+        // Some file systems give a file another number with each name.
+        Some(there) if !output.has_its_mode() && holds_the_same(finished, there)? => Ok(there),
+        _ => Err(FileError::OutputGone(shown(&finished.target).to_string())),
     }
-    Err(FileError::OutputGone(shown(&finished.target).to_string()))
 }
+
+/// Whether the file that has an output's name holds the very bytes that were written.
+fn holds_the_same(finished: &Finished, there: Identity) -> Result<bool, FileError> {
+    let output = &finished.output;
+    let named = Source::open(output.directory(), &finished.target, false)?;
+    if Identity::of(named.status()) != there || named.length() != finished.length {
+        return Ok(false);
+    }
+    let mut both = [WipedBuffer::zeros(COMPARED_AT_ONCE), WipedBuffer::zeros(COMPARED_AT_ONCE)];
+    let [wanted, found] = &mut both;
+    for start in (0..finished.length).step_by(COMPARED_AT_ONCE) {
+        let length = (finished.length - start).min(COMPARED_AT_ONCE as u64) as usize;
+        read_exact_at(output.as_fd(), &mut wanted[..length], start)?;
+        named.read_exact_at(&mut found[..length], start)?;
+        if wanted[..length] != found[..length] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// In bytes.
+const COMPARED_AT_ONCE: usize = 64 << 10;
 
 /// Refuses an output whose name no file can have. When nothing is written, its name is empty or
 /// shorter than the source's.

@@ -129,8 +129,7 @@ impl TreeWork<'_> {
             return Ok(Begun::Finished);
         }
         let writes = self.operation != Operation::Verify;
-        let removes = self.options.remove_source;
-        if self.links.is_further_name(&source, directory, item, writes, removes) {
+        if self.links.is_further_name(&source, directory, item, writes) {
             return Ok(Begun::Finished);
         }
         let Workspace { input, output, .. } = workspace;

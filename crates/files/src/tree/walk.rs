@@ -20,7 +20,6 @@ use super::directory::{Directory, Item, Made, make_below, open_directory};
 use super::endpoints::{no_target_name, same_file, target_name};
 use super::finish::Visited;
 use super::location::Location;
-use super::names::Claims;
 use super::work::{Task, TreeWork};
 use crate::Operation;
 use crate::access::may_make;
@@ -108,7 +107,7 @@ impl TreeWork<'_> {
             target: target.map(Arc::new),
             location: level.location.clone(),
             follows,
-            claims: Claims::default(),
+            claims: Arc::default(),
         }))
     }
 
@@ -159,7 +158,7 @@ impl TreeWork<'_> {
             target.settle(parent.inherited, &status, &self.metadata)?;
         }
         let location = Location::below(&parent.location, name);
-        let (target, claims) = (target.map(Arc::new), Claims::default());
+        let (target, claims) = (target.map(Arc::new), Arc::default());
         Ok(Arc::new(Directory { source, target, location, follows, claims }))
     }
 

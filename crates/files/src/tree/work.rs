@@ -14,6 +14,7 @@ use super::commit::Committer;
 use super::directory::{Directory, Item};
 use super::endpoints::Endpoints;
 use super::large::Large;
+use super::linked_sources::LinkedSources;
 use super::links::Links;
 use super::record::Record;
 use super::writing::Spares;
@@ -44,6 +45,7 @@ pub(super) struct TreeWork<'a> {
     pub(super) metadata: Metadata,
     pub(super) record: Record<'a>,
     pub(super) links: Links,
+    pub(super) linked_sources: LinkedSources,
     pub(super) change_times: ChangeTimes,
     pub(super) committer: Committer,
     pub(super) directories: super::finish::Directories,
@@ -89,6 +91,7 @@ impl<'a> TreeWork<'a> {
             metadata: Metadata::of(options),
             record: Record::new(options, root),
             links: Links::default(),
+            linked_sources: LinkedSources::default(),
             change_times: ChangeTimes::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),

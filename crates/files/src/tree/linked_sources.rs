@@ -1,0 +1,106 @@
+//! The removal of sources with several names.
+//!
+//! To remove a name of a file changes its status, which then no longer shows that nobody has written to
+//! the file. So they stay until the end of the operation. Then all names of a file are looked at before one
+//! is removed.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+
+use evener_core::shown;
+use rustix::fs::{AtFlags, syncfs, unlinkat};
+
+use super::commit::Finished;
+use super::descent::Descent;
+use super::endpoints::Endpoints;
+use super::links::Name;
+use super::work::TreeWork;
+use crate::FileError;
+use crate::identity::{FileState, Identity, status_of_name_now};
+
+/// Sources whose outputs are verified and on the device, and their links.
+#[derive(Default)]
+pub(super) struct LinkedSources {
+    /// The names of each file, by its state but for its number.
+    files: Mutex<HashMap<FileState, Vec<LinkedSource>>>,
+}
+
+/// One name of a file that is to be removed.
+struct LinkedSource {
+    name: Name,
+    /// The state in which the file was read.
+    state: FileState,
+    /// What its output's name has to lead to.
+    output: Identity,
+}
+
+impl LinkedSources {
+    /// Adds a file that was read in this state.
+    pub(super) fn add(&self, name: Name, state: FileState, output: Identity) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = files.entry(state.without_number()).or_default();
+        names.push(LinkedSource { name, state, output });
+    }
+
+    /// Adds the source of an output that was published.
+    pub(super) fn add_finished(&self, finished: &Finished, output: Identity) {
+        let name = Name::of(&finished.directory, &finished.name, &finished.target);
+        self.add(name, FileState::of(finished.source.status()), output);
+    }
+}
+
+impl TreeWork<'_> {
+    /// Removes the sources with several names, when all outputs and links are on the device.
+    pub(super) fn remove_linked_sources(&self, endpoints: &Endpoints) {
+        let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
+        let files = self.linked_sources.files.lock();
+        let files = std::mem::take(&mut *files.unwrap_or_else(PoisonError::into_inner));
+        let Some(target) = &root.target else { return };
+        if files.is_empty() || self.is_stopped() {
+            return;
+        }
+        let sources = &mut Descent::new(root.source.as_fd(), false);
+        let targets = &mut Descent::new(target.as_fd(), false);
+        let synced =
+            syncfs(target).map_err(FileError::system("sync its output, so its source was kept"));
+        for names in files.into_values() {
+            let mut check = |source: &LinkedSource| {
+                let checked = synced.clone().and_then(|()| source.check(sources, targets));
+                checked.map_err(|error| self.record.failed(&source.name.source(), error)).is_ok()
+            };
+            let removable: Vec<_> = names.into_iter().filter(|source| check(source)).collect();
+            for source in removable {
+                if let Err(error) = source.remove(sources) {
+                    self.record.failed(&source.name.source(), error);
+                }
+            }
+        }
+    }
+}
+
+impl LinkedSource {
+    /// Checks that both names lead to what they did.
+    fn check(&self, sources: &mut Descent<'_>, targets: &mut Descent<'_>) -> Result<(), FileError> {
+        let LinkedSource { name, state, output } = self;
+        let system = FileError::system("remove the source");
+        let into = targets.to(&name.location).map_err(&system)?;
+        if Identity::of_name(into, &*name.target)? != Some(*output) {
+            return Err(FileError::OutputGone(shown(&name.target()).to_string()));
+        }
+        let from = sources.to(&name.location).map_err(&system)?;
+        let there = status_of_name_now(from, &*name.source).map_err(&system)?;
+        if FileState::of(&there) == *state { Ok(()) } else { Err(FileError::ChangedSince) }
+    }
+
+    fn remove(&self, sources: &mut Descent<'_>) -> Result<(), FileError> {
+        let system = FileError::system("remove the source");
+        let from = sources.to(&self.name.location).map_err(&system)?;
+        // The removal of another name has changed the status.
+        let there = status_of_name_now(from, &*self.name.source).map_err(&system)?;
+        if !self.state.is_but_for_change_time(&there) {
+            return Err(FileError::ChangedSince);
+        }
+        unlinkat(from, &*self.name.source, AtFlags::empty()).map_err(&system)
+    }
+}
