@@ -246,6 +246,12 @@ enum evener_flag
      * With `EVENER_FLAG_UPDATE`: go by size and time, and not by the time of change.
      */
     EVENER_FLAG_IGNORE_CTIME = 8192,
+    /**
+     * When decrypting, write plaintext also where the file system takes no modes and others could
+     * read it (FAT, exFAT, NTFS), which is refused otherwise; and take the modes that such a file
+     * system shows for sources.
+     */
+    EVENER_FLAG_INSECURE_MODES = 16384,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -926,7 +932,8 @@ evener_status evener_file_key_load(const char *path,
                                    struct evener_file_key **key);
 
 /**
- * Writes a key to a new file of mode 0600, which appears complete or not at all. An existing file
+ * Writes a key to a new file of mode 0600 (where the file system takes modes: FAT, exFAT and NTFS may
+ * not), which appears complete or not at all. An existing file
  * is not changed and is an error.
  */
 evener_status evener_file_key_save(const struct evener_file_key *key,

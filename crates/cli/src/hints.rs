@@ -52,6 +52,11 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         | FileError::Newer(_) => "; --overwrite replaces it",
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
+        FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",
+        FileError::System { action: "set its owner", .. } => "; without --owner it can be done",
+        FileError::System { action: "copy its extended attributes", .. } => {
+            "; without --xattrs it can be done"
+        }
         FileError::Suffix(_) => " (see --suffix)",
         FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
         FileError::System { action, errno } if is_refused(errno.number()) => match *action {

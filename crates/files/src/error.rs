@@ -178,6 +178,17 @@ pub enum FileError {
     /// The encrypted side of a stream is not base64.
     #[error("is no base64, or was cut short")]
     NotBase64,
+    /// Plaintext would be open to others: its file system gives files modes and owners of its own.
+    #[error(
+        "others could read the plaintext there: a new file of mode 0600 has mode {mode:04o} and \
+         belongs to user {owner}, since the mount decides that; mount it for yourself alone (umask=077)"
+    )]
+    Exposed {
+        /// The permission bits of a new file.
+        mode: u32,
+        /// Its owner.
+        owner: u32,
+    },
     /// The operation itself makes no sense; the text says why.
     #[error("{0}")]
     Refused(String),

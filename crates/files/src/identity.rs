@@ -33,6 +33,11 @@ impl Identity {
         Identity { device: status.st_dev as u64, inode: status.st_ino as u64 }
     }
 
+    /// Whether it is on the filesystem of the other.
+    pub(crate) fn is_beside(self, other: Identity) -> bool {
+        self.device == other.device
+    }
+
     /// That of an open file.
     pub(crate) fn of_open(file: impl AsFd) -> Result<Identity, FileError> {
         fstat(file)

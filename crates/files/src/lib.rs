@@ -10,6 +10,7 @@ pub mod buffer;
 mod contradictions;
 mod control;
 mod error;
+mod exposure;
 pub mod format;
 mod identity;
 mod inherited;
@@ -33,6 +34,7 @@ mod stream;
 mod trail;
 mod tree;
 mod unfinished;
+mod unkept;
 mod workspace;
 
 pub use control::{Control, Progress};

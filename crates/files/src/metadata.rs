@@ -1,8 +1,9 @@
 //! Mode, times, owner and extended attributes.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
@@ -12,11 +13,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use crate::exposure::{gives_more, lies_without_modes};
 use crate::inherited::{EVERY_BIT, Inherited, bits_for};
-use crate::{FileError, Options};
+use crate::unkept::Unkept;
+use crate::{FileError, Operation, Options};
 
 /// The metadata that is copied from the source to the output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Metadata {
     /// Owner and group.
     pub(crate) owner: bool,
@@ -24,13 +27,38 @@ pub(crate) struct Metadata {
     pub(crate) xattrs: bool,
     /// The process's file mode creation mask, which `open` applies to new files.
     pub(crate) umask: u32,
+    /// Whether nobody may get more access to an output than its mode is to give.
+    guards_mode: bool,
+    /// Whether an output is its owner's alone, since the sources' file system has no modes: those that it
+    /// shows are the mount's, and no file's own.
+    is_private: bool,
+    /// Whether an output may be without the owner and the extended attributes that were chosen. It is
+    /// ciphertext then, whose source has them yet.
+    may_lack: bool,
+    /// What the file system has not kept so far.
+    pub(crate) unkept: Unkept,
 }
 
 impl Metadata {
-    pub(crate) fn of(options: &Options) -> Metadata {
-        // Where the mask is unknown, taking every bit as masked means setting every mode.
-        let umask = umask().unwrap_or(0o777);
-        Metadata { owner: options.owner, xattrs: options.xattrs, umask }
+    /// For an operation on a file or a tree.
+    pub(crate) fn of(operation: Operation, source: &Path, options: &Options) -> Metadata {
+        let seals = operation == Operation::Encrypt;
+        let guards_mode = operation == Operation::Decrypt && !options.insecure_modes;
+        Metadata {
+            owner: options.owner,
+            xattrs: options.xattrs,
+            // Where the mask is unknown, taking every bit as masked means setting every mode.
+            umask: umask().unwrap_or(0o777),
+            guards_mode,
+            is_private: guards_mode && lies_without_modes(source),
+            may_lack: seals && !options.remove_source,
+            unkept: Unkept::default(),
+        }
+    }
+
+    /// What to say of the outputs' modes.
+    pub(crate) fn notice(&self) -> Option<&'static str> {
+        self.is_private.then_some(PRIVATE)
     }
 
     /// Gives `output` the mode and times of `source`, and what else was chosen.
@@ -44,17 +72,44 @@ impl Metadata {
         there: Option<Mode>,
         granted: Mode,
     ) -> Result<(), FileError> {
-        self.give_owner(status, output)?;
+        let has_owner = self.give_owner(status, output)?;
         if self.xattrs {
-            copy_xattrs(source, output, |name| self.owner || name != CAPABILITIES)?;
+            self.copy_xattrs(source, output, |name| self.owner || name != CAPABILITIES)?;
         }
         let mode = self.wanted_mode(status) & granted;
+        let mode = if has_owner { mode } else { mode & !SET_ID };
         // A change of owner clears the set-id bits, and an access list brings a mode of its own.
-        let special = mode.intersects(Mode::SUID | Mode::SGID | Mode::SVTX);
-        if special || self.xattrs || there != Some(mode) {
-            fchmod(output, mode).map_err(FileError::system("set its mode"))?;
+        if mode.intersects(SET_ID | Mode::SVTX) || self.xattrs || there != Some(mode) {
+            self.set_mode(output, mode)?;
         }
-        futimens(output, &times(status)).map_err(FileError::system("set its times"))
+        self.set_times(output, status)
+    }
+
+    /// Gives an output its mode. Where the file system sets none, an output of plaintext must not be more
+    /// open than that; ciphertext may.
+    pub(crate) fn set_mode(&self, output: BorrowedFd<'_>, mode: Mode) -> Result<(), FileError> {
+        let system = FileError::system("set its mode");
+        let Err(errno) = fchmod(output, mode) else { return Ok(()) };
+        self.unkept.modes.forgive(errno).map_err(&system)?;
+        let there = fstat(output).map_err(FileError::system("read its output's status"))?;
+        match self.guards_mode && gives_more(permissions(&there), mode) {
+            true => Err(system(errno)),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives an output the times of its source, where the file system sets any.
+    fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
+        futimens(output, &times(status))
+            .or_else(|errno| self.unkept.times.forgive(errno))
+            .map_err(FileError::system("set its times"))
+    }
+
+    /// Gives a new directory its mode for the work. That its group goes on to what is made in it stays so
+    /// until the end.
+    pub(crate) fn widen(&self, directory: BorrowedFd<'_>, mode: Mode) -> Result<(), FileError> {
+        let there = fstat(directory).map_err(FileError::system("read its output's status"))?;
+        self.set_mode(directory, mode | permissions(&there) & Mode::SGID)
     }
 
     /// The same for an output of an earlier run, from which it takes the extended attributes that its source
@@ -73,7 +128,8 @@ impl Metadata {
                 list => list.map_err(&system)?,
             };
             for name in others(&list, output).map_err(&system)? {
-                match fremovexattr(output, OsStr::from_bytes(&name)) {
+                let name = OsStr::from_bytes(&name);
+                match while_writable(output, || fremovexattr(output, name)) {
                     Ok(()) | Err(Errno::NODATA) => {}
                     Err(errno) => return Err(system(errno)),
                 }
@@ -102,18 +158,18 @@ impl Metadata {
         let is_finished = has_owner && before == wanted;
         if self.owner && is_finished {
             // A run that was stopped has given it its owner already.
-            futimens(output, &times(status)).map_err(FileError::system("set its times"))?;
+            self.set_times(output, status)?;
         }
         if !is_as_made || !has_owner || !before.contains(wanted & access) {
             return Ok(is_finished);
         }
         if self.xattrs {
-            copy_xattrs(source, output, |name| !name.starts_with(ACCESS_LISTS))?;
+            self.copy_xattrs(source, output, |name| !name.starts_with(ACCESS_LISTS))?;
         }
         if before != wanted {
-            fchmod(output, wanted).map_err(FileError::system("set its mode"))?;
+            self.set_mode(output, wanted)?;
         }
-        futimens(output, &times(status)).map_err(FileError::system("set its times"))?;
+        self.set_times(output, status)?;
         // Access lists may let others in.
         self.has_xattrs(source, output)
     }
@@ -140,8 +196,8 @@ impl Metadata {
         }
         if self.owner {
             let (user, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
-            chownat(&link, c"", Some(user), Some(group), AtFlags::EMPTY_PATH)
-                .map_err(FileError::system("set its owner"))?;
+            let set = chownat(&link, c"", Some(user), Some(group), AtFlags::EMPTY_PATH);
+            self.owner_was_set(set)?;
         }
         let times = times(status);
         let set = match utimensat(&link, c"", &times, AtFlags::EMPTY_PATH) {
@@ -158,6 +214,35 @@ impl Metadata {
             Err(Errno::NOENT | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => Ok(false),
             Err(errno) => Err(system(errno)),
         }
+    }
+
+    fn copy_xattrs(
+        &self,
+        source: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+        takes: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), FileError> {
+        let system = FileError::system("copy its extended attributes");
+        let list = match whole(|buffer| flistxattr(source, buffer)) {
+            // The source's filesystem has none.
+            Err(Errno::NOTSUP) => return Ok(()),
+            list => list.map_err(&system)?,
+        };
+        for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && takes(name)) {
+            let name = OsStr::from_bytes(name);
+            let value = match whole(|buffer| fgetxattr(source, name, buffer)) {
+                // Removed since it was listed.
+                Err(Errno::NODATA) => continue,
+                value => value.map_err(&system)?,
+            };
+            let set = || fsetxattr(output, name, &value, XattrFlags::empty());
+            match while_writable(output, set) {
+                Err(errno) if self.may_lack => self.unkept.xattrs.forgive(errno),
+                set => set,
+            }
+            .map_err(&system)?;
+        }
+        Ok(())
     }
 
     /// Whether an output has the owner that it is to have.
@@ -215,19 +300,29 @@ impl Metadata {
         if self.owner { EVERY_BIT } else { bits_for(output, source) }
     }
 
-    fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<(), FileError> {
+    /// Gives an output the owner of its source if that was chosen. Returns whether it was not, or it has it.
+    fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<bool, FileError> {
         if !self.owner {
-            return Ok(());
+            return Ok(true);
         }
         let (user, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
-        fchown(output, Some(user), Some(group)).map_err(FileError::system("set its owner"))
+        self.owner_was_set(fchown(output, Some(user), Some(group)))
+    }
+
+    fn owner_was_set(&self, set: Result<(), Errno>) -> Result<bool, FileError> {
+        let lacks = |errno| match self.may_lack {
+            true => self.unkept.owners.forgive(errno).map(|()| false),
+            false => Err(errno),
+        };
+        set.map(|()| true).or_else(lacks).map_err(FileError::system("set its owner"))
     }
 
     /// The mode for an output. Without its owner, a file with a set-id bit would lend its users
     /// somebody else's rights.
     pub(crate) fn wanted_mode(&self, status: &Stat) -> Mode {
         let mode = permissions(status);
-        if self.owner { mode } else { mode & !(Mode::SUID | Mode::SGID) }
+        let mode = if self.is_private { mode & Mode::RWXU } else { mode };
+        if self.owner { mode } else { mode & !SET_ID }
     }
 
     /// The mode to make a directory with, in which its owner can work.
@@ -239,10 +334,27 @@ impl Metadata {
     /// The mode to create an output with, and the mode that it will then have.
     pub(crate) fn creation_mode(&self, status: &Stat) -> (Mode, Mode) {
         // While the owner may yet change, nobody else is to have access.
-        let wanted = permissions(status) & Mode::from_raw_mode(0o777);
+        let wanted = self.wanted_mode(status) & Mode::from_raw_mode(0o777);
         let wanted = if self.owner { wanted & Mode::RWXU } else { wanted };
         (wanted, wanted & !Mode::from_raw_mode(self.umask))
     }
+}
+
+/// Makes a call for which an output has to be writable. One that is read-only is made so meanwhile: its owner
+/// may do that.
+pub(crate) fn while_writable(
+    output: BorrowedFd<'_>,
+    call: impl Fn() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let done = call();
+    if done != Err(Errno::ACCESS) {
+        return done;
+    }
+    let mode = permissions(&fstat(output)?);
+    fchmod(output, mode | Mode::WUSR)?;
+    let done = call();
+    fchmod(output, mode)?;
+    done
 }
 
 /// The permission bits of a status, set-id and sticky bits included.
@@ -252,7 +364,7 @@ pub(crate) fn permissions(status: &Stat) -> Mode {
 
 /// The process's file mode creation mask, read without changing it; `None` where /proc does
 /// not tell.
-fn umask() -> Option<u32> {
+pub(crate) fn umask() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
     u32::from_str_radix(line.trim(), 8).ok()
@@ -267,6 +379,10 @@ fn times(status: &Stat) -> Timestamps {
         last_modification: time(status.st_mtime as i64, status.st_mtime_nsec as i64),
     }
 }
+
+const PRIVATE: &str = "its file system gives all files one mode, so the outputs are yours alone";
+
+const SET_ID: Mode = Mode::SUID.union(Mode::SGID);
 
 /// Attributes that give a program privileges, like a set-id bit.
 const CAPABILITIES: &[u8] = b"security.capability";
@@ -284,32 +400,6 @@ fn others(list: &[u8], output: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Errno> {
     let is_wanted = |name: &&[u8]| list.split(|&byte| byte == 0).any(|wanted| wanted == *name);
     let names = there.split(|&byte| byte == 0).filter(is_given);
     Ok(names.filter(|name| !is_wanted(name)).map(<[u8]>::to_vec).collect())
-}
-
-fn copy_xattrs(
-    source: BorrowedFd<'_>,
-    output: BorrowedFd<'_>,
-    takes: impl Fn(&[u8]) -> bool,
-) -> Result<(), FileError> {
-    let action = "copy its extended attributes";
-    let list = match whole(|buffer| flistxattr(source, buffer)) {
-        // The source's filesystem has none.
-        Err(Errno::NOTSUP) => return Ok(()),
-        list => list.map_err(FileError::system(action))?,
-    };
-    for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && takes(name)) {
-        let name = OsStr::from_bytes(name);
-        match whole(|buffer| fgetxattr(source, name, buffer)) {
-            // Removed since it was listed.
-            Err(Errno::NODATA) => {}
-            value => {
-                let value = value.map_err(FileError::system(action))?;
-                fsetxattr(output.as_fd(), name, &value, XattrFlags::empty())
-                    .map_err(FileError::system(action))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Calls `read` with buffers that grow until its whole result fits.

@@ -96,7 +96,8 @@ pub struct Options {
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
     pub remove_source: bool,
-    /// Have every output, and its directory entry, on the device before the operation ends.
+    /// Have every output, and its directory entry, on the device before the operation ends. Where the file
+    /// system can't sync that is a failure, and the outputs are stored all the same.
     pub durable: bool,
     /// Take what symbolic links point to, instead of recreating the links. Does not go with
     /// [`Options::remove_source`]. The source itself may be a symbolic link in any case.
@@ -109,14 +110,19 @@ pub struct Options {
     /// Whether a tree's target may be a symbolic link to a directory, as one that a user has named
     /// may. Its last name is otherwise treated as the names below it are: no link is followed.
     pub follow_target: bool,
-    /// Keep owner and group (needs privilege). Until all is done a new directory of a tree is the caller's
+    /// Keep owner and group (needs privilege). Where that can't be done what is encrypted is stored without,
+    /// which is a failure, and nothing is decrypted. Until all is done a new directory of a tree is the caller's
     /// alone, and has an extended attribute, `user.evener.unfinished`, by which the run after one that was
     /// killed knows it.
     pub owner: bool,
-    /// Keep extended attributes.
+    /// Keep extended attributes, with failures as for the owner.
     pub xattrs: bool,
     /// When decrypting, leave holes where the plaintext has whole pages of zeros.
     pub sparse: bool,
+    /// When decrypting, write plaintext also where the file system gives others more access to it than the
+    /// source's mode does, as FAT, exFAT and NTFS may; and take the modes that these show for sources. Otherwise
+    /// the one is refused, and what is decrypted from them is its owner's alone.
+    pub insecure_modes: bool,
     /// Say what would be done and write nothing. All is checked that can be without reading
     /// content: existing outputs, names, permissions, and the headers of what is to be opened. Does
     /// not go with a stream.
@@ -183,6 +189,7 @@ impl Options {
             owner: false,
             xattrs: false,
             sparse: false,
+            insecure_modes: false,
             dry_run: false,
             measure_total: false,
             listener: None,

@@ -100,6 +100,10 @@ pub enum Flag {
     SkipChanging = 4096,
     /// With `EVENER_FLAG_UPDATE`: go by size and time, and not by the time of change.
     IgnoreCtime = 8192,
+    /// When decrypting, write plaintext also where the file system takes no modes and others could
+    /// read it (FAT, exFAT, NTFS), which is refused otherwise; and take the modes that such a file
+    /// system shows for sources.
+    InsecureModes = 16384,
 }
 
 /// Called with the progress of an operation, on the thread that called the operation: before it
@@ -204,6 +208,7 @@ const FLAGS: &[(Flag, Place)] = &[
     (Flag::Update, |options| &mut options.update),
     (Flag::SkipChanging, |options| &mut options.skip_changing),
     (Flag::IgnoreCtime, |options| &mut options.ignore_ctime),
+    (Flag::InsecureModes, |options| &mut options.insecure_modes),
 ];
 
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);

@@ -44,6 +44,11 @@ pub(crate) struct Decrypt {
     /// Show plaintext on a terminal even if it is binary
     #[arg(long, help_heading = "Outputs")]
     force: bool,
+    /// Write plaintext also where others could read it, since the file system takes no modes (FAT, exFAT,
+    /// NTFS) and is not mounted for you alone; and give it the modes that such a file system shows for
+    /// SRC. Without it the one is refused before anything is written, and the other files are yours alone
+    #[arg(long, help_heading = "Outputs")]
+    insecure_modes: bool,
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
@@ -82,6 +87,11 @@ impl Decrypt {
             ));
         }
         self.part.check(route.ends.len() == 1 && route.has_tree())?;
+        if self.insecure_modes && route.ends.iter().all(|ends| ends.target == Some(Place::Pipe)) {
+            return Err(Trouble::usage(
+                "--insecure-modes is for files, and the output is a pipe or redirected by the shell",
+            ));
+        }
         let mut key_files = self.keys.files();
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
@@ -98,10 +108,12 @@ impl Decrypt {
         warnings.extend(self.writing.warning(evener.key_ring(), false));
         let is_shown = route.first().target == Some(Place::Pipe) && output().is_terminal();
         let only_text = is_shown && !self.force;
+        let insecure_modes = self.insecure_modes;
         let (choosing, part, writing) = (self.choosing, self.part, self.writing);
         Plan::new(operation, evener, route, warnings, |options| {
             options.base64 = armour;
             options.only_text = only_text;
+            options.insecure_modes = insecure_modes;
             key_files.iter().for_each(|path| options.protected.add(path));
             writing.apply(options);
             choosing.apply(options)?;

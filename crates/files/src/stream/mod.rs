@@ -121,6 +121,9 @@ pub(crate) fn run(
     if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
         sink = sink.encoding(form);
     }
+    if operation == Operation::Decrypt && !options.insecure_modes {
+        sink.refuse_exposed()?;
+    }
     if options.only_text {
         sink = sink.only_text();
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, fstat, openat, seek, tell};
@@ -11,9 +11,12 @@ use rustix::io::{Errno, retry_on_intr};
 use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
 use crate::error::IntoSystemError;
+use crate::exposure::refuse_exposed;
 use crate::identity::Identity;
+use crate::metadata::umask;
 use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_planted};
 use crate::output::{Output, Outputs};
+use crate::unkept::Unkept;
 use crate::{Failure, FileError, Options};
 
 /// Where the sequencer writes.
@@ -27,7 +30,8 @@ pub(super) struct Sink {
 
 enum End {
     Descriptor(OwnedFd),
-    File(Box<Output<OwnedFd>>),
+    /// With its path.
+    File(Box<Output<OwnedFd>>, PathBuf),
     Nowhere,
 }
 
@@ -52,14 +56,23 @@ impl Sink {
             }
             StreamTarget::File(path) => {
                 let output = create(&path, outputs);
-                let output = output.map_err(|error| Failure { path, error })?;
-                Ok(Sink::of(End::File(Box::new(output))))
+                let output = output.map_err(|error| Failure { path: path.clone(), error })?;
+                Ok(Sink::of(End::File(Box::new(output), path)))
             }
         }
     }
 
     fn of(end: End) -> Sink {
         Sink { end, encoder: None, only_text: false }
+    }
+
+    /// Refuses a file for plaintext to which others would have more access than to one that a shell's
+    /// redirection makes.
+    pub(super) fn refuse_exposed(&self) -> Result<(), Failure> {
+        let End::File(output, path) = &self.end else { return Ok(()) };
+        let wanted = Mode::from_raw_mode(MODE & !umask().unwrap_or(0o777));
+        refuse_exposed(output.as_ref(), wanted)
+            .map_err(|error| Failure { path: path.clone(), error })
     }
 
     /// Refuses what is no text where it goes to a descriptor.
@@ -98,7 +111,7 @@ impl Sink {
     fn write_as_it_is(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         match &self.end {
             End::Nowhere => Ok(()),
-            End::File(output) => output.write_all_at(bytes, offset),
+            End::File(output, _) => output.write_all_at(bytes, offset),
             End::Descriptor(_) if self.only_text && bytes.iter().any(commands_terminals) => {
                 Err(FileError::NoText)
             }
@@ -129,13 +142,17 @@ impl Sink {
     }
 
     pub(super) fn publish(&self, outputs: &Outputs, options: &Options) -> Result<(), FileError> {
-        let End::File(output) = &self.end else { return Ok(()) };
-        let sync = |file: BorrowedFd<'_>| {
-            if options.durable { retry_on_intr(|| rustix::fs::fsync(file)) } else { Ok(()) }
+        let End::File(output, _) = &self.end else { return Ok(()) };
+        let unkept = Unkept::default();
+        let sync = |file: BorrowedFd<'_>| match options.durable {
+            true => retry_on_intr(|| rustix::fs::fsync(file))
+                .or_else(|errno| unkept.syncs.forgive(errno)),
+            false => Ok(()),
         };
         sync(output.as_fd()).map_err(FileError::system("sync the output"))?;
         output.publish(outputs)?;
-        sync(output.directory()).map_err(FileError::system("sync the output's directory"))
+        sync(output.directory()).map_err(FileError::system("sync the output's directory"))?;
+        unkept.failures().next().map_or(Ok(()), Err)
     }
 
     /// Where the output ends on a block device that is longer: how many bytes of it to read back.
@@ -233,6 +250,9 @@ fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> 
     {
         return Err(outputs.taken(directory.as_fd(), name));
     }
-    // As a shell's redirection would: the file mode creation mask decides.
-    outputs.create(directory, name, Mode::from_raw_mode(0o666))
+    outputs.create(directory, name, Mode::from_raw_mode(MODE))
 }
+
+/// The mode of a new file, from which the file mode creation mask takes bits as from that of a shell's
+/// redirection.
+const MODE: u32 = 0o666;

@@ -86,7 +86,7 @@ impl TreeWork<'_> {
             return;
         }
         if let (true, Some(target)) = (self.is_durable() && self.writes(), &directory.target)
-            && let Err(errno) = syncfs(target)
+            && let Err(errno) = self.unless_unsupported(syncfs(target))
         {
             let error = FileError::System { action: "sync the output", errno: errno.system() };
             self.record.failed(&directory.location.path(), error);
@@ -117,7 +117,7 @@ impl TreeWork<'_> {
                 files.filter(|file| fstat(file).map_or(true, |file| file.st_dev == *device));
             durable::sync(witness, these)
         });
-        if let Err(errno) = synced {
+        if let Err(errno) = self.unless_unsupported(synced) {
             self.fail_all(batch, "sync its output", errno);
             return;
         }
@@ -135,7 +135,8 @@ impl TreeWork<'_> {
         if self.is_stopped() {
             return;
         }
-        if let Err(errno) = on_each.iter().try_for_each(|(_, witness)| syncfs(witness)) {
+        let synced = on_each.iter().try_for_each(|(_, witness)| syncfs(witness));
+        if let Err(errno) = self.unless_unsupported(synced) {
             self.fail_all(batch, "sync its output, so its source was kept", errno);
             return;
         }
@@ -146,6 +147,14 @@ impl TreeWork<'_> {
             if let Err(error) = self.finish_moving(&finished) {
                 self.record.failed(&finished.directory.path_of(&finished.name), error);
             }
+        }
+    }
+
+    /// Where a file system can't sync, outputs are stored all the same, but no source is removed.
+    fn unless_unsupported(&self, synced: Result<(), Errno>) -> Result<(), Errno> {
+        match self.options.remove_source {
+            true => synced,
+            false => synced.or_else(|errno| self.metadata.unkept.syncs.forgive(errno)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, Stat, fchmod, fstat, mkdirat, openat};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, Stat, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::location::Location;
@@ -15,7 +15,7 @@ use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::inherited::Inherited;
-use crate::metadata::{Metadata, permissions};
+use crate::metadata::Metadata;
 use crate::naming::no_output_directory;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
@@ -95,8 +95,7 @@ impl Made {
         let mode = metadata.directory_mode(source);
         let granted = metadata.settle(inherited, self.as_fd(), source)?;
         if mode.bits() & metadata.umask != 0 || inherited.mode_at_first(mode) != mode {
-            widen(&self.directory, mode & granted)
-                .map_err(FileError::system("set its output directory's mode"))?;
+            metadata.widen(self.as_fd(), mode & granted)?;
         }
         if inherited.is_something() {
             let status = fstat(&self.directory).map_err(FileError::system("read its status"))?;
@@ -145,13 +144,6 @@ pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
         }
     }
     Ok(true)
-}
-
-/// Gives a new directory its mode for the work. That its group goes on to what is made in it stays so
-/// until the end.
-pub(super) fn widen(directory: &OwnedFd, mode: Mode) -> Result<(), Errno> {
-    let there = permissions(&fstat(directory)?);
-    fchmod(directory, mode | there & Mode::SGID)
 }
 
 /// Opens a directory in another. Unless `follow` allows it, none is opened through a symbolic link.

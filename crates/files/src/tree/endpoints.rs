@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, ope
 use rustix::io::Errno;
 
 use super::around::Around;
-use super::directory::{Directory, Item, Made, is_empty, widen};
+use super::directory::{Directory, Item, Made, is_empty};
 use super::location::Location;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
@@ -34,7 +34,7 @@ pub(super) enum Endpoints {
 
 impl Endpoints {
     pub(super) fn find(
-        operation: Operation,
+        (operation, metadata): (Operation, &Metadata),
         source: &Path,
         target: Option<&Path>,
         options: &Options,
@@ -44,9 +44,8 @@ impl Endpoints {
             fail(source, FileError::System { action: "open it", errno: errno.system() })
         })?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => {
-                tree(source, &status, target, options).map_err(|(path, e)| fail(path, e))
-            }
+            FileType::Directory => tree(source, &status, target, (metadata, options))
+                .map_err(|(path, e)| fail(path, e)),
             FileType::RegularFile => {
                 file(operation, source, &status, target, options).map_err(|(path, e)| fail(path, e))
             }
@@ -113,13 +112,13 @@ fn tree<'p>(
     source: &'p Path,
     status: &Stat,
     target: Option<&'p Path>,
-    options: &Options,
+    (metadata, options): (&Metadata, &Options),
 ) -> Result<Endpoints, (&'p Path, FileError)> {
     let opened = open_directory(source).map_err(|error| (source, error))?;
     let made = match target {
         None => None,
         Some(target) => {
-            let found = find_target(source, status, &opened, target, options);
+            let found = find_target(source, status, &opened, target, (metadata, options));
             found.map_err(|error| (target, error))?
         }
     };
@@ -141,7 +140,7 @@ fn find_target(
     status: &Stat,
     opened: &OwnedFd,
     target: &Path,
-    options: &Options,
+    (metadata, options): (&Metadata, &Options),
 ) -> Result<Option<Made>, FileError> {
     let target = &match options.follow_target {
         true => behind_links(target)?,
@@ -150,7 +149,7 @@ fn find_target(
     refuse_inside(source, status, target)?;
     refuse_around(source, opened, target)?;
     match options.dry_run {
-        false => make_directory(target, status, options).map(Some),
+        false => make_directory(target, status, (metadata, options)).map(Some),
         true => find_directory(target),
     }
 }
@@ -267,8 +266,11 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
 }
 
 /// Makes (or finds) the root of the target tree.
-fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made, FileError> {
-    let metadata = Metadata::of(options);
+fn make_directory(
+    path: &Path,
+    source: &Stat,
+    (metadata, options): (&Metadata, &Options),
+) -> Result<Made, FileError> {
     let mode = metadata.directory_mode(source);
     let inherited = inherited_at(path)?;
     let at_first = inherited.mode_at_first(mode);
@@ -289,7 +291,7 @@ fn make_directory(path: &Path, source: &Stat, options: &Options) -> Result<Made,
     if is_new || options.target_is_new {
         let granted = metadata.settle(inherited, directory.as_fd(), source)?;
         if is_new && (mode.bits() & metadata.umask != 0 || at_first != mode) {
-            widen(&directory, mode & granted).map_err(FileError::system("set its mode"))?;
+            metadata.widen(directory.as_fd(), mode & granted)?;
         }
     }
     Made::of(directory, is_new || is_unfinished || options.target_is_new)

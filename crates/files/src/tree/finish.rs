@@ -201,6 +201,12 @@ impl TreeWork<'_> {
         self.sync_target(endpoints);
         let visited = self.directories.visited.into_inner().unwrap_or_else(PoisonError::into_inner);
         report.directories = visited.len() as u64;
+        for error in self.metadata.unkept.failures() {
+            self.record.failed_of(target.unwrap_or(Path::new("")).to_owned(), error);
+        }
+        for reason in self.metadata.unkept.notices() {
+            self.record.notice_of(target.unwrap_or(Path::new("")).to_owned(), reason);
+        }
         report.symlinks = self.directories.symlinks.into_inner();
         self.record.into_report(report);
     }
@@ -281,8 +287,12 @@ impl TreeWork<'_> {
             return Ok(());
         }
         if is_new {
-            let mode = Some(permissions(&there));
-            self.metadata.apply(source, status, output, mode, granted)?;
+            let mode = permissions(&there);
+            let may_have = self.metadata.wanted_mode(status) | Mode::RWXU | Mode::SGID;
+            if !may_have.contains(mode) {
+                self.metadata.unkept.modes.note();
+            }
+            self.metadata.apply(source, status, output, Some(mode), granted)?;
             self.metadata.unmark(output);
             return Ok(());
         }

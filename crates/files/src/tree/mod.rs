@@ -24,6 +24,7 @@ mod links;
 mod listing;
 mod location;
 mod measure;
+mod modes;
 mod names;
 mod plan;
 mod record;
@@ -39,6 +40,7 @@ use std::time::Instant;
 
 use crate::access::may_write;
 use crate::error::IntoSystemError;
+use crate::metadata::Metadata;
 use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
@@ -96,14 +98,19 @@ pub fn process(
     let direction = operation.direction();
     let mut seats = seats::able(options, cipher, direction).map_err(fail)?;
     seats.truncate(affordable_workers(options.memory, keys));
-    let endpoints = Endpoints::find(operation, source, target, options)?;
+    let metadata = Metadata::of(operation, source, options);
+    let endpoints = Endpoints::find((operation, &metadata), source, target, options)?;
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
     let replaces = options.overwrite || options.update || options.resume && options.remove_source;
     let outputs = Outputs::new(replaces, !options.resume, options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
-    let work = TreeWork::new(operation, keys, (root, &endpoints), options, &outputs, &seats);
+    let source_of = (root, &endpoints);
+    let work = TreeWork::new((operation, metadata), keys, source_of, options, &outputs, &seats);
+    if let Some(target) = target {
+        work.look_at_target(&endpoints, target)?;
+    }
 
     let run_options = options.run(cipher, direction, QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
@@ -127,7 +134,11 @@ pub fn process(
     };
     let unverified = work.trails.files();
     let by_times = work.change_times.notice();
+    let of_sources = work.metadata.notice();
     work.finish_all(&endpoints, target, &mut report);
+    if let Some(reason) = of_sources {
+        report.notices.push(Notice { path: source.to_owned(), reason: reason.to_owned() });
+    }
     for reason in outputs.notices().chain(by_times) {
         let path = target.unwrap_or(source).to_owned();
         report.notices.push(Notice { path, reason: reason.to_owned() });

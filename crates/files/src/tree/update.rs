@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use evener_core::shown;
 use evener_pipeline::Worker;
-use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 
 use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
@@ -97,9 +97,13 @@ impl TreeWork<'_> {
             self.metadata.renew(source, status, output.as_fd(), granted)?;
             return Ok(true);
         }
-        fchmod(&output, wanted).map_err(&system)?;
+        self.metadata.set_mode(output.as_fd(), wanted)?;
         // Some filesystems keep no modes, and say nothing.
-        Ok(permissions(&fstat(&output).map_err(&system)?) == wanted)
+        let has_mode = permissions(&fstat(&output).map_err(&system)?) == wanted;
+        if !has_mode {
+            self.metadata.unkept.modes.note();
+        }
+        Ok(has_mode)
     }
 
     /// Refuses to replace a file that does not look as if Evener had made it of a source.

@@ -156,6 +156,7 @@ impl TreeWork<'_> {
         }
         if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
             target.settle(parent.inherited, &status, &self.metadata)?;
+            self.look_at_mounted(parent, target)?;
         }
         let location = Location::below(&parent.location, name);
         let (target, claims) = (target.map(Arc::new), Arc::default());

@@ -69,7 +69,7 @@ pub(super) struct TreeWork<'a> {
 
 impl<'a> TreeWork<'a> {
     pub(super) fn new(
-        operation: Operation,
+        (operation, metadata): (Operation, Metadata),
         keys: &'a KeyRing,
         (root, endpoints): (&'a Path, &'a Endpoints),
         options: &'a Options,
@@ -88,7 +88,7 @@ impl<'a> TreeWork<'a> {
             keys,
             options,
             outputs,
-            metadata: Metadata::of(options),
+            metadata,
             record: Record::new(options, root),
             links: Links::default(),
             linked_sources: LinkedSources::default(),

@@ -32,6 +32,7 @@ pub struct Flags {
     pub remove_source: bool,
     pub durable: bool,
     pub owner: bool,
+    pub xattrs: bool,
 }
 
 impl Flags {
@@ -43,14 +44,15 @@ impl Flags {
         remove_source: false,
         durable: false,
         owner: false,
+        xattrs: false,
     };
 
     /// The same in the form in which the library takes them.
     pub fn options(self) -> Options {
-        let Flags { overwrite, update, resume, remove_source, durable, owner } = self;
+        let Flags { overwrite, update, resume, remove_source, durable, owner, xattrs } = self;
         // So short buffers that a long file has several segments.
-        let memory = 4 * (70 << 10);
-        Options { memory, overwrite, update, resume, remove_source, durable, owner, ..options() }
+        let (memory, rest) = (4 * (70 << 10), options());
+        Options { memory, overwrite, update, resume, remove_source, durable, owner, xattrs, ..rest }
     }
 }
 
@@ -58,8 +60,8 @@ impl Errand<'_> {
     /// The command that does it. It exits with 0 when all was done, 1 when files failed and 2
     /// when it could not begin; the failures are lines on standard error.
     pub fn command(&self) -> Command {
-        let Flags { overwrite, update, resume, remove_source, durable, owner } = self.flags;
-        let flags = [overwrite, update, resume, remove_source, durable, owner];
+        let Flags { overwrite, update, resume, remove_source, durable, owner, xattrs } = self.flags;
+        let flags = [overwrite, update, resume, remove_source, durable, owner, xattrs];
         let flags: String = flags.map(|flag| if flag { '1' } else { '0' }).iter().collect();
         let mut command = Command::new(env::current_exe().unwrap());
         command
@@ -99,6 +101,7 @@ pub fn serve() {
         remove_source: flag(3),
         durable: flag(4),
         owner: flag(5),
+        xattrs: flag(6),
     };
     let status = match process(operation, &keys, &source, Some(&target), &flags.options()) {
         Ok(report) => {

@@ -35,6 +35,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -207,23 +208,6 @@ static int open_at(int directory, const char *path, int flags, mode_t mode)
     return flags & O_EXCL ? take(&taken, file, directory, path) : file;
 }
 
-/* The C library has no function for openat2. */
-long syscall(long number, ...)
-{
-    static long (*real)(long, ...);
-    va_list list;
-    va_start(list, number);
-    long a[6];
-    for (int at = 0; at < 6; at++)
-        a[at] = va_arg(list, long);
-    va_end(list);
-    if (number == SYS_openat2)
-        count_names((const char *)a[1]);
-    if (real == NULL)
-        real = REAL(syscall);
-    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
 #define MODE(flags) \
     mode_t mode = 0; \
     if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
@@ -332,8 +316,30 @@ PASS_AS("utimensat", int, __utimensat64,
         (directory, path, times, flags), directory, path)
 #endif
 PASS(int, flock, (int fd, int operation), (fd, operation), fd, NULL)
-PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), fd, NULL)
-PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), fd, NULL)
+PASS(int, fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
+     (fd, name, value, size, flags), fd, NULL)
+
+/* rustix makes these calls without the functions of the C library, which has none for openat2. */
+long syscall(long number, ...)
+{
+    long given[6];
+    va_list list;
+    va_start(list, number);
+    for (int index = 0; index < 6; index++)
+        given[index] = va_arg(list, long);
+    va_end(list);
+    const char *call = number == SYS_fchmod ? "fchmod" : NULL;
+#ifdef SYS_fchown32
+    call = number == SYS_fchown32 ? "fchown" : call;
+#else
+    call = number == SYS_fchown ? "fchown" : call;
+#endif
+    if (number == SYS_openat2)
+        count_names((const char *)given[1]);
+    if (call != NULL && judge(call, (int)given[0], NULL) != GO_ON)
+        return -1;
+    return REAL(syscall)(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+}
 
 int ftruncate(int fd, off_t length)
 {

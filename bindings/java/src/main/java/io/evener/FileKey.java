@@ -76,7 +76,10 @@ public final class FileKey implements AutoCloseable {
         }
     }
 
-    /** Writes the key to a new file that is its owner's alone. */
+    /**
+     * Writes the key to a new file that is its owner's alone, where the file system takes modes: FAT, exFAT
+     * and NTFS may not.
+     */
     public void save(Path path) {
         try (Arena call = Arena.ofConfined()) {
             Native.check(Native.FILE_KEY_SAVE, object, call.allocateFrom(path.toString()));

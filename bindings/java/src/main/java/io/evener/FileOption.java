@@ -42,7 +42,13 @@ public enum FileOption {
     /** Leave out files that change while they are read. */
     SKIP_CHANGING,
     /** With {@link #UPDATE}: go by size and time, and not by the time of change. */
-    IGNORE_CTIME;
+    IGNORE_CTIME,
+    /**
+     * When decrypting, write plaintext also where the file system takes no modes and others could read
+     * it (FAT, exFAT, NTFS), which is refused otherwise; and take the modes that such a file system
+     * shows for sources.
+     */
+    INSECURE_MODES;
 
     int flag() {
         return 1 << ordinal();
