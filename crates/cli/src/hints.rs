@@ -93,6 +93,10 @@ pub(crate) fn of_key(error: &KeyError) -> String {
         KeyError::PassphraseNeeded { .. } => {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
         }
+        KeyError::OpenToOthers { has_mode_of_mount: true, .. }
+        | KeyError::WritableByOthers { has_mode_of_mount: true, .. } => {
+            ", or take it all the same with --insecure-key-file"
+        }
         KeyError::NoRecipients => " (`-r`)",
         KeyError::PassphraseMemory { .. } => " (`-i` and `-r`)",
         KeyError::Malformed { reason: MalformedKey::AgeIdentity, .. } => " (`-i`)",

@@ -18,7 +18,7 @@ use evener_files::{Failure, Operation, Options, Report, keys, process};
 fn child() {
     if let Some(path) = std::env::var_os(KEY) {
         match keys::create(Path::new(&path), b"a key") {
-            Ok(naming) => eprintln!("{}", naming.notice().unwrap_or("as it should be")),
+            Ok(made) => eprintln!("{}", made.naming.notice().unwrap_or("as it should be")),
             Err(error) => eprintln!("{error}"),
         }
         return;

@@ -97,7 +97,8 @@ pub unsafe extern "C" fn evener_file_key_load(
     })
 }
 
-/// Writes a key to a new file of mode 0600, which appears complete or not at all. An existing file
+/// Writes a key to a new file of mode 0600 (where the file system takes modes: FAT, exFAT and NTFS may
+/// not), which appears complete or not at all. An existing file
 /// is not changed and is an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_file_key_save(

@@ -52,6 +52,7 @@ impl Keygen {
             return Err(Trouble::usage("a wrapped key is not for a terminal; give --output"));
         }
         let material = KeyMaterial::generate(self.format)?;
+        let is_plain = wrapping.is_none();
         let contents = match wrapping {
             None => Zeroizing::new(material.to_text().as_bytes().to_vec()),
             Some(wrapping) => Zeroizing::new(wrapping.wrap(&material, &keyholder)?),
@@ -61,9 +62,18 @@ impl Keygen {
         }
         match &self.output {
             Some(path) => {
-                let notice = keys::create(path, &contents)?.notice();
-                if let Some(notice) = notice.filter(|_| !self.quiet) {
+                let made = keys::create(path, &contents)?;
+                if let Some(notice) = made.naming.notice().filter(|_| !self.quiet) {
                     complain(&format_args!("{}: {notice}", shown(path)));
+                }
+                if let (Some(mode), true) = (made.exposed, is_plain) {
+                    complain(&format_args!(
+                        "warning: others may read the key in {}: its file system gives it mode \
+                         {mode:04o}; make it elsewhere, mount that for yourself alone (umask=077), \
+                         or wrap the key with --passphrase or --recipient; as it is, it is taken \
+                         only with --insecure-key-file",
+                        shown(path)
+                    ));
                 }
             }
             None => {

@@ -41,8 +41,8 @@ impl FreshKey {
         loop {
             let path = self.place.path(number);
             match keys::create(&path, &self.contents) {
-                Ok(naming) => {
-                    let (is_first, notice) = (number == 1, naming.notice());
+                Ok(made) => {
+                    let (is_first, notice) = (number == 1, made.naming.notice());
                     let fingerprint = Fingerprint::of(&self.contents);
                     let pinned = self.place.canonical().and_then(|place| {
                         let audience = self.audience.clone();

@@ -216,14 +216,15 @@ impl Unlock for Keyholder<'_> {
     }
 
     fn takes_exposed(&self, file: &Exposed<'_>) -> bool {
-        let Exposed { path, mode, is_read_only } = *file;
+        let Exposed { path, mode, is_read_only, has_mode_of_mount } = *file;
         if !self.takes_insecure && !is_read_only {
             return false;
         }
         let path = shown(path);
-        let rest = match is_read_only {
-            true => "its file system is mounted read-only, so this can't be changed here",
-            false => "run `chmod 600` on it",
+        let rest = match (is_read_only, has_mode_of_mount) {
+            (true, _) => "its file system is mounted read-only, so this can't be changed here",
+            (false, true) => "its file system gives all files this mode",
+            (false, false) => "run `chmod 600` on it",
         };
         let warning = format!(
             "the secret in {path} is not yours alone: its group or others may use it (mode \

@@ -310,7 +310,8 @@ fn check_private(metadata: &Metadata) -> Result<(), String> {
     }
     if mode & 0o077 != 0 {
         return Err(format!(
-            "its mode {mode:o} lets others use it; make it its owner's alone (chmod 600)"
+            "its mode {mode:o} lets others use it; make it its owner's alone (chmod 600, on a file system that \
+             takes modes)"
         ));
     }
     let user = current_user();

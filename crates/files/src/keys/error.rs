@@ -33,15 +33,17 @@ pub enum KeyError {
     },
     /// A file with a secret that is not its owner's alone.
     #[error(
-        "refusing the secret in `{}`: its group or others may use it (mode {mode:04o}); \
-         run `chmod 600` on it",
-        shown(path)
+        "refusing the secret in `{}`: its group or others may use it (mode {mode:04o}); {}",
+        shown(path),
+        remedy("run `chmod 600` on it", *.has_mode_of_mount)
     )]
     OpenToOthers {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+        /// Whether these are the mount's, and can't be changed.
+        has_mode_of_mount: bool,
     },
     /// A file with a secret that another user may have made.
     #[error(
@@ -213,14 +215,17 @@ pub enum KeyError {
     /// A file of recipients to which others may add some.
     #[error(
         "refusing the recipients in `{}`: its group or others may change them (mode \
-         {mode:04o}); run `chmod go-w` on it",
-        shown(path)
+         {mode:04o}); {}",
+        shown(path),
+        remedy("run `chmod go-w` on it", *.has_mode_of_mount)
     )]
     WritableByOthers {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+        /// Whether these are the mount's, and can't be changed.
+        has_mode_of_mount: bool,
     },
     /// A file of recipients that somebody else may have made.
     #[error(
@@ -258,6 +263,17 @@ pub enum KeyError {
     /// The random number generator failed.
     #[error("the operating system gave no random bytes for a new key: {0}")]
     Random(String),
+}
+
+/// What to do about a file's mode: change it, unless the mount gives all files one.
+fn remedy(change: &'static str, has_mode_of_mount: bool) -> &'static str {
+    match has_mode_of_mount {
+        true => {
+            "its file system gives all files this mode, so move it to another, or mount that for \
+             yourself alone (umask=077)"
+        }
+        false => change,
+    }
 }
 
 impl KeyError {

@@ -10,6 +10,7 @@ use rustix::fs::{OFlags, StatVfsMountFlags, fstatfs, fstatvfs};
 use zeroize::Zeroizing;
 
 use super::{KeyError, Unlock};
+use crate::exposure::{has_mode_of_mount, is_private_mount};
 
 /// A small file's bytes, and whether other users may access it.
 pub(super) struct Contents {
@@ -22,6 +23,22 @@ pub(super) struct Contents {
 struct Status {
     metadata: Metadata,
     is_read_only: bool,
+    has_mode_of_mount: bool,
+}
+
+impl Status {
+    fn of(file: &File, metadata: Metadata) -> Status {
+        let (is_read_only, has_mode_of_mount) =
+            (is_on_read_only_mount(file), has_mode_of_mount(file));
+        Status { metadata, is_read_only, has_mode_of_mount }
+    }
+
+    /// What to say of it to whoever may take it.
+    fn exposed<'a>(&self, path: &'a Path) -> Exposed<'a> {
+        let Status { metadata, is_read_only, has_mode_of_mount } = self;
+        let (is_read_only, has_mode_of_mount) = (*is_read_only, *has_mode_of_mount);
+        Exposed { path, mode: metadata.mode() & 0o7777, is_read_only, has_mode_of_mount }
+    }
 }
 
 /// A file with a secret that other users may access.
@@ -34,6 +51,9 @@ pub struct Exposed<'a> {
     /// Whether its file system is mounted for reading only, so that its user can't change its
     /// mode: as the secrets of containers are.
     pub is_read_only: bool,
+    /// Whether its file system has no modes of files, so that it can't be changed either: as on FAT, exFAT
+    /// and NTFS.
+    pub has_mode_of_mount: bool,
 }
 
 /// Reads a regular file of at most [`LONGEST`] bytes. `action` is for the error message, such
@@ -95,18 +115,19 @@ fn check_recipients(
     unlock: &dyn Unlock,
 ) -> Result<(), KeyError> {
     let mode = metadata.mode() & 0o7777;
-    let is_writable = mode & 0o022 != 0;
+    let is_writable = mode & 0o022 != 0 && !is_private_mount(metadata.dev());
     let is_of_others = is_of_others(metadata);
     if !has_access_of_its_own(file, metadata) || !is_writable && !is_of_others {
         return Ok(());
     }
-    let is_read_only = is_on_read_only_mount(file);
-    if unlock.takes_recipients(&Exposed { path, mode, is_read_only }) {
+    let exposed = Status::of(file, metadata.clone()).exposed(path);
+    if unlock.takes_recipients(&exposed) {
         return Ok(());
     }
+    let has_mode_of_mount = exposed.has_mode_of_mount;
     let (path, owner) = (path.to_owned(), metadata.uid());
     Err(match is_writable {
-        true => KeyError::WritableByOthers { path, mode },
+        true => KeyError::WritableByOthers { path, mode, has_mode_of_mount },
         false => {
             let user = rustix::process::geteuid().as_raw();
             KeyError::RecipientsOfOthers { path, owner, user }
@@ -165,9 +186,8 @@ fn read_open(mut file: File, path: &Path, action: &'static str) -> Result<Conten
     }
     let bytes = read_to_end(&mut file).map_err(failed)?;
     let bytes = bytes.ok_or_else(|| KeyError::Endless { path: path.to_owned() })?;
-    let is_read_only = is_on_read_only_mount(&file);
-    let status = has_access_of_its_own(&file, &metadata);
-    Ok(Contents { bytes, status: status.then_some(Status { metadata, is_read_only }) })
+    let has_status = has_access_of_its_own(&file, &metadata);
+    Ok(Contents { bytes, status: has_status.then(|| Status::of(&file, metadata)) })
 }
 
 /// Reads at most [`LONGEST`] bytes; `None` when there are more.
@@ -200,8 +220,7 @@ fn read_regular(mut file: File, path: &Path, action: &'static str) -> Result<Con
         return Err(KeyError::Grew { path: path.to_owned() });
     }
     bytes.truncate(filled);
-    let is_read_only = is_on_read_only_mount(&file);
-    Ok(Contents { bytes, status: Some(Status { metadata, is_read_only }) })
+    Ok(Contents { bytes, status: Some(Status::of(&file, metadata)) })
 }
 
 impl Contents {
@@ -212,10 +231,8 @@ impl Contents {
 
     /// Refuses a file that is not private, unless `unlock` takes it all the same.
     pub(super) fn check_private(&self, path: &Path, unlock: &dyn Unlock) -> Result<(), KeyError> {
-        let Some(Status { metadata, is_read_only }) = &self.status else { return Ok(()) };
-        check(metadata, path, |mode| {
-            unlock.takes_exposed(&Exposed { path, mode, is_read_only: *is_read_only })
-        })
+        let Some(status) = &self.status else { return Ok(()) };
+        check(status, path, |exposed| unlock.takes_exposed(exposed))
     }
 }
 
@@ -226,7 +243,8 @@ impl Contents {
 /// # Errors
 /// [`KeyError::OpenToOthers`] and [`KeyError::OfOthers`].
 pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
-    check(metadata, path, |_| false)
+    let metadata = metadata.clone();
+    check(&Status { metadata, is_read_only: false, has_mode_of_mount: false }, path, |_| false)
 }
 
 /// As [`check_private`] for an open file, unless `unlock` takes a file that its group or others
@@ -243,26 +261,30 @@ pub fn check_secret_file(file: &File, path: &Path, unlock: &dyn Unlock) -> Resul
     if !has_access_of_its_own(file, &metadata) {
         return Ok(());
     }
-    check(&metadata, path, |mode| {
-        let is_read_only = is_on_read_only_mount(file);
-        unlock.takes_exposed(&Exposed { path, mode, is_read_only })
-    })
+    check(&Status::of(file, metadata), path, |exposed| unlock.takes_exposed(exposed))
 }
 
 fn check(
-    metadata: &Metadata,
+    status: &Status,
     path: &Path,
-    takes: impl FnOnce(u32) -> bool,
+    takes: impl FnOnce(&Exposed<'_>) -> bool,
 ) -> Result<(), KeyError> {
-    let mode = metadata.mode() & 0o7777;
-    if mode & 0o077 != 0 && !takes(mode) {
-        return Err(KeyError::OpenToOthers { path: path.to_owned(), mode });
+    let metadata = &status.metadata;
+    let exposed = status.exposed(path);
+    if is_open_to_others(metadata) && !takes(&exposed) {
+        let Exposed { mode, has_mode_of_mount, .. } = exposed;
+        return Err(KeyError::OpenToOthers { path: path.to_owned(), mode, has_mode_of_mount });
     }
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
     if is_of_others(metadata) {
         return Err(KeyError::OfOthers { path: path.to_owned(), owner, user });
     }
     Ok(())
+}
+
+/// Whether a file's group or others may use it, as its mode says and its mount allows.
+pub(super) fn is_open_to_others(metadata: &Metadata) -> bool {
+    metadata.mode() & 0o077 != 0 && !is_private_mount(metadata.dev())
 }
 
 fn is_on_read_only_mount(file: &File) -> bool {

@@ -38,7 +38,7 @@ use crate::format::{FormatError, Recipe};
 pub use error::{KeyError, MalformedKey};
 pub use key_file::{Exposed, check_private, check_secret_file};
 pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
-pub use new_file::create;
+pub use new_file::{NewKeyFile, create};
 pub use passphrase::{Oddity, Passphrase};
 pub use pipe_head::PipeHead;
 pub use process::{Protection, protect_process};

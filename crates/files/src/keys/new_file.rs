@@ -4,16 +4,19 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::KeyError;
+use super::key_file::is_open_to_others;
 use crate::Naming;
 use crate::naming::rename_to_free;
 
-/// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted.
+/// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted. The file system may
+/// give it another, which is told.
 ///
 /// The file appears under its name complete and on stable storage, or not at all: it is
 /// written under a temporary name in the same directory, `.evener-key-…`, which is removed
@@ -22,7 +25,7 @@ use crate::naming::rename_to_free;
 /// # Errors
 /// [`KeyError::Exists`] when there is a file of this name, which stays as it is;
 /// [`KeyError::Io`] when the operating system refuses.
-pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
+pub fn create(path: &Path, contents: &[u8]) -> Result<NewKeyFile, KeyError> {
     let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
     let refused = |errno: Errno| failed(errno.into());
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -32,6 +35,8 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
     let mut file = File::from(file);
     file.write_all(contents).map_err(failed)?;
     file.sync_all().map_err(failed)?;
+    let there = file.metadata().map_err(failed)?;
+    let exposed = is_open_to_others(&there).then(|| there.mode() & 0o7777);
     let naming =
         rename_to_free(directory.as_fd(), &temporary.name, name).map_err(|errno| match errno {
             Errno::EXIST => KeyError::Exists { path: path.to_owned() },
@@ -39,7 +44,17 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<Naming, KeyError> {
         })?;
     temporary.keep();
     sync_directory(&directory).map_err(failed)?;
-    Ok(naming)
+    Ok(NewKeyFile { naming, exposed })
+}
+
+/// How a key file was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewKeyFile {
+    /// How well its name was given.
+    pub naming: Naming,
+    /// Its mode, if that lets others read it: the file system has not taken 0600, as FAT, exFAT and NTFS may
+    /// not. Unless the key is encrypted, it had better lie elsewhere.
+    pub exposed: Option<u32>,
 }
 
 /// The temporary name of a key file, which is removed with this.
@@ -103,7 +118,6 @@ fn sync_directory(directory: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
 
     use super::super::NoUnlock;
     use super::super::key_file::read;
@@ -117,7 +131,7 @@ mod tests {
     fn a_new_file_is_its_owners_alone_and_the_only_one() {
         let directory = directory();
         let path = directory.path().join("key");
-        create(&path, b"secret").unwrap();
+        assert_eq!(create(&path, b"secret").unwrap().exposed, None);
         let contents = read(&path, "read").unwrap();
         assert_eq!(*contents.bytes, b"secret");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
