@@ -67,8 +67,8 @@ impl Control {
     }
 
     /// Whether there are unfinished files with temporary names, as on filesystems that have no
-    /// nameless ones. If the process ended now, they would stay until the next run with
-    /// `Options::resume`.
+    /// nameless ones, or read-only directories that are writable meanwhile. If the process ended now, they
+    /// would stay so until the next run with `Options::resume`.
     pub fn has_temporary_files(&self) -> bool {
         self.temporaries.load(Ordering::SeqCst) > 0
     }
@@ -86,7 +86,7 @@ impl Control {
         answer
     }
 
-    /// How many temporary names there are.
+    /// How many temporary names and writable directories there are.
     pub(crate) fn temporaries(&self) -> &Arc<AtomicUsize> {
         &self.temporaries
     }

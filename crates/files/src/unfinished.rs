@@ -1,17 +1,18 @@
-//! Directories that a run has made and not finished.
+//! Directories that a run has made and not finished, or made writable for a time.
 //!
 //! Where owners are kept, a new directory is nobody else's until all in it is done. What a killed run
 //! leaves looks like a private directory of the user's, so it has a mark by which the next run knows it:
 //! an extended attribute that says what it is to become. A directory that was moved to another's place does
 //! not become that. Where the filesystem has no attributes there is no mark, and such a directory stays as
-//! it is.
+//! it is. A read-only directory that a run has made writable has the mark too, with the mode that it is to
+//! get back.
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
+use rustix::fs::{Mode, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
 use rustix::process::geteuid;
 
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, while_writable};
 
 impl Metadata {
     /// Marks a directory that this run has made, the counterpart of one with the status `source`.
@@ -38,9 +39,32 @@ impl Metadata {
     /// Takes the mark from a directory that is finished, one that came from its source too.
     pub(crate) fn unmark(&self, directory: BorrowedFd<'_>) {
         if self.owner {
-            let _ = fremovexattr(directory, MARK);
+            unmark(directory);
         }
     }
+}
+
+/// Marks a directory that was made writable and is to get this mode back.
+pub(crate) fn mark_mode(directory: BorrowedFd<'_>, mode: Mode) {
+    let _ = fsetxattr(directory, MARK, &mode_mark(mode), XattrFlags::empty());
+}
+
+/// Whether a run that was killed has left one of this user's that is to get this mode back. Whoever has
+/// marked it can only take access from its owner.
+pub(crate) fn has_mode_mark(directory: BorrowedFd<'_>, mode: Mode) -> bool {
+    let mut value = [0; LONGEST];
+    fgetxattr(directory, MARK, &mut value[..])
+        .is_ok_and(|length| value[..length] == *mode_mark(mode))
+        && fstat(directory).is_ok_and(|status| status.st_uid == geteuid().as_raw())
+}
+
+/// Takes the mark from a directory, whatever it says.
+pub(crate) fn unmark(directory: BorrowedFd<'_>) {
+    let _ = while_writable(directory, || fremovexattr(directory, MARK));
+}
+
+fn mode_mark(mode: Mode) -> Vec<u8> {
+    format!("{:o}", mode.bits()).into_bytes()
 }
 
 fn become_of(source: &Stat) -> Vec<u8> {

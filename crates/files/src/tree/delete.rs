@@ -291,13 +291,20 @@ impl TreeWork<'_> {
                 self.record.failed_of(path.join(orphan.path()), FileError::Interrupted);
                 return;
             }
-            match self.delete_file(ways, orphan, &mut moved) {
+            let place = (&orphan.place.target, &orphan.place.source);
+            let delete = || self.delete_file(ways, orphan, &mut moved);
+            match self.in_target_at(root, place, delete) {
                 Ok(()) => self.record.deleted(&path.join(orphan.path())),
                 Err(error) => self.record.failed_of(path.join(orphan.path()), error),
             }
         }
         for place in orphans.directories.iter().rev() {
-            if let Err(error) = delete_directory(ways, place) {
+            let above = |location: &Arc<Location>| {
+                location.above().map_or_else(|| location.clone(), |(above, _)| above.clone())
+            };
+            let (target, source) = (above(&place.target), above(&place.source));
+            let delete = || delete_directory(ways, place);
+            if let Err(error) = self.in_target_at(root, (&target, &source), delete) {
                 self.record.failed_of(path.join(place.target.path()), error);
             }
         }

@@ -15,7 +15,7 @@ use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::inherited::Inherited;
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, permissions};
 use crate::naming::no_output_directory;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
@@ -40,6 +40,8 @@ pub(super) struct Made {
     directory: OwnedFd,
     pub(super) identity: Identity,
     pub(super) is_new: bool,
+    /// Its permission bits when it was opened.
+    pub(super) mode: Mode,
     /// What is made in it takes from it.
     pub(super) inherited: Inherited,
 }
@@ -77,7 +79,8 @@ impl Made {
             return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR.system() });
         }
         let inherited = Inherited::from(directory.as_fd(), &status);
-        Ok(Made { directory, identity: Identity::of(&status), is_new, inherited })
+        let (identity, mode) = (Identity::of(&status), permissions(&status));
+        Ok(Made { directory, identity, is_new, mode, inherited })
     }
 
     /// Takes from a directory that this run has made what it has from the one that it was made in, and

@@ -103,14 +103,15 @@ impl TreeWork<'_> {
     /// Begins the output of a file.
     pub(super) fn create(
         &self,
-        target: Arc<Made>,
+        (directory, target): (&Directory, &Arc<Made>),
         item: &Item,
         source: &Source,
     ) -> Result<TreeOutput, FileError> {
         let (mode, created) = self.metadata.creation_mode(source.status());
         let inherited = target.inherited;
         let at_first = inherited.mode_at_first(mode);
-        let file = Arc::new(self.outputs.create(target, &item.target, at_first)?);
+        let create = || self.outputs.create(target.clone(), &item.target, at_first);
+        let file = Arc::new(self.in_target(directory, create)?);
         let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status())?;
         let has_its_mode = file.has_its_mode() && at_first == mode;
         Ok(TreeOutput { file, created: has_its_mode.then_some(created), granted })
@@ -192,6 +193,7 @@ impl TreeWork<'_> {
             if self.minds_names() {
                 self.directories.with_visited(|visited| self.find_clashes(root, visited));
             }
+            self.close_directories(root, target.unwrap_or(Path::new("")));
             // After a stop the next run comes back to these directories, but can't tell which of
             // those that belong to this user the source's owner is to have.
             if self.writes() && (!self.is_stopped() || self.options.owner) {
@@ -199,14 +201,14 @@ impl TreeWork<'_> {
             }
         }
         self.sync_target(endpoints);
-        let visited = self.directories.visited.into_inner().unwrap_or_else(PoisonError::into_inner);
-        report.directories = visited.len() as u64;
         for error in self.metadata.unkept.failures() {
             self.record.failed_of(target.unwrap_or(Path::new("")).to_owned(), error);
         }
         for reason in self.metadata.unkept.notices() {
             self.record.notice_of(target.unwrap_or(Path::new("")).to_owned(), reason);
         }
+        let visited = self.directories.visited.into_inner().unwrap_or_else(PoisonError::into_inner);
+        report.directories = visited.len() as u64;
         report.symlinks = self.directories.symlinks.into_inner();
         self.record.into_report(report);
     }

@@ -91,11 +91,11 @@ impl TreeWork<'_> {
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
         let segments = if self.is_watched { segments.verifying_some()? } else { segments };
-        let output = match directory.target.clone() {
+        let output = match &directory.target {
             None => None,
             Some(target) => {
-                self.refuse_existing(&target, item)?;
-                let output = self.create(target, item, &source)?;
+                self.refuse_existing(target, item)?;
+                let output = self.create((directory, target), item, &source)?;
                 if let Some(header) = header {
                     output.file.write_all_at(header.bytes(), 0)?;
                 }

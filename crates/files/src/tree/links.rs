@@ -180,7 +180,9 @@ impl TreeWork<'_> {
         let (from, into) = (&mut way(), &mut way());
         for further in further {
             let Some(first) = first.get(further.first) else { continue };
-            match self.make_link(from, into, &further.name, first) {
+            let location = &further.name.location;
+            let make = || self.make_link(from, into, &further.name, first);
+            match self.in_target_at(root, (location, location), make) {
                 Ok(Linked::Made) => {
                     self.record.linked(|| further.name.source());
                     linked += 1;

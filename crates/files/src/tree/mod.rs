@@ -26,6 +26,7 @@ mod location;
 mod measure;
 mod modes;
 mod names;
+mod opened;
 mod plan;
 mod record;
 mod resume;
@@ -132,9 +133,9 @@ pub fn process(
         hard_links,
         ..Report::default()
     };
-    let unverified = work.trails.files();
     let by_times = work.change_times.notice();
     let of_sources = work.metadata.notice();
+    let unverified = work.trails.files();
     work.finish_all(&endpoints, target, &mut report);
     if let Some(reason) = of_sources {
         report.notices.push(Notice { path: source.to_owned(), reason: reason.to_owned() });

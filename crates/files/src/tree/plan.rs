@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
 
 use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
-use crate::access::{may_make, may_remove};
+use crate::access::may_remove;
 use crate::format::Layout;
 use crate::naming::refuse_special;
 use crate::segment::{SegmentError, Segments};
@@ -39,9 +40,9 @@ impl TreeWork<'_> {
             self.check_header(source, input, scratch, worker)?;
         }
         if let Some(target) = &directory.target {
-            may_make(target.as_fd()).map_err(FileError::system("create its output"))?;
+            self.may_make_in(directory, target).map_err(FileError::system("create its output"))?;
             self.refuse_existing(target, item)?;
-            check_name(target, item)?;
+            self.check_name(directory, target, item)?;
             self.outputs.refuse_protected(target.as_fd(), &item.target)?;
         }
         self.record.done(|| directory.path_of(&item.name), source.length(), 0, replaces);
@@ -51,15 +52,23 @@ impl TreeWork<'_> {
         }
         Ok(())
     }
-}
 
-/// Checks that an output could have its name, or take that of what has it.
-fn check_name(target: &Made, item: &Item) -> Result<(), FileError> {
-    refuse_special(target.as_fd(), &item.target)?;
-    match statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(there) => {
-            may_remove(target.as_fd(), &there).map_err(FileError::system("give its output a name"))
+    /// Checks that an output could have its name, or take that of what has it.
+    fn check_name(
+        &self,
+        directory: &Directory,
+        target: &Made,
+        item: &Item,
+    ) -> Result<(), FileError> {
+        refuse_special(target.as_fd(), &item.target)?;
+        match statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) => may_remove(target.as_fd(), &there)
+                .or_else(|errno| match errno {
+                    Errno::ACCESS => self.may_make_in(directory, target),
+                    errno => Err(errno),
+                })
+                .map_err(FileError::system("give its output a name")),
+            Err(_) => Ok(()),
         }
-        Err(_) => Ok(()),
     }
 }

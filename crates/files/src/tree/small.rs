@@ -254,10 +254,10 @@ impl TreeWork<'_> {
         let whole = output.start - header.len()..output.start + length;
         workspace.output[whole.start..output.start].copy_from_slice(header);
         let written = whole.len() as u64;
-        let file = match directory.target.clone() {
+        let file = match &directory.target {
             None => None,
             Some(target) => {
-                let file = self.create(target, &item, &source)?;
+                let file = self.create((directory, target), &item, &source)?;
                 self.write(&file, &workspace.output[whole], 0)?;
                 Some(file)
             }

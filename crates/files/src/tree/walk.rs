@@ -22,7 +22,6 @@ use super::finish::Visited;
 use super::location::Location;
 use super::work::{Task, TreeWork};
 use crate::Operation;
-use crate::access::may_make;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, no_output_directory, noun_of};
 use crate::output::{is_temporary_name, sweep, symlink_over};
@@ -141,7 +140,9 @@ impl TreeWork<'_> {
         self.around.map_or(Ok(()), |around| around.refuse(&status))?;
         let mut target = match &parent.target {
             None => None,
-            Some(parent) => self.counterpart(parent, name, &status)?,
+            Some(made) => {
+                self.in_target(parent, || self.counterpart((parent, made), name, &status))?
+            }
         };
         let is_source = |target: &Made| {
             target.identity == Identity::of(&status) || self.directories.is_source(target.identity)
@@ -155,8 +156,8 @@ impl TreeWork<'_> {
             return Err(FileError::SameName(shown(&parent.path_of(name)).to_string()));
         }
         if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
-            target.settle(parent.inherited, &status, &self.metadata)?;
             self.look_at_mounted(parent, target)?;
+            target.settle(parent.inherited, &status, &self.metadata)?;
         }
         let location = Location::below(&parent.location, name);
         let (target, claims) = (target.map(Arc::new), Arc::default());
@@ -167,7 +168,7 @@ impl TreeWork<'_> {
     /// of its own mode comes when everything in it is done.
     fn counterpart(
         &self,
-        parent: &Made,
+        (directory, parent): (&Directory, &Made),
         name: &OsStr,
         source: &Stat,
     ) -> Result<Option<Made>, FileError> {
@@ -177,7 +178,8 @@ impl TreeWork<'_> {
         match open_directory(parent.as_fd(), name, false) {
             Ok(directory) => Made::of(directory, false).map(Some),
             Err(Errno::NOENT) => {
-                may_make(parent.as_fd()).map_err(FileError::system("make its output directory"))?;
+                self.may_make_in(directory, parent)
+                    .map_err(FileError::system("make its output directory"))?;
                 Ok(None)
             }
             Err(errno) => Err(no_output_directory(parent.as_fd(), name, errno)),
@@ -196,6 +198,7 @@ impl TreeWork<'_> {
         let system = FileError::system("read the directory");
         let status = fstat(&directory.source).map_err(&system)?;
         let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
+        self.take_over(directory, &status);
         self.directories.visited(Visited { location: directory.location.clone(), status, target });
         self.sweep_target(directory)?;
         let mut subdirectories = Vec::new();
@@ -355,9 +358,9 @@ impl TreeWork<'_> {
             return Ok(());
         };
         if !self.writes() {
-            return self.plan_symlink(target, name, &text);
+            return self.plan_symlink(directory, target, name, &text);
         }
-        self.make_symlink(directory, target, name, &text)?;
+        self.in_target(directory, || self.make_symlink(directory, target, name, &text))?;
         let status = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(FileError::system("read the link's times"))?;
         if !self.metadata.apply_to_link(target.as_fd(), name, &text, &status)? {
@@ -400,7 +403,13 @@ impl TreeWork<'_> {
     }
 
     /// The dry run of [`TreeWork::make_symlink`].
-    fn plan_symlink(&self, target: &Made, name: &CStr, text: &CStr) -> Result<(), FileError> {
+    fn plan_symlink(
+        &self,
+        directory: &Directory,
+        target: &Made,
+        name: &CStr,
+        text: &CStr,
+    ) -> Result<(), FileError> {
         let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let replaces = self.options.overwrite || self.options.update;
         let may_stay = replaces || self.options.resume && self.is_link_to(target, name, text);
@@ -411,7 +420,7 @@ impl TreeWork<'_> {
         let stays = self.minds_names() && self.is_link_to(target, name, text);
         if !stays {
             refuse_no_link(target, name)?;
-            may_make(target.as_fd()).map_err(FileError::system("make the link"))?;
+            self.may_make_in(directory, target).map_err(FileError::system("make the link"))?;
         }
         self.directories.count_symlink();
         Ok(())

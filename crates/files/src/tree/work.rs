@@ -16,6 +16,7 @@ use super::endpoints::Endpoints;
 use super::large::Large;
 use super::linked_sources::LinkedSources;
 use super::links::Links;
+use super::opened::Opened;
 use super::record::Record;
 use super::writing::Spares;
 use crate::Operation;
@@ -49,6 +50,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) change_times: ChangeTimes,
     pub(super) committer: Committer,
     pub(super) directories: super::finish::Directories,
+    /// The read-only ones that are writable for the run.
+    pub(super) opened: Opened,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
     /// At most so long are those of a worker whose engine wants many bytes at once.
@@ -95,6 +98,7 @@ impl<'a> TreeWork<'a> {
             change_times: ChangeTimes::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
+            opened: Opened::default(),
             room,
             large_room,
             spares: Spares::new(spares, room),

@@ -1,0 +1,199 @@
+//! Read-only directories of the target tree. An earlier run has given them the mode of their source, such as
+//! 0555, of which Go's module cache is full, and then not even their owner can make names there. One in
+//! which this run has to is writable until its end. A directory with another mode than its source's stays as
+//! it is: its user has chosen that.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{Mode, Stat, fchmod, fstat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::descent::Descent;
+use super::directory::{Directory, Made};
+use super::full;
+use super::location::Location;
+use super::work::TreeWork;
+use crate::FileError;
+use crate::access;
+use crate::identity::Identity;
+use crate::metadata::permissions;
+use crate::unfinished::{has_mode_mark, mark_mode, unmark};
+
+/// The directories that are writable for this run.
+#[derive(Default)]
+pub(super) struct Opened {
+    directories: Mutex<HashMap<Identity, Closing>>,
+}
+
+/// How one is closed again.
+struct Closing {
+    /// Where it lies below the root of the target tree.
+    location: Arc<Location>,
+    mode: Mode,
+}
+
+impl Opened {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Identity, Closing>> {
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TreeWork<'_> {
+    /// Does something in the counterpart of a directory, which is made writable first if it has to be.
+    pub(super) fn in_target<T>(
+        &self,
+        directory: &Directory,
+        act: impl Fn() -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let source = Some(directory.source.as_fd());
+        let open = |target: &Made| self.make_writable(target.as_fd(), source, &directory.location);
+        match act() {
+            Err(error) if is_denied(&error) && directory.target.as_deref().is_some_and(open) => {
+                act()
+            }
+            done => done,
+        }
+    }
+
+    /// The same in the directory at this place below the root of the target tree, whose source has the other
+    /// place. One whose source has gone may be emptied, as its user has agreed to.
+    pub(super) fn in_target_at<T>(
+        &self,
+        root: &Directory,
+        (location, source): (&Arc<Location>, &Arc<Location>),
+        mut act: impl FnMut() -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let open = || {
+            let mut targets = Descent::new(root.target.as_ref()?.as_fd(), false);
+            let target = targets.to(location).ok()?;
+            let mut sources = Descent::new(root.source.as_fd(), self.options.follow_symlinks);
+            let source = match sources.to(source) {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+                source => Some(source.ok()?),
+            };
+            Some(self.make_writable(target, source, location))
+        };
+        match act() {
+            Err(error) if is_denied(&error) && open() == Some(true) => act(),
+            done => done,
+        }
+    }
+
+    /// Whether names can be made in the counterpart of a directory, once it is writable.
+    pub(super) fn may_make_in(&self, directory: &Directory, target: &Made) -> Result<(), Errno> {
+        access::may_make(target.as_fd()).or_else(|errno| {
+            let there = fstat(target.as_fd())?;
+            match self.is_read_only(&there, Some(directory.source.as_fd())) {
+                true => Ok(()),
+                false => Err(errno),
+            }
+        })
+    }
+
+    /// Takes over a directory that a killed run has left writable.
+    pub(super) fn take_over(&self, directory: &Directory, source: &Stat) {
+        let Some(target) = directory.target.as_ref().filter(|target| !target.is_new) else {
+            return;
+        };
+        let mode = self.metadata.wanted_mode(source);
+        let is_open = target.mode != mode && target.mode == mode | Mode::RWXU;
+        if is_open && self.writes() && has_mode_mark(target.as_fd(), mode) {
+            let closing = Closing { location: directory.location.clone(), mode };
+            self.note_opened(target.identity, closing, &mut self.opened.lock());
+        }
+    }
+
+    /// Gives all of them their modes back. `path` is what the user calls the target.
+    pub(super) fn close_directories(&self, root: &Directory, path: &Path) {
+        let mut all: Vec<_> = self.opened.lock().drain().collect();
+        // Those in others come first.
+        all.sort_by_key(|(_, closing)| Reverse(closing.location.depth()));
+        let Some(target) = &root.target else { return };
+        let targets = &mut Descent::new(target.as_fd(), false);
+        for (identity, closing) in all {
+            if let Err(errno) = close(targets, identity, &closing) {
+                let error = FileError::system("give the directory its mode back")(errno);
+                self.record.failed_of(full(path, &closing.location.path()), error);
+            }
+            self.options.control.temporaries().fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Makes a directory writable for the run. Returns whether it is.
+    fn make_writable(
+        &self,
+        target: BorrowedFd<'_>,
+        source: Option<BorrowedFd<'_>>,
+        location: &Arc<Location>,
+    ) -> bool {
+        let mut opened = self.opened.lock();
+        let Ok(there) = fstat(target) else { return false };
+        let (identity, mode) = (Identity::of(&there), permissions(&there));
+        if opened.contains_key(&identity) {
+            return true;
+        }
+        if !self.writes() || !self.is_read_only(&there, source) {
+            return false;
+        }
+        // From here on an interruption waits.
+        self.note_opened(identity, Closing { location: location.clone(), mode }, &mut opened);
+        if fchmod(target, mode | Mode::RWXU).is_err() {
+            return false;
+        }
+        mark_mode(target, mode);
+        true
+    }
+
+    fn note_opened(
+        &self,
+        identity: Identity,
+        closing: Closing,
+        opened: &mut HashMap<Identity, Closing>,
+    ) {
+        if opened.insert(identity, closing).is_none() {
+            self.options.control.temporaries().fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a directory is this user's, and read-only as its source is.
+    fn is_read_only(&self, there: &Stat, source: Option<BorrowedFd<'_>>) -> bool {
+        let mode = permissions(there);
+        let has_mode_of_source = match source {
+            // One that is to be deleted.
+            None => true,
+            Some(source) => {
+                self.directories.is_target(Identity::of(there))
+                    && fstat(source).is_ok_and(|status| {
+                        mode == self.metadata.wanted_mode(&status)
+                            & self.metadata.granted(there, &status)
+                    })
+            }
+        };
+        there.st_uid == geteuid().as_raw()
+            && !mode.contains(Mode::WUSR | Mode::XUSR)
+            && has_mode_of_source
+    }
+}
+
+/// Gives a directory its mode back, unless it has gone or another is in its place.
+fn close(targets: &mut Descent<'_>, identity: Identity, closing: &Closing) -> Result<(), Errno> {
+    let directory = match targets.to(&closing.location) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+        directory => directory?,
+    };
+    if Identity::of(&fstat(directory)?) != identity {
+        return Ok(());
+    }
+    unmark(directory);
+    fchmod(directory, closing.mode)
+}
+
+fn is_denied(error: &FileError) -> bool {
+    matches!(error, FileError::System { errno, .. } if errno.is(Errno::ACCESS))
+}
