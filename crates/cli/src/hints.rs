@@ -53,18 +53,20 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",
-        FileError::System { action: "set its owner", .. } => "; without --owner it can be done",
-        FileError::System { action: "copy its extended attributes", .. } => {
-            "; without --xattrs it can be done"
-        }
         FileError::Suffix(_) => " (see --suffix)",
         FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
-        FileError::System { action, errno } if is_refused(errno.number()) => match *action {
-            "set its owner" => "; only root gives files to other users: leave --owner out",
-            "copy its extended attributes" => "; leave --xattrs out",
-            _ => "",
-        },
-        FileError::System { errno, .. } if errno.number() == Errno::MFILE.raw_os_error() => {
+        FileError::System { action, errno } | FileError::Output { action, errno, .. }
+            if is_refused(errno.number()) =>
+        {
+            match *action {
+                "set its owner" => "; only root gives files to other users: leave --owner out",
+                "copy its extended attributes" => "; leave --xattrs out",
+                _ => "",
+            }
+        }
+        FileError::System { errno, .. } | FileError::Output { errno, .. }
+            if errno.number() == Errno::MFILE.raw_os_error() =>
+        {
             "; `ulimit -n` allows more"
         }
         FileError::NotBase64 => "; without --base64 a binary file is read",

@@ -21,6 +21,16 @@ pub enum FileError {
         /// The call's error.
         errno: SystemError,
     },
+    /// A system call for the file's output failed.
+    #[error("can't {action}: {errno} (its output is `{output}`)")]
+    Output {
+        /// The action, as in "can't create its output".
+        action: &'static str,
+        /// The call's error.
+        errno: SystemError,
+        /// The output's path.
+        output: String,
+    },
     /// The file is not what its format prescribes, or the key is not its key.
     #[error(transparent)]
     Format(#[from] FormatError),

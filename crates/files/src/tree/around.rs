@@ -38,7 +38,7 @@ impl Around {
         };
         each_above(source, &mut found)?;
         if let Some(target) = target {
-            let target = place_of_target(&behind_links(target)?)?;
+            let (target, _) = place_of_target(&behind_links(target)?)?;
             each_above(target, |directory| {
                 around.target.insert(Identity::of(directory));
                 false

@@ -193,8 +193,10 @@ impl TreeWork<'_> {
 
     fn publish(&self, finished: &Finished) -> Result<(), FileError> {
         let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
-        let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose()?;
-        let has_replaced = self.publish_output(finished)?;
+        let named = self.at_output(&finished.directory.location, &finished.target);
+        let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose();
+        let identity = identity.map_err(&named)?;
+        let has_replaced = self.publish_output(finished).map_err(&named)?;
         if let Some(output) = identity {
             self.links.done(&finished.source, output);
         }
@@ -210,7 +212,9 @@ impl TreeWork<'_> {
     fn fail_all(&self, batch: Vec<Finished>, action: &'static str, errno: Errno) {
         for finished in batch {
             let path = finished.directory.path_of(&finished.name);
-            self.record.failed(&path, FileError::System { action, errno: errno.system() });
+            let named = self.at_output(&finished.directory.location, &finished.target);
+            let error = FileError::System { action, errno: errno.system() };
+            self.record.failed(&path, named(error));
         }
     }
 }

@@ -28,8 +28,9 @@ use crate::{Operation, SystemError};
 pub(super) enum Endpoints {
     /// A tree, and the tree it goes to; where links are followed, what they must not lead to.
     Tree { root: Arc<Directory>, around: Option<Around> },
-    /// One file in its directory, and its length in bytes.
-    File { directory: Arc<Directory>, item: Item, length: u64 },
+    /// One file in its directory, its length in bytes, and the path of the directory that its output
+    /// goes to.
+    File { directory: Arc<Directory>, item: Item, length: u64, target: Option<PathBuf> },
 }
 
 impl Endpoints {
@@ -60,6 +61,14 @@ impl Endpoints {
         match self {
             Endpoints::Tree { .. } => source,
             Endpoints::File { .. } => source.parent().unwrap_or(Path::new("")),
+        }
+    }
+
+    /// The directory that outputs go to, where the user has named this target.
+    pub(super) fn target(&self, target: Option<&Path>) -> Option<PathBuf> {
+        match self {
+            Endpoints::Tree { .. } => target.map(Path::to_owned),
+            Endpoints::File { target, .. } => target.clone(),
         }
     }
 
@@ -165,14 +174,14 @@ fn file<'p>(
     let (source_directory, name) = split(source).map_err(|error| (source, error))?;
     let opened = open_directory(source_directory).map_err(|error| (source, error))?;
     let suffixed = target_name(operation, name, &options.suffix);
-    let (target, target_name) = match target {
+    let (opened_target, target_name) = match target {
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
             let behind = behind_links(target).map_err(|error| (target, error))?;
             let opened = open_target(&behind).map_err(|error| (target, error))?;
             refuse_planted_directory(opened.as_fd(), &behind).map_err(|error| (target, error))?;
             let lacking = || (source, no_target_name(name, &options.suffix));
-            (Some(opened), suffixed.ok_or_else(lacking)?)
+            (Some((opened, target.to_owned())), suffixed.ok_or_else(lacking)?)
         }
         Some(target) => {
             // What a link points to is replaced, not the link.
@@ -180,23 +189,26 @@ fn file<'p>(
             refuse_dangling(target).map_err(|error| (target, error))?;
             let (directory, name) = split(&behind).map_err(|error| (target, error))?;
             let opened = open_directory(directory).map_err(|error| (target, error))?;
-            (Some(opened), name.to_owned())
+            let place = behind.parent().unwrap_or(Path::new("")).to_owned();
+            (Some((opened, place)), name.to_owned())
         }
     };
-    if let Some(target) = &target {
+    if let Some((target, _)) = &opened_target {
         refuse_same(status, target, &target_name).map_err(|error| (source, error))?;
     }
-    let target = target.map(|directory| Made::of(directory, false)).transpose();
+    let (opened_target, place) = opened_target.unzip();
+    let made = opened_target.map(|directory| Made::of(directory, false)).transpose();
+    let made = made.map_err(|error| (target.unwrap_or(source), error))?;
     let directory = Directory {
         source: opened,
-        target: target.map_err(|error| (source, error))?.map(Arc::new),
+        target: made.map(Arc::new),
         location: Location::root(),
         follows: true,
         claims: Arc::default(),
     };
     let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
     let length = u64::try_from(status.st_size).unwrap_or_default();
-    Ok(Endpoints::File { directory: Arc::new(directory), item, length })
+    Ok(Endpoints::File { directory: Arc::new(directory), item, length, target: place })
 }
 
 /// A path whose last name is no symbolic link. Later steps do not follow one that takes its place.
@@ -330,30 +342,24 @@ fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
 /// Refuses a target that is the source or lies inside it, whatever links lead there: the walk
 /// would find its own outputs.
 fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), FileError> {
-    let at = match open_target(target) {
-        Ok(directory) => {
-            let there = fstat(&directory).map_err(FileError::system("read its status"))?;
-            if same_file(&there, status) {
-                return Err(FileError::Refused("is the source itself".to_owned()));
-            }
-            directory
-        }
-        // Not there yet: what counts is where it will be made.
-        Err(_) => place_of_target(target)?,
-    };
+    let (at, is_there) = place_of_target(target)?;
+    let there = fstat(&at).map_err(FileError::system("read its status"))?;
+    if is_there && same_file(&there, status) {
+        return Err(FileError::Refused("is the source itself".to_owned()));
+    }
     match is_at_or_above(status, at)? {
         true => Err(FileError::Refused(format!("lies inside the source `{}`", shown(source)))),
         false => Ok(()),
     }
 }
 
-/// Opens a target that is a tree, or where it will be made.
-pub(super) fn place_of_target(target: &Path) -> Result<OwnedFd, FileError> {
+/// Opens a target that is a tree, or the directory that it will be made in; returns whether it is there.
+pub(super) fn place_of_target(target: &Path) -> Result<(OwnedFd, bool), FileError> {
     match open_target(target) {
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
-            open_directory(split(target)?.0)
+            Ok((open_directory(split(target)?.0)?, false))
         }
-        opened => opened,
+        opened => Ok((opened?, true)),
     }
 }
 

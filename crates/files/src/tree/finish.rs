@@ -146,15 +146,18 @@ impl TreeWork<'_> {
             self.record.done(|| done.directory.path_of(&done.item.name), read, 0, false);
             return Ok(());
         };
+        let named = self.at_output(&done.directory.location, &done.item.target);
         if self.leaves_holes() {
-            output.file.set_length(done.length)?;
+            output.file.set_length(done.length).map_err(&named)?;
         }
         if self.options.remove_source {
             self.compare(&done, &output, workspace)?;
         }
         let (source, status) = (done.source.as_fd(), done.source.status());
         let (created, granted) = (output.created, output.granted);
-        self.metadata.apply(source, status, output.file.as_fd().as_fd(), created, granted)?;
+        let applied =
+            self.metadata.apply(source, status, output.file.as_fd().as_fd(), created, granted);
+        applied.map_err(&named)?;
         let finished = commit::Finished {
             directory: done.directory.clone(),
             name: done.item.name.clone(),

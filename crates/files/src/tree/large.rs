@@ -94,10 +94,11 @@ impl TreeWork<'_> {
         let output = match &directory.target {
             None => None,
             Some(target) => {
+                let named = self.at_output(&directory.location, &item.target);
                 self.refuse_existing(target, item)?;
-                let output = self.create((directory, target), item, &source)?;
+                let output = self.create((directory, target), item, &source).map_err(&named)?;
                 if let Some(header) = header {
-                    output.file.write_all_at(header.bytes(), 0)?;
+                    output.file.write_all_at(header.bytes(), 0).map_err(&named)?;
                 }
                 Some(output)
             }
@@ -203,8 +204,10 @@ impl TreeWork<'_> {
         let Some(output) = &large.output else {
             return self.settle(large, count, Ok(length as u64), workspace, worker, queue);
         };
-        let write =
-            |bytes: &[u8], offset| self.write(output, bytes, offset).map(|()| bytes.len() as u64);
+        let named = self.at_output(&large.directory.location, &large.item.target);
+        let write = |bytes: &[u8], offset| {
+            self.write(output, bytes, offset).map(|()| bytes.len() as u64).map_err(&named)
+        };
         let buffer = &mut workspace.output;
         let made = (count, length, offset);
         let Some(mut writer) = large.writing.hand_in(buffer, made, &self.spares) else { return };

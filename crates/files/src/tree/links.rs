@@ -194,7 +194,10 @@ impl TreeWork<'_> {
                     reason.get_or_insert(why);
                     apart.push(further);
                 }
-                Err(error) => self.record.failed(&further.name.source(), error),
+                Err(error) => {
+                    let named = self.at_output(&further.name.location, &further.name.target);
+                    self.record.failed(&further.name.source(), named(error));
+                }
             }
         }
         if let Some(reason) = reason {

@@ -107,8 +107,9 @@ pub fn process(
     let outputs = Outputs::new(replaces, !options.resume, options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
-    let source_of = (root, &endpoints);
-    let work = TreeWork::new((operation, metadata), keys, source_of, options, &outputs, &seats);
+    let paths = (root, target);
+    let work =
+        TreeWork::new((operation, metadata), keys, paths, &endpoints, options, &outputs, &seats);
     if let Some(target) = target {
         work.look_at_target(&endpoints, target)?;
     }

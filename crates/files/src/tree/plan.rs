@@ -40,9 +40,12 @@ impl TreeWork<'_> {
             self.check_header(source, input, scratch, worker)?;
         }
         if let Some(target) = &directory.target {
-            self.may_make_in(directory, target).map_err(FileError::system("create its output"))?;
-            self.refuse_existing(target, item)?;
-            self.check_name(directory, target, item)?;
+            let named = self.at_output(&directory.location, &item.target);
+            self.may_make_in(directory, target)
+                .map_err(FileError::system("create its output"))
+                .and_then(|()| self.refuse_existing(target, item))
+                .and_then(|()| self.check_name(directory, target, item))
+                .map_err(named)?;
             self.outputs.refuse_protected(target.as_fd(), &item.target)?;
         }
         self.record.done(|| directory.path_of(&item.name), source.length(), 0, replaces);

@@ -14,7 +14,6 @@ use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
-use crate::error::IntoSystemError;
 use crate::format::{Ending, Layout, Recipe};
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
@@ -61,11 +60,8 @@ impl TreeWork<'_> {
             Ok(there) => there,
             Err(Errno::NOENT) => return Ok(Existing::Undone),
             Err(errno) => {
-                return Err(FileError::System {
-                    action: "look at its output",
-                    errno: errno.system(),
-                }
-                .into());
+                let named = self.at_output(&directory.location, &item.target);
+                return Err(named(FileError::system("look at its output")(errno)).into());
             }
         };
         refuse_special(target.as_fd(), &item.target)?;

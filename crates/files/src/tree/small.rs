@@ -257,8 +257,9 @@ impl TreeWork<'_> {
         let file = match &directory.target {
             None => None,
             Some(target) => {
-                let file = self.create((directory, target), &item, &source)?;
-                self.write(&file, &workspace.output[whole], 0)?;
+                let named = self.at_output(&directory.location, &item.target);
+                let file = self.create((directory, target), &item, &source).map_err(&named)?;
+                self.write(&file, &workspace.output[whole], 0).map_err(&named)?;
                 Some(file)
             }
         };

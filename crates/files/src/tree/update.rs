@@ -55,7 +55,8 @@ impl TreeWork<'_> {
         if !is_current {
             return Ok(Existing::Outdated);
         }
-        let has_new_mode = self.carry_mode(target, item, source, there)?;
+        let named = self.at_output(&directory.location, &item.target);
+        let has_new_mode = self.carry_mode(target, item, source, there).map_err(named)?;
         directory.claims.claim(Identity::of(there), item)?;
         self.links.done(source, Identity::of(there));
         let path = || directory.path_of(&item.name);

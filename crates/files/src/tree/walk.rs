@@ -138,10 +138,12 @@ impl TreeWork<'_> {
             return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
         }
         self.around.map_or(Ok(()), |around| around.refuse(&status))?;
+        let named = self.at_output(&parent.location, name);
         let mut target = match &parent.target {
             None => None,
             Some(made) => {
-                self.in_target(parent, || self.counterpart((parent, made), name, &status))?
+                let counterpart = || self.counterpart((parent, made), name, &status);
+                self.in_target(parent, counterpart).map_err(&named)?
             }
         };
         let is_source = |target: &Made| {
@@ -157,7 +159,7 @@ impl TreeWork<'_> {
         }
         if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
             self.look_at_mounted(parent, target)?;
-            target.settle(parent.inherited, &status, &self.metadata)?;
+            target.settle(parent.inherited, &status, &self.metadata).map_err(&named)?;
         }
         let location = Location::below(&parent.location, name);
         let (target, claims) = (target.map(Arc::new), Arc::default());
@@ -242,7 +244,9 @@ impl TreeWork<'_> {
     pub(super) fn sweep_target(&self, directory: &Directory) -> Result<(), FileError> {
         match &directory.target {
             Some(target) if self.writes() && self.may_find_outputs() => {
-                sweep(target.as_fd()).map_err(FileError::system("look for old temporary files"))
+                let swept = sweep(target.as_fd());
+                let error = swept.map_err(FileError::system("look for old temporary files"));
+                error.map_err(self.at_output(&directory.location, OsStr::new("")))
             }
             _ => Ok(()),
         }
@@ -357,13 +361,16 @@ impl TreeWork<'_> {
             self.directories.count_symlink();
             return Ok(());
         };
+        let named = self.at_output(&directory.location, OsStr::from_bytes(name.to_bytes()));
         if !self.writes() {
-            return self.plan_symlink(directory, target, name, &text);
+            return self.plan_symlink(directory, target, name, &text).map_err(named);
         }
-        self.in_target(directory, || self.make_symlink(directory, target, name, &text))?;
+        self.in_target(directory, || self.make_symlink(directory, target, name, &text))
+            .map_err(&named)?;
         let status = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(FileError::system("read the link's times"))?;
-        if !self.metadata.apply_to_link(target.as_fd(), name, &text, &status)? {
+        let kept = self.metadata.apply_to_link(target.as_fd(), name, &text, &status);
+        if !kept.map_err(&named)? {
             let name = OsStr::from_bytes(name.to_bytes());
             self.record.notice(&directory.path_of(name), NO_TIMES_OF_LINKS);
         }

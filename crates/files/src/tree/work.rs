@@ -1,11 +1,12 @@
 //! The tasks of an operation on files, and the workers' code for them.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use evener_core::{Engine, EngineError};
+use evener_core::{Engine, EngineError, shown};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::around::Around;
@@ -16,6 +17,7 @@ use super::endpoints::Endpoints;
 use super::large::Large;
 use super::linked_sources::LinkedSources;
 use super::links::Links;
+use super::location::Location;
 use super::opened::Opened;
 use super::record::Record;
 use super::writing::Spares;
@@ -68,13 +70,16 @@ pub(super) struct TreeWork<'a> {
     pub(super) selection: Watch<'a>,
     /// What links that are followed must not lead to.
     pub(super) around: Option<&'a Around>,
+    /// What the user calls the directory that outputs go to.
+    target: Option<PathBuf>,
 }
 
 impl<'a> TreeWork<'a> {
     pub(super) fn new(
         (operation, metadata): (Operation, Metadata),
         keys: &'a KeyRing,
-        (root, endpoints): (&'a Path, &'a Endpoints),
+        (root, target): (&'a Path, Option<&'a Path>),
+        endpoints: &'a Endpoints,
         options: &'a Options,
         outputs: &'a Outputs,
         seats: &[Arc<dyn Engine>],
@@ -107,6 +112,7 @@ impl<'a> TreeWork<'a> {
             trails: Trails::default(),
             selection: options.selection.watch(),
             around: endpoints.around(),
+            target: endpoints.target(target),
         }
     }
 
@@ -134,6 +140,21 @@ impl<'a> TreeWork<'a> {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.options.control.is_stopped()
+    }
+
+    /// For `map_err`: names the output at which a system call failed.
+    pub(super) fn at_output<'e>(
+        &'e self,
+        directory: &'e Location,
+        name: &'e OsStr,
+    ) -> impl Fn(FileError) -> FileError + 'e {
+        move |error| match (error, &self.target) {
+            (FileError::System { action, errno }, Some(target)) => {
+                let output = target.join(directory.path_of(name));
+                FileError::Output { action, errno, output: shown(&output).to_string() }
+            }
+            (error, _) => error,
+        }
     }
 
     /// Whether outputs are written.

@@ -328,7 +328,7 @@ long syscall(long number, ...)
     for (int index = 0; index < 6; index++)
         given[index] = va_arg(list, long);
     va_end(list);
-    const char *call = number == SYS_fchmod ? "fchmod" : NULL;
+    const char *call = number == SYS_fchmod ? "fchmod" : number == SYS_getdents64 ? "readdir" : NULL;
 #ifdef SYS_fchown32
     call = number == SYS_fchown32 ? "fchown" : call;
 #else
