@@ -99,6 +99,39 @@ fn a_size_that_is_not_that_of_the_content_is_told() {
     }
 }
 
+#[test]
+fn what_can_no_more_be_opened_is_named_on_its_own_side() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    for (vanishes, is_update) in
+        [(&plain, false), (&sealed, false), (&plain, true), (&sealed, true)]
+    {
+        fs::create_dir_all(plain.join("sub")).unwrap();
+        fs::write(plain.join("sub/file"), bytes(100)).unwrap();
+        if is_update {
+            assert!(encrypt(&plain, &sealed, &options()).is_success());
+            fs::write(plain.join("sub/file"), bytes(101)).unwrap();
+        }
+        let directory = vanishes.join("sub");
+        let deed = {
+            let directory = directory.clone();
+            move || {
+                let _ = fs::rename(&directory, directory.with_extension("away"));
+            }
+        };
+        let report = encrypt(&plain, &sealed, &Options { update: is_update, ..meddling(deed) });
+        let told: Vec<_> = report.failures.iter().map(ToString::to_string).collect();
+        assert!(!told.is_empty());
+        for failure in &report.failures {
+            assert_eq!(failure.path, directory, "{told:?}");
+            let error = failure.error.to_string();
+            assert!(error.contains("No such file or directory"), "{told:?}");
+        }
+        let _ = fs::remove_dir_all(&plain);
+        let _ = fs::remove_dir_all(&sealed);
+    }
+}
+
 /// Encrypts `plain` in a process in which calls below it fail.
 fn encrypt_with_fault(plain: &Path, sealed: &Path, fault: &[(&str, &str)]) -> Output {
     with_fault(plain, sealed, Flags::default(), fault)

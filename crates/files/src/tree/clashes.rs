@@ -34,18 +34,6 @@ struct Pair<'a> {
     there: Listing,
 }
 
-impl<'a> Pair<'a> {
-    fn open(
-        location: &'a Arc<Location>,
-        sources: &'a mut Descent<'_>,
-        targets: &'a mut Descent<'_>,
-    ) -> Result<Pair<'a>, Errno> {
-        let (source, target) = (sources.to(location)?, targets.to(location)?);
-        let (wanted, there) = (Listing::of(source)?, Listing::of(target)?);
-        Ok(Pair { location, source, target, wanted, there })
-    }
-}
-
 impl TreeWork<'_> {
     /// Records as failures what does not go together in the target tree.
     pub(super) fn find_clashes(&self, root: &Directory, visited: &[Visited]) {
@@ -57,10 +45,24 @@ impl TreeWork<'_> {
                 return;
             }
             let location = &directory.location;
-            let system = FileError::system("compare its directory with that of the outputs");
-            let pair = Pair::open(location, &mut sources, &mut targets);
-            let looked = pair.map_err(system).and_then(|pair| self.look_at(&pair));
-            if let Err(error) = looked {
+            let system = FileError::system("read the directory again");
+            let (source, wanted) = match list(&mut sources, location) {
+                Ok(listed) => listed,
+                Err(errno) => {
+                    self.record.failed(&location.path(), system(errno));
+                    continue;
+                }
+            };
+            let (target, there) = match list(&mut targets, location) {
+                Ok(listed) => listed,
+                Err(errno) => {
+                    let path = self.target.clone().unwrap_or_default().join(location.path());
+                    self.record.failed_of(path, system(errno));
+                    continue;
+                }
+            };
+            let pair = Pair { location, source, target, wanted, there };
+            if let Err(error) = self.look_at(&pair) {
                 self.record.failed(&location.path(), error);
             }
         }
@@ -202,4 +204,12 @@ impl TreeWork<'_> {
             self.record.failed(&path, error);
         }
     }
+}
+
+fn list<'a>(
+    way: &'a mut Descent<'_>,
+    location: &Arc<Location>,
+) -> Result<(BorrowedFd<'a>, Listing), Errno> {
+    let directory = way.to(location)?;
+    Ok((directory, Listing::of(directory)?))
 }

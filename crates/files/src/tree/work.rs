@@ -71,7 +71,7 @@ pub(super) struct TreeWork<'a> {
     /// What links that are followed must not lead to.
     pub(super) around: Option<&'a Around>,
     /// What the user calls the directory that outputs go to.
-    target: Option<PathBuf>,
+    pub(super) target: Option<PathBuf>,
 }
 
 impl<'a> TreeWork<'a> {
