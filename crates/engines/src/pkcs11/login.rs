@@ -295,6 +295,13 @@ fn read_pin(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     if pin.last() == Some(&b'\r') {
         pin.pop();
     }
+    // Not tried: a wrong PIN may lock the token.
+    if pin.starts_with(BYTE_ORDER_MARK) || pin.contains(&0) {
+        return Err(io::Error::other(
+            "it begins with a byte-order mark, or is text in UTF-16; save the PIN alone, as plain \
+             text",
+        ));
+    }
     if pin.is_empty() || pin.len() > LONGEST_PIN {
         return Err(io::Error::other("its first line is empty or too long to be a PIN"));
     }
@@ -346,6 +353,9 @@ fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, St
 /// In bytes. Tokens take much shorter ones.
 const LONGEST_PIN: usize = 1_024;
 
+/// In UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// Time limit for typing at a token's PIN pad.
 const LONGEST_TYPING: Duration = Duration::from_secs(300);
 
@@ -395,6 +405,9 @@ mod tests {
         assert_eq!(read(b"1234"), Some(b"1234".to_vec()));
         assert_eq!(read(b"12 34\r\nnote\n"), Some(b"12 34".to_vec()));
         assert_eq!(read(b"\n1234"), None);
+        for marked in [&b"\xEF\xBB\xBF1234\r\n"[..], b"\xFF\xFE1\x002\x00\n\x00", b"1234\x00\n"] {
+            assert_eq!(read(marked), None, "{marked:?}");
+        }
         assert_eq!(read(&[b'1'; LONGEST_PIN + 1]), None);
         assert!(read_pin(directory.path()).is_err());
     }
