@@ -125,8 +125,8 @@ fn a_passphrase_that_opens_an_identity_wraps_no_key() {
 /// Each is how somebody's editor or system may have written `open sesame`.
 const ODD: [(&str, &str); 5] = [
     ("\u{feff}open sesame\n", "a byte-order mark at its beginning"),
-    ("open sesame\r\n", "a carriage return at the end of its line (CRLF)"),
-    ("open sesame\r", "a carriage return at the end of its line (CRLF)"),
+    ("open sesame\r\n", "the carriage return of CRLF at its end"),
+    ("open sesame\r", "the carriage return of CRLF at its end"),
     (" open sesame \n", "blanks around it"),
     ("open sesame\nnot this\n", "further lines after it"),
 ];
@@ -155,7 +155,7 @@ fn a_new_key_has_the_passphrase_that_a_person_types() {
     fixture.secret("all", "\u{feff} open sesame \r\nnot this\n");
     let made = run(&fixture, 0, "$evener keygen --passphrase-file all -o new.key");
     for (_, oddity) in ODD {
-        let warning = format!("evener: warning: the passphrase from `all` has {oddity}, ");
+        let warning = format!("evener: warning: the passphrase from `all` has {oddity} (");
         assert!(made.messages.contains(&warning), "{oddity}: {}", made.messages);
     }
     assert_eq!(made.messages.lines().count(), 4, "{}", made.messages);
@@ -174,7 +174,7 @@ fn openssl_has_its_own_rule() {
     for (text, oddity) in ODD {
         fixture.secret("odd", text);
         let told = run(&fixture, 0, &format!("$evener encrypt --overwrite {ours} tree/one a"));
-        let warning = format!("evener: warning: the passphrase from `odd` has {oddity}, ");
+        let warning = format!("evener: warning: the passphrase from `odd` has {oddity} (");
         assert!(told.messages.contains(&warning), "{}", told.messages);
         run(&fixture, 0, &format!("{theirs} -d -in a | cmp - tree/one"));
         let line =

@@ -137,12 +137,12 @@ impl<'a> Keyholder<'a> {
     pub(super) fn warn_of_oddities(&self, passphrase: &Passphrase, is_for_openssl: bool) {
         let warnings = passphrase.oddities().into_iter().map(|oddity| {
             let fate = match oddity {
-                Oddity::FurtherLines => "of which nothing is part of it",
-                _ if is_for_openssl => "which is part of it, as for `openssl enc`",
-                _ if passphrase.is_line() => "which is left out",
-                _ => "which is part of it",
+                Oddity::FurtherLines => "no part of it",
+                _ if is_for_openssl => "part of it, as for `openssl enc`",
+                _ if passphrase.is_line() => "left out",
+                _ => "part of it",
             };
-            format!("the passphrase from {} has {oddity}, {fate}", passphrase.origin())
+            format!("the passphrase from {} has {oddity} ({fate})", passphrase.origin())
         });
         self.warnings.borrow_mut().extend(warnings);
     }

@@ -49,7 +49,7 @@ impl fmt::Display for Oddity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Oddity::ByteOrderMark => "a byte-order mark at its beginning",
-            Oddity::CarriageReturn => "a carriage return at the end of its line (CRLF)",
+            Oddity::CarriageReturn => "the carriage return of CRLF at its end",
             Oddity::Blanks => "blanks around it",
             Oddity::FurtherLines => "further lines after it",
         })
