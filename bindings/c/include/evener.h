@@ -651,6 +651,10 @@ typedef struct evener_summary {
      * Jobs of modules that were not recomputed.
      */
     uint64_t unverified_jobs;
+    /**
+     * Entries that were left out, such as special files and wrapped keys; the JSON names each.
+     */
+    uint64_t left_out;
 } evener_summary;
 
 /**

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::KeyFile;
 use evener::{
-    Failure, KeyRing, Operation, Report, Total, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX,
-    takes_a_stream,
+    Failure, KeyRing, Operation, Report, Total, is_wrapped_key, takes_a_stream, wrapped_key_name,
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -27,12 +26,14 @@ pub(crate) struct Route {
     shared: Option<PathBuf>,
     /// A directory that is to be made for them, or for a single file.
     new: Option<PathBuf>,
+    /// Wrapped keys that were named among several sources to decrypt, as `DIRECTORY/*` does.
+    keys: Vec<PathBuf>,
 }
 
 impl Route {
     /// One source, without a target where nothing is written.
     pub(crate) fn of_one(ends: Ends) -> Route {
-        Route { ends: vec![ends], shared: None, new: None }
+        Route { ends: vec![ends], shared: None, new: None, keys: Vec::new() }
     }
 
     /// Makes sense of SRC... and DST, and refuses what can't be meant before anything is written.
@@ -65,22 +66,21 @@ impl Route {
         let is_file = fs::metadata(&source).is_ok_and(|source| source.is_file());
         let new = is_file.then(|| directory_to_make(&target)).flatten();
         let ends = Ends::find(operation, source, Some(target), new.is_some(), telling)?;
-        Ok(Route { ends: vec![ends], shared: None, new })
+        Ok(Route { ends: vec![ends], shared: None, new, keys: Vec::new() })
     }
 
     fn find_several(
         operation: Operation,
-        mut sources: Vec<OsString>,
+        sources: Vec<OsString>,
         target: OsString,
         suffix: &OsStr,
         telling: &Telling,
     ) -> Result<Route, Trouble> {
         let shared = shared_directory(operation, &sources, &target)?;
         let new = directory_to_make(&target);
-        if operation == Operation::Decrypt {
-            // `DIRECTORY/*` names them too.
-            sources.retain(|source| !is_wrapped_key(source.as_ref()));
-        }
+        let is_key =
+            |source: &OsString| operation == Operation::Decrypt && is_wrapped_key(source.as_ref());
+        let (keys, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_key);
         let mut names = Names::default();
         let mut ends = Vec::with_capacity(sources.len());
         for source in sources {
@@ -105,7 +105,13 @@ impl Route {
         if ends.is_empty() {
             return Err(Trouble::usage("the sources are wrapped keys, and nothing else is there"));
         }
-        Ok(Route { ends, shared: Some(shared), new })
+        let keys = keys.into_iter().map(PathBuf::from).collect();
+        Ok(Route { ends, shared: Some(shared), new, keys })
+    }
+
+    /// The wrapped keys among the sources, which open the others.
+    pub(crate) fn keys(&self) -> &[PathBuf] {
+        &self.keys
     }
 
     /// The only source, or the first of several.
@@ -363,24 +369,11 @@ impl Names {
     }
 }
 
-/// Whether a path seems to be that of a wrapped key, which opens sources and is none.
-fn is_wrapped_key(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().as_bytes();
-    name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
-        && (name.starts_with(WRAPPED_KEY_PREFIX.as_bytes())
-            || name.windows(BESIDE.len()).any(|part| part == BESIDE))
-        && path.is_file()
-}
-
-/// What is in the name of a wrapped key beside a single file.
-const BESIDE: &[u8] = b".evener-key";
-
 /// What tells whether the keys of two sources are found in one place.
 fn place_of_key(source: &Place) -> PathBuf {
     let Place::Path(path) = source else { return PathBuf::new() };
-    let mut own = path.clone().into_os_string();
-    own.push(format!(".{WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}"));
-    match path.is_dir() || Path::new(&own).exists() {
+    let own = path.with_file_name(wrapped_key_name(path.file_name(), 1));
+    match path.is_dir() || own.exists() {
         true => path.clone(),
         false => directory_of(path).to_owned(),
     }

@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use evener::format::FormatError;
 use evener::{
-    Control, Failure, FileError, Operation, Rejection, Report, WRAPPED_KEY_PREFIX,
-    WRAPPED_KEY_SUFFIX, shown_json,
+    Control, Failure, FileError, Operation, Rejection, Report, is_wrapped_key, shown_json,
 };
 use evener_program::streams;
 
@@ -102,6 +101,9 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
         plan.route.remove_empty_directory();
     }
     let mut report = result?;
+    for key in plan.route.keys() {
+        report.leave_out(key.clone(), "wrapped key skipped");
+    }
     name_pipes(&plan, &mut report);
     if reader_left(&plan, &report) {
         end_by_broken_pipe();
@@ -246,7 +248,7 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
     if is_told || done > 0 || !ends.source_is_tree || has_done_named(plan, source) {
         return None;
     }
-    let has_files = has_files(source, source, plan.follows_links);
+    let has_files = has_files(source, plan.follows_links);
     let reason = match plan.operation {
         Operation::Encrypt if plan.selection.takes_everything() => return None,
         // Links were done.
@@ -283,7 +285,7 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
         let path = source.join(below);
         let found = if follow { fs::metadata(&path) } else { fs::symlink_metadata(&path) };
         let Ok(kind) = found.map(|found| found.file_type()) else { return false };
-        let is_empty = || !has_files(source, &path, follow);
+        let is_empty = || !has_files(&path, follow);
         kind.is_dir() && plan.selection.takes_directory(below) && is_empty()
             || kind.is_symlink() && plan.selection.takes_file(below)
     };
@@ -291,9 +293,8 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
     !named.is_empty() && named.iter().all(is_done)
 }
 
-/// Whether a directory of a tree has files besides the tree's wrapped keys. With `follow` what
-/// symbolic links lead to counts.
-fn has_files(root: &Path, directory: &Path, follow: bool) -> bool {
+/// Whether a tree has files besides wrapped keys. With `follow` what symbolic links lead to counts.
+fn has_files(directory: &Path, follow: bool) -> bool {
     let mut directories = vec![directory.to_owned()];
     let mut seen = HashSet::new();
     while let Some(directory) = directories.pop() {
@@ -302,17 +303,12 @@ fn has_files(root: &Path, directory: &Path, follow: bool) -> bool {
             let path = entry.path();
             let found = if follow { fs::metadata(&path) } else { entry.metadata() };
             let Ok(metadata) = found else { continue };
-            let name = entry.file_name();
-            let name = name.as_encoded_bytes();
-            let is_key = directory == root
-                && name.starts_with(WRAPPED_KEY_PREFIX.as_bytes())
-                && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes());
             if metadata.is_dir() {
                 // Links may lead in a circle.
                 if !follow || seen.insert((metadata.dev(), metadata.ino())) {
                     directories.push(path);
                 }
-            } else if metadata.is_file() && !is_key {
+            } else if metadata.is_file() && !is_wrapped_key(&path) {
                 return true;
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use evener::{Effort, Operation, Report};
+use evener::{Effort, Notice, Operation, Report};
 use evener_program::messages::print_line;
 
 use crate::hints;
@@ -14,7 +14,7 @@ use crate::trouble::{complain, shown};
 /// Prints the result on standard error.
 pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     if !telling.quiet {
-        for line in notices(report, telling.verbose) {
+        for line in notices(&report.notices, telling.verbose || report.dry_run, "-v") {
             complain(&line);
         }
     }
@@ -69,21 +69,21 @@ fn efforts(report: &Report) -> Vec<[String; COLUMNS.len()]> {
     workers.chain(engines.map(|(engine, effort)| row(engine, "all".to_owned(), effort))).collect()
 }
 
-/// A line for each notice; of many alike the first ones and a number, unless all are wanted, or they
-/// are what a dry run was for.
-fn notices(report: &Report, all: bool) -> Vec<String> {
+/// A line for each notice; of many alike the first ones and a number, unless all are wanted. `option`
+/// names them all.
+pub(crate) fn notices(notices: &[Notice], all: bool, option: &str) -> Vec<String> {
     let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lines = Vec::new();
-    for notice in &report.notices {
+    for notice in notices {
         let before = alike.entry(&notice.reason).or_default();
-        if all || report.dry_run || *before < MOST_ALIKE {
+        if all || *before < MOST_ALIKE {
             lines.push(format!("{}: {}", shown(&notice.path), notice.reason));
         }
         *before += 1;
     }
-    if !all && !report.dry_run {
+    if !all {
         for (reason, number) in alike.iter().filter(|(_, number)| **number > MOST_ALIKE) {
-            lines.push(format!("{} more (-v names them): {reason}", number - MOST_ALIKE));
+            lines.push(format!("{} more ({option} names them): {reason}", number - MOST_ALIKE));
         }
     }
     lines
@@ -131,6 +131,7 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
         (report.files_updated, updated),
         (report.files_unchanged, " unchanged"),
         (report.files_deleted, deleted),
+        (report.left_out, " left out"),
         (report.failures.len() as u64, " failed"),
         (report.doubtful.len() as u64, " in doubt"),
     ];
@@ -189,8 +190,6 @@ const COLUMNS: [Column; 7] = [
 
 #[cfg(test)]
 mod tests {
-    use evener::Notice;
-
     use super::*;
 
     #[test]
@@ -202,20 +201,17 @@ mod tests {
 
     #[test]
     fn of_many_notices_alike_some_are_shown() {
-        let mut report = Report::default();
         let notice = |number: usize, reason: &str| Notice {
             path: format!("file {number}").into(),
             reason: reason.to_owned(),
         };
-        report.notices = (0..100).map(|number| notice(number, "no modes here")).collect();
-        report.notices.push(notice(7, "socket skipped"));
-        let lines = notices(&report, false);
+        let mut all: Vec<_> = (0..100).map(|number| notice(number, "no modes here")).collect();
+        all.push(notice(7, "socket skipped"));
+        let lines = notices(&all, false, "-v");
         assert_eq!(lines.len(), MOST_ALIKE + 2);
         assert_eq!(lines[MOST_ALIKE], "file 7: socket skipped");
         assert_eq!(lines[MOST_ALIKE + 1], "95 more (-v names them): no modes here");
-        assert_eq!(notices(&report, true).len(), 101);
-        report.dry_run = true;
-        assert_eq!(notices(&report, false).len(), 101);
+        assert_eq!(notices(&all, true, "-v").len(), 101);
     }
 
     #[test]
@@ -256,12 +252,13 @@ mod tests {
         report.files_updated = 1;
         report.files_unchanged = 3;
         report.files_deleted = 4;
-        let counts = "; 1 updated; 3 unchanged; 4 deleted";
+        report.left_out = 5;
+        let counts = "; 1 updated; 3 unchanged; 4 deleted; 5 left out";
         assert!(line(Operation::Encrypt, &report).ends_with(counts));
         report.dry_run = true;
         assert_eq!(
             line(Operation::Encrypt, &report),
-            "would encrypt 2 files, 0 B; 1 to update; 3 unchanged; 4 to delete"
+            "would encrypt 2 files, 0 B; 1 to update; 3 unchanged; 4 to delete; 5 left out"
         );
     }
 }

@@ -15,6 +15,7 @@ pub mod format;
 mod identity;
 mod inherited;
 pub mod keys;
+mod left_out;
 mod list;
 mod metadata;
 mod naming;
@@ -36,6 +37,7 @@ mod tree;
 mod unfinished;
 mod unkept;
 mod workspace;
+mod wrapped_key;
 
 pub use control::{Control, Progress};
 pub use error::{FileError, SystemError};
@@ -50,9 +52,4 @@ pub use ring::KeyRing;
 pub use selection::{MalformedGlob, MalformedPath, Selection};
 pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
 pub use tree::{Total, measure, process};
-
-/// How the names of a tree's wrapped keys begin: `evener-key.age`, and with a number before
-/// the dot for those of later runs.
-pub const WRAPPED_KEY_PREFIX: &str = "evener-key";
-/// How the names of a tree's wrapped keys end.
-pub const WRAPPED_KEY_SUFFIX: &str = ".age";
+pub use wrapped_key::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};

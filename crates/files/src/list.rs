@@ -15,7 +15,8 @@ use crate::output::is_temporary_name;
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::tree::{Descent, Location, NEITHER, target_name};
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection};
+use crate::wrapped_key::has_wrapped_key_name;
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection, left_out};
 
 /// The content of a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -23,7 +24,12 @@ use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection};
 pub struct Listing {
     /// Each file, sorted by path.
     pub files: Vec<Listed>,
-    /// Parts of the selection without a match.
+    /// Entries that are not among `files`: symbolic links, special files and unfinished outputs.
+    /// `notices` names each.
+    pub left_out: u64,
+    /// Directories entered.
+    pub directories: u64,
+    /// Entries that were left out, and parts of the selection without a match.
     pub notices: Vec<Notice>,
     /// Files and directories that could not be read.
     pub failures: Vec<Failure>,
@@ -69,6 +75,7 @@ pub fn list(
             let root = opened.map_err(system("read the directory"))?;
             let watch = selection.watch();
             walk(&root, path, keys, (&watch, suffix), &mut listing);
+            listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
             for reason in watch.notices(Some(suffix)) {
                 listing.notices.push(Notice { path: path.to_owned(), reason });
             }
@@ -100,6 +107,7 @@ fn walk(
     let mut directories = vec![Location::root()];
     while let Some(location) = directories.pop() {
         let listed = descent.to(&location).and_then(|directory| {
+            listing.directories += 1;
             for entry in Dir::read_from(directory)? {
                 let entry = entry?;
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -108,21 +116,35 @@ fn walk(
                 }
                 let chosen = |name: &OsStr| selection.path_of(&location, name);
                 let stem = || target_name(Operation::Decrypt, name, suffix);
-                match kind_of(directory, &entry) {
+                let full = || path.join(location.path_of(name));
+                let kind = match kind_of(directory, &entry) {
+                    Ok(kind) => kind,
+                    Err(errno) => {
+                        listing.failures.push(failure(&full(), "open it", errno));
+                        continue;
+                    }
+                };
+                match kind {
                     FileType::Directory if selection.takes_directory(&chosen(name)) => {
                         directories.push(Location::below(&location, name));
                     }
                     FileType::RegularFile
-                        if selection.takes_file(&chosen(stem().as_deref().unwrap_or(name)))
-                            && !is_temporary_name(name.as_bytes()) =>
-                    {
-                        let full = path.join(location.path_of(name));
+                        if !selection.takes_file(&chosen(stem().as_deref().unwrap_or(name))) => {}
+                    FileType::RegularFile if is_temporary_name(name.as_bytes()) => {
+                        listing.leave_out(full(), left_out::UNFINISHED);
+                    }
+                    FileType::RegularFile => {
+                        let full = full();
                         match Source::open(directory, name, false)
                             .and_then(|file| look_at(&file, &full, keys))
                         {
                             Ok(listed) => listing.files.push(listed),
                             Err(error) => listing.failures.push(Failure { path: full, error }),
                         }
+                    }
+                    FileType::Directory => {}
+                    other if selection.takes_file(&chosen(name)) => {
+                        listing.leave_out(full(), left_out::special(other));
                     }
                     _ => {}
                 }
@@ -136,11 +158,18 @@ fn walk(
     }
 }
 
-fn kind_of(directory: BorrowedFd<'_>, entry: &DirEntry) -> FileType {
+impl Listing {
+    fn leave_out(&mut self, path: PathBuf, reason: &str) {
+        self.left_out += 1;
+        self.notices.push(Notice { path, reason: reason.to_owned() });
+    }
+}
+
+fn kind_of(directory: BorrowedFd<'_>, entry: &DirEntry) -> Result<FileType, Errno> {
     match entry.file_type() {
         FileType::Unknown => statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-            .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode)),
-        known => known,
+            .map(|status| FileType::from_raw_mode(status.st_mode)),
+        known => Ok(known),
     }
 }
 
@@ -154,7 +183,7 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
     let (format, certain, plain_bytes) = match (guess, known) {
         // No file begins so by chance.
         (Guess::Key, _) => ("key", true, None),
-        (Guess::Age, _) if is_wrapped_key(path) => ("wrapped key", true, None),
+        (Guess::Age, _) if has_wrapped_key_name(path) => ("wrapped key", true, None),
         (Guess::Age, _) => ("age", true, None),
         (Guess::Pipe, _) => ("evener-pipe", true, None),
         (Guess::OpensslBase64, _) => ("openssl -a", true, None),
@@ -170,15 +199,6 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
         (Guess::Unknown, None) => ("unknown", false, None),
     };
     Ok(Listed { path: path.to_owned(), format: format.to_owned(), certain, bytes, plain_bytes })
-}
-
-/// Whether a file has the name of a key that `encrypt --recipient` leaves beside what it encrypts.
-fn is_wrapped_key(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().as_bytes();
-    let prefix = crate::WRAPPED_KEY_PREFIX.as_bytes();
-    name.ends_with(crate::WRAPPED_KEY_SUFFIX.as_bytes())
-        && (name.starts_with(prefix)
-            || name.windows(prefix.len() + 1).any(|part| part[0] == b'.' && &part[1..] == prefix))
 }
 
 /// Whether a recipe that opens a header has thereby proven the format.

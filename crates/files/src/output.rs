@@ -16,7 +16,8 @@ use rustix::io::{Errno, pwrite, retry_on_intr};
 
 use crate::error::IntoSystemError;
 use crate::naming::{Naming, is_device, refuse_special, rename_to_free};
-use crate::{FileError, Options, Protected};
+use crate::wrapped_key::is_wrapped_key_in;
+use crate::{FileError, Operation, Options, Protected};
 
 /// How outputs come to be on one filesystem.
 ///
@@ -36,6 +37,8 @@ pub(crate) struct Outputs {
     resumable: bool,
     /// Files that no output may replace.
     protected: Protected,
+    /// Whether outputs are encrypted, so that none belongs in the place of a wrapped key.
+    seals: bool,
     /// Whether names were given that the filesystem could not keep for one file.
     checked: AtomicBool,
     /// Whether the file that was tried with could not be removed.
@@ -77,7 +80,11 @@ impl Drop for Temporary {
 impl Outputs {
     /// `replace` decides what happens to files that have an output's name already, `resumable`
     /// what is said of them. The operation's own keys are never replaced.
-    pub(crate) fn new(replace: bool, resumable: bool, options: &Options) -> Outputs {
+    pub(crate) fn new(
+        operation: Operation,
+        (replace, resumable): (bool, bool),
+        options: &Options,
+    ) -> Outputs {
         Outputs {
             nameless: AtomicBool::new(true),
             proved: AtomicBool::new(false),
@@ -85,6 +92,7 @@ impl Outputs {
             replace,
             resumable,
             protected: options.protected.clone(),
+            seals: operation == Operation::Encrypt,
             checked: AtomicBool::new(false),
             left: AtomicBool::new(false),
             temporaries: Arc::clone(options.control.temporaries()),
@@ -99,7 +107,7 @@ impl Outputs {
     }
 
     /// Refuses to replace a key of the operation, and what opens it: without them nothing that it
-    /// makes can be read.
+    /// makes can be read. An encrypted file does not replace any wrapped key either.
     pub(crate) fn refuse_protected(
         &self,
         directory: BorrowedFd<'_>,
@@ -113,6 +121,12 @@ impl Outputs {
                 "the output `{}` would replace a key of this operation, or what opens one",
                 shown(name)
             ))),
+            Ok(_) if self.seals && is_wrapped_key_in(directory, name, false) => {
+                Err(FileError::Refused(format!(
+                    "the output `{}` would replace a wrapped key; name another output or suffix",
+                    shown(name)
+                )))
+            }
             _ => Ok(()),
         }
     }

@@ -39,6 +39,9 @@ pub struct Report {
     /// Outputs removed since their source has gone (`Options::delete`); in a dry run, those that
     /// would be.
     pub files_deleted: u64,
+    /// Entries of the source that were left out though no option selects others: special files,
+    /// wrapped keys, names without the suffix and so on. `notices` names each.
+    pub left_out: u64,
     /// Further names of files done, made as hard links.
     pub hard_links: u64,
     /// Symbolic links recreated.
@@ -57,7 +60,7 @@ pub struct Report {
     pub engines: BTreeMap<String, Effort>,
     /// Each worker.
     pub workers: Vec<WorkerEffort>,
-    /// Things left out, such as sockets.
+    /// Entries that were left out, such as sockets, and others of which there is something to know.
     pub notices: Vec<Notice>,
     /// Files that could not be done.
     pub failures: Vec<Failure>,
@@ -146,7 +149,7 @@ pub struct Failure {
     pub error: FileError,
 }
 
-/// Something that was left out on purpose.
+/// Something that was left out on purpose, or that the user should know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
     /// The path as the user would write it.
@@ -162,6 +165,12 @@ impl Report {
         let in_doubt = self.retired.iter().any(|retirement| retirement.doubtful_jobs > 0);
         let in_doubt = in_doubt || !self.doubtful.is_empty() || self.doubtful_unnamed > 0;
         self.failures.is_empty() && !self.interrupted && !in_doubt
+    }
+
+    /// Adds an entry of the source that was left out.
+    pub fn leave_out(&mut self, path: PathBuf, reason: &str) {
+        self.left_out += 1;
+        self.notices.push(Notice { path, reason: reason.to_owned() });
     }
 
     /// Adds what a further operation of the same kind did after this one.
@@ -181,6 +190,7 @@ impl Report {
         self.files_updated += other.files_updated;
         self.files_unchanged += other.files_unchanged;
         self.files_deleted += other.files_deleted;
+        self.left_out += other.left_out;
         self.hard_links += other.hard_links;
         self.symlinks += other.symlinks;
         self.directories += other.directories;

@@ -288,8 +288,9 @@ fn nothing_takes_the_place_of_a_wrapped_key() {
     let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
     fs::create_dir_all(plain.join("deep")).unwrap();
     fs::create_dir(&sealed).unwrap();
-    fs::write(sealed.join("evener-key.age"), b"the key").unwrap();
-    fs::write(sealed.join("evener-key-2.age"), b"another").unwrap();
+    let key = b"age-encryption.org/v1\n-> a key";
+    fs::write(sealed.join("evener-key.age"), key).unwrap();
+    fs::write(sealed.join("evener-key-2.age"), key).unwrap();
     fs::write(plain.join("evener-key"), bytes(9)).unwrap();
     symlink("elsewhere", plain.join("evener-key-2.age")).unwrap();
     for name in ["evener-keynote", "evener-key-x", "deep/evener-key"] {
@@ -300,10 +301,11 @@ fn nothing_takes_the_place_of_a_wrapped_key() {
         |operation, from, to| process(operation, &cobblestone(), from, Some(to), &options).unwrap();
     let report = run(Operation::Encrypt, &plain, &sealed);
     assert_eq!((report.files, report.failures.len()), (3, 2), "{:?}", report.failures);
-    assert_eq!(fs::read(sealed.join("evener-key.age")).unwrap(), b"the key");
-    assert_eq!(fs::read(sealed.join("evener-key-2.age")).unwrap(), b"another");
+    assert_eq!(fs::read(sealed.join("evener-key.age")).unwrap(), key);
+    assert_eq!(fs::read(sealed.join("evener-key-2.age")).unwrap(), key);
     let report = run(Operation::Decrypt, &sealed, &back);
     assert_eq!((report.files, report.failures.len()), (3, 0), "{:?}", report.failures);
+    assert_eq!(report.left_out, 2);
     assert_eq!(fs::read(back.join("evener-keynote")).unwrap(), bytes(100));
 }
 

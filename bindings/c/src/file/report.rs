@@ -52,6 +52,8 @@ pub struct Summary {
     pub verified_jobs: u64,
     /// Jobs of modules that were not recomputed.
     pub unverified_jobs: u64,
+    /// Entries that were left out, such as special files and wrapped keys; the JSON names each.
+    pub left_out: u64,
 }
 
 /// A file that failed. The texts belong to the report.
@@ -106,6 +108,7 @@ impl ReportHandle {
             doubtful_files: report.doubtful.len() as u64,
             verified_jobs: sum(report, |effort| effort.verified_jobs),
             unverified_jobs: sum(report, |effort| effort.unverified_jobs),
+            left_out: report.left_out,
         }
     }
 

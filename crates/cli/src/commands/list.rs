@@ -12,6 +12,7 @@ use crate::ends::Place;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys, Part};
 use crate::signals::Signals;
+use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Show the formats and sizes of encrypted files
@@ -45,14 +46,19 @@ impl List {
         } else {
             print(&listing, &mut io::stdout().lock()).map_err(Trouble::Output)?;
         }
-        for notice in listing.notices.iter().filter(|_| !self.quiet) {
-            complain(&format_args!("{}: {}", shown(&notice.path), notice.reason));
+        let lines = summary::notices(&listing.notices, false, "--json");
+        for line in lines.iter().filter(|_| !self.quiet) {
+            complain(line);
         }
         for failure in &listing.failures {
             complain(&crate::hints::line(failure));
         }
+        if listing.left_out > 0 {
+            complain(&format_args!("{} left out", listing.left_out));
+        }
         // Where a mistake in a glob is why nothing is listed, that is no success.
-        let is_nothing = listing.files.is_empty() && !listing.notices.is_empty();
+        let has_mistake = listing.notices.len() as u64 > listing.left_out;
+        let is_nothing = listing.files.is_empty() && has_mistake;
         Ok(match listing.failures.is_empty() && !is_nothing {
             true => Ending::Done,
             false => Ending::SomeFailed,

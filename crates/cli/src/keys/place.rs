@@ -1,33 +1,31 @@
 //! Where wrapped keys lie: `evener-key.age`, `evener-key-2.age` and so on in a tree,
 //! `NAME.evener-key.age` beside a single file.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
+use evener::{is_wrapped_key_name, wrapped_key_name};
 
 use crate::ends::directory_of;
 
-/// A directory and what the names of its wrapped keys begin with.
+/// A directory, for the wrapped keys of a tree or of a single file in it.
 pub(crate) struct KeyPlace {
     pub(super) directory: PathBuf,
-    pub(super) stem: OsString,
+    file: Option<OsString>,
 }
 
 impl KeyPlace {
     /// For a tree.
     pub(crate) fn in_tree(root: &Path) -> KeyPlace {
-        KeyPlace { directory: root.to_owned(), stem: WRAPPED_KEY_PREFIX.into() }
+        KeyPlace { directory: root.to_owned(), file: None }
     }
 
     /// For a single encrypted file.
     pub(crate) fn beside(file: &Path) -> KeyPlace {
-        let mut stem = file.file_name().unwrap_or_default().to_owned();
-        stem.push(".");
-        stem.push(WRAPPED_KEY_PREFIX);
-        KeyPlace { directory: directory_of(file).to_owned(), stem }
+        let name = file.file_name().unwrap_or_default().to_owned();
+        KeyPlace { directory: directory_of(file).to_owned(), file: Some(name) }
     }
 
     /// The wrapped keys that are there, in the order of their names; none where there is no
@@ -36,31 +34,21 @@ impl KeyPlace {
         let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
         let mut paths: Vec<_> = entries
             .flatten()
-            .filter(|entry| self.is_key_name(&entry.file_name()))
+            .filter(|entry| is_wrapped_key_name(self.file.as_deref(), &entry.file_name()))
             .map(|entry| entry.path())
             .collect();
         paths.sort_unstable_by_key(|path| (path.as_os_str().len(), path.clone()));
         paths
     }
 
-    pub(super) fn is_key_name(&self, name: &OsStr) -> bool {
-        let name = name.as_encoded_bytes();
-        name.starts_with(self.stem.as_encoded_bytes())
-            && name.ends_with(WRAPPED_KEY_SUFFIX.as_bytes())
-    }
-
-    /// What tells this place from any other: an absolute path without symbolic links, of what the
-    /// names of its keys begin with. The directory has to be there.
+    /// What tells this place from any other: an absolute path without symbolic links, of its first
+    /// key but for the extension. The directory has to be there.
     pub(super) fn canonical(&self) -> io::Result<PathBuf> {
-        Ok(fs::canonicalize(&self.directory)?.join(&self.stem))
+        let first = wrapped_key_name(self.file.as_deref(), 1);
+        Ok(fs::canonicalize(&self.directory)?.join(first).with_extension(""))
     }
 
     pub(super) fn path(&self, number: u32) -> PathBuf {
-        let mut name = self.stem.clone();
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
-        name.push(WRAPPED_KEY_SUFFIX);
-        self.directory.join(name)
+        self.directory.join(wrapped_key_name(self.file.as_deref(), number))
     }
 }

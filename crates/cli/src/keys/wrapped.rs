@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use evener::format::Guess;
 use evener::keys::{KeyError, KeyFile, KeyFormat, KeyMaterial};
-use evener::{WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
+use evener::wrapped_key_name;
 
 use super::fresh::FreshKey;
 use super::pins::Pins;
@@ -138,7 +138,7 @@ fn find_own(
         let doubt = match pin {
             None => Some(Doubt::Unknown),
             Some(mut pin) if Some(&pin.place) != here.as_ref() => {
-                pin.place.as_mut_os_string().push(WRAPPED_KEY_SUFFIX);
+                pin.place.as_mut_os_string().push(".age");
                 Some(Doubt::Elsewhere(pin.place))
             }
             Some(pin) if audience.is_some_and(|audience| audience != pin.audience) => {
@@ -238,7 +238,8 @@ pub(super) fn find(
     }
     Err(refusal.map_or_else(
         || {
-            let key = format!("{WRAPPED_KEY_PREFIX}{WRAPPED_KEY_SUFFIX}");
+            let key = wrapped_key_name(None, 1);
+            let key = shown(Path::new(&key));
             let beside = match metadata.is_dir() {
                 true => String::new(),
                 false => format!("{}.{key} is not there, and there is ", shown(source)),

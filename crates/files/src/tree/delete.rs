@@ -18,7 +18,6 @@ use super::directory::{Directory, Made};
 use super::endpoints::target_name;
 use super::listing::{Listing, Wanted};
 use super::location::Location;
-use super::walk::is_wrapped_key;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
@@ -29,6 +28,7 @@ use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
 use crate::workspace::zeros;
+use crate::wrapped_key::is_wrapped_key_in;
 
 /// Entries of the target tree that may be removed, as paths below its root.
 #[derive(Default)]
@@ -235,9 +235,11 @@ impl TreeWork<'_> {
 
     /// The name that a file's source had, if that was taken and has gone.
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
-        let is_key = pair.place.target.is_root() && is_wrapped_key(name);
         let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
-        let Some(stem) = stem.filter(|_| !is_key) else { return Ok(None) };
+        let Some(stem) = stem else { return Ok(None) };
+        if is_wrapped_key_in(pair.target, name, false) {
+            return Ok(None);
+        }
         let selection = &self.options.selection;
         let was_taken = selection.takes_file(&selection.path_of(&pair.place.source, &stem));
         let has_gone = was_taken && self.has_gone(pair.source, &stem, FileType::RegularFile)?;

@@ -15,10 +15,10 @@ use super::around::Around;
 use super::descent::Descent;
 use super::endpoints::target_name;
 use super::location::Location;
-use super::walk::is_wrapped_key;
 use crate::Options;
 use crate::identity::Identity;
 use crate::output::is_temporary_name;
+use crate::wrapped_key::is_wrapped_key_in;
 
 /// How much there is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Walk<'_> {
         };
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => return Ok(takes_directory() && !is_left_out()),
-            FileType::RegularFile if self.takes(location, name) && !is_left_out() => {}
+            FileType::RegularFile if self.takes(directory, location, name) && !is_left_out() => {}
             _ => return Ok(false),
         }
         self.total.files += 1;
@@ -145,7 +145,7 @@ impl Walk<'_> {
         Ok(false)
     }
 
-    fn takes(&self, location: &Location, name: &OsStr) -> bool {
+    fn takes(&self, directory: BorrowedFd<'_>, location: &Location, name: &OsStr) -> bool {
         let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
             return false;
         };
@@ -153,7 +153,8 @@ impl Walk<'_> {
             return false;
         }
         let seals = self.operation == Operation::Encrypt;
-        if !seals && location.is_root() && is_wrapped_key(name) {
+        let follow = self.options.follow_symlinks;
+        if !seals && is_wrapped_key_in(directory, name, follow) {
             return false;
         }
         let selection = &self.options.selection;

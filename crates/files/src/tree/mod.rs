@@ -104,7 +104,7 @@ pub fn process(
     // A resumed run replaces complete outputs whose source is yet to be removed, after it has
     // refused those that are something else.
     let replaces = options.overwrite || options.update || options.resume && options.remove_source;
-    let outputs = Outputs::new(replaces, !options.resume, options);
+    let outputs = Outputs::new(operation, (replaces, !options.resume), options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let paths = (root, target);

@@ -18,6 +18,7 @@ pub(super) struct Record<'a> {
     files_updated: AtomicU64,
     files_unchanged: AtomicU64,
     files_deleted: AtomicU64,
+    left_out: AtomicU64,
     interrupted: AtomicBool,
     lists: Mutex<Lists>,
 }
@@ -42,6 +43,7 @@ impl<'a> Record<'a> {
             files_updated: AtomicU64::new(0),
             files_unchanged: AtomicU64::new(0),
             files_deleted: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
             lists: Mutex::default(),
         }
@@ -138,7 +140,13 @@ impl<'a> Record<'a> {
         self.lists().failures.push(Failure { path, error: FileError::StoredChanging });
     }
 
-    /// Something (given by its path below the root) was left out on purpose.
+    /// An entry of the source (given by its path below the root) was left out on purpose.
+    pub(super) fn left_out(&self, path: &Path, reason: impl Into<String>) {
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+        self.notice(path, reason);
+    }
+
+    /// There is something to know of an entry (given by its path below the root).
     pub(super) fn notice(&self, path: &Path, reason: impl Into<String>) {
         let notice = Notice { path: self.full(path), reason: reason.into() };
         self.lists().notices.push(notice);
@@ -168,6 +176,7 @@ impl<'a> Record<'a> {
         report.files_updated = self.files_updated.into_inner();
         report.files_unchanged = self.files_unchanged.into_inner();
         report.files_deleted = self.files_deleted.into_inner();
+        report.left_out = self.left_out.into_inner();
         let mut lists = self.lists.into_inner().unwrap_or_else(PoisonError::into_inner);
         lists.failures.sort_by(|a, b| a.path.cmp(&b.path));
         lists.notices.sort_by(|a, b| a.path.cmp(&b.path));

@@ -125,7 +125,8 @@ impl TreeWork<'_> {
         refuse_long_name(item)?;
         let source = Source::open(directory.source.as_fd(), &item.name, directory.follows)?;
         if self.options.protected.contains(source.status()) {
-            self.record.notice(&directory.path_of(&item.name), PROTECTED);
+            self.record.left_out(&directory.path_of(&item.name), PROTECTED);
+            self.options.control.done_files(1);
             return Ok(Begun::Finished);
         }
         let writes = self.operation != Operation::Verify;

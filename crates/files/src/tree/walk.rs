@@ -21,11 +21,12 @@ use super::endpoints::{no_target_name, same_file, target_name};
 use super::finish::Visited;
 use super::location::Location;
 use super::work::{Task, TreeWork};
-use crate::Operation;
 use crate::identity::Identity;
+use crate::left_out;
 use crate::naming::{kind_of_name, no_output_directory, noun_of};
 use crate::output::{is_temporary_name, sweep, symlink_over};
-use crate::{FileError, WRAPPED_KEY_PREFIX, WRAPPED_KEY_SUFFIX};
+use crate::wrapped_key::{is_wrapped_key_in, is_wrapped_key_name};
+use crate::{FileError, Operation};
 
 /// A directory on the way down, with the subdirectories that are yet to be entered.
 struct Level {
@@ -302,7 +303,9 @@ impl TreeWork<'_> {
             }
             FileType::Directory | FileType::RegularFile | FileType::Symlink => Ok(Entry::Done),
             other => {
-                self.record.notice(&directory.path_of(name), format!("{} skipped", noun(other)));
+                if takes_link() {
+                    self.record.left_out(&directory.path_of(name), left_out::special(other));
+                }
                 Ok(Entry::Done)
             }
         }
@@ -325,16 +328,23 @@ impl TreeWork<'_> {
         status: Option<Stat>,
     ) -> Result<Entry, FileError> {
         if is_temporary_name(name.as_bytes()) {
-            self.record.notice(&directory.path_of(name), "unfinished output of evener skipped");
+            self.record.left_out(&directory.path_of(name), left_out::UNFINISHED);
             return Ok(Entry::Done);
         }
         let sealed = self.operation != Operation::Encrypt;
-        if sealed && directory.location.is_root() && is_wrapped_key(name) {
+        if sealed && is_wrapped_key_in(directory.source.as_fd(), name, directory.follows) {
+            // One that this run opens files with is in use.
+            let flags = AtFlags::empty();
+            let is_used = statat(&directory.source, name, flags)
+                .is_ok_and(|status| self.options.protected.contains(&status));
+            if !is_used {
+                self.record.left_out(&directory.path_of(name), left_out::WRAPPED_KEY);
+            }
             return Ok(Entry::Done);
         }
         let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
             let reason = no_target_name(name, &self.options.suffix).to_string();
-            self.record.notice(&directory.path_of(name), reason);
+            self.record.left_out(&directory.path_of(name), reason);
             return Ok(Entry::Done);
         };
         self.refuse_key_name(directory, &target)?;
@@ -440,7 +450,7 @@ impl TreeWork<'_> {
     /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
     fn refuse_key_name(&self, directory: &Directory, target: &OsStr) -> Result<(), FileError> {
         let sealing = self.operation == Operation::Encrypt;
-        if sealing && directory.location.is_root() && is_wrapped_key(target) {
+        if sealing && directory.location.is_root() && is_wrapped_key_name(None, target) {
             let reason = "its output would have the name of the tree's wrapped key";
             return Err(FileError::Refused(reason.to_owned()));
         }
@@ -497,23 +507,3 @@ const NAMES_AT_ONCE: usize = 32 << 10;
 /// How many names travel in one task: enough that claiming costs little, few enough that the
 /// workers end together.
 const BATCH: usize = 32;
-
-/// Whether a name is that of a tree's wrapped key: `evener-key.age`, `evener-key-2.age` …
-pub(super) fn is_wrapped_key(name: &OsStr) -> bool {
-    let middle = name.as_bytes().strip_prefix(WRAPPED_KEY_PREFIX.as_bytes());
-    let middle = middle.and_then(|rest| rest.strip_suffix(WRAPPED_KEY_SUFFIX.as_bytes()));
-    match middle.map(|middle| middle.split_first()) {
-        Some(None) => true,
-        Some(Some((b'-', number))) => number.iter().all(u8::is_ascii_digit),
-        _ => false,
-    }
-}
-
-fn noun(kind: FileType) -> &'static str {
-    match kind {
-        FileType::Fifo => "FIFO",
-        FileType::Socket => "socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "device",
-        _ => "special file",
-    }
-}

@@ -26,6 +26,7 @@ import java.util.List;
  * @param doubtful files that were done and may be wrong, since an engine computed wrong results
  * @param verifiedJobs jobs of modules that were recomputed with the same result
  * @param unverifiedJobs jobs of modules whose results nobody has compared
+ * @param leftOut entries that were left out, such as special files and wrapped keys; {@code json} names each
  * @param json all of this, and what each engine and worker did
  */
 public record Report(
@@ -40,6 +41,7 @@ public record Report(
         List<Failure> doubtful,
         long verifiedJobs,
         long unverifiedJobs,
+        long leftOut,
         String json) {
     private static final MemoryLayout SUMMARY =
             MemoryLayout.structLayout(
@@ -47,7 +49,7 @@ public record Report(
                     JAVA_DOUBLE,
                     JAVA_INT,
                     JAVA_INT,
-                    MemoryLayout.sequenceLayout(3, JAVA_LONG));
+                    MemoryLayout.sequenceLayout(4, JAVA_LONG));
     private static final MemoryLayout FAILURE =
             MemoryLayout.structLayout(JAVA_LONG, ADDRESS, ADDRESS);
 
@@ -79,6 +81,7 @@ public record Report(
                     doubtful,
                     summary.get(JAVA_LONG, 104),
                     summary.get(JAVA_LONG, 112),
+                    summary.get(JAVA_LONG, 120),
                     Native.text((MemorySegment) Native.invoke(Native.REPORT_JSON, report)));
         }
     }

@@ -1,0 +1,17 @@
+//! Says why entries are left out.
+
+use rustix::fs::FileType;
+
+pub(crate) const UNFINISHED: &str = "unfinished output of evener skipped";
+pub(crate) const WRAPPED_KEY: &str = "wrapped key skipped";
+
+/// Why an entry of a kind that is never taken is left out.
+pub(crate) fn special(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "FIFO skipped",
+        FileType::Socket => "socket skipped",
+        FileType::CharacterDevice | FileType::BlockDevice => "device skipped",
+        FileType::Symlink => "symbolic link skipped",
+        _ => "special file skipped",
+    }
+}
