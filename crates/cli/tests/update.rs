@@ -153,6 +153,8 @@ fn an_updated_tree_keeps_its_one_key() {
 /// A file system in an image, mounted at `mount`; unmounted again in the end.
 struct Image {
     mount: std::path::PathBuf,
+    /// The loop device, for a driver that takes no plain file.
+    device: Option<String>,
 }
 
 impl Image {
@@ -167,8 +169,20 @@ impl Image {
             command.args(&words[1..]).args(further).current_dir(fixture.path("."));
             command.output().is_ok_and(|output| output.status.success())
         };
-        if runs(make, &[&image]) && runs(mount, &[&image, &at]) {
-            return Some(Image { mount: at });
+        let mut made = Image { mount: at.clone(), device: None };
+        if runs(make, &[&image]) {
+            if runs(mount, &[&image, &at]) {
+                return Some(made);
+            }
+            let looped = Command::new("losetup").args(["-f", "--show"]).arg(&image).output();
+            let device = looped.ok().filter(|output| output.status.success());
+            let device = device.and_then(|output| String::from_utf8(output.stdout).ok());
+            made.device = device.map(|name| name.trim().to_owned());
+            if let Some(device) = &made.device
+                && runs(mount, &[device.as_ref(), &at])
+            {
+                return Some(made);
+            }
         }
         evener_skipped::skipped!("{} or {} does not work here", make[0], mount[0]);
         None
@@ -177,7 +191,10 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.mount).status();
+        let _ = Command::new("umount").arg(&self.mount).output();
+        if let Some(device) = &self.device {
+            let _ = Command::new("losetup").args(["-d", device]).output();
+        }
     }
 }
 
@@ -223,6 +240,76 @@ fn two_sources_never_share_an_output() {
     let ended = fixture.expect(0, &update);
     assert!(!ended.messages.contains("deleted"), "{}", ended.messages);
     assert!(fixture.path("mount/t/deep/two.enc").exists());
+}
+
+/// What was done of two files whose names are one where they go to, as the document counts it.
+fn counts(fixture: &Fixture, options: &[&str], names: [&str; 2]) -> [u64; 5] {
+    let command = [&["encrypt", "--json", "-k", "my.key"], options, &names].concat();
+    let document = fixture.expect(1, &command).document();
+    let count = |field: &str| document[field].as_u64().unwrap();
+    let failures = document["failures"].as_array().unwrap().len() as u64;
+    let [done, updated] = [count("files"), count("files_updated")];
+    [done, updated, count("files_unchanged"), count("directories"), failures]
+}
+
+/// Each source is counted once, as done or as failed, and as many are done as outputs are there.
+#[test]
+fn names_that_are_one_are_counted_as_one() {
+    let makers = [
+        (&["mkfs.exfat"][..], &["mount.exfat-fuse"][..]),
+        (&["mkfs.ntfs", "-QF"], &["lowntfs-3g", "-o", "ignore_case"]),
+    ];
+    for (make, mount) in makers {
+        let fixture = Fixture::new();
+        let Some(_image) = Image::new(&fixture, make, mount) else { continue };
+        for name in ["File", "file", "FILE"] {
+            fs::create_dir_all(fixture.path("three")).unwrap();
+            fs::write(fixture.path("three").join(name), name.repeat(name.len())).unwrap();
+        }
+        for (number, options) in [&[][..], &["--overwrite"], &["--update"]].iter().enumerate() {
+            let target = format!("mount/{number}");
+            let ends = ["three", &*target];
+            assert_eq!(counts(&fixture, options, ends), [1, 0, 0, 1, 2], "{make:?} {options:?}");
+            assert_eq!(fixture.names(&target).len(), 1, "{make:?} {options:?}");
+            // Now something is there before.
+            let again = counts(&fixture, &["--overwrite"], ends);
+            assert_eq!(again, [1, 0, 0, 1, 2], "{make:?} {options:?}");
+            let planned = counts(&fixture, &["--overwrite", "-n"], ends);
+            assert_eq!(planned, [1, 0, 0, 1, 2], "{make:?} {options:?}");
+            assert_eq!(fixture.names(&target).len(), 1, "{make:?} {options:?}");
+        }
+        // Symbolic links, where there are any.
+        if make[0] == "mkfs.ntfs" {
+            fs::create_dir(fixture.path("links")).unwrap();
+            for (name, text) in [("Link", "a"), ("link", "b")] {
+                std::os::unix::fs::symlink(text, fixture.path("links").join(name)).unwrap();
+            }
+            let ended = fixture.run(&[
+                "encrypt",
+                "--json",
+                "-k",
+                "my.key",
+                "--overwrite",
+                "links",
+                "mount/l",
+            ]);
+            assert_eq!((ended.status, &ended.document()["symlinks"]), (Some(1), &1.into()));
+        }
+        // Two directories of which one would take the other's files.
+        for (name, file) in [("Deep", "one"), ("DEEP", "one"), ("DEEP", "two")] {
+            fs::create_dir_all(fixture.path("pair").join(name)).unwrap();
+            fs::write(fixture.path("pair").join(name).join(file), name).unwrap();
+        }
+        for options in [&[][..], &["--overwrite"], &["--update"]] {
+            let [files, updated, unchanged, directories, failures] =
+                counts(&fixture, options, ["pair", "mount/pair"]);
+            assert_eq!((directories, failures), (2, 1), "{make:?} {options:?}");
+            let of_one = fixture.path("mount/pair/deep");
+            let stored = fs::read_dir(&of_one).unwrap().count() as u64;
+            assert_eq!(files.max(updated) + unchanged, stored, "{make:?} {options:?}");
+            fs::remove_dir_all(fixture.path("mount/pair")).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -169,6 +169,27 @@ fn removing_the_source() {
 }
 
 #[test]
+fn a_source_that_can_not_be_removed_is_counted_once() {
+    let scene = Scene::new(Operation::Encrypt, "cobblestone-256", MOVING, fill_small);
+    for nth in 1.. {
+        scene.reset();
+        let mut command = scene.command();
+        command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_BELOW", scene.source());
+        command.env("EVENER_FAULT_CALL", "unlinkat").env("EVENER_FAULT_NTH", nth.to_string());
+        command.env("EVENER_FAULT_DO", EIO.action).env("EVENER_FAULT_MARK", scene.mark());
+        let output = command.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        if !scene.mark().exists() {
+            assert!(nth > 5, "{errors}");
+            break;
+        }
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert_eq!(errors.matches("can't remove the source").count(), 1, "{errors}");
+        scene.assert_whole(&errors);
+    }
+}
+
+#[test]
 fn where_syncfs_does_not_report_failures_each_file_is_synced() {
     // The kernel then shows the program an old version of itself.
     if std::process::Command::new("setarch").args(["--uname-2.6", "true"]).status().is_err() {

@@ -24,7 +24,7 @@ impl TreeWork<'_> {
             let again = Item { changes: item.changes + 1, ..item.clone() };
             queue.share(Task::Files { directory: directory.clone(), files: vec![again] });
         } else {
-            self.record.failed(&directory.path_of(&item.name), error);
+            self.record.failed_file(&directory.path_of(&item.name), error);
         }
     }
 

@@ -4,7 +4,7 @@
 //! has become a link or a directory, or the other way round, an output of the old kind would be
 //! decrypted to the same name as the new one.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl TreeWork<'_> {
         if outputs.iter().all(|(_, target)| is_listed(target)) {
             return Ok(());
         }
-        let mut first = HashSet::new();
+        let mut first = HashMap::new();
         // The one that is listed keeps it.
         outputs.sort_by_key(|(_, target)| !is_listed(target));
         for (name, target) in outputs {
@@ -114,7 +114,9 @@ impl TreeWork<'_> {
                 (status.st_ctime, status.st_ctime_nsec),
                 beginning(pair.target, &target)?,
             );
-            if !first.insert(file) && !is_listed(&target) {
+            let Some(other) = first.insert(file, name) else { continue };
+            // Where it was seen before it took the place of the first, that one is done.
+            if !is_listed(&target) && !self.record.has_failed(&pair.location.path_of(other)) {
                 self.fail_once(pair, name, FileError::SameName(shown(&target).to_string()));
             }
         }

@@ -53,7 +53,9 @@ impl TreeWork<'_> {
     /// Publishes an output, now or with the next batch.
     pub(super) fn commit(&self, finished: Finished) -> Result<(), FileError> {
         if !self.is_durable() {
-            return self.publish(&finished);
+            let updated = self.publish(&finished)?;
+            self.record_done(&finished, updated);
+            return Ok(());
         }
         let mut waiting = self.committer.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(finished);
@@ -97,12 +99,11 @@ impl TreeWork<'_> {
         self.options.durable || self.options.remove_source
     }
 
-    fn commit_batch(&self, mut batch: Vec<Finished>) {
+    fn commit_batch(&self, batch: Vec<Finished>) {
         if self.is_stopped() {
             // None of them has a name yet; syncing them could take long.
             for finished in batch {
-                let path = finished.directory.path_of(&finished.name);
-                self.record.failed(&path, FileError::Interrupted);
+                self.fail(&finished, FileError::Interrupted);
             }
             return;
         }
@@ -121,31 +122,30 @@ impl TreeWork<'_> {
             self.fail_all(batch, "sync its output", errno);
             return;
         }
-        batch.retain(|finished| match self.publish(finished) {
-            Ok(()) => true,
-            Err(error) => {
-                self.record.failed(&finished.directory.path_of(&finished.name), error);
-                false
-            }
-        });
-        // At the end of the operation only the root's filesystem is synced.
-        if !self.options.remove_source && on_each.len() < 2 {
-            return;
-        }
-        if self.is_stopped() {
-            return;
-        }
-        let synced = on_each.iter().try_for_each(|(_, witness)| syncfs(witness));
-        if let Err(errno) = self.unless_unsupported(synced) {
-            self.fail_all(batch, "sync its output, so its source was kept", errno);
-            return;
-        }
-        if !self.options.remove_source {
-            return;
-        }
+        let mut published = Vec::with_capacity(batch.len());
         for finished in batch {
-            if let Err(error) = self.finish_moving(&finished) {
-                self.record.failed(&finished.directory.path_of(&finished.name), error);
+            match self.publish(&finished) {
+                Ok(updated) => published.push((finished, updated)),
+                Err(error) => self.fail(&finished, error),
+            }
+        }
+        // At the end of the operation only the root's filesystem is synced.
+        let is_synced_now = self.options.remove_source || on_each.len() > 1;
+        let sync = || on_each.iter().try_for_each(|(_, witness)| syncfs(witness));
+        if is_synced_now
+            && !self.is_stopped()
+            && let Err(errno) = self.unless_unsupported(sync())
+        {
+            let named = published.into_iter().map(|(finished, _)| finished).collect();
+            return self.fail_all(named, "sync its output, so its source was kept", errno);
+        }
+        // A file is counted once, when nothing of it can fail any more.
+        for (finished, updated) in published {
+            let removes = self.options.remove_source && !self.is_stopped();
+            match if removes { self.finish_moving(&finished, updated) } else { Ok(Moved::Done) } {
+                Ok(Moved::Done) => self.record_done(&finished, updated),
+                Ok(Moved::Later) => {}
+                Err(error) => self.fail(&finished, error),
             }
         }
     }
@@ -161,14 +161,14 @@ impl TreeWork<'_> {
     /// Removes the source of an output that is on the device, or has it removed in the end if it has several
     /// names. Where that fails the output is whole all the same, and further names of the file are linked
     /// to it.
-    fn finish_moving(&self, finished: &Finished) -> Result<(), FileError> {
+    fn finish_moving(&self, finished: &Finished, updated: bool) -> Result<Moved, FileError> {
         let output = check_published(finished)?;
         self.links.done(&finished.source, output);
         if finished.source.status().st_nlink > 1 {
-            self.linked_sources.add_finished(finished, output);
-            return Ok(());
+            self.linked_sources.add_finished(finished, updated, output);
+            return Ok(Moved::Later);
         }
-        remove_source(finished)
+        remove_source(finished).map(|()| Moved::Done)
     }
 
     /// The filesystems that a batch lies on, each with a directory of it that was opened before
@@ -191,7 +191,8 @@ impl TreeWork<'_> {
         Ok(found)
     }
 
-    fn publish(&self, finished: &Finished) -> Result<(), FileError> {
+    /// Gives an output its name; returns whether it has replaced that of an older state.
+    fn publish(&self, finished: &Finished) -> Result<bool, FileError> {
         let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
         let named = self.at_output(&finished.directory.location, &finished.target);
         let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose();
@@ -200,23 +201,34 @@ impl TreeWork<'_> {
         if let Some(output) = identity {
             self.links.done(&finished.source, output);
         }
+        Ok(has_replaced && self.options.update)
+    }
+
+    fn record_done(&self, finished: &Finished, updated: bool) {
         let path = || finished.directory.path_of(&finished.name);
-        let updated = has_replaced && self.options.update;
         self.record.done(path, finished.source.length(), finished.length, updated);
         if !finished.is_unchanged {
             self.record.stored_changing(&path());
         }
-        Ok(())
+    }
+
+    fn fail(&self, finished: &Finished, error: FileError) {
+        let named = self.at_output(&finished.directory.location, &finished.target);
+        self.record.failed_file(&finished.directory.path_of(&finished.name), named(error));
     }
 
     fn fail_all(&self, batch: Vec<Finished>, action: &'static str, errno: Errno) {
         for finished in batch {
-            let path = finished.directory.path_of(&finished.name);
-            let named = self.at_output(&finished.directory.location, &finished.target);
-            let error = FileError::System { action, errno: errno.system() };
-            self.record.failed(&path, named(error));
+            self.fail(&finished, FileError::System { action, errno: errno.system() });
         }
     }
+}
+
+/// How a file's move ended.
+enum Moved {
+    Done,
+    /// Its source goes in the end, and it is counted then.
+    Later,
 }
 
 /// Removes a source whose output is verified, named and on the device, if its name still is

@@ -185,7 +185,7 @@ impl TreeWork<'_> {
         report: &mut Report,
     ) {
         self.commit_waiting();
-        self.remove_linked_sources(endpoints);
+        report.hard_links += self.remove_linked_sources(endpoints);
         if let Endpoints::Tree { root, .. } = endpoints {
             if !self.is_stopped() {
                 self.tell_of_selection();

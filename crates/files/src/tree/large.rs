@@ -266,7 +266,7 @@ impl TreeWork<'_> {
 
     fn record_abandoned(&self, large: &Large, end: Option<End>) {
         if let Some(End::Failed(error)) = end {
-            self.record.failed(&large.path(), error);
+            self.record.failed_file(&large.path(), error);
         }
     }
 

@@ -33,32 +33,55 @@ struct LinkedSource {
     state: FileState,
     /// What its output's name has to lead to.
     output: Identity,
+    counts_as: CountsAs,
+}
+
+/// What is counted when it has gone.
+enum CountsAs {
+    File { bytes: u64, bytes_written: u64, updated: bool, is_unchanged: bool },
+    Link,
 }
 
 impl LinkedSources {
-    /// Adds a file that was read in this state.
-    pub(super) fn add(&self, name: Name, state: FileState, output: Identity) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = files.entry(state.without_number()).or_default();
-        names.push(LinkedSource { name, state, output });
+    /// Adds another name of a file that was read in this state, whose link was made.
+    pub(super) fn add_link(&self, name: Name, state: FileState, output: Identity) {
+        self.add(LinkedSource { name, state, output, counts_as: CountsAs::Link });
     }
 
     /// Adds the source of an output that was published.
-    pub(super) fn add_finished(&self, finished: &Finished, output: Identity) {
-        let name = Name::of(&finished.directory, &finished.name, &finished.target);
-        self.add(name, FileState::of(finished.source.status()), output);
+    pub(super) fn add_finished(&self, finished: &Finished, updated: bool, output: Identity) {
+        let &Finished { length, is_unchanged, .. } = finished;
+        let bytes = finished.source.length();
+        self.add(LinkedSource {
+            name: Name::of(&finished.directory, &finished.name, &finished.target),
+            state: FileState::of(finished.source.status()),
+            output,
+            counts_as: CountsAs::File { bytes, bytes_written: length, updated, is_unchanged },
+        });
+    }
+
+    fn add(&self, source: LinkedSource) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.entry(source.state.without_number()).or_default().push(source);
     }
 }
 
 impl TreeWork<'_> {
-    /// Removes the sources with several names, when all outputs and links are on the device.
-    pub(super) fn remove_linked_sources(&self, endpoints: &Endpoints) {
+    /// Removes the sources with several names, when all outputs and links are on the device. After a stop
+    /// they stay. Returns how many links are done with that.
+    pub(super) fn remove_linked_sources(&self, endpoints: &Endpoints) -> u64 {
         let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
         let files = self.linked_sources.files.lock();
         let files = std::mem::take(&mut *files.unwrap_or_else(PoisonError::into_inner));
-        let Some(target) = &root.target else { return };
-        if files.is_empty() || self.is_stopped() {
-            return;
+        let Some(target) = &root.target else { return 0 };
+        if files.is_empty() {
+            return 0;
+        }
+        let mut links = 0;
+        let mut count = |source: &LinkedSource| links += self.count_linked_source(source);
+        if self.is_stopped() {
+            files.into_values().flatten().for_each(|source| count(&source));
+            return links;
         }
         let sources = &mut Descent::new(root.source.as_fd(), false);
         let targets = &mut Descent::new(target.as_fd(), false);
@@ -67,13 +90,34 @@ impl TreeWork<'_> {
         for names in files.into_values() {
             let mut check = |source: &LinkedSource| {
                 let checked = synced.clone().and_then(|()| source.check(sources, targets));
-                checked.map_err(|error| self.record.failed(&source.name.source(), error)).is_ok()
+                checked
+                    .map_err(|error| self.record.failed_file(&source.name.source(), error))
+                    .is_ok()
             };
             let removable: Vec<_> = names.into_iter().filter(|source| check(source)).collect();
             for source in removable {
-                if let Err(error) = source.remove(sources) {
-                    self.record.failed(&source.name.source(), error);
+                match source.remove(sources) {
+                    Ok(()) => count(&source),
+                    Err(error) => self.record.failed_file(&source.name.source(), error),
                 }
+            }
+        }
+        links
+    }
+
+    fn count_linked_source(&self, source: &LinkedSource) -> u64 {
+        let path = || source.name.source();
+        match source.counts_as {
+            CountsAs::Link => {
+                self.record.linked(path);
+                1
+            }
+            CountsAs::File { bytes, bytes_written, updated, is_unchanged } => {
+                self.record.done(path, bytes, bytes_written, updated);
+                if !is_unchanged {
+                    self.record.stored_changing(&path());
+                }
+                0
             }
         }
     }
@@ -82,7 +126,7 @@ impl TreeWork<'_> {
 impl LinkedSource {
     /// Checks that both names lead to what they did.
     fn check(&self, sources: &mut Descent<'_>, targets: &mut Descent<'_>) -> Result<(), FileError> {
-        let LinkedSource { name, state, output } = self;
+        let LinkedSource { name, state, output, .. } = self;
         let system = FileError::system("remove the source");
         let into = targets.to(&name.location).map_err(&system)?;
         if Identity::of_name(into, &*name.target)? != Some(*output) {

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::{shown, shown_error};
 use evener_pipeline::Queue;
-use rustix::fs::{AtFlags, Dir, FileType, Stat, linkat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Stat, linkat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::descent::Descent;
 use super::directory::{Directory, Item, Made};
 use super::endpoints::Endpoints;
 use super::location::Location;
-use super::names::Claims;
+use super::names::{Claims, has_entry};
 use super::resume::difference;
 use super::work::{Task, TreeWork};
 use crate::FileError;
@@ -165,8 +165,8 @@ impl Links {
 }
 
 impl TreeWork<'_> {
-    /// Links every further name to its first; returns how many there are, and those that can't be linked,
-    /// which are to be [done apart](TreeWork::feed_apart).
+    /// Links every further name to its first; returns how many are done with that, and those that can't be
+    /// linked, which are to be [done apart](TreeWork::feed_apart).
     pub(super) fn make_links(&self, endpoints: &Endpoints) -> (u64, Vec<Further>) {
         let Met { first, further, .. } = std::mem::take(&mut *self.links.lock());
         self.links.ended.store(true, Ordering::Relaxed);
@@ -183,27 +183,28 @@ impl TreeWork<'_> {
             let location = &further.name.location;
             let make = || self.make_link(from, into, &further.name, first);
             match self.in_target_at(root, (location, location), make) {
-                Ok(Linked::Made) => {
-                    self.record.linked(|| further.name.source());
-                    linked += 1;
-                    if let (true, Some(output)) = (self.options.remove_source, first.output) {
-                        self.linked_sources.add(further.name, first.state, output);
+                Ok(Linked::Made) => match (self.options.remove_source, first.output) {
+                    (true, Some(output)) => {
+                        self.linked_sources.add_link(further.name, first.state, output);
                     }
-                }
+                    _ => {
+                        self.record.linked(|| further.name.source());
+                        linked += 1;
+                    }
+                },
                 Ok(Linked::Apart(why)) => {
                     reason.get_or_insert(why);
                     apart.push(further);
                 }
                 Err(error) => {
                     let named = self.at_output(&further.name.location, &further.name.target);
-                    self.record.failed(&further.name.source(), named(error));
+                    self.record.failed_file(&further.name.source(), named(error));
                 }
             }
         }
         if let Some(reason) = reason {
             self.record.notice(Path::new(""), notice_of_apart(apart.len(), &reason));
         }
-        self.options.control.done_files(linked);
         (linked, apart)
     }
 
@@ -221,7 +222,7 @@ impl TreeWork<'_> {
         for Further { name, claims, .. } in apart {
             match self.open_again(sources, targets, &name, claims) {
                 Ok(task) => self.push(queue, task),
-                Err(error) => self.record.failed(&name.source(), error),
+                Err(error) => self.record.failed_file(&name.source(), error),
             }
         }
     }
@@ -259,14 +260,13 @@ impl TreeWork<'_> {
         let mut links = 0;
         for Further { name, .. } in further {
             match exists(name) {
-                Some(Err(error)) => self.record.failed(&name.source(), error),
+                Some(Err(error)) => self.record.failed_file(&name.source(), error),
                 Some(Ok(())) if !self.may_replace() => {
                     let target = shown(&name.target()).to_string();
-                    self.record.failed(&name.source(), FileError::Taken(target));
+                    self.record.failed_file(&name.source(), FileError::Taken(target));
                 }
                 _ => {
                     self.record.linked(|| name.source());
-                    self.options.control.done_files(1);
                     links += 1;
                 }
             }
@@ -436,15 +436,4 @@ fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {
 
 fn leads_to(directory: BorrowedFd<'_>, name: &OsStr, file: Identity) -> Result<bool, FileError> {
     Ok(Identity::of_name(directory, name)? == Some(file))
-}
-
-/// Whether a directory has an entry of exactly this name, and not only one that its file system
-/// takes for the same.
-fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool, Errno> {
-    for entry in Dir::read_from(directory)? {
-        if entry?.file_name().to_bytes() == name.as_encoded_bytes() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

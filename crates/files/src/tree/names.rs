@@ -7,9 +7,11 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::{WipedBuffer, shown};
+use rustix::fs::{AtFlags, Dir, statat};
+use rustix::io::Errno;
 
 use super::commit::Finished;
 use super::directory::Item;
@@ -21,7 +23,17 @@ use crate::source::{Source, read_exact_at};
 /// The outputs of this run in one directory.
 #[derive(Default)]
 pub(super) struct Claims {
-    outputs: Mutex<HashSet<Identity>>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    outputs: HashSet<Identity>,
+    /// Whether the directory finds a name however its letters are written, once that is known.
+    folds: Option<bool>,
+    /// Where it does so, the names of what this run has made, in small letters: some file systems
+    /// give a file a number for each way to write its name.
+    names: HashSet<Vec<u8>>,
 }
 
 impl Claims {
@@ -33,12 +45,14 @@ impl Claims {
         name: &OsStr,
         publish: impl FnOnce() -> Result<Identity, FileError>,
     ) -> Result<bool, FileError> {
-        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.lock();
         let there = Identity::of_name(directory, name)?;
-        if there.is_some_and(|there| outputs.contains(&there)) {
+        if there.is_some_and(|there| taken.outputs.contains(&there) || taken.has(name)) {
             return Err(FileError::SameName(shown(name).to_string()));
         }
-        outputs.insert(publish()?);
+        let output = publish()?;
+        taken.outputs.insert(output);
+        taken.add(directory, name);
         Ok(there.is_some())
     }
 
@@ -46,13 +60,99 @@ impl Claims {
     ///
     /// # Errors
     /// When another source has it already.
-    pub(super) fn claim(&self, output: Identity, item: &Item) -> Result<(), FileError> {
-        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-        match outputs.insert(output) {
-            true => Ok(()),
-            false => Err(FileError::SameName(shown(&item.target).to_string())),
+    pub(super) fn claim(
+        &self,
+        directory: BorrowedFd<'_>,
+        output: Identity,
+        name: &OsStr,
+    ) -> Result<(), FileError> {
+        let mut taken = self.lock();
+        if taken.has(name) || !taken.outputs.insert(output) {
+            return Err(FileError::SameName(shown(name).to_string()));
+        }
+        taken.add(directory, name);
+        Ok(())
+    }
+
+    /// Claims a name for a directory or a link by `make`, unless what this run has made there has
+    /// the same name written in another way.
+    pub(super) fn take_name<T>(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        make: impl FnOnce() -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let is_taken = self.lock().has(name) && Identity::of_name(directory, name)?.is_some();
+        if is_taken {
+            return Err(FileError::SameName(shown(name).to_string()));
+        }
+        let made = make()?;
+        self.lock().add(directory, name);
+        Ok(made)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn has(&self, name: &OsStr) -> bool {
+        !self.names.is_empty() && self.names.contains(&in_small_letters(name))
+    }
+
+    /// Notes a name under which there is something now.
+    fn add(&mut self, directory: BorrowedFd<'_>, name: &OsStr) {
+        if self.folds.is_none() {
+            self.folds = folds(directory, name);
+        }
+        if self.folds == Some(true) {
+            self.names.insert(in_small_letters(name));
         }
     }
+}
+
+/// Whether a directory finds `name`, which is there, with a letter written otherwise; `None` where
+/// that can't be told.
+fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
+    let text = name.to_str()?;
+    let at = text.find(char::is_alphabetic)?;
+    let letter = text[at..].chars().next()?;
+    let swapped = match letter.is_lowercase() {
+        true => letter.to_uppercase().to_string(),
+        false => letter.to_lowercase().to_string(),
+    };
+    let other = [&text[..at], &swapped, &text[at + letter.len_utf8()..]].concat();
+    if other == text {
+        return None;
+    }
+    Identity::of_name(directory, name).ok()??;
+    match statat(directory, &*other, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Some(false),
+        Err(_) => None,
+        // Some list one of the two, some a third; where both are listed, they are two.
+        Ok(_) => {
+            Some(!has_entry(directory, name).ok()? || !has_entry(directory, other.as_ref()).ok()?)
+        }
+    }
+}
+
+fn in_small_letters(name: &OsStr) -> Vec<u8> {
+    match name.to_str() {
+        Some(text) => text.to_lowercase().into_bytes(),
+        None => name.as_encoded_bytes().to_ascii_lowercase(),
+    }
+}
+
+/// Whether a directory has an entry of exactly this name, and not only one that its file system
+/// takes for the same.
+pub(super) fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool, Errno> {
+    for entry in Dir::read_from(directory)? {
+        if entry?.file_name().to_bytes() == name.as_encoded_bytes() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl TreeWork<'_> {

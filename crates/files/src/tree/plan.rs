@@ -47,12 +47,13 @@ impl TreeWork<'_> {
                 .and_then(|()| self.check_name(directory, target, item))
                 .map_err(named)?;
             self.outputs.refuse_protected(target.as_fd(), &item.target)?;
+            directory.claims.take_name(target.as_fd(), &item.target, || Ok(()))?;
         }
-        self.record.done(|| directory.path_of(&item.name), source.length(), 0, replaces);
         if self.options.remove_source {
             may_remove(directory.source.as_fd(), source.status())
                 .map_err(FileError::system("remove the source"))?;
         }
+        self.record.done(|| directory.path_of(&item.name), source.length(), 0, replaces);
         Ok(())
     }
 

@@ -95,6 +95,7 @@ impl<'a> Record<'a> {
     /// A further name of a file (given by its path below the root) was made, or would be.
     pub(super) fn linked(&self, path: impl FnOnce() -> PathBuf) {
         self.tell(path, FileOutcome::Linked);
+        self.control.done_files(1);
     }
 
     /// The output with this path, whose source has gone, was removed.
@@ -122,22 +123,24 @@ impl<'a> Record<'a> {
         !self.interrupted.load(Ordering::Relaxed) && self.lists().failures.is_empty()
     }
 
-    /// A file (given by its path below the root) could not be done. What an interruption
-    /// leaves undone is no failure of the file.
-    pub(super) fn failed(&self, path: &Path, error: FileError) {
-        if error == FileError::Interrupted {
-            self.interrupted.store(true, Ordering::Relaxed);
-        } else {
+    /// A file that was fed (given by its path below the root) could not be done. It is not among
+    /// those done. What an interruption leaves undone is no failure of the file.
+    pub(super) fn failed_file(&self, path: &Path, error: FileError) {
+        if error != FileError::Interrupted {
             self.control.done_files(1);
-            let path = self.full(path);
-            self.lists().failures.push(Failure { path, error });
         }
+        self.failed(path, error);
+    }
+
+    /// Something went wrong with an entry that was not fed as a file, or with one that was counted
+    /// already (given by its path below the root).
+    pub(super) fn failed(&self, path: &Path, error: FileError) {
+        self.failed_of(self.full(path), error);
     }
 
     /// A file (given by its path below the root) was done, but changed while it was read.
     pub(super) fn stored_changing(&self, path: &Path) {
-        let path = self.full(path);
-        self.lists().failures.push(Failure { path, error: FileError::StoredChanging });
+        self.failed(path, FileError::StoredChanging);
     }
 
     /// An entry of the source (given by its path below the root) was left out on purpose.

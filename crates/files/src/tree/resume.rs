@@ -93,7 +93,7 @@ impl TreeWork<'_> {
         if self.options.remove_source {
             return Ok(Existing::Undone);
         }
-        directory.claims.claim(Identity::of(&there), item)?;
+        directory.claims.claim(target.as_fd(), Identity::of(&there), &item.target)?;
         self.links.done(source, Identity::of(&there));
         self.record.skipped(|| directory.path_of(&item.name), source.length());
         Ok(Existing::Complete)

@@ -108,7 +108,7 @@ impl TreeWork<'_> {
         self.perform_group(&directory, &mut group, workspace, worker, queue)
             .map_err(|cause| returned(&directory, &mut group, &mut files, cause))?;
         for item in files {
-            self.record.failed(&directory.path_of(&item.name), FileError::Interrupted);
+            self.record.failed_file(&directory.path_of(&item.name), FileError::Interrupted);
         }
         Ok(())
     }

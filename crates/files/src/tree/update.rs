@@ -57,7 +57,7 @@ impl TreeWork<'_> {
         }
         let named = self.at_output(&directory.location, &item.target);
         let has_new_mode = self.carry_mode(target, item, source, there).map_err(named)?;
-        directory.claims.claim(Identity::of(there), item)?;
+        directory.claims.claim(target.as_fd(), Identity::of(there), &item.target)?;
         self.links.done(source, Identity::of(there));
         let path = || directory.path_of(&item.name);
         match has_new_mode {

@@ -144,7 +144,10 @@ impl TreeWork<'_> {
             None => None,
             Some(made) => {
                 let counterpart = || self.counterpart((parent, made), name, &status);
-                self.in_target(parent, counterpart).map_err(&named)?
+                let made = parent
+                    .claims
+                    .take_name(made.as_fd(), name, || self.in_target(parent, counterpart));
+                made.map_err(&named)?
             }
         };
         let is_source = |target: &Made| {
@@ -375,14 +378,16 @@ impl TreeWork<'_> {
         if !self.writes() {
             return self.plan_symlink(directory, target, name, &text).map_err(named);
         }
-        self.in_target(directory, || self.make_symlink(directory, target, name, &text))
-            .map_err(&named)?;
+        let link = OsStr::from_bytes(name.to_bytes());
+        let make = || self.make_symlink(directory, target, name, &text);
+        let made =
+            directory.claims.take_name(target.as_fd(), link, || self.in_target(directory, make));
+        made.map_err(&named)?;
         let status = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(FileError::system("read the link's times"))?;
         let kept = self.metadata.apply_to_link(target.as_fd(), name, &text, &status);
         if !kept.map_err(&named)? {
-            let name = OsStr::from_bytes(name.to_bytes());
-            self.record.notice(&directory.path_of(name), NO_TIMES_OF_LINKS);
+            self.record.notice(&directory.path_of(link), NO_TIMES_OF_LINKS);
         }
         self.directories.count_symlink();
         Ok(())

@@ -243,7 +243,7 @@ impl Work for TreeWork<'_> {
         match task {
             Task::Files { directory, files } => {
                 for item in files {
-                    self.record.failed(&directory.path_of(&item.name), error());
+                    self.record.failed_file(&directory.path_of(&item.name), error());
                 }
             }
             Task::Large(large) => self.abandon_rest(&large, error()),

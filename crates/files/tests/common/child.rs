@@ -3,12 +3,13 @@
 //! The process is the test program itself: each test file that uses this has a test `child`,
 //! which does nothing unless it finds an errand in its environment.
 
+use std::collections::HashMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use evener_files::{KeyRing, Operation, Options, process};
+use evener_files::{FileOutcome, KeyRing, Operation, Options, Report, process};
 
 use super::{every_key_ring, options};
 
@@ -103,8 +104,18 @@ pub fn serve() {
         owner: flag(5),
         xattrs: flag(6),
     };
-    let status = match process(operation, &keys, &source, Some(&target), &flags.options()) {
+    let told: Arc<Mutex<HashMap<PathBuf, FileOutcome>>> = Arc::default();
+    let mut options = flags.options();
+    options.listener = Some(Arc::new({
+        let told = told.clone();
+        move |path: &Path, outcome| {
+            let before = told.lock().unwrap().insert(path.to_owned(), outcome);
+            assert!(before.is_none(), "{path:?} was told of twice");
+        }
+    }));
+    let status = match process(operation, &keys, &source, Some(&target), &options) {
         Ok(report) => {
+            assert_counts(&report, &options, &told.lock().unwrap());
             for notice in &report.notices {
                 eprintln!("{}: {}", notice.path.display(), notice.reason);
             }
@@ -119,6 +130,22 @@ pub fn serve() {
         }
     };
     std::process::exit(status);
+}
+
+/// Checks that each file was counted once, whatever became of it, and told of as it was counted.
+fn assert_counts(report: &Report, options: &Options, told: &HashMap<PathBuf, FileOutcome>) {
+    let progress = options.control.progress();
+    assert_eq!(progress.completed_files, report.files, "{report:?}");
+    if !report.interrupted {
+        assert_eq!(progress.found_files, progress.done_files, "{report:?}");
+    }
+    let times = |outcome| told.values().filter(|it| **it == outcome).count() as u64;
+    assert_eq!(times(FileOutcome::Skipped), report.files_skipped);
+    assert_eq!(times(FileOutcome::Unchanged), report.files_unchanged);
+    assert_eq!(times(FileOutcome::Linked), report.hard_links);
+    let done = report.files + report.files_skipped + report.files_unchanged + report.hard_links;
+    let failed = report.failures.iter().filter(|failure| told.contains_key(&failure.path));
+    assert_eq!((told.len() as u64, failed.count()), (done, 0), "{report:?} {told:?}");
 }
 
 pub fn key_ring(name: &str) -> KeyRing {
