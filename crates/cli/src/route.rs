@@ -257,10 +257,10 @@ impl Route {
 
 /// Joins what was done with each source. What could not begin with one of several is among the
 /// failures. After an interruption nothing more is begun.
-pub(crate) fn do_each(
+pub(crate) fn do_each<'r>(
     operation: Operation,
-    route: &Route,
-    do_one: impl Fn(&Ends) -> Result<Report, Failure>,
+    route: &'r Route,
+    do_one: impl Fn(&'r Ends) -> Result<Report, Failure>,
 ) -> Result<Report, Failure> {
     if let [ends] = &*route.ends {
         return do_one(ends);

@@ -1,5 +1,6 @@
 //! Carrying out a plan.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
@@ -127,14 +128,28 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
 }
 
 fn process(plan: &Plan) -> Result<Report, Failure> {
-    do_each(plan.operation, &plan.route, |ends| {
+    let empty = RefCell::new(Vec::new());
+    let mut report = do_each(plan.operation, &plan.route, |ends| {
         let mut report = process_one(plan, ends)?;
-        if let Some(failure) = nothing_done(plan, ends, &report) {
+        match nothing_done(plan, ends, &report) {
+            Some((failure, true)) => empty.borrow_mut().push((ends, failure)),
+            Some((failure, false)) => {
+                report.failures.push(failure);
+                ends.remove_empty_target();
+            }
+            None => {}
+        }
+        Ok(report)
+    })?;
+    // One empty tree among others is nothing unusual.
+    let empty = empty.into_inner();
+    if empty.len() == plan.route.ends.len() {
+        for (ends, failure) in empty {
             report.failures.push(failure);
             ends.remove_empty_target();
         }
-        Ok(report)
-    })
+    }
+    Ok(report)
 }
 
 fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
@@ -238,41 +253,47 @@ fn no_key_fits(report: &Report) -> bool {
         && report.failures.iter().all(is_other)
 }
 
-/// An error where nothing of a tree was done though it has files, or should have some, as after a mistake in
-/// `--suffix` or `--include`, or of a directory on which nothing is mounted: a script must not take that for
-/// success.
-fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<Failure> {
+/// An error where nothing of a tree was done, as after a mistake in `--suffix` or `--include`, or of a
+/// directory on which nothing is mounted: a script must not take that for success. Directories and links
+/// that are all that a tree has are something. Says too whether the tree has nothing to be done.
+fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, bool)> {
     let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
-    let done = report.files + report.files_skipped + report.files_updated + report.files_unchanged;
-    if is_told || done > 0 || !ends.source_is_tree || has_done_named(plan, source) {
+    if is_told || has_done(report) || !ends.source_is_tree || has_done_named(plan, source) {
         return None;
     }
-    let has_files = has_files(source, plan.follows_links);
-    let reason = match plan.operation {
-        Operation::Encrypt if plan.selection.takes_everything() => return None,
-        // Links were done.
-        _ if report.symlinks > 0 && (plan.operation == Operation::Encrypt || !has_files) => {
-            return None;
-        }
-        Operation::Encrypt if !has_files => return None,
-        // Directories were made.
-        Operation::Decrypt if !has_files && report.directories > 1 => return None,
-        Operation::Encrypt => NOTHING_TAKEN.to_owned(),
-        operation => {
-            let why = if has_files { NOTHING_FITS } else { NO_FILES };
-            match operation {
-                Operation::Verify => format!("nothing was verified{why}"),
-                _ => format!("nothing was decrypted{why}"),
-            }
-        }
+    let encrypts = plan.operation == Operation::Encrypt;
+    let has_files = has_files(source, plan.follows_links, encrypts);
+    let has_links = report.symlinks > 0 && (encrypts || !has_files);
+    if has_links || !has_files && report.directories > 1 {
+        return None;
+    }
+    let takes_all = encrypts && plan.selection.takes_everything();
+    let why = match (has_files, encrypts) {
+        (false, _) if report.left_out == 0 => EMPTY,
+        (true, true) if !takes_all => NOTHING_TAKEN,
+        (true, false) => NOTHING_FITS,
+        _ => ": all that it holds was left out",
     };
-    Some(Failure { path: source.clone(), error: FileError::Refused(reason) })
+    let done = match plan.operation {
+        Operation::Encrypt => "encrypted",
+        Operation::Decrypt => "decrypted",
+        Operation::Verify => "verified",
+    };
+    let error = FileError::Refused(format!("nothing was {done}{why}"));
+    Some((Failure { path: source.clone(), error }, !has_files || takes_all))
 }
 
-const NO_FILES: &str = ": it holds no files";
+fn has_done(report: &Report) -> bool {
+    report.files + report.files_skipped + report.files_updated + report.files_unchanged > 0
+}
 
-const NOTHING_TAKEN: &str = "nothing was encrypted: it has files, but the options (--include, --exclude) select none of them";
+/// Why there is nothing to do with a tree.
+pub(crate) const EMPTY: &str =
+    ": it holds neither files nor links nor directories, as where a disk is not mounted";
+
+const NOTHING_TAKEN: &str =
+    ": it has files, but the options (--include, --exclude) select none of them";
 
 const NOTHING_FITS: &str = ": it has files, but none to take: encrypted files' names end in `.enc`, \
      or in what --suffix says, and --include, --exclude and --only choose among those";
@@ -285,7 +306,7 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
         let path = source.join(below);
         let found = if follow { fs::metadata(&path) } else { fs::symlink_metadata(&path) };
         let Ok(kind) = found.map(|found| found.file_type()) else { return false };
-        let is_empty = || !has_files(&path, follow);
+        let is_empty = || !has_files(&path, follow, false);
         kind.is_dir() && plan.selection.takes_directory(below) && is_empty()
             || kind.is_symlink() && plan.selection.takes_file(below)
     };
@@ -293,8 +314,9 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
     !named.is_empty() && named.iter().all(is_done)
 }
 
-/// Whether a tree has files besides wrapped keys. With `follow` what symbolic links lead to counts.
-fn has_files(directory: &Path, follow: bool) -> bool {
+/// Whether a tree has files, not counting wrapped keys unless `keys` says so. With `follow` what symbolic
+/// links lead to counts.
+fn has_files(directory: &Path, follow: bool, keys: bool) -> bool {
     let mut directories = vec![directory.to_owned()];
     let mut seen = HashSet::new();
     while let Some(directory) = directories.pop() {
@@ -308,7 +330,7 @@ fn has_files(directory: &Path, follow: bool) -> bool {
                 if !follow || seen.insert((metadata.dev(), metadata.ino())) {
                     directories.push(path);
                 }
-            } else if metadata.is_file() && !is_wrapped_key(&path) {
+            } else if metadata.is_file() && (keys || !is_wrapped_key(&path)) {
                 return true;
             }
         }

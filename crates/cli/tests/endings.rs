@@ -163,16 +163,63 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
     let ended = fixture.expect(1, &["encrypt", "-k", "my.key", "--include", "none", "tree", "new"]);
     assert!(ended.messages.contains("nothing was encrypted"), "{}", ended.messages);
     fs::create_dir_all(fixture.path("empty/deep")).unwrap();
-    let ended = fixture.expect(1, &["verify", "-k", "my.key", "empty"]);
-    assert!(ended.messages.contains("it holds no files"), "{}", ended.messages);
-    // What a tree of directories alone holds is there then.
-    fixture.expect(0, &["decrypt", "-k", "my.key", "empty", "again"]);
-    assert!(fixture.path("again/deep").is_dir());
-    let ended = fixture.expect(1, &["decrypt", "-k", "my.key", "empty/deep", "none"]);
-    assert!(ended.messages.contains("it holds no files"), "{}", ended.messages);
     // With nothing but the key.
-    fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("empty/evener-key.age")).unwrap();
-    fixture.expect(1, &["verify", "-i", "identity", "empty"]);
+    fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("empty/deep/evener-key.age"))
+        .unwrap();
+    fixture.expect(1, &["verify", "-i", "identity", "empty/deep"]);
+}
+
+/// As the help says: directories and links are something, and a tree without them is no success.
+#[test]
+fn every_command_ends_alike_on_trees_without_files() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("empty")).unwrap();
+    fs::create_dir_all(fixture.path("directories/deep")).unwrap();
+    fs::create_dir_all(fixture.path("links")).unwrap();
+    symlink("nowhere", fixture.path("links/link")).unwrap();
+    for (tree, status) in [("empty", 1), ("directories", 0), ("links", 0)] {
+        let target = format!("to-{tree}");
+        for command in [
+            &["encrypt", "-k", "my.key", tree, &target][..],
+            &["encrypt", "-k", "my.key", "-n", tree, "planned"],
+            &["encrypt", "-k", "my.key", "--update", tree, "updated"],
+            &["decrypt", "-k", "my.key", tree, "back"],
+            &["decrypt", "-k", "my.key", "-n", tree, "planned"],
+            &["verify", "-k", "my.key", tree],
+            &["list", tree],
+        ] {
+            let ended = fixture.expect(status, command);
+            let told = "it holds neither files nor links nor directories";
+            assert_eq!(ended.messages.contains(told), status == 1, "{}", ended.messages);
+            assert!(!fixture.path("planned").exists());
+        }
+        assert_eq!(fixture.path(&target).exists(), status == 0);
+        if status == 0 {
+            fixture.expect(0, &["decrypt", "-k", "my.key", &target, &format!("from-{tree}")]);
+            for name in fixture.names(tree) {
+                let back = fixture.path(&format!("from-{tree}")).join(name);
+                assert!(fs::symlink_metadata(back).is_ok());
+            }
+        }
+        for made in ["back", "updated"] {
+            let _ = fs::remove_dir_all(fixture.path(made));
+        }
+    }
+    // One that is empty beside others may be meant so; several that all are may not.
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "empty", "several/"]);
+    fixture.expect(0, &["decrypt", "-k", "my.key", "several/tree", "several/empty", "back/"]);
+    fs::create_dir(fixture.path("void")).unwrap();
+    let ended = fixture.expect(1, &["encrypt", "-k", "my.key", "void", "empty", "none/"]);
+    assert!(ended.messages.contains("; 2 failed"), "{}", ended.messages);
+    // What is left out is nothing done.
+    let made = std::process::Command::new("mkfifo").arg(fixture.path("void/fifo")).status();
+    assert!(made.unwrap().success());
+    for command in
+        [&["encrypt", "void", "none"][..], &["decrypt", "void", "none"], &["verify", "void"]]
+    {
+        let ended = fixture.expect(1, &[command, &["-k", "my.key"]].concat());
+        assert!(ended.messages.contains("all that it holds was left out"), "{}", ended.messages);
+    }
 }
 
 #[test]

@@ -338,7 +338,7 @@ fn a_tree_without_files_to_decrypt_is_no_success() {
     fs::create_dir_all(fixture.path("empty")).unwrap();
     for arguments in [&["verify", "empty"][..], &["decrypt", "empty", "back"]] {
         let ended = fixture.expect(1, &[arguments, &["-k", "my.key"]].concat());
-        assert!(ended.messages.contains(": it holds no files"), "{}", ended.messages);
+        assert!(ended.messages.contains(": it holds neither files"), "{}", ended.messages);
     }
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
     for choice in [["--exclude", "one"], ["--include", "two"]] {

@@ -11,6 +11,7 @@ use crate::document::print_json;
 use crate::ends::Place;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys, Part};
+use crate::run::EMPTY;
 use crate::signals::Signals;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, shown};
@@ -40,7 +41,11 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
-        let listing = self.keys.complete().and_then(|()| self.list(signals))?;
+        let mut listing = self.keys.complete().and_then(|()| self.list(signals))?;
+        if is_nothing(&listing) {
+            let error = FileError::Refused(format!("nothing was found{EMPTY}"));
+            listing.failures.push(Failure { path: self.source.clone(), error });
+        }
         if self.json {
             print_json(&listing)?;
         } else {
@@ -58,8 +63,8 @@ impl List {
         }
         // Where a mistake in a glob is why nothing is listed, that is no success.
         let has_mistake = listing.notices.len() as u64 > listing.left_out;
-        let is_nothing = listing.files.is_empty() && has_mistake;
-        Ok(match listing.failures.is_empty() && !is_nothing {
+        let has_none = listing.files.is_empty() && has_mistake;
+        Ok(match listing.failures.is_empty() && !has_none {
             true => Ending::Done,
             false => Ending::SomeFailed,
         })
@@ -99,6 +104,12 @@ impl List {
         self.part.clone().apply(&mut options)?;
         Ok(list(&self.source, ring.as_ref(), &options.selection, &options.suffix)?)
     }
+}
+
+/// Whether there is nothing in a tree.
+fn is_nothing(listing: &Listing) -> bool {
+    let Listing { files, notices, failures, directories, .. } = listing;
+    files.is_empty() && notices.is_empty() && failures.is_empty() && *directories == 1
 }
 
 fn print(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {

@@ -172,8 +172,8 @@ tried with a passphrase.
 
 pub(crate) const EXIT_STATUS: &str = "\
 0: everything is done. 1: some files failed (each is named on standard error, and all others are \
-done), the options selected no file of a tree, or a tree held no file to decrypt or verify. 2: \
-wrong usage or wrong key. 130: interrupted.
+done), the options selected no file of a tree, or a tree held nothing at all (neither a file, a \
+link nor a directory), as where a disk is not mounted. 2: wrong usage or wrong key. 130: interrupted.
 ";
 
 #[cfg(test)]
