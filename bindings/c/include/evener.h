@@ -252,6 +252,10 @@ enum evener_flag
      * system shows for sources.
      */
     EVENER_FLAG_INSECURE_MODES = 16384,
+    /**
+     * Take nothing below directories on other file systems than that of the source.
+     */
+    EVENER_FLAG_ONE_FILE_SYSTEM = 32768,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

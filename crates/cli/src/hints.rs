@@ -53,6 +53,9 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",
+        FileError::Unmounted | FileError::PerhapsUnmounted => {
+            "; mount what belongs there or, if nothing does, give --delete-unmounted"
+        }
         FileError::Suffix(_) => " (see --suffix)",
         FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
         FileError::System { action, errno } | FileError::Output { action, errno, .. }

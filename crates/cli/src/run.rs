@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use evener::format::FormatError;
 use evener::{
-    Control, Failure, FileError, Operation, Rejection, Report, is_wrapped_key, shown_json,
+    Control, Failure, FileError, Operation, Rejection, Report, is_mount_list, is_wrapped_key,
+    shown_json,
 };
 use evener_program::streams;
 
@@ -314,9 +315,9 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
     !named.is_empty() && named.iter().all(is_done)
 }
 
-/// Whether a tree has files, not counting wrapped keys unless `keys` says so. With `follow` what symbolic
-/// links lead to counts.
-fn has_files(directory: &Path, follow: bool, keys: bool) -> bool {
+/// Whether a tree has files; those that Evener keeps beside encrypted ones count only where `all` do. With
+/// `follow` what symbolic links lead to counts.
+fn has_files(directory: &Path, follow: bool, all: bool) -> bool {
     let mut directories = vec![directory.to_owned()];
     let mut seen = HashSet::new();
     while let Some(directory) = directories.pop() {
@@ -330,7 +331,8 @@ fn has_files(directory: &Path, follow: bool, keys: bool) -> bool {
                 if !follow || seen.insert((metadata.dev(), metadata.ino())) {
                     directories.push(path);
                 }
-            } else if metadata.is_file() && (keys || !is_wrapped_key(&path)) {
+            } else if metadata.is_file() && (all || !is_wrapped_key(&path) && !is_mount_list(&path))
+            {
                 return true;
             }
         }

@@ -65,8 +65,8 @@ pub use evener_files::{
     Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
     Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, Options, Progress,
     Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget,
-    SystemError, Total, WorkerEffort, is_wrapped_key, is_wrapped_key_name, list, refuse_planted,
-    takes_a_stream, wrapped_key_name,
+    SystemError, Total, WorkerEffort, is_mount_list, is_wrapped_key, is_wrapped_key_name, list,
+    refuse_planted, takes_a_stream, wrapped_key_name,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};

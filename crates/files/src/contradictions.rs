@@ -27,6 +27,7 @@ pub(crate) fn in_tree(
         (options.resume && options.update, ONE_OF_BOTH),
         (options.ignore_ctime && !options.update, NO_COMPARISON),
         (options.delete.is_some() && !may_delete, NO_DELETE),
+        (options.delete_unmounted && options.delete.is_none(), NONE_TO_DELETE),
         (!options.head.is_empty(), NO_HEAD),
     ])
 }
@@ -78,6 +79,9 @@ const NO_COMPARISON: &str =
 
 const NO_DELETE: &str = "outputs are deleted only by an encryption that updates a tree, in a format \
     other than that of `openssl enc`: there Evener knows its own files by their headers";
+
+const NONE_TO_DELETE: &str = "only an operation that deletes outputs can do so below directories \
+    that are not mounted";
 
 const NO_HEAD: &str = "only a stream begins with a head: the files of a tree have their keys beside \
     them";

@@ -123,6 +123,18 @@ pub enum FileError {
          are one, or another run makes the same outputs; rename the source, or do one run at a time"
     )]
     SameName(String),
+    /// A directory of the source was a mount point when its outputs were made.
+    #[error(
+        "was a mount point at an earlier run and is none now, so what is below it was neither brought \
+         up to date nor deleted"
+    )]
+    Unmounted,
+    /// A directory of the source that is empty, where it is not known what was a mount point.
+    #[error(
+        "its source is empty, as the directory of a disk that is not mounted is, and no earlier run \
+         has noted that it was no mount point, so nothing below it was deleted"
+    )]
+    PerhapsUnmounted,
     /// The output has lost its name since it was made, so the source was not removed.
     #[error(
         "the output `{0}` was replaced or removed after it was made, perhaps by another run; the \

@@ -3,6 +3,7 @@
 use rustix::fs::FileType;
 
 pub(crate) const UNFINISHED: &str = "unfinished output of evener skipped";
+pub(crate) const OTHER_FILE_SYSTEM: &str = "directory on another file system skipped";
 pub(crate) const WRAPPED_KEY: &str = "wrapped key skipped";
 
 /// Why an entry of a kind that is never taken is left out.

@@ -51,5 +51,5 @@ pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffor
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, MalformedPath, Selection};
 pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
-pub use tree::{Total, measure, process};
+pub use tree::{Total, is_mount_list, measure, process};
 pub use wrapped_key::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};

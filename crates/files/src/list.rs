@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -14,9 +14,9 @@ use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recogn
 use crate::output::is_temporary_name;
 use crate::selection::Watch;
 use crate::source::Source;
-use crate::tree::{Descent, Location, NEITHER, target_name};
+use crate::tree::{Descent, Location, NEITHER, is_mount_list_beginning, target_name};
 use crate::wrapped_key::has_wrapped_key_name;
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Selection, left_out};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, left_out};
 
 /// The content of a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -53,17 +53,12 @@ pub struct Listed {
 }
 
 /// Lists a file, or all files of a tree. Without keys, formats that need one to be told apart
-/// are guessed at. `suffix` is what encrypting has appended to names: as everywhere, `selection`
-/// goes by the names without it.
+/// are guessed at. Of the options the selection, the suffix and [`Options::one_file_system`] count; as
+/// everywhere, the selection goes by the names without the suffix.
 ///
 /// # Errors
 /// When `path` is not there, or is neither a file nor a tree.
-pub fn list(
-    path: &Path,
-    keys: Option<&KeyRing>,
-    selection: &Selection,
-    suffix: &OsStr,
-) -> Result<Listing, Failure> {
+pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     let fail = |error| Failure { path: path.to_owned(), error };
     let system = |action| move |errno| failure(path, action, errno);
@@ -73,13 +68,13 @@ pub fn list(
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let opened = openat(CWD, path, flags, Mode::empty());
             let root = opened.map_err(system("read the directory"))?;
-            let watch = selection.watch();
-            walk(&root, path, keys, (&watch, suffix), &mut listing);
+            let watch = options.selection.watch();
+            walk(&root, path, keys, (&watch, options), &mut listing);
             listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
-            for reason in watch.notices(Some(suffix)) {
+            for reason in watch.notices(Some(&options.suffix)) {
                 listing.notices.push(Notice { path: path.to_owned(), reason });
             }
-            for (below, error) in watch.missing(Some(suffix)) {
+            for (below, error) in watch.missing(Some(&options.suffix)) {
                 listing.failures.push(Failure { path: path.join(below), error });
             }
         }
@@ -100,13 +95,17 @@ fn walk(
     root: &OwnedFd,
     path: &Path,
     keys: Option<&KeyRing>,
-    (selection, suffix): (&Watch<'_>, &OsStr),
+    (selection, options): (&Watch<'_>, &Options),
     listing: &mut Listing,
 ) {
     let mut descent = Descent::new(root.as_fd(), false);
     let mut directories = vec![Location::root()];
     while let Some(location) = directories.pop() {
         let listed = descent.to(&location).and_then(|directory| {
+            if options.one_file_system && fstat(directory)?.st_dev != fstat(root)?.st_dev {
+                listing.leave_out(path.join(location.path()), left_out::OTHER_FILE_SYSTEM);
+                return Ok(());
+            }
             listing.directories += 1;
             for entry in Dir::read_from(directory)? {
                 let entry = entry?;
@@ -115,7 +114,7 @@ fn walk(
                     continue;
                 }
                 let chosen = |name: &OsStr| selection.path_of(&location, name);
-                let stem = || target_name(Operation::Decrypt, name, suffix);
+                let stem = || target_name(Operation::Decrypt, name, &options.suffix);
                 let full = || path.join(location.path_of(name));
                 let kind = match kind_of(directory, &entry) {
                     Ok(kind) => kind,
@@ -183,6 +182,7 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
     let (format, certain, plain_bytes) = match (guess, known) {
         // No file begins so by chance.
         (Guess::Key, _) => ("key", true, None),
+        _ if is_mount_list_beginning(&beginning) => ("mount-points", true, None),
         (Guess::Age, _) if has_wrapped_key_name(path) => ("wrapped key", true, None),
         (Guess::Age, _) => ("age", true, None),
         (Guess::Pipe, _) => ("evener-pipe", true, None),
@@ -256,7 +256,7 @@ mod tests {
             .map(|format| (format.to_owned(), true, None));
 
         let with = |keys: Option<&KeyRing>| {
-            let listing = list(home.path(), keys, &Selection::default(), ".enc".as_ref()).unwrap();
+            let listing = list(home.path(), keys, &Options::default()).unwrap();
             let told =
                 |listed: &Listed| (listed.format.clone(), listed.certain, listed.plain_bytes);
             listing.files.iter().map(told).collect::<Vec<_>>()
@@ -267,12 +267,7 @@ mod tests {
         assert_eq!(with(Some(&KeyRing::new(recipe(1)))), all);
         let listing = with(Some(&KeyRing::new(recipe(2))));
         assert!(!listing[0].1 && listing[1] == openssl);
-        assert_eq!(
-            list(&path, None, &Selection::default(), ".enc".as_ref()).unwrap().files.len(),
-            1
-        );
-        assert!(
-            list(&home.path().join("none"), None, &Selection::default(), ".enc".as_ref()).is_err()
-        );
+        assert_eq!(list(&path, None, &Options::default()).unwrap().files.len(), 1);
+        assert!(list(&home.path().join("none"), None, &Options::default()).is_err());
     }
 }

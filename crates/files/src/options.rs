@@ -88,6 +88,12 @@ pub struct Options {
     /// this agrees. Only files that one of the keys opens are removed, links in whose place a file
     /// has come, and directories that are empty then. Beside a single file nothing is removed.
     pub delete: Option<Agree>,
+    /// Let [`Options::delete`] delete also below directories of the source that were mount points at an
+    /// earlier run and are none now, and below empty ones where it is not known which were mount
+    /// points.
+    pub delete_unmounted: bool,
+    /// Take nothing of a tree that is below a directory on another file system than the tree's root.
+    pub one_file_system: bool,
     /// Leave out files that change each time they are read. Otherwise, when encrypting, what was
     /// read last is stored, and the file is among the failures all the same. With
     /// [`Options::remove_source`] and when decrypting they are left out in any case.
@@ -178,6 +184,8 @@ impl Options {
             update: false,
             ignore_ctime: false,
             delete: None,
+            delete_unmounted: false,
+            one_file_system: false,
             skip_changing: false,
             overwrite: false,
             remove_source: false,

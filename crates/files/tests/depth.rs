@@ -15,7 +15,7 @@ use std::time::Duration;
 use common::child::shim;
 use common::meddler::meddling;
 use common::{cobblestone, home, options};
-use evener_files::{Failure, Operation, Options, Selection, list, measure, process};
+use evener_files::{Failure, Operation, Options, list, measure, process};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
 
@@ -46,7 +46,7 @@ fn child() {
             );
         }
         "list" => {
-            let listing = list(&sealed, None, &Selection::default(), ".enc".as_ref()).unwrap();
+            let listing = list(&sealed, None, &options()).unwrap();
             assert!(listing.failures.is_empty() && !listing.files.is_empty());
         }
         "verify" => run(Operation::Verify, &sealed, None, options()),

@@ -14,7 +14,7 @@ use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{assert_same_tree, bytes, cobblestone, home, options, round_trip, snapshot};
 use evener_files::keys::KeyFile;
-use evener_files::{FileError, Operation, Options, RandomAccess, Report, Selection, list, process};
+use evener_files::{FileError, Operation, Options, RandomAccess, Report, list, process};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 #[test]
@@ -432,13 +432,13 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
             let refused = process(operation, &keys, &path, target, &options()).unwrap_err();
             assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
         }
-        let refused = list(&path, None, &Selection::default(), ".enc".as_ref()).unwrap_err();
+        let refused = list(&path, None, &options()).unwrap_err();
         assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
         let engine = options().reference.unwrap();
         assert!(RandomAccess::open(&path, &keys, &engine).is_err());
         assert!(KeyFile::read(&path).is_err());
     }
-    let listing = list(&plain, None, &Selection::default(), ".enc".as_ref()).unwrap();
+    let listing = list(&plain, None, &options()).unwrap();
     assert_eq!((listing.files.len(), listing.failures.len()), (1, 0));
 }
 
@@ -539,8 +539,7 @@ fn a_very_deep_tree_is_done() {
         process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options()).unwrap();
     assert!(report.is_success(), "{:?}", report.failures.first());
     assert_eq!(report.files, 2);
-    let listing =
-        list(&sealed, Some(&cobblestone()), &Selection::default(), ".enc".as_ref()).unwrap();
+    let listing = list(&sealed, Some(&cobblestone()), &options()).unwrap();
     assert_eq!((listing.files.len(), listing.failures.len()), (2, 0), "{:?}", listing.failures);
     assert!(listing.files.iter().all(|file| file.certain));
 }

@@ -104,6 +104,8 @@ pub enum Flag {
     /// read it (FAT, exFAT, NTFS), which is refused otherwise; and take the modes that such a file
     /// system shows for sources.
     InsecureModes = 16384,
+    /// Take nothing below directories on other file systems than that of the source.
+    OneFileSystem = 32768,
 }
 
 /// Called with the progress of an operation, on the thread that called the operation: before it
@@ -209,6 +211,7 @@ const FLAGS: &[(Flag, Place)] = &[
     (Flag::SkipChanging, |options| &mut options.skip_changing),
     (Flag::IgnoreCtime, |options| &mut options.ignore_ctime),
     (Flag::InsecureModes, |options| &mut options.insecure_modes),
+    (Flag::OneFileSystem, |options| &mut options.one_file_system),
 ];
 
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);

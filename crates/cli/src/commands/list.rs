@@ -102,7 +102,7 @@ impl List {
         let mut options = Options::new(Vec::new());
         self.choosing.clone().apply(&mut options)?;
         self.part.clone().apply(&mut options)?;
-        Ok(list(&self.source, ring.as_ref(), &options.selection, &options.suffix)?)
+        Ok(list(&self.source, ring.as_ref(), &options)?)
     }
 }
 

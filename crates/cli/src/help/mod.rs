@@ -61,7 +61,7 @@ fn arranged(command: Command, parent: &str, page: Page) -> Command {
     // They are refused: decryption deletes nothing, encryption makes no holes, and a list has no
     // links.
     let refused: &[&str] = match &*path {
-        "evener decrypt" => &["delete", "yes"],
+        "evener decrypt" => &["delete", "delete_unmounted", "yes"],
         "evener encrypt" => &["sparse"],
         "evener list" => &["follow_symlinks"],
         _ => &[],

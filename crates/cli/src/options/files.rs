@@ -29,6 +29,10 @@ pub(crate) struct Choosing {
     /// not with --remove-source
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
+    /// Take nothing below directories on other file systems than that of SRC, as `du -x` does. The
+    /// directories themselves are made, and named
+    #[arg(long, help_heading = "Trees")]
+    one_file_system: bool,
     /// Suffix that encrypting appends to file names and decrypting removes [default: .enc]
     #[arg(
         long,
@@ -50,6 +54,7 @@ impl Choosing {
             (!self.include.is_empty(), "--include chooses among the files of a tree"),
             (!self.exclude.is_empty(), "--exclude chooses among the files of a tree"),
             (self.follow_symlinks, "--follow-symlinks is for the links in a tree"),
+            (self.one_file_system, "--one-file-system is for the directories of a tree"),
         ];
         if let Some((_, what)) = given.into_iter().find(|(given, _)| *given && !has_tree) {
             return Err(Trouble::Usage(format!("{what}, and no tree is given")));
@@ -73,6 +78,7 @@ impl Choosing {
     pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
+        options.one_file_system = self.one_file_system;
         options.suffix = self.suffix().to_owned();
         Ok(())
     }
@@ -126,10 +132,16 @@ pub(crate) struct Writing {
     /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
     /// that are then empty, after a question. Only files that the key opens are deleted, and
     /// nothing at all if a file failed, a directory could not be read, or DST held no output of SRC
-    /// before. What --exclude skips stays, and so do symbolic links; --dry-run lists what would be
-    /// deleted. Deletions come last: where DST is full, make room there by hand
+    /// before. Nothing is deleted below a directory of SRC that was a mount point at an earlier run
+    /// and is none now (DST/.evener-mounts lists them), nor below an empty one until a run with
+    /// --delete has noted that it was none. What --exclude skips stays, and so do symbolic links;
+    /// --dry-run lists what would be deleted. Deletions come last: where DST is full, make room there
+    /// by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
+    /// Let --delete delete below directories that are not mounted any more, or are empty, too
+    #[arg(long, requires = "delete", help_heading = "Outputs")]
+    delete_unmounted: bool,
     /// Delete without the question of --delete
     #[arg(short, long, help_heading = "Outputs")]
     yes: bool,
@@ -170,6 +182,7 @@ impl Writing {
         options.delete = self.delete.then(|| -> Agree {
             if self.yes { Arc::new(|_| true) } else { Arc::new(deletion::is_wanted) }
         });
+        options.delete_unmounted = self.delete_unmounted;
         options.overwrite = self.overwrite;
         options.remove_source = self.remove_source;
         options.durable = self.durable;

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::descent::Descent;
 use super::directory::{Directory, Made};
 use super::endpoints::target_name;
+use super::full;
 use super::listing::{Listing, Wanted};
 use super::location::Location;
 use super::work::TreeWork;
@@ -36,6 +37,8 @@ struct Orphans {
     files: Vec<Orphan>,
     /// Directories without a counterpart, each before those in it.
     directories: Vec<Place>,
+    /// Directories whose counterparts are empty, as places of those.
+    of_empty: Vec<Arc<Location>>,
 }
 
 /// An output whose source has gone.
@@ -82,7 +85,7 @@ impl TreeWork<'_> {
             self.record.notice_of(path.to_owned(), NOT_ALL_DONE);
             return;
         }
-        let orphans = match self.find_orphans(root, target, path) {
+        let mut orphans = match self.find_orphans(root, target, path) {
             Ok(orphans) => orphans,
             Err((at, error)) => {
                 self.record.failed_of(path.join(at), error);
@@ -99,6 +102,7 @@ impl TreeWork<'_> {
             self.record.failed_of(path.to_owned(), FileError::Refused(reason.to_owned()));
             return;
         }
+        self.spare_unmounted(&mut orphans, path);
         let files = orphans.files.iter().map(|orphan| path.join(orphan.path()));
         if self.options.dry_run {
             for file in files {
@@ -112,6 +116,9 @@ impl TreeWork<'_> {
         let directories = directories.map(|place| path.join(place.target.path()).join(""));
         let all: Vec<_> = files.chain(directories).collect();
         if all.is_empty() {
+            if self.record.is_success() {
+                self.settle_mounts();
+            }
             return;
         }
         if !self.options.control.asking(|| agree(&all)) {
@@ -119,6 +126,28 @@ impl TreeWork<'_> {
             return;
         }
         self.delete(root, target, path, &orphans);
+        if self.record.is_success() {
+            self.settle_mounts();
+        }
+    }
+
+    /// Keeps what may only seem to have lost its source, since a disk is not mounted.
+    fn spare_unmounted(&self, orphans: &mut Orphans, path: &Path) {
+        if self.options.delete_unmounted {
+            return;
+        }
+        let missing = self.missing_mounts().into_iter().map(|place| (place, FileError::Unmounted));
+        let empty = std::mem::take(&mut orphans.of_empty).into_iter();
+        let empty = empty.filter(|_| !self.mounts.is_whole()).map(|place| place.path());
+        for (place, error) in missing.chain(empty.map(|place| (place, FileError::PerhapsUnmounted)))
+        {
+            let before = (orphans.files.len(), orphans.directories.len());
+            orphans.files.retain(|orphan| !orphan.place.source.path().starts_with(&place));
+            orphans.directories.retain(|it| !it.target.path().starts_with(&place));
+            if (orphans.files.len(), orphans.directories.len()) != before {
+                self.record.failed_of(full(path, &place), error);
+            }
+        }
     }
 
     fn find_orphans(
@@ -138,6 +167,9 @@ impl TreeWork<'_> {
             let pair = self.open_pair(ways, &place).map_err(failed)?;
             if pair.source.is_none() {
                 orphans.directories.push(place.clone());
+            }
+            if self.is_elsewhere(root, &pair).map_err(failed)? {
+                continue;
             }
             self.look_into(&pair, path, &mut orphans, &mut waiting).map_err(failed)?;
         }
@@ -159,6 +191,17 @@ impl TreeWork<'_> {
         Ok(Pair { place, target, source: open_source(&mut ways.sources, place)? })
     }
 
+    /// Whether a directory of the source is one of which nothing is taken.
+    fn is_elsewhere(&self, root: &Directory, pair: &Pair<'_>) -> Result<bool, FileError> {
+        let (true, Some(source)) = (self.options.one_file_system, pair.source) else {
+            return Ok(false);
+        };
+        let system = FileError::system("look for the source of this directory");
+        let device =
+            |directory: BorrowedFd<'_>| fstat(directory).map(|it| it.st_dev).map_err(&system);
+        Ok(device(source)? != device(root.source.as_fd())?)
+    }
+
     /// Looks at a directory of the target tree: adds its orphans, and those of its directories
     /// that are yet to be looked at.
     fn look_into(
@@ -173,6 +216,9 @@ impl TreeWork<'_> {
         let wanted = match pair.source {
             Some(source) => {
                 let names = Listing::of(source).map_err(FileError::system("read the directory"))?;
+                if names.is_empty() {
+                    orphans.of_empty.push(pair.place.source.clone());
+                }
                 Wanted::find(&names, &self.options.suffix, pair.target, &listing)?
             }
             None => Wanted::default(),

@@ -193,6 +193,7 @@ impl TreeWork<'_> {
             if let (Some(agree), Some(target)) = (&self.options.delete, target) {
                 self.delete_orphans(root, target, agree);
             }
+            self.tell_of_mounts(target.unwrap_or(Path::new("")));
             if self.minds_names() {
                 self.directories.with_visited(|visited| self.find_clashes(root, visited));
             }

@@ -42,6 +42,10 @@ impl Listing {
         Ok(Listing { entries })
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// All names, sorted.
     pub(super) fn names(&self) -> Vec<&OsStr> {
         let mut names: Vec<_> = self.entries.keys().map(OsString::as_os_str).collect();

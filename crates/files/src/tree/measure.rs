@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::Operation;
@@ -49,6 +49,7 @@ pub fn measure(
         operation,
         options,
         around: around.ok()?,
+        device: fstat(&root).ok()?.st_dev,
         entered: HashSet::new(),
         linked: HashSet::new(),
         total: Total::default(),
@@ -70,6 +71,8 @@ struct Walk<'a> {
     options: &'a Options,
     /// What links that are followed must not lead to.
     around: Option<Around>,
+    /// That of the root.
+    device: u64,
     /// Where links are followed, the directories entered so far.
     entered: HashSet<Identity>,
     /// Files with several names that were met.
@@ -86,8 +89,11 @@ impl Walk<'_> {
         directories: &mut Vec<Arc<Location>>,
     ) -> Result<(), Errno> {
         let directory = descent.to(location)?;
+        let status = fstat(directory)?;
+        if self.options.one_file_system && status.st_dev != self.device {
+            return Ok(());
+        }
         if let Some(around) = &self.around {
-            let status = rustix::fs::fstat(directory)?;
             let is_around = !location.is_root() && around.refuse(&status).is_err();
             // Where links lead in a circle, the operation ends it.
             if is_around || !self.entered.insert(Identity::of(&status)) {

@@ -25,6 +25,7 @@ mod listing;
 mod location;
 mod measure;
 mod modes;
+mod mounts;
 mod names;
 mod opened;
 mod plan;
@@ -54,8 +55,10 @@ use crate::{
 pub(crate) use descent::Descent;
 pub(crate) use endpoints::{NEITHER, target_name};
 pub(crate) use location::Location;
+pub(crate) use mounts::is_mount_list_beginning;
 
 pub use measure::{Total, measure};
+pub use mounts::is_mount_list;
 
 use endpoints::Endpoints;
 use work::TreeWork;

@@ -14,11 +14,13 @@ use rustix::fs::{AtFlags, Dir, statat};
 use rustix::io::Errno;
 
 use super::commit::Finished;
-use super::directory::Item;
+use super::directory::{Directory, Item};
 use super::work::TreeWork;
 use crate::FileError;
+use crate::Operation;
 use crate::identity::Identity;
 use crate::source::{Source, read_exact_at};
+use crate::wrapped_key::is_wrapped_key_name;
 
 /// The outputs of this run in one directory.
 #[derive(Default)]
@@ -173,6 +175,20 @@ impl TreeWork<'_> {
             };
             Ok(named.unwrap_or(identity))
         })
+    }
+
+    /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
+    pub(super) fn refuse_key_name(
+        &self,
+        directory: &Directory,
+        target: &OsStr,
+    ) -> Result<(), FileError> {
+        let sealing = self.operation == Operation::Encrypt;
+        if sealing && directory.location.is_root() && is_wrapped_key_name(None, target) {
+            let reason = "its output would have the name of the tree's wrapped key";
+            return Err(FileError::Refused(reason.to_owned()));
+        }
+        Ok(())
     }
 
     /// Whether outputs of earlier runs may be there, and what those have left unfinished.

@@ -20,12 +20,13 @@ use super::directory::{Directory, Item, Made, make_below, open_directory};
 use super::endpoints::{no_target_name, same_file, target_name};
 use super::finish::Visited;
 use super::location::Location;
+use super::mounts::is_mount_list_in;
 use super::work::{Task, TreeWork};
 use crate::identity::Identity;
 use crate::left_out;
 use crate::naming::{kind_of_name, no_output_directory, noun_of};
 use crate::output::{is_temporary_name, sweep, symlink_over};
-use crate::wrapped_key::{is_wrapped_key_in, is_wrapped_key_name};
+use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation};
 
 /// A directory on the way down, with the subdirectories that are yet to be entered.
@@ -43,8 +44,10 @@ impl TreeWork<'_> {
         if let Some(target) = &root.target {
             self.directories.is_new_target(target.identity);
         }
+        self.recall_mounts(root);
         let Some(level) = self.enter(root, queue) else { return };
         let mut above = HashSet::from([Identity::of(&level.status)]);
+        let device = level.status.st_dev;
         let (mut levels, mut open) = (vec![level], Open::default());
         while let Some(level) = levels.last_mut() {
             if self.is_stopped() {
@@ -67,14 +70,16 @@ impl TreeWork<'_> {
                     continue;
                 }
             };
-            let entered = self.descend(&parent, &name, &above);
-            match entered.map(|directory| (self.enter(&directory, queue), directory)) {
-                Ok((Some(level), directory)) => {
+            let entered = self.descend(&parent, &name, &above, device);
+            let entered =
+                entered.map(|it| it.and_then(|it| Some((self.enter(&it, queue)?, it))));
+            match entered {
+                Ok(Some((level, directory))) => {
                     above.insert(Identity::of(&level.status));
                     levels.push(level);
                     open.enter(directory);
                 }
-                Ok((None, _)) => {}
+                Ok(None) => {}
                 Err(error) => self.record.failed(&parent.path_of(&name), error),
             }
         }
@@ -119,13 +124,15 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Opens a subdirectory and makes its counterpart. `above` has the directories on the way there.
+    /// Opens a subdirectory and makes its counterpart; `None` if it is left out. `above` has the directories
+    /// on the way there, and `device` is that of the root.
     fn descend(
         &self,
         parent: &Directory,
         name: &OsStr,
         above: &HashSet<Identity>,
-    ) -> Result<Arc<Directory>, FileError> {
+        device: u64,
+    ) -> Result<Option<Arc<Directory>>, FileError> {
         let follows = self.options.follow_symlinks;
         let source = open_directory(parent.source.as_fd(), name, follows)
             .map_err(FileError::system("open the directory"))?;
@@ -166,8 +173,15 @@ impl TreeWork<'_> {
             target.settle(parent.inherited, &status, &self.metadata).map_err(&named)?;
         }
         let location = Location::below(&parent.location, name);
+        if self.options.one_file_system && status.st_dev != device {
+            self.note_mount(source.as_fd(), &location)?;
+            self.record.left_out(&location.path(), left_out::OTHER_FILE_SYSTEM);
+            let target = target.map(|made| (made.identity, made.is_new));
+            self.directories.visited(Visited { location, status, target });
+            return Ok(None);
+        }
         let (target, claims) = (target.map(Arc::new), Arc::default());
-        Ok(Arc::new(Directory { source, target, location, follows, claims }))
+        Ok(Some(Arc::new(Directory { source, target, location, follows, claims })))
     }
 
     /// Makes (or finds) a directory of the target tree. In a new one its owner can work; what it lacks
@@ -206,6 +220,8 @@ impl TreeWork<'_> {
         let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
         self.take_over(directory, &status);
         self.directories.visited(Visited { location: directory.location.clone(), status, target });
+        let was_mount = self.note_mount(directory.source.as_fd(), &directory.location)?;
+        let mut is_empty = true;
         self.sweep_target(directory)?;
         let mut subdirectories = Vec::new();
         let mut files = Vec::with_capacity(BATCH);
@@ -220,6 +236,7 @@ impl TreeWork<'_> {
             if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 continue;
             }
+            is_empty = false;
             match self.sort(directory, &entry) {
                 Ok(Entry::File(item)) => files.push(item),
                 Ok(Entry::Directory(name)) => subdirectories.push(name),
@@ -239,6 +256,9 @@ impl TreeWork<'_> {
         }
         if !files.is_empty() {
             self.feed_files(directory, files, queue);
+        }
+        if was_mount && is_empty && !self.options.delete_unmounted {
+            return Err(FileError::Unmounted);
         }
         Ok(Level { location: directory.location.clone(), status, subdirectories })
     }
@@ -304,7 +324,11 @@ impl TreeWork<'_> {
                 self.copy_symlink(directory, entry.file_name())?;
                 Ok(Entry::Done)
             }
-            FileType::Directory | FileType::RegularFile | FileType::Symlink => Ok(Entry::Done),
+            FileType::Directory => {
+                self.mounts.leave_gap();
+                Ok(Entry::Done)
+            }
+            FileType::RegularFile | FileType::Symlink => Ok(Entry::Done),
             other => {
                 if takes_link() {
                     self.record.left_out(&directory.path_of(name), left_out::special(other));
@@ -335,6 +359,9 @@ impl TreeWork<'_> {
             return Ok(Entry::Done);
         }
         let sealed = self.operation != Operation::Encrypt;
+        if sealed && is_mount_list_in(directory.source.as_fd(), name) {
+            return Ok(Entry::Done);
+        }
         if sealed && is_wrapped_key_in(directory.source.as_fd(), name, directory.follows) {
             // One that this run opens files with is in use.
             let flags = AtFlags::empty();
@@ -450,16 +477,6 @@ impl TreeWork<'_> {
 
     fn is_link_to(&self, target: &Made, name: &CStr, text: &CStr) -> bool {
         readlinkat(target, name, Vec::new()).is_ok_and(|there| *there == *text)
-    }
-
-    /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
-    fn refuse_key_name(&self, directory: &Directory, target: &OsStr) -> Result<(), FileError> {
-        let sealing = self.operation == Operation::Encrypt;
-        if sealing && directory.location.is_root() && is_wrapped_key_name(None, target) {
-            let reason = "its output would have the name of the tree's wrapped key";
-            return Err(FileError::Refused(reason.to_owned()));
-        }
-        Ok(())
     }
 
     /// Refuses a symbolic link or a directory that has the name of the output of a file beside

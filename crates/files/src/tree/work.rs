@@ -18,6 +18,7 @@ use super::large::Large;
 use super::linked_sources::LinkedSources;
 use super::links::Links;
 use super::location::Location;
+use super::mounts::Mounts;
 use super::opened::Opened;
 use super::record::Record;
 use super::writing::Spares;
@@ -54,6 +55,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) directories: super::finish::Directories,
     /// The read-only ones that are writable for the run.
     pub(super) opened: Opened,
+    /// The mount points of the source.
+    pub(super) mounts: Mounts,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
     /// At most so long are those of a worker whose engine wants many bytes at once.
@@ -104,6 +107,7 @@ impl<'a> TreeWork<'a> {
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
             opened: Opened::default(),
+            mounts: Mounts::default(),
             room,
             large_room,
             spares: Spares::new(spares, room),

@@ -48,7 +48,9 @@ public enum FileOption {
      * it (FAT, exFAT, NTFS), which is refused otherwise; and take the modes that such a file system
      * shows for sources.
      */
-    INSECURE_MODES;
+    INSECURE_MODES,
+    /** Take nothing below directories on other file systems than that of the source. */
+    ONE_FILE_SYSTEM;
 
     int flag() {
         return 1 << ordinal();

@@ -1,0 +1,246 @@
+//! Remembers which directories of the source were mount points.
+//!
+//! Where a disk below the source is not mounted, its files seem to have gone. So the target of a
+//! tree keeps a list of the source's mount points in the file `.evener-mounts`, and nothing is
+//! deleted below one of them while it is none. The list holds no names but those that the target
+//! shows anyway, and lies there so that it is found wherever and by whomever the tree is updated.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, Mode, StatxAttributes, StatxFlags, fstat, statat, statx};
+use rustix::io::Errno;
+
+use super::descent::Descent;
+use super::directory::Directory;
+use super::location::Location;
+use super::work::TreeWork;
+use crate::output::Outputs;
+use crate::source::Source;
+use crate::{FileError, Operation};
+
+/// Whether the file that a path leads to is a target's list of mount points.
+pub fn is_mount_list(path: &Path) -> bool {
+    is_mount_list_in(CWD, path.as_os_str())
+}
+
+/// As [`is_mount_list`], of a name in a directory.
+pub(crate) fn is_mount_list_in(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let begins = || {
+        let file = Source::open(directory, name, false).ok()?;
+        let mut beginning = [0; MAGIC.len()];
+        file.read_exact_at(&mut beginning, 0).ok()?;
+        Some(is_mount_list_beginning(&beginning))
+    };
+    Path::new(name).file_name() == Some(OsStr::new(NAME)) && begins() == Some(true)
+}
+
+/// Whether a list of mount points begins so.
+pub(crate) fn is_mount_list_beginning(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// The mount points of a source, as paths below its root.
+#[derive(Default)]
+pub(super) struct Mounts {
+    root: OnceLock<Arc<Directory>>,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    /// Those of this run and of earlier ones.
+    known: BTreeSet<PathBuf>,
+    /// Whether no other directory with outputs was one at the last run.
+    is_whole: bool,
+    /// Whether this run has left out directories of the source, which may be mount points.
+    has_gap: bool,
+    /// Why it can't be kept.
+    trouble: Option<FileError>,
+}
+
+impl Mounts {
+    /// Whether every directory that is not among them was no mount point at the last run.
+    pub(super) fn is_whole(&self) -> bool {
+        self.list().is_whole
+    }
+
+    /// Notes that a directory of the source was left out.
+    pub(super) fn leave_gap(&self) {
+        self.list().has_gap = true;
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TreeWork<'_> {
+    /// Reads the list that the target has. Where that can't be read it is as if there were none.
+    pub(super) fn recall_mounts(&self, root: &Arc<Directory>) {
+        let (Operation::Encrypt, Some(target)) = (self.operation, &root.target) else { return };
+        if self.mounts.root.set(root.clone()).is_err() {
+            return;
+        }
+        let mut list = self.mounts.list();
+        match read(target.as_fd()) {
+            Ok(None) => {}
+            Ok(Some((known, is_whole))) => (list.known, list.is_whole) = (known, is_whole),
+            Err(error) => list.trouble = Some(error),
+        }
+    }
+
+    /// Notes a directory of the source if it is a mount point, before anything of it is stored.
+    /// Returns whether it was one and is none now.
+    pub(super) fn note_mount(
+        &self,
+        directory: BorrowedFd<'_>,
+        location: &Location,
+    ) -> Result<bool, FileError> {
+        if self.mounts.root.get().is_none() {
+            return Ok(false);
+        }
+        let is_mount =
+            is_mount_point(directory).map_err(FileError::system("see whether it is mounted"))?;
+        let mut list = self.mounts.list();
+        if !is_mount {
+            // To build a path takes as long as it is deep.
+            let is_deeper = list.known.iter().all(|known| known.iter().count() < location.depth());
+            return Ok(!is_deeper && list.known.contains(&location.path()));
+        }
+        if list.known.insert(location.path()) {
+            self.keep(&mut list);
+        }
+        Ok(false)
+    }
+
+    /// Those that were mount points and are none now.
+    pub(super) fn missing_mounts(&self) -> Vec<PathBuf> {
+        let list = self.mounts.list();
+        list.known.iter().filter(|path| self.is_mounted(path) != Ok(true)).cloned().collect()
+    }
+
+    fn is_mounted(&self, path: &Path) -> Result<bool, Errno> {
+        let Some(root) = self.mounts.root.get() else { return Ok(false) };
+        let below = |above: Arc<Location>, name| Location::below(&above, name);
+        let location = path.iter().fold(Location::root(), below);
+        match Descent::new(root.source.as_fd(), self.options.follow_symlinks).to(&location) {
+            Ok(directory) => is_mount_point(directory),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Forgets mount points that are none any more, once no output is left of what was below them
+    /// alone, or `Options::delete_unmounted` has said so. All others were none.
+    pub(super) fn settle_mounts(&self) {
+        let mut list = self.mounts.list();
+        let List { known, is_whole, has_gap, .. } = &*list;
+        let is_kept = |path: &&PathBuf| {
+            self.is_mounted(path) != Ok(false) || !self.options.selection.takes_directory(path)
+        };
+        let kept: BTreeSet<_> = known.iter().filter(is_kept).cloned().collect();
+        let now_whole = *is_whole || !has_gap || self.options.delete_unmounted;
+        if kept != *known || now_whole != *is_whole {
+            (list.known, list.is_whole) = (kept, now_whole);
+            self.keep(&mut list);
+        }
+    }
+
+    /// Says why the list could not be read or written. A target that is up to date may be
+    /// read-only.
+    pub(super) fn tell_of_mounts(&self, target: &Path) {
+        let Some(error) = self.mounts.list().trouble.take() else { return };
+        let path = target.join(NAME);
+        match &error {
+            FileError::System { errno, .. }
+                if ![Errno::ROFS, Errno::ACCESS, Errno::PERM].iter().any(|it| errno.is(*it)) =>
+            {
+                self.record.failed_of(path, error);
+            }
+            _ => {
+                let reason = format!("the source's mount points are not remembered here: {error}");
+                self.record.notice_of(path, reason);
+            }
+        }
+    }
+
+    /// Writes the list, unless what is there can't be read: a later version may have made it.
+    fn keep(&self, list: &mut List) {
+        let target = self.mounts.root.get().and_then(|root| root.target.as_ref());
+        let (Some(target), true, None) = (target, self.writes(), &list.trouble) else { return };
+        let mut text = MAGIC.to_vec();
+        text.extend_from_slice(if list.is_whole { WHOLE } else { PART });
+        for path in &list.known {
+            text.extend_from_slice(path.as_os_str().as_bytes());
+            text.push(0);
+        }
+        let outputs = Outputs::new(self.operation, (true, false), self.options);
+        let written = outputs
+            .create(target.as_fd(), OsStr::new(NAME), Mode::RUSR | Mode::WUSR)
+            .and_then(|output| {
+                output.write_all_at(&text, 0)?;
+                output.publish(&outputs)
+            });
+        list.trouble = written.err();
+    }
+}
+
+/// Reads a target's list, and whether it is whole.
+fn read(target: BorrowedFd<'_>) -> Result<Option<(BTreeSet<PathBuf>, bool)>, FileError> {
+    let unknown = || FileError::Refused("it is no list of mount points of this version".to_owned());
+    let file = match Source::open(target, OsStr::new(NAME), false) {
+        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(None),
+        Err(FileError::System { errno, .. }) if errno.is(Errno::LOOP) => return Err(unknown()),
+        opened => opened?,
+    };
+    if file.length() > LONGEST {
+        return Err(unknown());
+    }
+    let mut text = vec![0; file.length() as usize];
+    file.read_exact_at(&mut text, 0)?;
+    let rest = text.strip_prefix(MAGIC).ok_or_else(unknown)?;
+    let (is_whole, paths) = match (rest.strip_prefix(WHOLE), rest.strip_prefix(PART)) {
+        (Some(paths), _) => (true, paths),
+        (_, Some(paths)) => (false, paths),
+        (None, None) => return Err(unknown()),
+    };
+    let paths = match paths {
+        [] => BTreeSet::new(),
+        [paths @ .., 0] => {
+            paths.split(|&byte| byte == 0).map(|path| OsStr::from_bytes(path).into()).collect()
+        }
+        _ => return Err(unknown()),
+    };
+    Ok(Some((paths, is_whole)))
+}
+
+/// Whether something is mounted at an open directory. Where the kernel does not say it, another file
+/// system than that of the directory above shows it.
+fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    match statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty()) {
+        Ok(found) if found.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) => {
+            return Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+        }
+        // Old kernels, and sandboxes that do not know the call.
+        Ok(_) | Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+        Err(errno) => return Err(errno),
+    }
+    let (itself, above) = (fstat(directory)?, statat(directory, c"..", AtFlags::empty())?);
+    Ok(itself.st_dev != above.st_dev || itself.st_ino == above.st_ino)
+}
+
+/// The name of the list in the root of the target.
+const NAME: &str = ".evener-mounts";
+
+/// How it begins; then comes whether it is whole, and each path with a zero byte behind it.
+const MAGIC: &[u8] = b"evener-mounts:v1:";
+const WHOLE: &[u8] = b"whole\n";
+const PART: &[u8] = b"part\n";
+
+/// The longest list that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
