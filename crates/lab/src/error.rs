@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use evener_core::shown_error;
 
+use crate::done::Amount;
+
 /// Why a benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -52,6 +54,19 @@ pub enum LabError {
         contender: &'static str,
         /// The cipher.
         cipher: evener_core::Cipher,
+    },
+    /// A run did not do all of its work, so its time is of something else.
+    #[error(
+        "{run}: {} of {} files were done ({} of {} bytes), so there are no figures",
+        done.files, wanted.files, done.bytes, wanted.bytes
+    )]
+    Undone {
+        /// Whose run, such as `polling, 8 bytes`.
+        run: String,
+        /// What it did.
+        done: Amount,
+        /// What it was to do.
+        wanted: Amount,
     },
     /// A file holds no valid profile.
     #[error("{}: {error}", evener_core::shown(path))]

@@ -6,6 +6,7 @@
 pub mod background;
 mod chart;
 pub mod costs;
+mod done;
 mod error;
 pub mod gpu;
 mod machine;
@@ -33,6 +34,7 @@ use evener_engines::measure::probe_all;
 use evener_engines::{Watch, measure, watched};
 use evener_program::messages::complain;
 
+pub use done::Amount;
 pub use error::LabError;
 pub use machine::Machine;
 pub use rival::Rival;

@@ -1,6 +1,7 @@
 //! The work of the foreground program: continuous work, and short periodic tasks.
 
 use std::hint::black_box;
+use std::panic::resume_unwind;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,9 +38,10 @@ pub(super) fn work(
         let periodic = scope.spawn(|| lateness(time, &ready));
         ready.wait();
         begun();
-        // A thread that panicked counts as no work.
-        let rate: f64 = working.into_iter().map(|thread| thread.join().unwrap_or(0.0)).sum();
-        let mut late = periodic.join().unwrap_or_default();
+        // Without the work of a thread that panicked there are no figures.
+        let whole = |panic| resume_unwind(panic);
+        let rate: f64 = working.into_iter().map(|thread| thread.join().unwrap_or_else(whole)).sum();
+        let mut late = periodic.join().unwrap_or_else(|panic| resume_unwind(panic));
         late.sort_unstable();
         Pace {
             unit_us: threads as f64 / rate,

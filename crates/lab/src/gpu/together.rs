@@ -1,5 +1,6 @@
 //! The cores, the GPU and both: the same messages in runs under the adaptive policy.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use evener_pipeline::{Load, PolicyName, Queue, Returned, RunOptions, Work, Worke
 use super::report::{Rate, Together};
 use super::sessions::cpu_time;
 use crate::LabError;
+use crate::done::{Amount, all_done};
 
 /// Measures runs that take about this long each.
 pub(super) fn measure(
@@ -62,13 +64,18 @@ fn perform(
     let work = Messages::new(cipher, message);
     let options = RunOptions::new(PolicyName::Adaptive, cipher, Direction::Encrypt, tasks);
     let (begun, cpu) = (Instant::now(), cpu_time());
-    run_filled(seats, &options, &work, (0..tasks).map(|_| work.task()));
+    let statistics = run_filled(seats, &options, &work, (0..tasks).map(|_| work.task()));
     let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu);
+    let wanted = Amount::of((tasks * work.count) as u64, message);
+    let done = Amount::of(work.done.into_inner(), message);
     let trouble = work.trouble.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match trouble {
-        Some(trouble) => Err(LabError::Unavailable(trouble)),
-        None => Ok((wall, cpu, (tasks * work.count * message) as f64)),
+    // What the others did in the place of an engine that failed is no figure of it.
+    let retired = statistics.workers.into_iter().find_map(|worker| worker.retired);
+    if let Some(trouble) = trouble.or(retired.map(|cause| cause.to_string())) {
+        return Err(LabError::Unavailable(trouble));
     }
+    all_done(&format!("{cipher}, {message} bytes"), done, wanted)?;
+    Ok((wall, cpu, done.bytes as f64))
 }
 
 /// Messages that are encrypted in the workers' buffers.
@@ -79,6 +86,8 @@ struct Messages {
     message: usize,
     /// Of a task.
     count: usize,
+    /// How many messages were encrypted.
+    done: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
 
@@ -99,7 +108,8 @@ impl Messages {
         let key = Key::new(&bytes[..cipher.key_length()]).expect("every cipher's key fits");
         let iv = Iv::new(&bytes[..cipher.iv_length()]).expect("every cipher's IV fits");
         let count = (TASK / message.max(1)).max(1);
-        Messages { cipher, key, iv, message, count, trouble: Mutex::default() }
+        let (done, trouble) = (AtomicU64::new(0), Mutex::default());
+        Messages { cipher, key, iv, message, count, done, trouble }
     }
 
     fn task(&self) -> Task {
@@ -127,7 +137,10 @@ impl Messages {
             |(input, output)| Job { key: Some(&self.key), ..Job::new(self.iv, input, output) };
         let mut jobs: Vec<_> = inputs.zip(outputs).map(job).collect();
         worker.process(self.cipher, Direction::Encrypt, &mut jobs)?;
-        if jobs.iter().any(|job| !matches!(job.outcome, Outcome::Done { .. })) {
+        let is_done = |job: &&Job<'_>| matches!(job.outcome, Outcome::Done { .. });
+        let done = jobs.iter().filter(is_done).count();
+        self.done.fetch_add(done as u64, Ordering::Relaxed);
+        if done < jobs.len() {
             let engine = &worker.engine().description().name;
             self.complain(format!("{engine} did not encrypt a message"));
         }

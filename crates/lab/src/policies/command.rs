@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use evener_engines::loads_foreign_code;
 
+use super::published::Ratios;
 use super::{PoliciesOptions, PoliciesReport, run};
 use crate::LabError;
 
@@ -22,6 +23,9 @@ pub struct Command {
     /// The report's heading
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+    /// Show the times as ratios to the published ones, too
+    #[arg(long, conflicts_with = "json")]
+    published: bool,
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
@@ -50,7 +54,7 @@ impl Command {
         if let Some(title) = &self.title {
             report.title.clone_from(title);
         }
-        report.tell(self.json, self.html.as_deref())
+        report.tell(self.json, self.published, self.html.as_deref())
     }
 }
 
@@ -71,11 +75,17 @@ fn read(files: &[PathBuf]) -> Result<PoliciesReport, LabError> {
 }
 
 impl PoliciesReport {
-    /// Prints the report as text or JSON, and writes the page if `html` is given.
+    /// Prints the report as text (with `published`, ratios to published times follow) or JSON, and writes the
+    /// page if `html` is given.
     ///
     /// # Errors
     /// When either can't be written.
-    pub fn tell(&self, json: bool, html: Option<&std::path::Path>) -> Result<(), LabError> {
+    pub fn tell(
+        &self,
+        json: bool,
+        published: bool,
+        html: Option<&std::path::Path>,
+    ) -> Result<(), LabError> {
         if let Some(path) = html {
             fs::write(path, self.to_html()).map_err(LabError::file("write", path))?;
         }
@@ -84,6 +94,8 @@ impl PoliciesReport {
             serde_json::to_writer_pretty(&mut output, self)
                 .map_err(io::Error::from)
                 .and_then(|()| writeln!(output))
+        } else if published {
+            write!(output, "{self}{}", Ratios(self))
         } else {
             write!(output, "{self}")
         };

@@ -88,6 +88,19 @@ impl Files {
         Ok(files)
     }
 
+    /// How many files there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The length of each before encryption.
+    pub(super) fn bytes(&self) -> usize {
+        match self.direction {
+            Direction::Encrypt => self.input.length,
+            Direction::Decrypt => self.expected.length,
+        }
+    }
+
     /// The files as jobs that bring their key.
     pub(super) fn jobs(&mut self) -> Vec<Job<'_>> {
         let &mut Files { count, iv, padding, ref key, .. } = self;

@@ -11,6 +11,7 @@ mod command;
 mod figures;
 mod files;
 mod options;
+mod published;
 mod reference;
 mod report;
 mod row;
@@ -21,6 +22,9 @@ mod tables;
 
 pub use command::Command;
 pub use options::PoliciesOptions;
+pub use published::Difference;
+#[cfg(test)]
+pub(crate) use published::Ratios;
 pub use report::PoliciesReport;
 pub use row::Row;
 pub use run::run;

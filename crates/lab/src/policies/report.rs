@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Row;
+use crate::LabError;
 
 /// The report. Its JSON is the document that `--json` prints, its [`Display`] the papers' two
 /// tables, and [`PoliciesReport::to_html`] draws their figures.
@@ -17,8 +19,10 @@ pub struct PoliciesReport {
     pub title: String,
     /// Facts that explain the figures (machine, engines, how they were made), by name.
     pub facts: Vec<(String, String)>,
-    /// The figures. One for each policy, size, cipher and direction.
-    pub rows: Vec<Row>,
+    /// The figures, one for each policy, size, cipher and direction: of runs that did all files, whether
+    /// they were made now or come from a document.
+    #[serde(deserialize_with = "of_whole_runs")]
+    pub(super) rows: Vec<Row>,
     /// Contenders that took no part, with the reason.
     pub skipped: Vec<String>,
 }
@@ -27,6 +31,21 @@ impl PoliciesReport {
     /// A report without rows yet.
     pub fn new(title: &str, facts: Vec<(String, String)>) -> PoliciesReport {
         PoliciesReport { title: title.to_owned(), facts, rows: Vec::new(), skipped: Vec::new() }
+    }
+
+    /// The figures.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Adds figures.
+    ///
+    /// # Errors
+    /// [`LabError::Undone`] when a run did not do all of its files; none are added then.
+    pub fn add_rows(&mut self, rows: Vec<Row>) -> Result<(), LabError> {
+        rows.iter().try_for_each(Row::check)?;
+        self.rows.extend(rows);
+        Ok(())
     }
 
     /// Adds another report. Its rows replace rows for the same case.
@@ -124,6 +143,13 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Refuses figures of runs that did not do all files.
+fn of_whole_runs<'de, D: Deserializer<'de>>(document: D) -> Result<Vec<Row>, D::Error> {
+    let rows = Vec::<Row>::deserialize(document)?;
+    rows.iter().try_for_each(Row::check).map_err(D::Error::custom)?;
+    Ok(rows)
+}
+
 fn is_same_case(one: &Row, other: &Row) -> bool {
     let case =
         |row: &Row| (row.bytes, row.policy.clone(), row.cipher.clone(), row.direction.clone());
@@ -165,5 +191,35 @@ pub(super) mod tests {
         assert_eq!(rows.find("pull", 16).unwrap().ms_median, 3.0);
         assert_eq!((rows.sizes(), rows.policies()), (vec![8, 16], vec!["pull", "polling"]));
         assert_eq!(rows.best(16), Some(3.0));
+    }
+
+    /// Neither a new report nor one that is read has a figure of a run that did less than all.
+    #[test]
+    fn a_run_that_did_not_do_all_files_has_no_figures() {
+        let broken: [(fn(&mut Row), &str); 7] = [
+            (|row| row.files_cpu = 2999.0, "3999 of 4000 files were done (31992 of 32000 bytes)"),
+            (|row| row.files_module = 1001.0, "4001 of 4000 files"),
+            (|row| (row.files_cpu, row.files_module, row.ms_mean) = (0.0, 0.0, 0.0), "0 of 4000"),
+            (|row| (row.files, row.files_cpu, row.files_module) = (0, 0.0, 0.0), "0 of 0 files"),
+            (|row| row.files_cpu = f64::NAN, "0 of 4000 files"),
+            (|row| row.ms_median = 0.0, "0 ms is no time"),
+            (|row| row.runs = 0, "were done"),
+        ];
+        for (spoil, complaint) in broken {
+            let mut report = PoliciesReport::new("one", Vec::new());
+            let mut spoilt = row("polling", 8, 1.0);
+            spoil(&mut spoilt);
+            let error = report.add_rows(vec![row("pull", 8, 1.0), spoilt.clone()]).unwrap_err();
+            let error = error.to_string();
+            assert!(error.starts_with("polling, aes-128-cbc encrypt, 8 bytes: "), "{error}");
+            assert!(error.contains(complaint), "{error}");
+            assert!(report.rows().is_empty());
+            report.rows = vec![spoilt];
+            let json = serde_json::to_string(&report).unwrap();
+            assert!(serde_json::from_str::<PoliciesReport>(&json).is_err(), "{json}");
+        }
+        let thirds =
+            Row { files_cpu: 8000.0 / 3.0, files_module: 4000.0 / 3.0, ..row("pull", 8, 1.0) };
+        thirds.check().unwrap();
     }
 }

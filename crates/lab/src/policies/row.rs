@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::LabError;
+use crate::done::{Amount, all_done};
+
 /// The time of one policy for files of one size: measured, modelled or simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -30,3 +33,32 @@ pub struct Row {
     /// How many files modules did, a mean over the runs.
     pub files_module: f64,
 }
+
+impl Row {
+    /// Checks that each run did all files, in a time.
+    ///
+    /// # Errors
+    /// Where one did not.
+    pub(super) fn check(&self) -> Result<(), LabError> {
+        let Row { bytes, policy, cipher, direction, files, .. } = self;
+        let name = format!("{policy}, {cipher} {direction}, {bytes} bytes");
+        // Means of runs that each did all of them.
+        let done = self.files_cpu + self.files_module;
+        let is_all = (done - *files as f64).abs() <= ROUNDING * *files as f64;
+        let done = match done {
+            _ if self.runs == 0 => 0,
+            _ if is_all => *files,
+            more if more > *files as f64 => more.ceil() as u64,
+            less => less as u64,
+        };
+        all_done(&name, Amount::of(done, *bytes), Amount::of(*files, *bytes))?;
+        let times = [self.ms_mean, self.ms_median, self.ms_min, self.ms_max];
+        match times.iter().find(|ms| !ms.is_finite() || **ms <= 0.0) {
+            Some(ms) => Err(LabError::Unavailable(format!("{name}: {ms} ms is no time of a run"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How much the sum of two means may differ from a whole number.
+const ROUNDING: f64 = 1e-9;

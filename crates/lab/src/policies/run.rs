@@ -10,6 +10,7 @@ use evener_pipeline::{PolicyName, RunOptions, RunStatistics, run as run_fed, run
 
 use super::files::{Files, Processing};
 use super::{PoliciesOptions, PoliciesReport, Row, Sizes};
+use crate::done::{Amount, all_done};
 use crate::pin::pin;
 use crate::rival::dispatch;
 use crate::statistics::median;
@@ -49,7 +50,7 @@ pub fn run(
                 if !policies.is_empty() {
                     progress(&format!("{cipher} {direction}, {bytes} bytes"));
                     let case = Case { cipher, direction, bytes, team: &team, costs: &costs };
-                    report.rows.extend(case.rows(&policies)?);
+                    report.add_rows(case.rows(&policies)?)?;
                 }
             }
         }
@@ -217,12 +218,12 @@ fn take_turn(
     if !files.are_right() {
         return Err(LabError::Differs { contender: policy.name(), cipher });
     }
-    let of = |kind| units(&statistics, &seats, kind);
-    Ok(Turn {
-        ms: statistics.wall.as_secs_f64() * 1e3,
-        files_cpu: of(Kind::Cpu),
-        files_module: of(Kind::Module),
-    })
+    let [files_cpu, files_module] =
+        [Kind::Cpu, Kind::Module].map(|kind| units(&statistics, &seats, kind));
+    let done = Amount::of(files_cpu + files_module, files.bytes());
+    let run = format!("{policy}, {cipher} {direction}, {} bytes", files.bytes());
+    all_done(&run, done, Amount::of(files.count() as u64, files.bytes()))?;
+    Ok(Turn { ms: statistics.wall.as_secs_f64() * 1e3, files_cpu, files_module })
 }
 
 /// How many files engines of a kind did.
@@ -258,8 +259,8 @@ mod tests {
         let options = Line::parse_from(line.into_iter().chain([module.as_str()])).options;
         let report = run(&options, &mut |_| {}).unwrap();
         // The modelled module encrypts only.
-        assert_eq!(report.rows.len(), 2 * (2 * Rival::ALL.len() - 1));
-        for row in &report.rows {
+        assert_eq!(report.rows().len(), 2 * (2 * Rival::ALL.len() - 1));
+        for row in report.rows() {
             assert_eq!((row.files, row.files_cpu + row.files_module), (40, 40.0), "{row:?}");
             assert!(row.ms_min <= row.ms_median && row.ms_median <= row.ms_max, "{row:?}");
         }

@@ -116,7 +116,7 @@ fn worst(rows: &Rows<'_>, policy: &str) -> Option<Worst> {
     Some(Worst { ratio, bytes, near, sizes: ratios.len() })
 }
 
-const ADAPTIVE: &str = "adaptive";
+pub(super) const ADAPTIVE: &str = "adaptive";
 
 #[cfg(test)]
 mod tests {

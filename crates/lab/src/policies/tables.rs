@@ -114,7 +114,7 @@ fn table(
     table.to_html()
 }
 
-fn print_table(
+pub(super) fn print_table(
     f: &mut fmt::Formatter<'_>,
     rows: &Rows<'_>,
     cell: impl Fn(&Row) -> String,

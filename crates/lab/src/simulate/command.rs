@@ -24,11 +24,15 @@ pub struct Command {
         value_parser = values::rival(), hide_possible_values = true)]
     policies: Vec<Rival>,
     /// Number of files of each size
-    #[arg(long, value_name = "N", default_value_t = 4000)]
-    files: usize,
+    #[arg(long, value_name = "N", default_value_t = 4000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
     /// Number of cores [default: the profile's]
-    #[arg(long, value_name = "N")]
-    cores: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cores: Option<u16>,
+    /// Show the times as ratios to the published ones, too
+    #[arg(long, conflicts_with = "json")]
+    published: bool,
     /// Print the report as one JSON document
     #[arg(long)]
     json: bool,
@@ -41,7 +45,8 @@ impl Command {
     /// Simulates and prints.
     ///
     /// # Errors
-    /// When the profile can't be read or is not valid, or the report can't be written.
+    /// When the profile can't be read or is not valid, a policy did not do all files, or the report can't be
+    /// written.
     pub fn run(&self) -> Result<(), LabError> {
         let text =
             fs::read_to_string(&self.profile).map_err(LabError::file("read", &self.profile))?;
@@ -61,17 +66,20 @@ impl Command {
             &Plan {
                 sizes: Sizes::all(&self.sizes),
                 policies,
-                files: self.files,
-                cores: self.cores,
+                files: self.files as usize,
+                cores: self.cores.map(usize::from),
             },
+        )?;
+        let mut report = PoliciesReport::new(
+            "Policies, simulated",
+            facts(&profile, self.cores.map(usize::from)),
         );
-        let mut report = PoliciesReport::new("Policies, simulated", facts(&profile, self.cores));
-        report.rows = rows;
+        report.add_rows(rows)?;
         let why = |policy| format!("{policy}: the profile has no engine that it would use");
         report.skipped.extend(idle.into_iter().map(why));
         let why = |part| format!("engine {part}: the cores are simulated as one engine, cpu");
         report.skipped.extend(parts.into_iter().map(why));
-        report.tell(self.json, self.html.as_deref())
+        report.tell(self.json, self.published, self.html.as_deref())
     }
 }
 

@@ -12,8 +12,8 @@ mod run;
 use evener_core::{EngineProfile, Kind, Profile};
 use evener_pipeline::costs::Costs;
 
-use crate::Rival;
 use crate::policies::Row;
+use crate::{LabError, Rival};
 
 pub use command::Command;
 pub use run::{Outcome, Scene};
@@ -49,18 +49,21 @@ pub fn without_parts(profile: &mut Profile) -> Vec<String> {
 const WHOLE: &str = "cpu";
 
 /// Simulates the experiment.
-pub fn simulate(profile: &Profile, plan: &Plan) -> Vec<Row> {
+///
+/// # Errors
+/// When a policy did not do all files.
+pub fn simulate(profile: &Profile, plan: &Plan) -> Result<Vec<Row>, LabError> {
     let cores = plan.cores.unwrap_or(profile.cores);
     let mut rows = Vec::new();
     for &policy in &plan.policies {
         for &bytes in &plan.sizes {
             let engines = profile.engines.iter().collect();
             let scene = Scene::new(cores, engines, vec![bytes; plan.files]);
-            let outcome = scene.run(policy, Costs::from_profile(profile));
+            let outcome = scene.run(policy, Costs::from_profile(profile))?;
             rows.push(row(profile, policy, bytes, &outcome));
         }
     }
-    rows
+    Ok(rows)
 }
 
 fn row(profile: &Profile, policy: Rival, bytes: usize, outcome: &Outcome) -> Row {

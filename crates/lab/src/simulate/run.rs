@@ -10,7 +10,8 @@ use evener_pipeline::policy::{Performed, Processed, Seat, Setting};
 use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
 use super::processor::Processor;
-use crate::Rival;
+use crate::done::{Amount, all_done};
+use crate::{LabError, Rival};
 
 /// The machine and its jobs.
 pub struct Scene<'a> {
@@ -36,7 +37,7 @@ pub struct Scene<'a> {
 pub struct Outcome {
     /// Time from before the first worker's start to after the last one's end.
     pub wall: Duration,
-    /// How many jobs each engine did, in the order of the scene's engines.
+    /// How many jobs each engine did, in the order of the scene's engines: together, all.
     pub jobs: Vec<u64>,
     /// CPU time used.
     pub cpu: Duration,
@@ -52,7 +53,10 @@ impl<'a> Scene<'a> {
     }
 
     /// Simulates a run under a policy that starts from `costs`.
-    pub fn run(&self, policy: impl Into<Rival>, costs: Costs) -> Outcome {
+    ///
+    /// # Errors
+    /// [`LabError::Undone`] when the run ended before all jobs were done.
+    pub fn run(&self, policy: impl Into<Rival>, costs: Costs) -> Result<Outcome, LabError> {
         let rival = policy.into();
         let mut seats = Vec::new();
         let mut workers = Vec::new();
@@ -79,10 +83,23 @@ impl<'a> Scene<'a> {
                 scheduler.fill(bytes, Load::job(bytes as u64));
             }
         }
-        let jobs = vec![0; self.engines.len()];
-        let simulation =
-            Simulation { scene: self, processor, scheduler, workers, dispatcher, jobs, threads: 0 };
-        simulation.run()
+        let (jobs, bytes) = (vec![0; self.engines.len()], 0);
+        let simulation = Simulation {
+            scene: self,
+            processor,
+            scheduler,
+            workers,
+            dispatcher,
+            jobs,
+            bytes,
+            threads: 0,
+        };
+        let (outcome, bytes) = simulation.run();
+        let done = Amount { files: outcome.jobs.iter().sum(), bytes };
+        let bytes = self.jobs.iter().map(|&bytes| bytes as u64).sum();
+        let wanted = Amount { files: self.jobs.len() as u64, bytes };
+        all_done(&format!("{rival}, simulated"), done, wanted)?;
+        Ok(outcome)
     }
 }
 
@@ -93,6 +110,7 @@ struct Simulation<'a> {
     workers: Vec<Worker>,
     dispatcher: Option<Dispatcher>,
     jobs: Vec<u64>,
+    bytes: u64,
     threads: usize,
 }
 
@@ -160,7 +178,8 @@ impl Worker {
 }
 
 impl Simulation<'_> {
-    fn run(mut self) -> Outcome {
+    /// The outcome, and how many bytes were done.
+    fn run(mut self) -> (Outcome, u64) {
         self.scheduler.open(self.now());
         match &self.dispatcher {
             Some(dispatcher) => self.processor.work(dispatcher.thread, LOOK),
@@ -173,7 +192,13 @@ impl Simulation<'_> {
             self.workers[worker].phase = Phase::Coming;
             self.processor.work(self.workers[worker].thread, 0.0);
         }
-        while self.workers.iter().any(|worker| worker.phase != Phase::Absent) {
+        // The dispatcher starts the workers.
+        let dispatches = |dispatcher: &Option<Dispatcher>| {
+            dispatcher.as_ref().is_some_and(|dispatcher| !dispatcher.jobs.is_empty())
+        };
+        while dispatches(&self.dispatcher)
+            || self.workers.iter().any(|worker| worker.phase != Phase::Absent)
+        {
             let due = |phase| match phase {
                 Phase::Waiting(until) | Phase::InDevice(until) => until,
                 _ => f64::INFINITY,
@@ -192,12 +217,13 @@ impl Simulation<'_> {
             }
         }
         let threads = 0..2 * self.workers.len() + usize::from(self.dispatcher.is_some());
-        Outcome {
+        let outcome = Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
             jobs: self.jobs,
             threads: self.threads,
-        }
+        };
+        (outcome, self.bytes)
     }
 
     fn now(&self) -> Duration {
@@ -233,12 +259,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// Hands a task to each worker that waits.
+    /// Hands a task to each worker that waits or has not started, as [`Queue::offer`] does.
+    ///
+    /// [`Queue::offer`]: evener_pipeline::Queue::offer
     fn dispatch(&mut self) {
         let now = self.now();
         let Some(dispatcher) = &mut self.dispatcher else { return };
-        let free = (0..self.workers.len()).filter(|&worker| self.scheduler.waits(worker)).count();
-        for bytes in dispatcher.jobs.drain(..free.min(dispatcher.jobs.len())) {
+        while (0..self.workers.len()).any(|worker| self.scheduler.is_free(worker)) {
+            let Some(bytes) = dispatcher.jobs.pop_front() else { break };
             self.scheduler.push(bytes, Load::job(bytes as u64), now);
         }
         if dispatcher.jobs.is_empty() {
@@ -291,6 +319,7 @@ impl Simulation<'_> {
             let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
             let Claim { batches, jobs, bytes, opens, measured, .. } = claim;
             self.jobs[worker.engine] += jobs;
+            self.bytes += bytes;
             let opening = if opens { self.scene.opening } else { Duration::ZERO };
             let engine = measured.then(|| Processed {
                 batches,

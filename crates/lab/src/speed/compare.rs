@@ -56,7 +56,7 @@ fn parse(text: &str, name: &str) -> Result<Vec<Comparison>, String> {
     if all.clone().next().is_none() {
         return Err("it has no figures".to_owned());
     }
-    match all.find(|row| !row.kb_per_s.is_finite() || row.kb_per_s < 0.0 || row.threads == 0) {
+    match all.find(|row| !row.kb_per_s.is_finite() || row.kb_per_s <= 0.0 || row.threads == 0) {
         Some(row) => Err(format!(
             "{} kB/s of {} threads is no figure ({}, {} bytes)",
             row.kb_per_s, row.threads, row.cipher, row.bytes
@@ -229,6 +229,7 @@ mod tests {
             (format!("{own}\nopenssl,aes-256-cbc"), "line 2: it has 2 fields and the head 7"),
             (format!("{own}\no,c,encrypt,true,0,16,5"), "0 threads"),
             (format!("{own}\no,c,encrypt,true,1,16,-5"), "-5 kB/s"),
+            (format!("{own}\no,c,encrypt,true,1,16,0"), "0 kB/s of 1 threads is no figure"),
             (format!("{own}\no,c,encrypt,true,1,16,\"5"), "a quote is not closed"),
         ] {
             let error = parse(&text, "x").unwrap_err();

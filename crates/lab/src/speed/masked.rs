@@ -75,6 +75,7 @@ fn read(json: &[u8]) -> Result<f64, String> {
     let report: Report = serde_json::from_slice(json)
         .map_err(|error| format!("its report can't be understood: {error}"))?;
     match &report.rows[..] {
+        [row] if row.kb_per_s <= 0.0 => Err("it has done nothing".to_owned()),
         [row] if !row.aes_instructions => Ok(row.kb_per_s),
         [_] => Err("the AES instructions could not be masked".to_owned()),
         rows => Err(format!("{} figures were measured, not one", rows.len())),

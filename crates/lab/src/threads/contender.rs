@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::copy::copy;
 use super::peer::{Peer, Way};
 use crate::LabError;
+use crate::done::{Amount, all_done};
 
 /// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -119,14 +120,28 @@ impl Prepared<'_> {
                     Direction::Decrypt => parallel.decrypt(iv, input, output),
                 };
                 let time = start.elapsed();
-                done.map_err(|error| LabError::Unavailable(error.to_string()))?;
+                let done = done.map_err(|error| LabError::Unavailable(error.to_string()))?;
+                let amount = |bytes: usize| Amount::of(1, bytes);
+                let bytes = buffers.plaintext.len();
+                all_done(&format!("evener, {cipher} {direction}"), amount(done), amount(bytes))?;
                 Ok(time)
             }
             Prepared::Peer(peer, way) => peer.turn(cipher, direction, *way, threads),
             Prepared::Copy => {
                 let (input, output) = buffers.ends(direction);
-                Ok(copy(input, output, threads))
+                let (time, copied) = copy(input, output, threads);
+                let wanted = Amount::of(1, input.len());
+                all_done("memcpy", Amount::of(1, copied), wanted)?;
+                Ok(time)
             }
+        }
+    }
+
+    /// Overwrites the last result of a direction, so that the next is this contender's own. (Peers have their
+    /// own buffers.)
+    pub(super) fn forget(&self, direction: Direction, buffers: &mut Buffers) {
+        if !matches!(self, Prepared::Peer(..)) {
+            buffers.ends(direction).1.fill(0);
         }
     }
 

@@ -5,8 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Copies with this many threads, a contiguous share each, and returns the time from the first
-/// thread's begin to the last one's end, without the start of the threads.
-pub(super) fn copy(input: &[u8], output: &mut [u8], threads: u16) -> Duration {
+/// thread's begin to the last one's end, without the start of the threads, and how many bytes were
+/// copied.
+pub(super) fn copy(input: &[u8], output: &mut [u8], threads: u16) -> (Duration, usize) {
     let share = input.len().div_ceil(usize::from(threads)).next_multiple_of(PAGE);
     let shares: Vec<_> = input.chunks(share).zip(output.chunks_mut(share)).collect();
     let barrier = Barrier::new(shares.len());
@@ -15,7 +16,7 @@ pub(super) fn copy(input: &[u8], output: &mut [u8], threads: u16) -> Duration {
             barrier.wait();
             let start = Instant::now();
             output.copy_from_slice(input);
-            (start, Instant::now())
+            (start, Instant::now(), output.len())
         };
         let threads: Vec<_> =
             shares.into_iter().map(|share| scope.spawn(move || copy(share))).collect();
@@ -23,7 +24,8 @@ pub(super) fn copy(input: &[u8], output: &mut [u8], threads: u16) -> Duration {
     });
     let first = spans.iter().map(|span| span.0).min();
     let last = spans.iter().map(|span| span.1).max();
-    first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first)
+    let time = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
+    (time, spans.iter().map(|span| span.2).sum())
 }
 
 const PAGE: usize = 4096;
@@ -37,7 +39,7 @@ mod tests {
         let input: Vec<u8> = (0..100_000).map(|byte| (byte % 249) as u8).collect();
         for threads in [1, 2, 7, 64] {
             let mut output = vec![0; input.len()];
-            copy(&input, &mut output, threads);
+            assert_eq!(copy(&input, &mut output, threads).1, input.len());
             assert!(output == input);
         }
     }

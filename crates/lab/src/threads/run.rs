@@ -144,7 +144,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// Runs every contender once without counting, to compare the results; then all run in turns.
+    /// Runs every contender once without counting, to compare the results; then all run in turns. The
+    /// results of the last are compared, too.
     fn take(
         &self,
         cast: &mut Cast,
@@ -163,10 +164,15 @@ impl Turns {
                 }
                 let mut prepared = cast.prepare(*contender, &evener)?;
                 for (index, direction) in DIRECTIONS.into_iter().enumerate() {
+                    if round == 0 {
+                        prepared.forget(direction, buffers);
+                    }
                     let time = prepared.turn(cipher, direction, threads, buffers)?;
                     if round > 0 {
                         times[index].push(milliseconds(time));
-                    } else if let Some(digest) = prepared.digest(direction, buffers)?
+                    }
+                    if (round == 0 || round == self.rounds)
+                        && let Some(digest) = prepared.digest(direction, buffers)?
                         && digest != self.expected[index]
                     {
                         return Err(LabError::Differs { contender: contender.name(), cipher });

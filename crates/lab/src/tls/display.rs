@@ -100,7 +100,7 @@ mod tests {
         for part in [
             "aes-128-gcm, TLS 1.3, keep-alive\n",
             "aes-128-gcm, TLS 1.3, a connection for each request (requests/s are handshakes/s)\n",
-            "16 KiB          16  evener             400.0         0.4    1250.000      1250.0  1.00 \
+            "16 KiB          16  evener             400.0         6.6      76.294      1250.0  1.00 \
              (0.50 to 2.00)  0.50 (0.50 to 1.00)\n",
             "load average at the beginning: 0.00 0.25 0.50\n",
             "1 worker, core 0, records of 16 KiB\n",

@@ -1,13 +1,15 @@
 //! The benchmark's report.
 
-use std::fmt;
+use std::{fmt, slice};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::options::DEFAULT;
 use super::{Suite, Version};
-use crate::Machine;
+use crate::done::{Amount, all_done};
 use crate::statistics::{Interval, median};
+use crate::{LabError, Machine};
 
 /// The benchmark's report. Its JSON is the document that `--json` prints and `--from` reads, its
 /// [`Display`] tables, and [`TlsReport::to_html`] a page with charts.
@@ -38,6 +40,7 @@ pub struct TlsReport {
     /// After how many seconds a turn began no further request.
     pub seconds: f64,
     /// The figures, by case, and within one by contender.
+    #[serde(deserialize_with = "of_whole_turns")]
     pub rows: Vec<Row>,
     /// What the start of a process took.
     pub starts: Vec<Start>,
@@ -164,6 +167,36 @@ impl Row {
             turns,
         }
     }
+
+    /// Checks that each turn brought all bytes of its requests, at least one for each connection.
+    ///
+    /// # Errors
+    /// [`LabError::Undone`] when one did not.
+    fn check(&self) -> Result<(), LabError> {
+        let Row { case, contender, turns, .. } = self;
+        let run = format!("{contender}, {case}");
+        let least = u64::from(case.connections);
+        let done = |turn: &Turn| Amount { files: turn.requests, bytes: turn.bytes };
+        let none = Turn { requests: 0, bytes: 0, seconds: 0.0, cpu_seconds: 0.0 };
+        let turns = if turns.is_empty() { slice::from_ref(&none) } else { turns };
+        for turn in turns {
+            let wanted = turn.requests.max(least);
+            let bytes = wanted.saturating_mul(case.bytes);
+            all_done(&run, done(turn), Amount { files: wanted, bytes })?;
+            if !turn.seconds.is_finite() || turn.seconds <= 0.0 {
+                let reason = format!("{run}: {} s is no time of a turn", turn.seconds);
+                return Err(LabError::Unavailable(reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses figures of turns that did not bring everything.
+fn of_whole_turns<'de, D: Deserializer<'de>>(document: D) -> Result<Vec<Row>, D::Error> {
+    let rows = Vec::<Row>::deserialize(document)?;
+    rows.iter().try_for_each(Row::check).map_err(D::Error::custom)?;
+    Ok(rows)
 }
 
 impl Case {
@@ -258,8 +291,10 @@ pub(super) mod tests {
         let evener = vec![turn(200, 0.25), turn(200, 0.25), turn(200, 0.25)];
         let cases = [case(true, 1 << 14), case(false, 1 << 10)];
         let rows = cases.into_iter().flat_map(|case| {
-            [("default", &default), ("evener", &evener)]
-                .map(|(name, turns)| Row::new(case, name, turns.clone(), &default))
+            [("default", &default), ("evener", &evener)].map(|(name, turns)| {
+                let sized = |turn: &Turn| Turn { bytes: turn.requests * case.bytes, ..*turn };
+                Row::new(case, name, turns.iter().map(sized).collect(), &default)
+            })
         });
         TlsReport {
             machine: Machine::look(),
@@ -296,8 +331,9 @@ pub(super) mod tests {
         let cpu = evener.cpu_to_default.unwrap();
         assert_eq!((cpu.median, cpu.low, cpu.high), (0.5, 0.5, 1.0));
         let Figures { requests_per_s, mb_per_s, cpu_s_per_gb, cpu_us_per_request } = evener.figures;
-        assert_eq!((requests_per_s, mb_per_s), (400.0, 0.4));
-        assert_eq!((cpu_s_per_gb, cpu_us_per_request), (1250.0, 1250.0));
+        assert_eq!((requests_per_s, mb_per_s), (400.0, 6.5536));
+        let cpu = 0.25 / (200.0 * 16_384.0) * 1e9;
+        assert_eq!((cpu_s_per_gb, cpu_us_per_request), (cpu, 1250.0));
     }
 
     #[test]
@@ -315,6 +351,24 @@ pub(super) mod tests {
         let json = serde_json::to_string(&report).unwrap();
         assert!(json.contains(r#""cipher":"aes-128-gcm","tls":"1.3","keep_alive":true"#), "{json}");
         assert_eq!(serde_json::from_str::<TlsReport>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn a_turn_that_did_not_bring_everything_is_not_read() {
+        let broken: [(fn(&mut Vec<Turn>), &str); 5] = [
+            (|turns| turns[1].bytes -= 1, "200 of 200 files were done (3276799 of 3276800 bytes)"),
+            (|turns| (turns[2].requests, turns[2].bytes) = (0, 0), "0 of 16 files"),
+            (|turns| turns[0].requests = 15, "15 of 16 files"),
+            (|turns| turns[0].seconds = 0.0, "0 s is no time of a turn"),
+            (Vec::clear, "0 of 16 files"),
+        ];
+        for (spoil, complaint) in broken {
+            let mut report = report();
+            spoil(&mut report.rows[0].turns);
+            let json = serde_json::to_string(&report).unwrap();
+            let error = serde_json::from_str::<TlsReport>(&json).unwrap_err().to_string();
+            assert!(error.contains("default, ") && error.contains(complaint), "{error}");
+        }
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub(super) fn measure(
         let decrypt = |source: &Path, target: &Path| evener.decrypt(source, target);
         let (encrypted, ciphertext) = rounds.measure(&source, ENCRYPTED, encrypt)?;
         let (decrypted, plaintext) = rounds.measure(&ciphertext, DECRYPTED, decrypt)?;
+        rounds.check_whole(evener.facts().name, &plaintext)?;
         for (operation, cost) in [("encrypt", encrypted), ("decrypt", decrypted)] {
             rows.push(MemoryRow {
                 tree: workload.to_string(),

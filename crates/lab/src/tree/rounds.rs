@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::contender::{Contender, copy};
 use super::place::Place;
-use super::walk::{first_difference, warm};
+use super::walk::{Listing, first_difference, warm};
 use crate::LabError;
+use crate::done::{Amount, all_done};
 use crate::process::Cost;
 use crate::watch::Watch;
 
@@ -55,6 +56,7 @@ impl Rounds<'_> {
         for round in 0..self.rounds {
             watch.next(&format!("round {} of {}: cp -r", round + 1, self.rounds))?;
             let copied = self.measure(self.source, "copy", copy)?;
+            self.check_whole("cp -r", &copied.1)?;
             self.place.discard(&copied.1)?;
             copies.push(copied.0);
 
@@ -81,8 +83,8 @@ impl Rounds<'_> {
         Ok((copies, turns))
     }
 
-    /// Encrypts the tree and decrypts the result; the first time, compares the result with
-    /// the source.
+    /// Encrypts the tree and decrypts the result, which has all files and bytes; the first time, compares
+    /// each with the source's.
     fn turn(
         &self,
         contender: &dyn Contender,
@@ -93,6 +95,7 @@ impl Rounds<'_> {
         let decrypt = |source: &Path, target: &Path| contender.decrypt(source, target);
         let (encrypted, ciphertext) = self.measure(self.source, ENCRYPTED, encrypt)?;
         let (decrypted, plaintext) = self.measure(&ciphertext, DECRYPTED, decrypt)?;
+        self.check_whole(contender.facts().name, &plaintext)?;
 
         if turns.decrypt.is_empty()
             && let Some(path) = first_difference(self.source, &plaintext)?
@@ -104,6 +107,18 @@ impl Rounds<'_> {
         turns.encrypt.push(Turn { cost: encrypted, copy });
         turns.decrypt.push(Turn { cost: decrypted, copy });
         Ok(())
+    }
+
+    /// Checks that a tree has as many files and bytes as the source.
+    ///
+    /// # Errors
+    /// [`LabError::Undone`] when it has not.
+    pub(super) fn check_whole(&self, contender: &str, tree: &Path) -> Result<(), LabError> {
+        let amount = |tree| {
+            let Listing { files, bytes, .. } = Listing::of(tree)?;
+            Ok::<_, LabError>(Amount { files: files.len() as u64, bytes })
+        };
+        all_done(contender, amount(tree)?, amount(self.source)?)
     }
 
     /// Measures `operation` from `source` to a new tree, from a state that is always the
