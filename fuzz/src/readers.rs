@@ -68,8 +68,7 @@ pub(crate) fn open_piped(keys: &KeyRing, sealed: &[u8]) -> (Vec<u8>, bool) {
     let (from, to) = (input.descriptor(), output.descriptor());
     let (from, to) = (StreamSource::Descriptor(from), StreamTarget::Descriptor(to));
     let options = Options::new(vec![Arc::clone(&ENGINE)]);
-    let report = process_stream(Operation::Decrypt, keys, from, to, &options);
-    let complete = report.is_ok_and(|report| report.is_success());
+    let complete = process_stream(Operation::Decrypt, keys, from, to, &options).is_ok();
     // What the first bytes tell is told without a key.
     let _ = recognise(&sealed[..sealed.len().min(72)]);
     (output.content(), complete)

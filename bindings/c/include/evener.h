@@ -104,7 +104,7 @@ enum evener_status
      */
     EVENER_STATUS_FILE = 12,
     /**
-     * Some files of an operation failed; its report lists them.
+     * Some files of an operation failed, or may be wrong; its report lists them. The others were done.
      */
     EVENER_STATUS_INCOMPLETE = 13,
     /**

@@ -37,7 +37,7 @@ pub enum Status {
     KeyFile = 11,
     /// An operation on files could not begin.
     File = 12,
-    /// Some files of an operation failed; its report lists them.
+    /// Some files of an operation failed, or may be wrong; its report lists them. The others were done.
     Incomplete = 13,
     /// The progress callback stopped the operation. Complete outputs stay.
     Cancelled = 14,

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use evener::format::FormatError;
 use evener::{
-    Control, Failure, FileError, Operation, Rejection, Report, is_mount_list, is_wrapped_key,
-    shown_json,
+    Control, Failure, FileError, Operation, OperationError, Rejection, Report, is_mount_list,
+    is_wrapped_key, shown_json,
 };
 use evener_program::streams;
 
@@ -153,9 +153,10 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// With a report of failed files too.
 fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
     let Plan { operation, evener, .. } = plan;
-    match (&ends.source, &ends.target) {
+    let result = match (&ends.source, &ends.target) {
         (Place::Path(source), None) if !ends.has_pipe() => evener.process(*operation, source, None),
         (Place::Path(source), Some(Place::Path(target))) if !ends.has_pipe() => {
             evener.process(*operation, source, Some(target))
@@ -169,7 +170,8 @@ fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
             let target = ends.stream_target().map_err(closed)?;
             evener.process_stream(*operation, source, target)
         }
-    }
+    };
+    result.or_else(OperationError::into_report)
 }
 
 /// Tells how far an operation has come that was asked to stop, and can't be waited for. What it

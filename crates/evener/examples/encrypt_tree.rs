@@ -1,4 +1,4 @@
-//! Encrypts a tree, verifies it and decrypts it:
+//! Encrypts a tree, verifies it and decrypts it. Done again, it encrypts what is new.
 //!
 //!     cargo run --example encrypt_tree KEY SOURCE SEALED BACK
 
@@ -9,17 +9,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use evener::keys::{self, KeyFormat, KeyMaterial};
-use evener::{Control, Evener, Report};
+use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, NoUnlock};
+use evener::{Control, Evener, OperationError, Report};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let paths: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
     let [key_file, source, sealed, back] = &paths[..] else {
         return Err("usage: encrypt_tree KEY SOURCE SEALED BACK".into());
     };
-    // Without this file nothing comes back.
-    let key = KeyMaterial::generate(KeyFormat::default())?;
-    keys::create(key_file, key.to_text().as_bytes())?;
+    if !key_file.exists() {
+        // Without this file nothing comes back.
+        let key = KeyMaterial::generate(KeyFormat::default())?;
+        keys::create(key_file, key.to_text().as_bytes())?;
+    }
+    let key = KeyFile::read(key_file)?.open(&NoUnlock)?;
 
     let control = Arc::new(Control::default());
     let evener = Evener::builder(key.key_ring(b"")?)
@@ -37,18 +40,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             eprintln!("{} files so far", control.progress().done_files);
         }
     });
-    told(evener.encrypt(source, sealed)?)?;
-    told(evener.verify(sealed)?)?;
-    told(evener.decrypt(sealed, back)?)?;
+    told(evener.encrypt(source, sealed))?;
+    told(evener.verify(sealed))?;
+    told(evener.decrypt(sealed, back))?;
     let _ = watcher.join();
     Ok(())
 }
 
-/// Failed files are in the report; all others are done.
-fn told(report: Report) -> Result<(), Box<dyn Error>> {
-    for failure in &report.failures {
-        eprintln!("{failure}");
+/// Where files failed, the error's report lists them; all others are done.
+fn told(result: Result<Report, OperationError>) -> Result<(), OperationError> {
+    if let Err(OperationError::Incomplete(report)) = &result {
+        report.failures.iter().for_each(|failure| eprintln!("{failure}"));
     }
+    let report = result?;
     println!("{}: {} files, {} bytes", report.operation, report.files, report.bytes);
-    if report.is_success() { Ok(()) } else { Err("not everything was done".into()) }
+    Ok(())
 }

@@ -26,9 +26,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let evener = Evener::new(key.key_ring(b"")?)?;
     let source = StreamSource::Descriptor(io::stdin().as_fd().try_clone_to_owned()?);
     let target = StreamTarget::Descriptor(io::stdout().as_fd().try_clone_to_owned()?);
-    let report = evener.process_stream(operation, source, target)?;
-    match report.failures.into_iter().next() {
-        Some(failure) => Err(failure.into()),
-        None => Ok(()),
-    }
+    evener.process_stream(operation, source, target)?;
+    Ok(())
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
 use evener_files::{
-    Failure, FileError, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget,
-    Total, measure, process, process_stream,
+    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Report, StreamSource,
+    StreamTarget, Total, measure, process, process_stream,
 };
 
 use evener_gate::Wait;
@@ -280,7 +280,7 @@ impl Evener {
     ///
     /// # Errors
     /// As [`Evener::process`].
-    pub fn encrypt(&self, source: &Path, target: &Path) -> Result<Report, Failure> {
+    pub fn encrypt(&self, source: &Path, target: &Path) -> Result<Report, OperationError> {
         self.process(Operation::Encrypt, source, Some(target))
     }
 
@@ -288,7 +288,7 @@ impl Evener {
     ///
     /// # Errors
     /// As [`Evener::process`].
-    pub fn decrypt(&self, source: &Path, target: &Path) -> Result<Report, Failure> {
+    pub fn decrypt(&self, source: &Path, target: &Path) -> Result<Report, OperationError> {
         self.process(Operation::Decrypt, source, Some(target))
     }
 
@@ -296,7 +296,7 @@ impl Evener {
     ///
     /// # Errors
     /// As [`Evener::process`].
-    pub fn verify(&self, source: &Path) -> Result<Report, Failure> {
+    pub fn verify(&self, source: &Path) -> Result<Report, OperationError> {
         self.process(Operation::Verify, source, None)
     }
 
@@ -306,22 +306,20 @@ impl Evener {
     /// stripped. A file goes to the file `target`, or into it under such a name if it is a
     /// directory. `target` is `None` exactly for [`Operation::Verify`].
     ///
-    /// Failed files are listed in the report; all other files are done.
-    ///
     /// # Errors
-    /// When the operation could not begin: the source does not exist, the target can't be made or
-    /// lies inside the source, or no selected engine has the cipher.
+    /// [`OperationError::Incomplete`] when files failed: all other files are done, and the report in it
+    /// lists the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the source
+    /// does not exist, the target can't be made or lies inside the source, or no selected engine has the
+    /// cipher.
     pub fn process(
         &self,
         operation: Operation,
         source: &Path,
         target: Option<&Path>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, OperationError> {
         let (options, notice) =
             self.seated(operation).map_err(|error| cannot_begin(source, error))?;
-        let mut report = process(operation, &self.keys, source, target, &options)?;
-        report.notices.extend(notice);
-        Ok(report)
+        noticed(process(operation, &self.keys, source, target, &options), notice)
     }
 
     /// Adds up the files of a tree that [`Evener::process`] would take, and their bytes, so that a
@@ -342,23 +340,21 @@ impl Evener {
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
     ///
-    /// A chunk of plaintext is written only after it was authenticated. Later failures are in the
-    /// report, with the path `-` for a descriptor.
+    /// A chunk of plaintext is written only after it was authenticated.
     ///
     /// # Errors
-    /// When the operation could not begin: source or target can't be opened, or no selected engine
-    /// has the cipher.
+    /// [`OperationError::Incomplete`] when it failed later: the report in it has the failure, with the path
+    /// `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: source or target can't be
+    /// opened, or no selected engine has the cipher.
     pub fn process_stream(
         &self,
         operation: Operation,
         source: StreamSource,
         target: StreamTarget,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, OperationError> {
         let (options, notice) =
             self.seated(operation).map_err(|error| cannot_begin(Path::new("-"), error))?;
-        let mut report = process_stream(operation, &self.keys, source, target, &options)?;
-        report.notices.extend(notice);
-        Ok(report)
+        noticed(process_stream(operation, &self.keys, source, target, &options), notice)
     }
 
     /// The options with one seat for each worker, and a notice for the user if the profile is
@@ -405,6 +401,16 @@ impl Evener {
         }
         Ok((options, notice))
     }
+}
+
+/// The result with one more notice in its report.
+fn noticed(
+    result: Result<Report, OperationError>,
+    notice: Option<Notice>,
+) -> Result<Report, OperationError> {
+    let mut report = result.or_else(OperationError::into_report)?;
+    report.notices.extend(notice);
+    report.into_result()
 }
 
 fn cannot_begin(path: &Path, error: FileError) -> Failure {

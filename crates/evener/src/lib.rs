@@ -15,6 +15,7 @@
 //! use evener::keys::{KeyFormat, KeyMaterial};
 //! use evener::Evener;
 //!
+//! # fn example(meddle: fn(&std::path::Path)) -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = |name: &str| directory.path().join(name);
 //! # std::fs::create_dir(path("photos"))?;
@@ -24,17 +25,28 @@
 //!
 //! let evener = Evener::new(key.key_ring(b"")?)?;
 //! let report = evener.encrypt(&path("photos"), &path("sealed"))?;
-//! assert!(report.is_success());
 //! assert_eq!(report.files, 1);
 //!
+//! # meddle(&path("sealed/one.jpg.enc"));
+//! // Goes no further if a file was changed.
 //! evener.verify(&path("sealed"))?;
 //! evener.decrypt(&path("sealed"), &path("restored"))?;
 //! assert_eq!(std::fs::read(path("restored/one.jpg"))?, b"not quite a picture");
+//! # Ok(())
+//! # }
+//! # let changed = |file: &std::path::Path| {
+//! #     let mut bytes = std::fs::read(file).unwrap();
+//! #     bytes[60] ^= 1;
+//! #     std::fs::write(file, bytes).unwrap();
+//! # };
+//! # example(|_| ())?;
+//! # let error = example(changed).unwrap_err().to_string();
+//! # assert!(error.contains("sealed/one.jpg.enc: chunk 0"), "{error}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Failed files are listed in the [`Report`]; all other files are done. An operation returns a
-//! [`Failure`] only if it could not begin.
+//! An operation in which a file failed is an error, so that `?` stops what relies on it:
+//! [`OperationError`] says what is an error and holds the [`Report`]. All other files are done.
 //!
 //! # Features
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
@@ -63,8 +75,8 @@ pub use evener_pipeline::Pool;
 
 pub use evener_files::{
     Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
-    Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, Options, Progress,
-    Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget,
+    Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, OperationError, Options,
+    Progress, Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget,
     SystemError, Total, WorkerEffort, is_mount_list, is_wrapped_key, is_wrapped_key_name, list,
     refuse_planted, takes_a_stream, wrapped_key_name,
 };

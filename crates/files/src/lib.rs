@@ -43,7 +43,7 @@ pub use control::{Control, Progress};
 pub use error::{FileError, SystemError};
 pub use list::{Listed, Listing, list};
 pub use naming::{Naming, refuse_planted};
-pub use operation::Operation;
+pub use operation::{Operation, OperationError};
 pub use options::{Agree, FileOutcome, Listener, Options};
 pub use protected::Protected;
 pub use random_access::RandomAccess;

@@ -9,7 +9,7 @@ use evener_pipeline::{RunStatistics, WorkerStatistics};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::FileError;
+use crate::{FileError, OperationError};
 
 /// What an operation did. Its JSON is the document that the program prints. A `path` that is not
 /// UTF-8 has replacement characters there, and beside it is `path_hex`, its bytes in hexadecimal.
@@ -76,7 +76,11 @@ pub struct Report {
 }
 
 /// A file that may be wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error(
+    "{}: may be wrong: engine `{engine}` did some of it and computed wrong results",
+    shown(path)
+)]
 pub struct Doubt {
     /// The source's path as the user would write it.
     #[serde(flatten, serialize_with = "path_entries")]
@@ -171,6 +175,44 @@ impl Report {
     pub fn leave_out(&mut self, path: PathBuf, reason: &str) {
         self.left_out += 1;
         self.notices.push(Notice { path, reason: reason.to_owned() });
+    }
+
+    /// Why it is no success, as one line that names the first file; `None` for a success.
+    pub fn shortfall(&self) -> Option<String> {
+        if self.is_success() {
+            return None;
+        }
+        let also = |others: usize| match others {
+            0 => String::new(),
+            1 => " (and 1 other file)".to_owned(),
+            others => format!(" (and {others} other files)"),
+        };
+        let stopped = match self.interrupted {
+            true => format!("stopped after {} files", self.files),
+            false => String::new(),
+        };
+        let cause = match (&self.failures[..], &self.doubtful[..]) {
+            ([first, others @ ..], _) => format!("{first}{}", also(others.len())),
+            ([], [first, others @ ..]) => {
+                let others = others.len() as u64 + self.doubtful_unnamed;
+                format!("{first}{}", also(usize::try_from(others).unwrap_or(usize::MAX)))
+            }
+            ([], []) if self.interrupted => String::new(),
+            ([], []) => "an engine that did some of the files computed wrong results".to_owned(),
+        };
+        let between = if stopped.is_empty() || cause.is_empty() { "" } else { "; " };
+        Some(format!("{stopped}{between}{cause}"))
+    }
+
+    /// Itself, if it is a success.
+    ///
+    /// # Errors
+    /// [`OperationError::Incomplete`] holds it otherwise.
+    pub fn into_result(self) -> Result<Report, OperationError> {
+        match self.is_success() {
+            true => Ok(self),
+            false => Err(OperationError::Incomplete(Box::new(self))),
+        }
     }
 
     /// Adds what a further operation of the same kind did after this one.

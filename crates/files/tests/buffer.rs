@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 use std::num::NonZeroUsize;
 
-use common::{bytes, every_key_ring, options};
-use evener_files::{Operation, buffer, process};
+use common::{bytes, every_key_ring, options, process};
+use evener_files::{Operation, buffer};
 use evener_pipeline::Pool;
 
 #[test]

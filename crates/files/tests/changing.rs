@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use common::meddler::meddling;
-use common::{bytes, cobblestone, home, options};
-use evener_files::{FileError, Operation, Options, Report, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{FileError, Operation, Options, Report};
 
 fn run(operation: Operation, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, &cobblestone(), from, Some(to), options).unwrap()

@@ -6,10 +6,10 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{bytes, cobblestone, every_key_ring, home, options, tink};
+use common::{bytes, cobblestone, every_key_ring, home, options, process, tink};
 use evener_core::{Cipher, Iv, Key};
 use evener_files::format::{CobblestoneSuite, Digest, OpensslSecret, Recipe};
-use evener_files::{KeyRing, Operation, Options, Report, process};
+use evener_files::{KeyRing, Operation, Options, Report};
 use zeroize::Zeroizing;
 
 /// How a format's files are built, as far as damaging them takes.

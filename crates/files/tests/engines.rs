@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{assert_same_tree, bytes, every_key_ring, home, options, round_trip, tink};
+use common::{assert_same_tree, bytes, every_key_ring, home, options, process, round_trip, tink};
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
 };
-use evener_files::{FileError, KeyRing, Operation, Options, process};
+use evener_files::{FileError, KeyRing, Operation, Options};
 
 /// The openssl engine in other clothes: it asks for `batch` jobs at once, and breaks for good
 /// after `batches_left` batches.

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use common::{assert_same_tree, bytes, cobblestone, every_key_ring, options, tink};
+use common::{
+    assert_same_tree, bytes, cobblestone, every_key_ring, options, process, process_stream, tink,
+};
 use evener_core::{Engine, Mode};
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
-use evener_files::{
-    FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
-    process_stream,
-};
+use evener_files::{FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget};
 
 /// Long enough for an engine that does not hang, on any machine.
 const DEADLINE: Duration = Duration::from_secs(3);

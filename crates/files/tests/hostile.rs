@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
-use common::{bytes, cobblestone, home, options};
-use evener_files::{FileError, Operation, Options, Protected, Report, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{FileError, Operation, Options, Protected, Report};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 #[test]

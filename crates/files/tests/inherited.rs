@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use common::{bytes, cobblestone, home, options};
-use evener_files::{Operation, Options, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{Operation, Options};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 const STRANGER: u32 = 12_345;

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use common::child::{Flags, key_ring};
 use common::scene::{Age, Scene};
+use common::{process, process_stream};
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest,
 };
-use evener_files::{Control, Operation, Options, Report, process, process_stream};
-use evener_files::{StreamSource, StreamTarget};
+use evener_files::{Control, Operation, Options, Report, StreamSource, StreamTarget};
 use evener_pipeline::PolicyName;
 
 /// What happens at a batch.

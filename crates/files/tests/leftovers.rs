@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, cobblestone, home, options};
-use evener_files::{FileError, Operation, Options, Report, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{FileError, Operation, Options, Report};
 
 #[test]
 fn child() {

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options};
+use common::{
+    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, process_stream,
+};
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Kind, Memory, Offer, Session,
     SessionRequest, WipedBuffer,
 };
 use evener_engines::{Watch, watched};
-use evener_files::{
-    KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process, process_stream,
-};
+use evener_files::{KeyRing, Operation, Options, Report, StreamSource, StreamTarget};
 
 /// A module that wants [`AT_ONCE`] bytes in a batch, and has memory for them.
 struct Lender {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{bytes, cobblestone, home, options, snapshot};
+use common::{bytes, cobblestone, home, options, process, process_stream, snapshot};
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Padding, RecordLayout,
     Records, SessionRequest,
@@ -19,8 +19,7 @@ use evener_core::{
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    KeyRing, Operation, Options, RandomAccess, Report, StreamSource, StreamTarget, buffer, process,
-    process_stream,
+    KeyRing, Operation, Options, RandomAccess, Report, StreamSource, StreamTarget, buffer,
 };
 use evener_pipeline::{PolicyName, Pool};
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, cobblestone, home, options};
-use evener_files::{FileError, FileOutcome, Listener, Operation, Options, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{FileError, FileOutcome, Listener, Operation, Options};
 
 #[test]
 fn child() {

@@ -5,10 +5,10 @@ mod common;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 
-use common::{bytes, every_key_ring, options};
+use common::{bytes, every_key_ring, options, process};
 use evener_core::{Cipher, Iv, Key};
 use evener_files::format::{OpensslSecret, Recipe};
-use evener_files::{KeyRing, Operation, Options, RandomAccess, process};
+use evener_files::{KeyRing, Operation, Options, RandomAccess};
 
 #[test]
 fn any_part_of_any_format_can_be_read() {

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{assert_same_tree, bytes, every_key_ring, home, options};
-use evener_files::{FileError, Operation, Options, Report, process};
+use common::{assert_same_tree, bytes, every_key_ring, home, options, process};
+use evener_files::{FileError, Operation, Options, Report};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

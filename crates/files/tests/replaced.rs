@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, cobblestone, home, options};
-use evener_files::{Operation, Options, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{Operation, Options};
 
 #[test]
 fn child() {

@@ -10,13 +10,12 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{bytes, cobblestone, every_key_ring, options};
+use common::{bytes, cobblestone, every_key_ring, options, process, process_stream};
 use evener_core::Profile;
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    Control, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, process,
-    process_stream,
+    Control, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget,
 };
 use evener_pipeline::costs::Costs;
 

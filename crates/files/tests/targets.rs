@@ -11,8 +11,8 @@ use std::thread;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::scene::{Scene, fill_small};
-use common::{bytes, cobblestone, home, options};
-use evener_files::{Failure, Operation, Options, Report, keys, process};
+use common::{bytes, cobblestone, home, options, process};
+use evener_files::{Failure, Operation, Options, Report, keys};
 
 #[test]
 fn child() {

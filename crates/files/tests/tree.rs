@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{
-    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, round_trip, snapshot,
+    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, round_trip,
+    snapshot,
 };
-use evener_files::{Control, Failure, FileError, Operation, Options, Report, measure, process};
+use evener_files::{Control, Failure, FileError, Operation, Options, Report, measure};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(Operation::Encrypt, keys, from, Some(to), options).unwrap()

@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
-use common::{assert_same_tree, bytes, cobblestone, home, options, round_trip, snapshot};
+use common::{assert_same_tree, bytes, cobblestone, home, options, process, round_trip, snapshot};
 use evener_files::keys::KeyFile;
-use evener_files::{FileError, Operation, Options, RandomAccess, Report, list, process};
+use evener_files::{FileError, Operation, Options, RandomAccess, Report, list};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 #[test]

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options, tink};
+use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, tink};
 use evener_core::Key;
 use evener_files::format::{CobblestoneSuite, Recipe};
-use evener_files::{FileError, KeyRing, Operation, Options, Report, Selection, process};
+use evener_files::{FileError, KeyRing, Operation, Options, Report, Selection};
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, keys, from, Some(to), options).unwrap()

@@ -127,29 +127,8 @@ impl ReportHandle {
     /// The return value of the operation's call.
     pub(crate) fn verdict(&self) -> Result<(), Trouble> {
         let report = &self.report;
-        if report.interrupted {
-            let message = format!("stopped after {} files", report.files);
-            return Err(Trouble::new(Status::Cancelled, message));
-        }
-        if report.is_success() {
-            return Ok(());
-        }
-        let message = match report.failures.as_slice() {
-            [] => match self.doubts.as_slice() {
-                [] => "an engine that did some of the files computed wrong results".to_owned(),
-                [(path, cause), others @ ..] => {
-                    let path = path.to_string_lossy();
-                    format!(
-                        "{path} may be wrong: {} (and {} other files)",
-                        cause.to_string_lossy(),
-                        others.len()
-                    )
-                }
-            },
-            [failure] => failure.to_string(),
-            [first, others @ ..] => format!("{first} (and {} other files)", others.len()),
-        };
-        Err(Trouble::new(Status::Incomplete, message))
+        let status = if report.interrupted { Status::Cancelled } else { Status::Incomplete };
+        report.shortfall().map_or(Ok(()), |message| Err(Trouble::new(status, message)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 
-use facade::{Control, Operation};
+use facade::{Control, Operation, OperationError};
 
 use super::options::Wishes;
 use super::watched::{ProgressFacts, watched};
@@ -326,7 +326,7 @@ unsafe fn process(
         }
         None => operate(),
     };
-    let handle = ReportHandle::new(result?);
+    let handle = ReportHandle::new(result.or_else(OperationError::into_report)?);
     let verdict = handle.verdict();
     if let Some(place) = place {
         *place = Some(Box::new(handle));

@@ -36,8 +36,8 @@ use crate::ring::Candidates;
 use crate::seats::Accounts;
 use crate::segment::{SegmentError, chunks_in};
 use crate::{
-    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, Options, Report, contradictions,
-    seats,
+    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Options, Report,
+    contradictions, seats,
 };
 
 pub use self::base64::Base64;
@@ -84,24 +84,24 @@ pub enum StreamTarget {
 
 /// Encrypts, decrypts or verifies one stream from beginning to end.
 ///
-/// Later failures are in the report, with the path `-` for a descriptor.
-///
 /// # Errors
-/// When the operation could not begin: an end can't be opened, no engine can do the cipher, one chunk
-/// takes more memory than is allowed, or the options are of use for trees only.
+/// [`OperationError::Incomplete`] when it failed later: the report in it has the failure, with the path
+/// `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: an end can't be opened, no
+/// engine can do the cipher, one chunk takes more memory than is allowed, or the options are of use for
+/// trees only.
 pub fn process_stream(
     operation: Operation,
     keys: &KeyRing,
     source: StreamSource,
     target: StreamTarget,
     options: &Options,
-) -> Result<Report, Failure> {
+) -> Result<Report, OperationError> {
     let fail = |error| Failure { path: source.name(), error };
     contradictions::in_stream(options).map_err(fail)?;
-    run(operation, keys, source, target, options)
+    run(operation, keys, source, target, options)?.into_result()
 }
 
-/// As [`process_stream`], with options that are of no use in a stream.
+/// As [`process_stream`], with options that are of no use in a stream, and with a report of failures too.
 pub(crate) fn run(
     operation: Operation,
     keys: &KeyRing,

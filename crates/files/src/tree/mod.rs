@@ -48,8 +48,8 @@ use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
 use crate::workspace::affordable_workers;
 use crate::{
-    Failure, FileError, KeyRing, Notice, Operation, Options, Report, StreamSource, StreamTarget,
-    contradictions, seats, stream,
+    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Report, StreamSource,
+    StreamTarget, contradictions, seats, stream,
 };
 
 pub(crate) use descent::Descent;
@@ -72,14 +72,24 @@ use work::TreeWork;
 /// A source that is a symbolic link is followed, as `cp` does; whether links below it are says
 /// [`Options::follow_symlinks`].
 ///
-/// Failed files are listed in the report; all other files are done.
-///
 /// # Errors
-/// When the operation could not begin: the source is not there; the target can't be made, lies
-/// inside the source tree or contains it; no engine can do the cipher; or options contradict each
-/// other or the operation, as when sources are to be removed without an [`Options::reference`] to
-/// read the outputs back with.
+/// [`OperationError::Incomplete`] when files failed; all other files are done, and the report in it
+/// lists the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the source is
+/// not there; the target can't be made, lies inside the source tree or contains it; no engine can do
+/// the cipher; or options contradict each other or the operation, as when sources are to be removed
+/// without an [`Options::reference`] to read the outputs back with.
 pub fn process(
+    operation: Operation,
+    keys: &KeyRing,
+    source: &Path,
+    target: Option<&Path>,
+    options: &Options,
+) -> Result<Report, OperationError> {
+    perform(operation, keys, source, target, options)?.into_result()
+}
+
+/// As [`process`], with a report of failed files too.
+fn perform(
     operation: Operation,
     keys: &KeyRing,
     source: &Path,

@@ -71,8 +71,7 @@ impl TreeWork<'_> {
                 }
             };
             let entered = self.descend(&parent, &name, &above, device);
-            let entered =
-                entered.map(|it| it.and_then(|it| Some((self.enter(&it, queue)?, it))));
+            let entered = entered.map(|it| it.and_then(|it| Some((self.enter(&it, queue)?, it))));
             match entered {
                 Ok(Some((level, directory))) => {
                     above.insert(Identity::of(&level.status));

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use evener_files::{FileOutcome, KeyRing, Operation, Options, Report, process};
+use super::process;
+use evener_files::{FileOutcome, KeyRing, Operation, Options, Report};
 
 use super::{every_key_ring, options};
 

@@ -14,8 +14,34 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_files::format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
-use evener_files::{KeyRing, Operation, Options, process};
+use evener_files::{
+    Failure, KeyRing, Operation, OperationError, Options, Report, StreamSource, StreamTarget,
+};
 use zeroize::Zeroizing;
+
+/// As the library's, with a report of failed files too, which most tests look at.
+pub fn process(
+    operation: Operation,
+    keys: &KeyRing,
+    source: &Path,
+    target: Option<&Path>,
+    options: &Options,
+) -> Result<Report, Failure> {
+    evener_files::process(operation, keys, source, target, options)
+        .or_else(OperationError::into_report)
+}
+
+/// As [`process`], for a stream.
+pub fn process_stream(
+    operation: Operation,
+    keys: &KeyRing,
+    source: StreamSource,
+    target: StreamTarget,
+    options: &Options,
+) -> Result<Report, Failure> {
+    evener_files::process_stream(operation, keys, source, target, options)
+        .or_else(OperationError::into_report)
+}
 
 /// A directory of its own for a test, in memory where the machine has a place for that: these
 /// tests make many thousands of files.

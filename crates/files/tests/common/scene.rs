@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use evener_files::{Operation, process};
+use super::process;
+use evener_files::Operation;
 use tempfile::TempDir;
 
 use super::child::{Errand, Flags, key_ring};

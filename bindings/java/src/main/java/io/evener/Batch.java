@@ -117,13 +117,13 @@ public final class Batch implements AutoCloseable {
 
     /**
      * Processes all messages with a session. {@link #status} and {@link #written} have the result
-     * of each. If a message is rejected, the others are still processed.
+     * of each.
      *
-     * @return whether all were done
-     * @throws EvenerException if the engine failed
+     * @throws EvenerException if a message was rejected, such as a forged one, with the status of
+     *     the first of them; the others are still processed. Also if the engine failed
      * @throws IllegalStateException if the arena of an input or output was closed
      */
-    public boolean process(Session session) {
+    public void process(Session session) {
         for (int index = 0; index < HELD * count; index++) {
             refuseClosed(held[index]);
         }
@@ -138,11 +138,7 @@ public final class Batch implements AutoCloseable {
                 throw Native.unexpected(thrown);
             }
         }
-        return switch (Status.of(status)) {
-            case OK -> true;
-            case AUTHENTICATION_FAILED, BAD_PADDING, MALFORMED_JOB -> false;
-            default -> throw Native.failure(status);
-        };
+        Native.checkStatus(status);
     }
 
     /** What became of a message. */

@@ -22,14 +22,14 @@ import java.util.function.Predicate;
  *
  * <p>A tree goes to a tree: the same relative names with the suffix. A file goes to a file, or
  * into a directory. An output has no name until it is complete, and nothing that is not
- * authentic gets a name. Failed files are listed in the report, and all others are done.
+ * authentic gets a name. If files fail, all others are done, and an {@link EvenerException} says
+ * so; its {@link EvenerException#report report} lists them.
  *
  * {@snippet :
- * try (FileKey key = FileKey.generate("cobblestone-256")) {
- *     key.save(Path.of("backup.key"));
- *     Report report = new FileEncryption(key).encrypt(Path.of("photos"), Path.of("sealed"));
- *     report.failures().forEach(System.err::println);
- * }
+ * FileEncryption encryption = new FileEncryption(key);
+ * encryption.encrypt(photos, sealed);
+ * encryption.verify(sealed); // throws if a file was changed
+ * encryption.decrypt(sealed, restored);
  * }
  */
 public final class FileEncryption {
@@ -133,17 +133,31 @@ public final class FileEncryption {
         return this;
     }
 
-    /** Encrypts a file or a tree. */
+    /**
+     * Encrypts a file or a tree.
+     *
+     * @throws EvenerException if not everything was done. {@link Status#INCOMPLETE}: files failed, or
+     *     may be wrong; {@link Status#CANCELLED}: the listener stopped it. Both have a report. Any
+     *     other status: it could not begin
+     */
     public Report encrypt(Path source, Path target) {
         return process(Native.ENCRYPT_PATH, source, target);
     }
 
-    /** Decrypts a file or a tree. */
+    /**
+     * Decrypts a file or a tree.
+     *
+     * @throws EvenerException as {@link #encrypt} does
+     */
     public Report decrypt(Path source, Path target) {
         return process(Native.DECRYPT_PATH, source, target);
     }
 
-    /** Authenticates everything in a file or a tree and writes nothing. */
+    /**
+     * Authenticates everything in a file or a tree and writes nothing.
+     *
+     * @throws EvenerException as {@link #encrypt} does, if any file is not authentic
+     */
     public Report verify(Path source) {
         return process(Native.VERIFY_PATH, source, null);
     }
@@ -165,14 +179,20 @@ public final class FileEncryption {
                                             call.allocateFrom(target.toString()),
                                             options,
                                             place);
+            EvenerException failure =
+                    status == Status.OK.number() ? null : Native.failure(status);
             if (place.get(ADDRESS, 0).equals(MemorySegment.NULL)) {
-                throw Native.failure(status);
+                throw failure;
             }
             MemorySegment report =
                     place.get(ADDRESS, 0)
                             .reinterpret(call, it -> Native.invoke(Native.REPORT_FREE, it));
             telling.rethrow();
-            return Report.read(report);
+            Report facts = Report.read(report);
+            if (failure != null) {
+                throw new EvenerException(failure.status(), failure.getMessage(), facts);
+            }
+            return facts;
         }
     }
 

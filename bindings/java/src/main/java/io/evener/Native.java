@@ -138,7 +138,8 @@ final class Native {
 
     /** What the last call on this thread that returned this status threw. */
     static EvenerException failure(int status) {
-        return new EvenerException(Status.of(status), text((MemorySegment) invoke(LAST_ERROR)));
+        return new EvenerException(
+                Status.of(status), text((MemorySegment) invoke(LAST_ERROR)), null);
     }
 
     static Object invoke(MethodHandle function, Object... arguments) {

@@ -62,7 +62,10 @@ class FileEncryptionTest {
             assertTrue(encryption.decrypt(sealed, back).isSuccess());
             assertEquals("the second", Files.readString(back.resolve("deeper/zwei-\u00e4\u00f6")));
 
-            Report again = encryption.decrypt(sealed, back);
+            EvenerException exists =
+                    assertThrows(EvenerException.class, () -> encryption.decrypt(sealed, back));
+            assertEquals(Status.INCOMPLETE, exists.status());
+            Report again = exists.report().orElseThrow();
             assertFalse(again.isSuccess());
             assertEquals(2, again.failures().size());
             assertTrue(again.failures().getFirst().cause().contains("exists"));
@@ -71,10 +74,34 @@ class FileEncryptionTest {
     }
 
     @Test
+    void aChangedFileThrows() throws Exception {
+        Path sealed = directory.resolve("sealed");
+        try (FileKey key = FileKey.generate("cobblestone-256")) {
+            FileEncryption encryption = new FileEncryption(key);
+            encryption.encrypt(tree, sealed);
+            Path changed = sealed.resolve("one.enc");
+            byte[] bytes = Files.readAllBytes(changed);
+            bytes[bytes.length - 1] ^= 1;
+            Files.write(changed, bytes);
+            EvenerException thrown =
+                    assertThrows(EvenerException.class, () -> encryption.verify(sealed));
+            assertEquals(Status.INCOMPLETE, thrown.status());
+            assertTrue(thrown.getMessage().contains("one.enc"));
+            Report report = thrown.report().orElseThrow();
+            assertEquals(1, report.files());
+            assertEquals(changed.toString(), report.failures().getFirst().path());
+        }
+    }
+
+    @Test
     void aListenerStopsIt() {
         try (FileKey key = FileKey.generate("cobblestone-128")) {
             FileEncryption encryption = new FileEncryption(key).onProgress(progress -> false);
-            Report report = encryption.encrypt(tree, directory.resolve("stopped"));
+            Path stopped = directory.resolve("stopped");
+            EvenerException cancelled =
+                    assertThrows(EvenerException.class, () -> encryption.encrypt(tree, stopped));
+            assertEquals(Status.CANCELLED, cancelled.status());
+            Report report = cancelled.report().orElseThrow();
             assertTrue(report.isInterrupted());
             assertEquals(0, report.files());
 
@@ -178,6 +205,7 @@ class FileEncryptionTest {
                             EvenerException.class, () -> new FileEncryption(key).verify(absent));
             assertEquals(Status.FILE, exception.status());
             assertTrue(exception.getMessage().contains("absent"));
+            assertTrue(exception.report().isEmpty());
         }
     }
 }

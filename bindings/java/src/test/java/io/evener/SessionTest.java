@@ -3,7 +3,6 @@ package io.evener;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -141,7 +140,7 @@ class SessionTest {
                     System.gc();
                 }
             }
-            assertTrue(batch.process(session));
+            batch.process(session);
             batch.clear();
 
             Arena closed = Arena.ofConfined();
@@ -175,7 +174,7 @@ class SessionTest {
                     IllegalStateException.class,
                     () -> batch.add(new byte[12], plain, opened[0]));
             assertEquals(Status.PENDING, batch.status(2));
-            assertTrue(batch.process(sealing));
+            batch.process(sealing);
             assertEquals(116, batch.written(2));
 
             batch.clear();
@@ -185,7 +184,9 @@ class SessionTest {
             for (int index = 0; index < 3; index++) {
                 batch.add(Messages.bytes(index, 12), sealed[index], opened[index]);
             }
-            assertFalse(batch.process(opening));
+            EvenerException forged =
+                    assertThrows(EvenerException.class, () -> batch.process(opening));
+            assertEquals(Status.AUTHENTICATION_FAILED, forged.status());
             assertEquals(Status.AUTHENTICATION_FAILED, batch.status(1));
             assertArrayEquals(new byte[100], array(opened[1]));
             for (int index : new int[] {0, 2}) {
