@@ -7,7 +7,7 @@ use evener_files::format::{CobblestoneSuite, HkdfHash, Recipe, TinkKey};
 use evener_files::{KeyRing, buffer};
 use zeroize::Zeroizing;
 
-use crate::readers::{ENGINE, POOL, open_in_parts, open_piped, open_whole};
+use crate::readers::{open_in_parts, open_piped, open_whole, options};
 
 /// Files in the formats of C2SP chunked encryption; see [`changed`].
 pub fn cobblestone(data: &[u8]) {
@@ -97,7 +97,7 @@ impl Ring {
             let plain: Vec<u8> = (0..length).map(|index| (index * 31 % 251) as u8).collect();
             let sealed = buffer::sealed_length(&keys, length as u64).expect("a length");
             let mut sealed = vec![0; sealed as usize];
-            buffer::seal(&keys, &POOL, &**ENGINE, &plain, &mut sealed).expect("sealed");
+            buffer::seal(&keys, &plain, &mut sealed, &options()).expect("sealed");
             (plain, sealed)
         };
         let files = lengths.iter().map(seal).collect();

@@ -1,14 +1,12 @@
 //! Every way in which a sealed file is read, and that they agree.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_files::format::{Digest, OpensslSecret, Recipe, recognise};
 use evener_files::{
-    KeyRing, Operation, Options, RandomAccess, StreamSource, StreamTarget, buffer, process_stream,
+    KeyRing, Operation, Options, StreamSource, StreamTarget, buffer, process_stream, random_access,
 };
-use evener_pipeline::Pool;
 use zeroize::Zeroizing;
 
 use crate::memory_file::MemoryFile;
@@ -32,7 +30,7 @@ pub fn openssl_enc(data: &[u8]) {
 /// The plaintext of a file in memory, if it opens.
 pub(crate) fn open_whole(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     let mut plain = vec![UNTOUCHED; sealed.len()];
-    match buffer::open(keys, &POOL, &**ENGINE, sealed, &mut plain) {
+    match buffer::open(keys, sealed, &mut plain, &options()) {
         Ok(length) => {
             plain.truncate(length);
             Some(plain)
@@ -49,7 +47,7 @@ pub(crate) fn open_whole(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
 /// from the last to the first.
 pub(crate) fn open_in_parts(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     let file = MemoryFile::new(sealed);
-    let mut opened = RandomAccess::open(&file.path(), keys, &ENGINE).ok()?;
+    let mut opened = random_access(&file.path(), keys, &ENGINE).ok()?;
     let length = usize::try_from(opened.len()).expect("no longer than the file");
     let mut plain = vec![0; length];
     for start in (0..length).step_by(PART).rev() {
@@ -67,8 +65,7 @@ pub(crate) fn open_piped(keys: &KeyRing, sealed: &[u8]) -> (Vec<u8>, bool) {
     let (input, output) = (MemoryFile::new(sealed), MemoryFile::new(b""));
     let (from, to) = (input.descriptor(), output.descriptor());
     let (from, to) = (StreamSource::Descriptor(from), StreamTarget::Descriptor(to));
-    let options = Options::new(vec![Arc::clone(&ENGINE)]);
-    let complete = process_stream(Operation::Decrypt, keys, from, to, &options).is_ok();
+    let complete = process_stream(Operation::Decrypt, keys, from, to, &options()).is_ok();
     // What the first bytes tell is told without a key.
     let _ = recognise(&sealed[..sealed.len().min(72)]);
     (output.content(), complete)
@@ -77,8 +74,10 @@ pub(crate) fn open_piped(keys: &KeyRing, sealed: &[u8]) -> (Vec<u8>, bool) {
 pub(crate) static ENGINE: LazyLock<Arc<dyn Engine>> =
     LazyLock::new(|| evener_engines::find("openssl").expect("it is always there"));
 
-pub(crate) static POOL: LazyLock<Pool> =
-    LazyLock::new(|| Pool::new(NonZeroUsize::new(1).expect("one")));
+/// One worker on the engine.
+pub(crate) fn options() -> Options {
+    Options::new(vec![Arc::clone(&ENGINE)])
+}
 
 static OPENSSL: LazyLock<Vec<KeyRing>> = LazyLock::new(|| {
     let passphrase = || OpensslSecret::Passphrase {

@@ -960,7 +960,7 @@ evener_status evener_sealed_length(const struct evener_file_key *key,
                                    size_t *sealed_length);
 
 /**
- * Encrypts a buffer to the content of an encrypted file. All threads of the pool work on its
+ * Encrypts a buffer to the content of an encrypted file. As many threads as the pool has work on its
  * chunks. For the authenticated formats only. The context may be NULL. `written` may be NULL; it
  * is 0 after an error.
  */

@@ -36,8 +36,9 @@ use crate::seats::seats;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Evener {
-    keys: KeyRing,
-    engines: Vec<Arc<dyn Engine>>,
+    pub(crate) keys: KeyRing,
+    /// All modules have a guard, after whose failure the reference engine does their work.
+    pub(crate) engines: Vec<Arc<dyn Engine>>,
     settings: Settings,
 }
 
@@ -166,12 +167,15 @@ impl EvenerBuilder {
     /// As [`EvenerBuilder::build`].
     pub fn build_with(self, prompt: &PinPrompt<'_>) -> Result<Evener, EngineError> {
         let EvenerBuilder { keys, names, own, mut settings } = self;
-        let find = |name: &String| evener_engines::find_with(name, prompt, Watch::default());
+        let watch = Watch { verify_every: settings.verify_every, ..Watch::default() };
+        let find = |name: &String| evener_engines::find_with(name, prompt, watch);
         let mut engines = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        engines.extend(own);
+        for engine in &own {
+            engines.push(evener_engines::watched(engine, watch)?);
+        }
         settings.are_chosen = !engines.is_empty();
         if engines.is_empty() {
-            engines.push(evener_engines::find(Evener::CPU_ENGINE)?);
+            engines.push(evener_engines::find_with(Evener::CPU_ENGINE, prompt, watch)?);
         }
         if settings.options.reference.is_none() {
             settings.options.reference = Some(evener_engines::find(Evener::REFERENCE_ENGINE)?);
@@ -359,7 +363,10 @@ impl Evener {
 
     /// The options with one seat for each worker, and a notice for the user if the profile is
     /// ignored.
-    fn seated(&self, operation: Operation) -> Result<(Options, Option<Notice>), FileError> {
+    pub(crate) fn seated(
+        &self,
+        operation: Operation,
+    ) -> Result<(Options, Option<Notice>), FileError> {
         let Settings { workers, verify_every, turns, on_wait, options, profile, .. } =
             &self.settings;
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
@@ -372,7 +379,9 @@ impl Evener {
         if !options.seats.is_empty() && is_set {
             return Err(FileError::Refused(SEATS.to_owned()));
         }
-        if options.seats.is_empty() {
+        if !options.seats.is_empty() {
+            options.seats = guarded(&options.seats)?;
+        } else {
             // New guards, so that each operation has its own count of jobs.
             let watch = Watch::of_a_run(*verify_every);
             let watched = |engine| evener_engines::watched(engine, watch);
@@ -401,6 +410,22 @@ impl Evener {
         }
         Ok((options, notice))
     }
+}
+
+/// The caller's seats, with a guard for each module that has none.
+fn guarded(seats: &[Arc<dyn Engine>]) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+    let mut known: Vec<[Arc<dyn Engine>; 2]> = Vec::new();
+    for engine in seats {
+        if !known.iter().any(|[other, _]| Arc::ptr_eq(other, engine)) {
+            let guarded = match evener_engines::is_watched(engine) {
+                true => Arc::clone(engine),
+                false => evener_engines::watched(engine, Watch::of_a_run(None))?,
+            };
+            known.push([Arc::clone(engine), guarded]);
+        }
+    }
+    let of = |engine| known.iter().find(|[other, _]| Arc::ptr_eq(other, engine));
+    Ok(seats.iter().filter_map(|engine| Some(Arc::clone(&of(engine)?[1]))).collect())
 }
 
 /// The result with one more notice in its report.

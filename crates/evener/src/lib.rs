@@ -4,7 +4,8 @@
 //! |---|---|
 //! | files, trees, pipes | [`Evener`] |
 //! | messages in memory, one or many | [`Aead`] |
-//! | a whole file's content in memory | [`buffer`] |
+//! | a whole file's content in memory | [`Evener::seal`], [`Evener::open`] |
+//! | parts of an encrypted file | [`Evener::random_access`] |
 //! | a format or device that prescribes CBC, CTR or ECB | [`hazmat`] |
 //! | a device of your own | [`engines`] |
 //!
@@ -55,6 +56,7 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+mod content;
 mod evener;
 pub mod gpu;
 pub mod hazmat;
@@ -82,11 +84,6 @@ pub use evener_files::{
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};
-
-/// A whole file's content in memory, on all cores.
-pub mod buffer {
-    pub use evener_files::buffer::*;
-}
 
 /// The file formats.
 pub mod format {

@@ -1,15 +1,19 @@
-//! Encryption of a whole file's content in memory, on all cores.
+//! Encryption of a whole file's content in memory, by all workers.
 //!
-//! The chunks of a file are independent (except in CBC encryption), so the threads of a [`Pool`]
-//! share them. The result is the same as the content of an encrypted file.
+//! The chunks of a file are independent (except in CBC encryption), so the workers share them. The result is
+//! the same as the content of an encrypted file.
 
-use evener_core::{Direction, Engine, Rejection, SessionRequest, WipedBuffer, wipe};
-use evener_pipeline::{Pool, Worker};
+use std::sync::Arc;
+
+use evener_core::{
+    Direction, Engine, EngineError, Job, Outcome, Rejection, SessionRequest, WipedBuffer, wipe,
+};
+use evener_pipeline::{Worker, run_batch};
 
 use crate::format::{FileCipher, Layout};
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use crate::segment::{collect, push_jobs};
-use crate::{FileError, KeyRing};
+use crate::{FileError, KeyRing, Options, seats};
 
 /// How many bytes [`seal`] makes of `length` bytes of plaintext.
 ///
@@ -22,43 +26,44 @@ pub fn sealed_length(keys: &KeyRing, length: u64) -> Result<u64, FileError> {
 /// Encrypts `plaintext` into `sealed`, which has room for [`sealed_length`] bytes, in the format
 /// and with the key that the ring's first recipe says. Returns how many bytes it wrote.
 ///
-/// The engine is used as it is: one that is not trusted should have a guard
-/// (`watched` of the crate `evener-engines`).
+/// Of the options count those of engines, policy and cores, and [`Options::control`]. What no engine could do,
+/// or one that computed wrong results has done, [`Options::reference`] does.
 ///
 /// # Errors
-/// When `sealed` is too short, the system has no random numbers, or the engine failed.
+/// When `sealed` is too short, the system has no random numbers, the engines failed or it was stopped. The
+/// content of `sealed` is then undefined.
 pub fn seal(
     keys: &KeyRing,
-    pool: &Pool,
-    engine: &dyn Engine,
     plaintext: &[u8],
     sealed: &mut [u8],
+    options: &Options,
 ) -> Result<usize, FileError> {
     let Prepared { cipher, layout, header } = prepare_plain(keys, plaintext.len() as u64)?;
     let length = room(layout.sealed_length(), sealed)?;
     let header = header.as_ref().map_or(&[][..], |header| header.bytes());
     let (beginning, chunks) = sealed[..length].split_at_mut(header.len());
     beginning.copy_from_slice(header);
-    process(&cipher, &layout, Direction::Encrypt, pool, engine, plaintext, chunks)?;
+    process(&cipher, &layout, Direction::Encrypt, plaintext, chunks, options)?;
     Ok(length)
 }
 
 /// Decrypts what [`seal`], or Evener as a file, made with one of the ring's keys, into
-/// `plaintext`, for which as many bytes as `sealed` has are enough. Returns how long it is.
+/// `plaintext`, for which as many bytes as `sealed` has are enough. Returns how long it is. The options are
+/// those of [`seal`].
 ///
 /// # Errors
 /// When no key fits, a chunk is not authentic or the end is missing, when `plaintext` is too
-/// short, and when the engine failed. Nothing is left in `plaintext` then.
+/// short, and when the engines failed or it was stopped. Nothing is left in `plaintext` then.
 pub fn open(
     keys: &KeyRing,
-    pool: &Pool,
-    engine: &dyn Engine,
     sealed: &[u8],
     plaintext: &mut [u8],
+    options: &Options,
 ) -> Result<usize, FileError> {
+    let seats = seats::able(options, keys.primary().cipher(), Direction::Decrypt)?;
     let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
     let mut scratch = WipedBuffer::zeros(beginning);
-    let mut worker = Worker::new(engine, 0);
+    let mut worker = Worker::new(options.reference.as_deref().unwrap_or(&*seats[0]), 0);
     let beginning = &sealed[..beginning];
     let prepared = prepare_sealed(keys, beginning, sealed.len() as u64, &mut scratch, &mut worker);
     let Prepared { cipher, layout, .. } = prepared?;
@@ -66,7 +71,7 @@ pub fn open(
     let tags = layout.chunks() * cipher.cipher().tag_length() as u64;
     let length = room((chunks.len() as u64).saturating_sub(tags), plaintext)?;
     let plaintext = &mut plaintext[..length];
-    let opened = process(&cipher, &layout, Direction::Decrypt, pool, engine, chunks, plaintext);
+    let opened = process(&cipher, &layout, Direction::Decrypt, chunks, plaintext, options);
     if opened.is_err() {
         wipe(plaintext);
     }
@@ -78,18 +83,42 @@ fn process(
     cipher: &FileCipher,
     layout: &Layout,
     direction: Direction,
-    pool: &Pool,
-    engine: &dyn Engine,
     input: &[u8],
     output: &mut [u8],
+    options: &Options,
 ) -> Result<usize, FileError> {
+    let mut seats = seats::able(options, cipher.cipher(), direction)?;
     let mut jobs = Vec::with_capacity(layout.chunks() as usize);
     let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
     push_jobs(&mut jobs, cipher, direction, chunks, input, output);
-    // Keys come with the jobs, as from all callers that use formats.
-    let request = SessionRequest { cipher: cipher.cipher(), direction, key: None };
-    pool.process_batch(engine, &request, &mut jobs)?;
+    // A short buffer is done before a second thread has started.
+    seats.truncate((input.len() / LEAST_SHARE).max(1));
+    let run = options.run(cipher.cipher(), direction, jobs.len());
+    let failure = run_batch(&seats, &run, &mut jobs, &|| options.control.is_stopped());
+    if jobs.iter().any(|job| job.outcome == Outcome::Pending) {
+        if options.control.is_stopped() {
+            return Err(FileError::Interrupted);
+        }
+        // Keys come with the jobs, as from all callers that use formats.
+        let request = SessionRequest { cipher: cipher.cipher(), direction, key: None };
+        finish(options.reference.as_ref(), &request, &mut jobs, failure)?;
+    }
     collect(jobs.iter().map(|job| job.outcome), 0)
+}
+
+/// Has the reference engine do what is left.
+fn finish(
+    reference: Option<&Arc<dyn Engine>>,
+    request: &SessionRequest<'_>,
+    jobs: &mut [Job<'_>],
+    failure: Option<EngineError>,
+) -> Result<(), FileError> {
+    let SessionRequest { cipher, direction, .. } = *request;
+    let able = reference.filter(|engine| engine.offer(cipher, direction).is_some());
+    let Some(reference) = able else {
+        return Err(failure.map_or(FileError::NoEngine { cipher, direction }, FileError::Engine));
+    };
+    Ok(reference.open(request)?.process(jobs)?)
 }
 
 /// The length, if the buffer is as long.
@@ -100,3 +129,6 @@ fn room(length: u64, buffer: &[u8]) -> Result<usize, FileError> {
         rejection: Rejection::Malformed("the output is too short"),
     })
 }
+
+/// What a worker must have to do to be worth starting, in bytes.
+const LEAST_SHARE: usize = 256 << 10;

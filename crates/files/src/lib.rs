@@ -46,7 +46,7 @@ pub use naming::{Naming, refuse_planted};
 pub use operation::{Operation, OperationError};
 pub use options::{Agree, FileOutcome, Listener, Options};
 pub use protected::Protected;
-pub use random_access::RandomAccess;
+pub use random_access::{RandomAccess, random_access};
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use ring::KeyRing;
 pub use selection::{MalformedGlob, MalformedPath, Selection};

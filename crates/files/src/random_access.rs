@@ -22,17 +22,7 @@ use crate::{FileError, KeyRing};
 ///
 /// The last chunk is read when the file is opened, so that a truncated file is refused then.
 ///
-/// ```no_run
-/// # extern crate evener_files as evener;
-/// # use std::io::{Read, Seek, SeekFrom};
-/// # fn example(keys: &evener::KeyRing, engine: std::sync::Arc<dyn evener_core::Engine>)
-/// # -> Result<(), Box<dyn std::error::Error>> {
-/// let mut file = evener::RandomAccess::open("video.mp4.enc".as_ref(), keys, &engine)?;
-/// let mut moov = vec![0; 1000];
-/// file.seek(SeekFrom::End(-1000))?;
-/// file.read_exact(&mut moov)?;
-/// # Ok(()) }
-/// ```
+/// [`random_access`] opens one; in the facade `Evener::random_access` does.
 pub struct RandomAccess<'e> {
     source: Source,
     cipher: FileCipher,
@@ -45,12 +35,21 @@ pub struct RandomAccess<'e> {
     current: Option<(u64, usize)>,
 }
 
+/// Opens an encrypted file to read any part of it. The engine is used as it is: one that is not trusted should
+/// have a guard.
+///
+/// # Errors
+/// When the file can't be read, no key fits, or its last chunk is not authentic.
+pub fn random_access<'e>(
+    path: &Path,
+    keys: &KeyRing,
+    engine: &'e Arc<dyn Engine>,
+) -> Result<RandomAccess<'e>, FileError> {
+    RandomAccess::open(path, keys, engine)
+}
+
 impl<'e> RandomAccess<'e> {
-    /// Opens an encrypted file.
-    ///
-    /// # Errors
-    /// When it can't be read, no key fits, or its last chunk is not authentic.
-    pub fn open(
+    fn open(
         path: &Path,
         keys: &KeyRing,
         engine: &'e Arc<dyn Engine>,

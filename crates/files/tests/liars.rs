@@ -19,9 +19,9 @@ use evener_core::{
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    KeyRing, Operation, Options, RandomAccess, Report, StreamSource, StreamTarget, buffer,
+    KeyRing, Operation, Options, Report, StreamSource, StreamTarget, buffer, random_access,
 };
-use evener_pipeline::{PolicyName, Pool};
+use evener_pipeline::{PolicyName, Pool, parallel};
 
 const LIES: &[Fault] = &[
     Fault::Wrong,
@@ -311,11 +311,12 @@ fn buffers(engine: &dyn Engine, direction: Direction, work: &mut Work) -> Result
     openssl().open(&request)?.process(&mut [Job::new(iv, &input, &mut right)])?;
     for _ in 0..2 {
         let mut output = vec![0; input.len()];
-        let done = pool.process(engine, &request, &mut Job::new(iv, &input, &mut output));
+        let done =
+            parallel::process(&pool, engine, &request, &mut Job::new(iv, &input, &mut output));
         work.note(done, output == right);
         let mut data = input.clone();
         let mut job = InPlaceJob::new(cipher, direction, iv, &mut data);
-        let done = pool.process_in_place(engine, &request, &mut job);
+        let done = parallel::process_in_place(&pool, engine, &request, &mut job);
         work.note(done, data == right);
     }
     Ok(())
@@ -350,21 +351,22 @@ fn no_lie_in_memory_is_a_success() {
 fn whole_files_in_memory_and_parts_of_files_are_right_or_refused() {
     let stage = Stage::new();
     let content = bytes(700_000);
-    let pool = Pool::new(NonZeroUsize::new(2).unwrap());
     for &lie in LIES.iter().filter(|lie| !is_seldom(**lie)) {
         for after in MOMENTS {
             let what = format!("{lie} after {after}");
             let engine = liar(lie, after, None, true);
+            let seats = vec![engine.clone(), engine];
+            let lying = Options { reference: Some(openssl()), ..Options::new(seats) };
             let length = buffer::sealed_length(&stage.keys, content.len() as u64).unwrap();
             let mut sealed = vec![0; length as usize];
-            if buffer::seal(&stage.keys, &pool, &*engine, &content, &mut sealed).is_ok() {
+            if buffer::seal(&stage.keys, &content, &mut sealed, &lying).is_ok() {
                 let mut opened = vec![0; sealed.len()];
-                let sound = buffer::open(&stage.keys, &pool, &*openssl(), &sealed, &mut opened);
+                let sound = buffer::open(&stage.keys, &sealed, &mut opened, &options());
                 assert_eq!(sound.ok(), Some(content.len()), "{what}");
                 assert!(opened[..content.len()] == content, "{what}");
             }
             let engine = liar(lie, after, Some(1), true);
-            let opened = RandomAccess::open(&stage.at("sealed/large.enc"), &stage.keys, &engine);
+            let opened = random_access(&stage.at("sealed/large.enc"), &stage.keys, &engine);
             let mut file = match opened {
                 Ok(file) => file,
                 // What was never there is not made good.

@@ -13,11 +13,12 @@
 
 #![deny(unsafe_code)]
 
+mod batch;
 mod clock;
 pub mod costs;
 mod gate;
 mod load;
-mod parallel;
+pub mod parallel;
 pub mod policy;
 mod pressure;
 mod priority;
@@ -30,6 +31,7 @@ mod sys;
 mod throttle;
 mod worker;
 
+pub use batch::run_batch;
 pub use evener_core::emptied;
 pub use evener_gate::Recall;
 pub use gate::{HearOfWait, Patience, Turns, gated};

@@ -9,6 +9,7 @@ use evener_core::{
     Session, SessionRequest,
 };
 use evener_pipeline::Pool;
+use evener_pipeline::parallel::{process, process_batch, process_in_place};
 
 /// Inverts every byte. Its sessions fail after some jobs that they have together.
 struct Inverter {
@@ -88,13 +89,13 @@ fn a_failed_portion_is_done_by_another_session() {
     for jobs in [1, 2, 7, 20] {
         let (input, mut output) = (vec![0x0F; LENGTH], vec![0; LENGTH]);
         let mut job = Job::new(Iv::NONE, &input, &mut output);
-        pool().process(&inverter(jobs, true), &REQUEST, &mut job).unwrap();
+        process(&pool(), &inverter(jobs, true), &REQUEST, &mut job).unwrap();
         assert_eq!(job.outcome, Outcome::Done { written: LENGTH });
         assert!(output.iter().all(|&byte| byte == 0xF0), "{jobs}");
 
         let mut data = vec![0x0F; LENGTH];
         let mut job = InPlaceJob::new(REQUEST.cipher, REQUEST.direction, Iv::NONE, &mut data);
-        pool().process_in_place(&inverter(jobs, true), &REQUEST, &mut job).unwrap();
+        process_in_place(&pool(), &inverter(jobs, true), &REQUEST, &mut job).unwrap();
         assert_eq!((job.outcome, job.done), (Outcome::Done { written: LENGTH }, LENGTH));
         assert!(data.iter().all(|&byte| byte == 0xF0), "{jobs}");
     }
@@ -105,12 +106,12 @@ fn when_every_session_fails_it_is_said() {
     for jobs in [0, 3, 20] {
         let (input, mut output) = (vec![0x0F; LENGTH], vec![0; LENGTH]);
         let mut job = Job::new(Iv::NONE, &input, &mut output);
-        assert!(pool().process(&inverter(jobs, false), &REQUEST, &mut job).is_err());
+        assert!(process(&pool(), &inverter(jobs, false), &REQUEST, &mut job).is_err());
         assert_eq!(job.outcome, Outcome::Pending);
 
         let mut data = vec![0x0F; LENGTH];
         let mut job = InPlaceJob::new(REQUEST.cipher, REQUEST.direction, Iv::NONE, &mut data);
-        assert!(pool().process_in_place(&inverter(jobs, false), &REQUEST, &mut job).is_err());
+        assert!(process_in_place(&pool(), &inverter(jobs, false), &REQUEST, &mut job).is_err());
         assert!(matches!(job.outcome, Outcome::Rejected(_)));
 
         let mut outputs = vec![vec![0; 100_000]; 30];
@@ -118,7 +119,7 @@ fn when_every_session_fails_it_is_said() {
             .iter_mut()
             .map(|output| Job::new(Iv::NONE, &input[..100_000], output))
             .collect();
-        assert!(pool().process_batch(&inverter(jobs, false), &REQUEST, &mut batch).is_err());
+        assert!(process_batch(&pool(), &inverter(jobs, false), &REQUEST, &mut batch).is_err());
         let done = batch.iter().filter(|job| job.outcome != Outcome::Pending).count();
         assert_eq!(done, jobs);
     }
@@ -129,6 +130,6 @@ fn an_engine_with_room_for_one_is_asked_for_one_session() {
     let engine = Inverter { holders: Some(1), ..inverter(usize::MAX, false) };
     let (input, mut output) = (vec![1; LENGTH], vec![0; LENGTH]);
     let mut job = Job::new(Iv::NONE, &input, &mut output);
-    pool().process(&engine, &REQUEST, &mut job).unwrap();
+    process(&pool(), &engine, &REQUEST, &mut job).unwrap();
     assert_eq!(engine.opened.into_inner(), 1);
 }

@@ -1,6 +1,9 @@
 //! A whole file's content in memory, on all cores.
 
-use facade::buffer;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use facade::{Evener, Options};
 
 use super::FileKeyHandle;
 use crate::parallel::PoolHandle;
@@ -9,7 +12,7 @@ use crate::status::Trouble;
 
 impl FileKeyHandle {
     pub(crate) fn sealed_length(&self, length: usize) -> Result<usize, Trouble> {
-        let sealed = buffer::sealed_length(&self.key_ring(&[])?, length as u64)?;
+        let sealed = evener(self, &[], NonZeroUsize::MIN)?.sealed_length(length as u64)?;
         usize::try_from(sealed).map_err(|_| Trouble::argument("no memory holds so much"))
     }
 
@@ -20,8 +23,7 @@ impl FileKeyHandle {
         plaintext: &[u8],
         sealed: &mut [u8],
     ) -> Result<usize, Trouble> {
-        let (keys, engine) = (self.key_ring(context)?, default_engine()?);
-        Ok(buffer::seal(&keys, pool.pool(), engine, plaintext, sealed)?)
+        Ok(evener(self, context, pool.threads())?.seal(plaintext, sealed)?)
     }
 
     pub(crate) fn unseal(
@@ -31,7 +33,14 @@ impl FileKeyHandle {
         sealed: &[u8],
         plaintext: &mut [u8],
     ) -> Result<usize, Trouble> {
-        let (keys, engine) = (self.key_ring(context)?, default_engine()?);
-        Ok(buffer::open(&keys, pool.pool(), engine, sealed, plaintext)?)
+        Ok(evener(self, context, pool.threads())?.open(sealed, plaintext)?)
     }
+}
+
+/// So many workers on the default engine.
+fn evener(key: &FileKeyHandle, context: &[u8], workers: NonZeroUsize) -> Result<Evener, Trouble> {
+    let engine = default_engine()?;
+    let builder = Evener::builder(key.key_ring(context)?).engine(Arc::clone(engine));
+    let reference = |options: &mut Options| options.reference = Some(Arc::clone(engine));
+    Ok(builder.workers(workers).options(reference).build()?)
 }

@@ -129,7 +129,7 @@ pub extern "C" fn evener_sealed_length(
     })
 }
 
-/// Encrypts a buffer to the content of an encrypted file. All threads of the pool work on its
+/// Encrypts a buffer to the content of an encrypted file. As many threads as the pool has work on its
 /// chunks. For the authenticated formats only. The context may be NULL. `written` may be NULL; it
 /// is 0 after an error.
 #[unsafe(no_mangle)]

@@ -30,8 +30,8 @@ impl PoolHandle {
         PoolHandle { pool: Arc::new(pool) }
     }
 
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.pool
+    pub(crate) fn threads(&self) -> NonZeroUsize {
+        self.pool.threads()
     }
 }
 

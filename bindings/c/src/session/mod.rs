@@ -193,10 +193,10 @@ impl SessionHandle {
 }
 
 /// The default engine, for calls without an engine. It is probed once.
-pub(crate) fn default_engine() -> Result<&'static dyn Engine, EngineError> {
+pub(crate) fn default_engine() -> Result<&'static Arc<dyn Engine>, EngineError> {
     static FOUND: LazyLock<Result<Arc<dyn Engine>, EngineError>> =
         LazyLock::new(|| engines::find(Evener::REFERENCE_ENGINE));
-    FOUND.as_ref().map(|engine| &**engine).map_err(EngineError::clone)
+    FOUND.as_ref().map_err(EngineError::clone)
 }
 
 /// The padding with this number.

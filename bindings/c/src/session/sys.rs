@@ -48,7 +48,7 @@ pub unsafe extern "C" fn evener_session_open(
             let direction = cipher::direction(number(direction))?;
             let engine = match engine {
                 Some(handle) => &*handle.engine,
-                None => default_engine()?,
+                None => &**default_engine()?,
             };
             Ok(SessionHandle::open(engine, cipher, direction, key.map(|handle| &handle.key))?)
         })
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn evener_crypt(
         let cipher = cipher::named(unsafe { text(cipher, "cipher") }?)?;
         let direction = cipher::direction(number(direction))?;
         let key = key.map(|handle| &handle.key);
-        let session = SessionHandle::open(default_engine()?, cipher, direction, key)?;
+        let session = SessionHandle::open(&**default_engine()?, cipher, direction, key)?;
         // SAFETY: the header asks the same of the caller.
         unsafe { process(&session, job, 1) }
     })

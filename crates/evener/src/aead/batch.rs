@@ -1,11 +1,10 @@
 //! Batches of messages, and several engines that share one.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, EngineError, Job, Key, Outcome};
-use evener_pipeline::{Load, PolicyName, Queue, Returned, RunOptions, Work, Worker, run_filled};
+use evener_pipeline::{PolicyName, RunOptions, run_batch};
 
 use crate::Nonce;
 use crate::seats::seats;
@@ -127,15 +126,9 @@ pub(super) fn share(
 ) -> Result<(), EngineError> {
     let workers = seats(engines, cipher, direction, None, None);
     let policy = PolicyName::usual(workers.iter().map(|engine| engine.description().kind));
-    let options = RunOptions::new(policy, cipher, direction, QUEUED_TASKS);
-    let before: Vec<_> = engines.iter().map(is_wrong).collect();
-    let work = Messages { cipher, direction, failure: Mutex::default(), tasks: PhantomData };
-    run_filled(&workers, &options, &work, tasks(jobs));
-    let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // An engine computed wrong results now, so what it did of this batch before that is in doubt.
-    if engines.iter().zip(before).any(|(engine, before)| !before && is_wrong(engine)) {
-        jobs.iter_mut().for_each(|job| job.outcome = Outcome::Pending);
-    }
+    // All tasks of a batch are in the queue before the first worker starts.
+    let options = RunOptions::new(policy, cipher, direction, 1);
+    let failure = run_batch(&workers, &options, jobs, &|| false);
     if jobs.iter().all(|job| job.outcome != Outcome::Pending) {
         return Ok(());
     }
@@ -146,101 +139,4 @@ pub(super) fn share(
     }
     let request = evener_core::SessionRequest { cipher, direction, key: Some(key) };
     reference.open(&request)?.process(jobs)
-}
-
-/// Whether an engine is out of service for a wrong result.
-fn is_wrong(engine: &Arc<dyn Engine>) -> bool {
-    let fault = engine.account().and_then(|account| account.fault);
-    matches!(fault, Some(EngineError::WrongResult { .. }))
-}
-
-/// A batch in pieces that a worker takes at once.
-fn tasks<'j, 'm>(mut jobs: &'j mut [Job<'m>]) -> Vec<&'j mut [Job<'m>]> {
-    let mut tasks = Vec::new();
-    while !jobs.is_empty() {
-        let mut bytes = 0;
-        let lengths = jobs.iter().take(MOST_MESSAGES).map(|job| job.input.len());
-        let count = lengths
-            .take_while(|length| {
-                let fits = bytes < LEAST_BYTES;
-                bytes += length;
-                fits
-            })
-            .count();
-        let (task, rest) = jobs.split_at_mut(count);
-        tasks.push(task);
-        jobs = rest;
-    }
-    tasks
-}
-
-/// The messages of one batch.
-struct Messages<'j, 'm> {
-    cipher: Cipher,
-    direction: Direction,
-    /// Why messages are left.
-    failure: Mutex<Option<EngineError>>,
-    tasks: PhantomData<fn(&'j mut [Job<'m>])>,
-}
-
-impl<'j, 'm> Work for Messages<'j, 'm> {
-    type Task = &'j mut [Job<'m>];
-    type Workspace = ();
-
-    fn workspace(&self, _: &dyn Engine) {}
-
-    fn load(task: &Self::Task) -> Load {
-        let bytes = task.iter().map(|job| job.input.len() as u64).sum();
-        Load::jobs(task.len() as u64, bytes)
-    }
-
-    fn perform(
-        &self,
-        task: Self::Task,
-        (): &mut (),
-        worker: &mut Worker<'_>,
-        _: &Queue<'_, Self::Task>,
-    ) -> Result<(), Returned<Self::Task>> {
-        match worker.process(self.cipher, self.direction, task) {
-            Ok(()) => Ok(()),
-            Err(cause) => Err(Returned { task, cause }),
-        }
-    }
-
-    fn abandon(&self, _: Self::Task, cause: Option<&EngineError>) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = cause.cloned();
-    }
-}
-
-/// A worker takes at least so many bytes at once, if there are, so that claiming costs little.
-const LEAST_BYTES: usize = 64 << 10;
-
-/// And at most so many messages.
-const MOST_MESSAGES: usize = 256;
-
-/// All tasks of a batch are in the queue before the first worker starts.
-const QUEUED_TASKS: usize = 1;
-
-#[cfg(test)]
-mod tests {
-    use evener_core::Iv;
-
-    use super::*;
-
-    #[test]
-    fn a_batch_is_cut_by_bytes_and_by_messages() {
-        let input = vec![0; LEAST_BYTES];
-        let count = |lengths: &[usize]| {
-            let mut outputs = vec![[0; 0]; lengths.len()];
-            let jobs = lengths.iter().zip(&mut outputs);
-            let mut jobs: Vec<_> = jobs
-                .map(|(length, output)| Job::new(Iv::NONE, &input[..*length], output))
-                .collect();
-            tasks(&mut jobs).iter().map(|task| task.len()).collect::<Vec<_>>()
-        };
-        assert_eq!(count(&[]), [0; 0]);
-        assert_eq!(count(&[0]), [1]);
-        assert_eq!(count(&[LEAST_BYTES, 1, LEAST_BYTES, 5]), [1, 2, 1]);
-        assert_eq!(count(&[0; 600]), [256, 256, 88]);
-    }
 }

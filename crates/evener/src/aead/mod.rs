@@ -13,7 +13,7 @@ use evener_core::{
     SessionRequest, wipe,
 };
 use evener_engines::Watch;
-use evener_pipeline::Pool;
+use evener_pipeline::{Pool, parallel};
 use zeroize::Zeroizing;
 
 pub use batch::{Opening, Sealing};
@@ -336,7 +336,7 @@ impl Aead {
         match &self.engines[..] {
             [engine] => {
                 let request = SessionRequest { cipher, direction, key: Some(key) };
-                self.pool.process_batch(&**engine, &request, jobs)?;
+                parallel::process_batch(&self.pool, &**engine, &request, jobs)?;
             }
             engines => {
                 // The workers' sessions have no key.

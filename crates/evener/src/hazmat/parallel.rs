@@ -7,7 +7,7 @@ use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding,
     Rejection, SessionRequest,
 };
-use evener_pipeline::Pool;
+use evener_pipeline::{Pool, parallel};
 
 use crate::Evener;
 
@@ -173,7 +173,12 @@ impl ParallelCipher {
         output: &mut [u8],
     ) -> Result<usize, BufferError> {
         let mut job = Job { padding: self.padding, ..Job::new(iv, input, output) };
-        self.pool.process(&**self.engine(direction), &self.request(direction), &mut job)?;
+        parallel::process(
+            &self.pool,
+            &**self.engine(direction),
+            &self.request(direction),
+            &mut job,
+        )?;
         written(job.outcome)
     }
 
@@ -185,7 +190,7 @@ impl ParallelCipher {
     ) -> Result<(), BufferError> {
         let mut job = InPlaceJob::new(self.cipher, direction, iv, data);
         let engine = self.engine(direction);
-        self.pool.process_in_place(&**engine, &self.request(direction), &mut job)?;
+        parallel::process_in_place(&self.pool, &**engine, &self.request(direction), &mut job)?;
         written(job.outcome).map(|_| ())
     }
 

@@ -196,7 +196,8 @@ pub(super) mod tests {
     /// Neither a new report nor one that is read has a figure of a run that did less than all.
     #[test]
     fn a_run_that_did_not_do_all_files_has_no_figures() {
-        let broken: [(fn(&mut Row), &str); 7] = [
+        type Spoil = fn(&mut Row);
+        let broken: [(Spoil, &str); 7] = [
             (|row| row.files_cpu = 2999.0, "3999 of 4000 files were done (31992 of 32000 bytes)"),
             (|row| row.files_module = 1001.0, "4001 of 4000 files"),
             (|row| (row.files_cpu, row.files_module, row.ms_mean) = (0.0, 0.0, 0.0), "0 of 4000"),

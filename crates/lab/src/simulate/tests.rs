@@ -506,8 +506,7 @@ fn cores_with_a_gpu_are_never_below_the_cores_alone() {
             let jobs = vec![bytes; count];
             let run = |engines| {
                 let scene = Scene::new(profile.cores, engines, jobs.clone());
-                let outcome = scene.run(PolicyName::Adaptive, Costs::default()).unwrap();
-                outcome
+                scene.run(PolicyName::Adaptive, Costs::default()).unwrap()
             };
             let alone = run(vec![cores]);
             let both = run(profile.engines.iter().collect());

@@ -355,7 +355,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_turn_that_did_not_bring_everything_is_not_read() {
-        let broken: [(fn(&mut Vec<Turn>), &str); 5] = [
+        type Spoil = fn(&mut Vec<Turn>);
+        let broken: [(Spoil, &str); 5] = [
             (|turns| turns[1].bytes -= 1, "200 of 200 files were done (3276799 of 3276800 bytes)"),
             (|turns| (turns[2].requests, turns[2].bytes) = (0, 0), "0 of 16 files"),
             (|turns| turns[0].requests = 15, "15 of 16 files"),

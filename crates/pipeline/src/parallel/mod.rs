@@ -5,6 +5,9 @@
 //! some cache's size, which the threads of a [`Pool`] claim one by one, so that a slow core does
 //! not hold up the rest. Nothing is copied: portions are parts of the caller's buffers.
 //!
+//! Engines are used as they are: [`Pool`] has none of these functions as methods, so that programs which get
+//! one from the facade can only use it with what guards engines.
+//!
 //! | file | holds |
 //! |---|---|
 //! | `pool.rs` | [`Pool`]: its threads, and how calls share them |
@@ -26,118 +29,118 @@ pub use pool::Pool;
 use portions::{can_be_cut, portions, portions_in_place, runs};
 use share::share;
 
-impl Pool {
-    /// Processes one message, like a session that `engine` opens for the request, on as many
-    /// threads as are worth it.
-    ///
-    /// Messages in ECB and CTR, and in CBC when they are decrypted, are cut at block boundaries;
-    /// a CTR counter is carried over all 128 bits. Other messages can't be cut and are processed
-    /// on the calling thread, and so are those that are shorter than it takes to wake another.
-    ///
-    /// # Errors
-    /// As [`Session::process`](evener_core::Session::process), when the engine failed on every
-    /// thread. The job is pending then, and its input is as it was.
-    pub fn process(
-        &self,
-        engine: &dyn Engine,
-        request: &SessionRequest<'_>,
-        job: &mut Job<'_>,
-    ) -> Result<(), EngineError> {
-        let &SessionRequest { cipher, direction, .. } = request;
-        let plan = self.plan(job.input.len(), engine, request);
-        let is_sound = job.outcome == Outcome::Pending && job.check(cipher, direction).is_ok();
-        let mut session = engine.open(request)?;
-        let done = if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
-            session.expect_output(plan.bytes);
-            alone(&mut *session, std::slice::from_mut(job)).map(|()| None)
-        } else {
-            let portions = portions(cipher, plan.length, job);
-            share(self, plan, engine, request, &mut *session, portions).map(Some)
-        };
-        let outcome = match done {
-            Ok(None) => return Ok(()),
-            Ok(Some(outcome)) => outcome,
-            // Parts of it are in doubt, and their input is as it was: the engine is out of
-            // service, and what opens now is another, if anything does.
-            Err(EngineError::WrongResult { .. }) => {
-                job.outcome = Outcome::Pending;
-                drop(session);
-                return engine.open(request)?.process(std::slice::from_mut(job));
-            }
-            Err(error) => return Err(error),
-        };
-        let written = job.output_length(cipher, direction);
-        if matches!(outcome, Outcome::Rejected(_)) {
-            // The portions before the one that was rejected are not the caller's to see.
-            wipe(&mut job.output[..written]);
-        }
-        job.outcome = outcome;
-        Ok(())
-    }
-
-    /// Processes one message and puts the result in its place, as [`Pool::process`].
-    ///
-    /// # Errors
-    /// As [`Session::process_in_place`](evener_core::Session::process_in_place). When the
-    /// engine failed on every one of several threads, what is left of the message lies
-    /// scattered between what was done, and the job is rejected.
-    pub fn process_in_place(
-        &self,
-        engine: &dyn Engine,
-        request: &SessionRequest<'_>,
-        job: &mut InPlaceJob<'_>,
-    ) -> Result<(), EngineError> {
-        let &SessionRequest { cipher, direction, .. } = request;
-        let plan = self.plan(job.data.len(), engine, request);
-        let is_sound = job.outcome == Outcome::Pending && job.check().is_ok();
-        let mut session = engine.open(request)?;
-        if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
-            session.process_in_place(job)?;
-            return session.finish().inspect_err(|_| job.outcome = Outcome::Rejected(IN_DOUBT));
-        }
-        let portions = portions_in_place(plan.length, job);
-        let shared = share(self, plan, engine, request, &mut *session, portions);
-        if let Err(error) = shared {
-            let is_done = matches!(error, EngineError::WrongResult { .. });
-            job.outcome = Outcome::Rejected(if is_done { IN_DOUBT } else { SCATTERED });
-            return Err(error);
-        }
-        job.done = job.data.len();
-        job.outcome = Outcome::Done { written: job.done };
-        Ok(())
-    }
-
-    /// Processes a batch of messages, like a session that `engine` opens for the request, on as
-    /// many threads as are worth it. No message is cut.
-    ///
-    /// # Errors
-    /// As [`Session::process`](evener_core::Session::process), when the engine failed on every
-    /// thread. Jobs that are still pending were not done.
-    pub fn process_batch(
-        &self,
-        engine: &dyn Engine,
-        request: &SessionRequest<'_>,
-        batch: &mut [Job<'_>],
-    ) -> Result<(), EngineError> {
-        let bytes = batch.iter().map(|job| job.input.len()).sum();
-        let plan = self.plan(bytes, engine, request);
-        let mut session = engine.open(request)?;
-        let pending: Vec<_> = batch.iter().map(|job| job.outcome == Outcome::Pending).collect();
-        let done = if plan.threads == 1 {
-            session.expect_output(plan.bytes);
-            alone(&mut *session, batch)
-        } else {
-            let runs = runs(plan.length, batch);
-            share(self, plan, engine, request, &mut *session, runs).map(|_| ())
-        };
-        let Err(EngineError::WrongResult { .. }) = done else { return done };
-        for (job, _) in batch.iter_mut().zip(pending).filter(|(_, pending)| *pending) {
+/// Processes one message, like a session that `engine` opens for the request, on as many
+/// threads as are worth it.
+///
+/// Messages in ECB and CTR, and in CBC when they are decrypted, are cut at block boundaries;
+/// a CTR counter is carried over all 128 bits. Other messages can't be cut and are processed
+/// on the calling thread, and so are those that are shorter than it takes to wake another.
+///
+/// # Errors
+/// As [`Session::process`](evener_core::Session::process), when the engine failed on every
+/// thread. The job is pending then, and its input is as it was.
+pub fn process(
+    pool: &Pool,
+    engine: &dyn Engine,
+    request: &SessionRequest<'_>,
+    job: &mut Job<'_>,
+) -> Result<(), EngineError> {
+    let &SessionRequest { cipher, direction, .. } = request;
+    let plan = pool.plan(job.input.len(), engine, request);
+    let is_sound = job.outcome == Outcome::Pending && job.check(cipher, direction).is_ok();
+    let mut session = engine.open(request)?;
+    let done = if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
+        session.expect_output(plan.bytes);
+        alone(&mut *session, std::slice::from_mut(job)).map(|()| None)
+    } else {
+        let portions = portions(cipher, plan.length, job);
+        share(pool, plan, engine, request, &mut *session, portions).map(Some)
+    };
+    let outcome = match done {
+        Ok(None) => return Ok(()),
+        Ok(Some(outcome)) => outcome,
+        // Parts of it are in doubt, and their input is as it was: the engine is out of
+        // service, and what opens now is another, if anything does.
+        Err(EngineError::WrongResult { .. }) => {
             job.outcome = Outcome::Pending;
+            drop(session);
+            return engine.open(request)?.process(std::slice::from_mut(job));
         }
-        drop(session);
-        engine.open(request)?.process(batch)
+        Err(error) => return Err(error),
+    };
+    let written = job.output_length(cipher, direction);
+    if matches!(outcome, Outcome::Rejected(_)) {
+        // The portions before the one that was rejected are not the caller's to see.
+        wipe(&mut job.output[..written]);
     }
+    job.outcome = outcome;
+    Ok(())
+}
 
+/// Processes one message and puts the result in its place, as [`process`].
+///
+/// # Errors
+/// As [`Session::process_in_place`](evener_core::Session::process_in_place). When the
+/// engine failed on every one of several threads, what is left of the message lies
+/// scattered between what was done, and the job is rejected.
+pub fn process_in_place(
+    pool: &Pool,
+    engine: &dyn Engine,
+    request: &SessionRequest<'_>,
+    job: &mut InPlaceJob<'_>,
+) -> Result<(), EngineError> {
+    let &SessionRequest { cipher, direction, .. } = request;
+    let plan = pool.plan(job.data.len(), engine, request);
+    let is_sound = job.outcome == Outcome::Pending && job.check().is_ok();
+    let mut session = engine.open(request)?;
+    if plan.threads == 1 || !is_sound || !can_be_cut(cipher, direction) {
+        session.process_in_place(job)?;
+        return session.finish().inspect_err(|_| job.outcome = Outcome::Rejected(IN_DOUBT));
+    }
+    let portions = portions_in_place(plan.length, job);
+    let shared = share(pool, plan, engine, request, &mut *session, portions);
+    if let Err(error) = shared {
+        let is_done = matches!(error, EngineError::WrongResult { .. });
+        job.outcome = Outcome::Rejected(if is_done { IN_DOUBT } else { SCATTERED });
+        return Err(error);
+    }
+    job.done = job.data.len();
+    job.outcome = Outcome::Done { written: job.done };
+    Ok(())
+}
+
+/// Processes a batch of messages, like a session that `engine` opens for the request, on as
+/// many threads as are worth it. No message is cut.
+///
+/// # Errors
+/// As [`Session::process`](evener_core::Session::process), when the engine failed on every
+/// thread. Jobs that are still pending were not done.
+pub fn process_batch(
+    pool: &Pool,
+    engine: &dyn Engine,
+    request: &SessionRequest<'_>,
+    batch: &mut [Job<'_>],
+) -> Result<(), EngineError> {
+    let bytes = batch.iter().map(|job| job.input.len()).sum();
+    let plan = pool.plan(bytes, engine, request);
+    let mut session = engine.open(request)?;
+    let pending: Vec<_> = batch.iter().map(|job| job.outcome == Outcome::Pending).collect();
+    let done = if plan.threads == 1 {
+        session.expect_output(plan.bytes);
+        alone(&mut *session, batch)
+    } else {
+        let runs = runs(plan.length, batch);
+        share(pool, plan, engine, request, &mut *session, runs).map(|_| ())
+    };
+    let Err(EngineError::WrongResult { .. }) = done else { return done };
+    for (job, _) in batch.iter_mut().zip(pending).filter(|(_, pending)| *pending) {
+        job.outcome = Outcome::Pending;
+    }
+    drop(session);
+    engine.open(request)?.process(batch)
+}
+
+impl Pool {
     fn plan(&self, bytes: usize, engine: &dyn Engine, request: &SessionRequest<'_>) -> Plan {
         let offer = engine.offer(request.cipher, request.direction);
         // More threads than the engine likes are the caller's choice, except that an engine

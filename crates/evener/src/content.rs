@@ -1,0 +1,81 @@
+//! A whole file's content in memory, and parts of a file.
+
+use std::path::Path;
+
+use evener_core::Direction;
+use evener_files::{Failure, FileError, Operation, RandomAccess, buffer, random_access};
+
+use crate::Evener;
+
+impl Evener {
+    /// How many bytes [`Evener::seal`] makes of `length` bytes.
+    ///
+    /// # Errors
+    /// When the format can't hold this length.
+    pub fn sealed_length(&self, length: u64) -> Result<u64, FileError> {
+        buffer::sealed_length(&self.keys, length)
+    }
+
+    /// Encrypts the content of a file in memory into `sealed`, which has room for
+    /// [`sealed_length`](Evener::sealed_length) bytes, and returns how many it wrote: the content of an
+    /// encrypted file. All engines work on its chunks, guarded as in [`Evener::process`]; what one that
+    /// computed wrong results has done is done again.
+    ///
+    /// ```
+    /// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
+    /// # let keys = KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?;
+    /// let evener = Evener::new(keys)?;
+    /// let mut sealed = vec![0; evener.sealed_length(5)? as usize];
+    /// evener.seal(b"hello", &mut sealed)?;
+    /// let mut plaintext = vec![0; sealed.len()];
+    /// let length = evener.open(&sealed, &mut plaintext)?;
+    /// assert_eq!(&plaintext[..length], b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `sealed` is too short, no selected engine has the cipher, or the system has no random numbers.
+    /// [`FileError::Interrupted`] when [`Control::stop`](crate::Control::stop) of the options was called. The
+    /// content of `sealed` is then undefined.
+    pub fn seal(&self, plaintext: &[u8], sealed: &mut [u8]) -> Result<usize, FileError> {
+        let (options, _) = self.seated(Operation::Encrypt)?;
+        buffer::seal(&self.keys, plaintext, sealed, &options)
+    }
+
+    /// Decrypts the content of an encrypted file in memory into `plaintext`, for which as many bytes as
+    /// `sealed` has are enough, and returns its length. As [`Evener::seal`].
+    ///
+    /// # Errors
+    /// When no key fits, any chunk is not authentic or the end is missing, and as [`Evener::seal`]. Nothing is
+    /// left in `plaintext` then.
+    pub fn open(&self, sealed: &[u8], plaintext: &mut [u8]) -> Result<usize, FileError> {
+        let (options, _) = self.seated(Operation::Decrypt)?;
+        buffer::open(&self.keys, sealed, plaintext, &options)
+    }
+
+    /// Opens an encrypted file of which any part can be read, on the first selected engine that has the cipher.
+    /// A module has its guard; it does not wait at its gate.
+    ///
+    /// ```no_run
+    /// # use std::io::{Read, Seek, SeekFrom};
+    /// # fn example(evener: evener::Evener) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut file = evener.random_access("video.mp4.enc".as_ref())?;
+    /// let mut moov = vec![0; 1000];
+    /// file.seek(SeekFrom::End(-1000))?;
+    /// file.read_exact(&mut moov)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the file can't be read, no key fits, its last chunk is not authentic, or no engine has the cipher.
+    pub fn random_access(&self, path: &Path) -> Result<RandomAccess<'_>, Failure> {
+        let fail = |error| Failure { path: path.to_owned(), error };
+        let (cipher, direction) = (self.keys.primary().cipher(), Direction::Decrypt);
+        let able = self
+            .engines
+            .iter()
+            .find(|engine| engine.offer(cipher, direction).is_some() && !engine.holds_key());
+        let engine = able.ok_or_else(|| fail(FileError::NoEngine { cipher, direction }))?;
+        random_access(path, &self.keys, engine).map_err(fail)
+    }
+}

@@ -1,0 +1,149 @@
+//! Whole files' content in memory, and parts of files: right on engines that lie, and stopped when asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use evener::engines::{
+    Description, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest, find,
+};
+use evener::keys::{CobblestoneSuite, KeyMaterial};
+use evener::{Cipher, Control, Direction, Evener, EvenerBuilder, FileError, Key, KeyRing};
+
+/// OpenSSL, and what happens at each of its batches.
+struct Tricky {
+    description: Description,
+    openssl: Arc<dyn Engine>,
+    batches: Arc<AtomicUsize>,
+    trick: Arc<Trick>,
+}
+
+/// Is called with the number of the batch, from 0, and its jobs, which are done.
+type Trick = dyn Fn(usize, &mut [Job<'_>]) + Send + Sync;
+
+impl Tricky {
+    fn engine(
+        kind: Kind,
+        trick: impl Fn(usize, &mut [Job<'_>]) + Send + Sync + 'static,
+    ) -> Arc<dyn Engine> {
+        let description =
+            Description { name: "tricky".to_owned(), kind, detail: "a test".to_owned() };
+        let (openssl, batches) = (find("openssl").unwrap(), Arc::default());
+        Arc::new(Tricky { description, openssl, batches, trick: Arc::new(trick) })
+    }
+}
+
+impl Engine for Tricky {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        self.openssl.offer(cipher, direction)
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let session = self.openssl.open(request)?;
+        let (batches, trick) = (Arc::clone(&self.batches), Arc::clone(&self.trick));
+        Ok(Box::new(TrickySession { session, batches, trick }))
+    }
+}
+
+struct TrickySession {
+    session: Box<dyn Session>,
+    batches: Arc<AtomicUsize>,
+    trick: Arc<Trick>,
+}
+
+impl Session for TrickySession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        self.session.process(batch)?;
+        (self.trick)(self.batches.fetch_add(1, Ordering::SeqCst), batch);
+        Ok(())
+    }
+}
+
+/// A module that is right until the known answers are done, and then always wrong.
+fn liar() -> Arc<dyn Engine> {
+    Tricky::engine(Kind::Module, |batch, jobs| {
+        let is_wrong = batch >= 20;
+        jobs.iter_mut().filter(|_| is_wrong).for_each(|job| job.output[0] ^= 1);
+    })
+}
+
+/// The same key each time.
+fn keys() -> KeyRing {
+    let (suite, key) = (CobblestoneSuite::Aes256Gcm, Key::new(&[7; 32]).unwrap());
+    KeyMaterial::Cobblestone { suite, key }.key_ring(b"").unwrap()
+}
+
+fn content() -> Vec<u8> {
+    (0..3_000_001_u32).map(|index| (index % 251) as u8).collect()
+}
+
+#[test]
+fn a_module_that_lies_makes_no_wrong_content() {
+    let content = content();
+    let sound = Evener::new(keys()).unwrap();
+    let mut right = vec![0; sound.sealed_length(content.len() as u64).unwrap() as usize];
+    assert_eq!(sound.seal(&content, &mut right).unwrap(), right.len());
+
+    type Set = fn(EvenerBuilder) -> EvenerBuilder;
+    let ways: [(&str, Set); 2] = [
+        ("the caller's own", |builder| builder.engine(liar())),
+        ("the caller's seats", |builder| {
+            let liar = liar();
+            builder.options(|options| options.seats = vec![liar.clone(), liar])
+        }),
+    ];
+    for (way, set) in ways {
+        let lying = || set(Evener::builder(keys())).build().unwrap();
+        let mut sealed = vec![0; right.len()];
+        assert_eq!(lying().seal(&content, &mut sealed).unwrap(), sealed.len(), "{way}");
+        let mut opened = vec![0; sealed.len()];
+        let length = sound.open(&sealed, &mut opened).unwrap();
+        assert!(opened[..length] == content, "{way}: sealed");
+        let length = lying().open(&right, &mut opened).unwrap();
+        assert!(opened[..length] == content, "{way}: opened");
+    }
+
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("file");
+    std::fs::write(&path, &right).unwrap();
+    // Every read is verified; otherwise one in 1,000 and the first.
+    let lying = Evener::builder(keys()).engine(liar()).verify_engine(1).build().unwrap();
+    let mut file = lying.random_access(&path).unwrap();
+    let mut part = vec![0; 1_000_000];
+    assert_eq!(file.read_at(&mut part, 1_500_000).unwrap(), part.len());
+    assert!(part == content[1_500_000..2_500_000]);
+}
+
+#[test]
+fn it_stops_when_asked() {
+    let content = content();
+    let control = Arc::new(Control::default());
+    let stopping = {
+        let control = Arc::clone(&control);
+        Tricky::engine(Kind::Cpu, move |batch, _| {
+            if batch == 2 {
+                control.stop();
+            }
+        })
+    };
+    let evener = |engine: Arc<dyn Engine>, control: &Arc<Control>| {
+        Evener::builder(keys())
+            .engine(engine)
+            .options(|options| options.control = Arc::clone(control))
+            .build()
+            .unwrap()
+    };
+    let unstopped = evener(find("openssl").unwrap(), &Arc::default());
+    let mut sealed = vec![0; unstopped.sealed_length(content.len() as u64).unwrap() as usize];
+    unstopped.seal(&content, &mut sealed).unwrap();
+    let mut opened = vec![7; sealed.len()];
+    let opening = evener(stopping, &control);
+    assert_eq!(opening.open(&sealed, &mut opened).unwrap_err(), FileError::Interrupted);
+    // No plaintext is left.
+    assert!(opened.iter().all(|&byte| byte == 0 || byte == 7));
+    let error = opening.seal(&content, &mut sealed).unwrap_err();
+    assert_eq!(error, FileError::Interrupted);
+}
