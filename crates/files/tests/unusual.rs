@@ -14,7 +14,7 @@ use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{assert_same_tree, bytes, cobblestone, home, options, process, round_trip, snapshot};
 use evener_files::keys::KeyFile;
-use evener_files::{FileError, Operation, Options, RandomAccess, Report, list};
+use evener_files::{FileError, Operation, Options, Report, list, random_access};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 #[test]
@@ -435,7 +435,7 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
         let refused = list(&path, None, &options()).unwrap_err();
         assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
         let engine = options().reference.unwrap();
-        assert!(RandomAccess::open(&path, &keys, &engine).is_err());
+        assert!(random_access(&path, &keys, &engine).is_err());
         assert!(KeyFile::read(&path).is_err());
     }
     let listing = list(&plain, None, &options()).unwrap();
