@@ -106,7 +106,9 @@ pub struct Options {
     /// system can't sync that is a failure, and the outputs are stored all the same.
     pub durable: bool,
     /// Take what symbolic links point to, instead of recreating the links. Does not go with
-    /// [`Options::remove_source`]. The source itself may be a symbolic link in any case.
+    /// [`Options::remove_source`]. The source itself may be a symbolic link in any case. A link to a
+    /// directory that contains the source or the target, or into a file system of the kernel's own
+    /// such as /proc, is a failure.
     pub follow_symlinks: bool,
     /// Files that are never taken as sources.
     pub protected: Protected,

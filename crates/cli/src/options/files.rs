@@ -26,7 +26,8 @@ pub(crate) struct Choosing {
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     include: Vec<String>,
     /// Follow symbolic links below SRC instead of recreating them (SRC itself is always followed);
-    /// not with --remove-source
+    /// not with --remove-source. Links to a directory that contains SRC or DST, or into /proc, /sys
+    /// and the like, are left out and count as failed
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
     /// Take nothing below directories on other file systems than that of SRC, as `du -x` does. The
