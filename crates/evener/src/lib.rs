@@ -106,6 +106,10 @@ pub mod gate {
 /// An [`Engine`] says what it offers and opens [`Session`](engines::Session)s; a session processes
 /// [`Job`](engines::Job)s.
 /// `examples/own_engine.rs` is a whole one.
+///
+/// Some engines load code of others into the process ([`loads_foreign_code`](engines::loads_foreign_code)),
+/// which can end it with the status of a success. The program `evener` proves its success outside of
+/// that process; this library promises nothing of the kind.
 pub mod engines {
     pub use evener_core::{
         Account, Description, Engine, EngineError, EngineProfile, InPlaceJob, Iv, Job, Kind, Offer,

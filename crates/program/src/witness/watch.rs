@@ -76,7 +76,7 @@ impl Watch {
     fn begin(worker: Pid, line: UnixStream) -> io::Result<Watch> {
         let (read, write) = UnixStream::pair()?;
         let heeded = PASSED_ON.into_iter().chain([SIGCONT, SIGCHLD]);
-        let signals = SignalDelivery::with_pipe(read, write, SignalOnly::default(), heeded)?;
+        let signals = SignalDelivery::with_pipe(read, write, SignalOnly, heeded)?;
         let is_over = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_shutdown(signal, INTERRUPTED, is_over.clone())?;
