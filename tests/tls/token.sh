@@ -85,7 +85,7 @@ token_that_is_absent() {
     with_token good gcm "$uri"
     # A PIN in the configuration is refused and not repeated.
     sed "s|^engine = .*|engine = pkcs11:$uri\&pin-value=$PIN|" "$work/token.cnf" >"$work/pin.cnf"
-    OPENSSL_CONF=$work/pin.cnf openssl list -providers >/dev/null 2>"$work/errors"
+    OPENSSL_CONF=$work/pin.cnf afresh openssl list -providers >/dev/null 2>"$work/errors"
     cat "$work/errors" >>"$work/token/said"
     says 'put it in a file'
     echo "passed: tokens and libraries that are not there, and wrong PINs"

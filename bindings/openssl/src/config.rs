@@ -147,6 +147,13 @@ pub(crate) fn warn(text: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "evener: provider: {text}");
 }
 
+/// Says once in a session what each process finds wrong with its configuration or its system.
+pub(crate) fn warn_once(text: &dyn std::fmt::Display) {
+    if crate::counters::is_first(&text.to_string()) {
+        warn(text);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

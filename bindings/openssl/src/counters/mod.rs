@@ -2,12 +2,13 @@
 //! reads it. Nothing is counted where the configuration doesn't say so.
 //!
 //! The file has lines of 128 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
-//! that have ended, and those that found no line; then a line for each process. A process that
-//! ends leaves its line; where few lines are free, a process that starts or forks adds those to the
-//! second. The file is opened when the provider is loaded, and belongs to who the process is then: a
-//! server's workers still count in it once they have another root, another user and no right to open
-//! files.
+//! that have ended and have no line below, and those that found no line; then a line for each
+//! process. A process that ends leaves its line; where few lines are free, a process that starts or
+//! forks keeps one for each program ([`SUMMED`]) and adds the others to it. The file is opened when the
+//! provider is loaded, and belongs to who the process is then: a server's workers still count in it
+//! once they have another root, another user and no right to open files.
 
+mod once;
 #[allow(unsafe_code)]
 mod sys;
 
@@ -17,11 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evener_core::Direction;
 
 use crate::config::Counting;
+pub(crate) use once::is_first;
 
 /// A line of the file: what a process has done.
 #[repr(C)]
 struct Line {
-    /// The process, [`FREE`] or [`CLEARED`].
+    /// The process, [`FREE`], [`CLEARED`] or [`SUMMED`].
     process: AtomicU64,
     sealed: Sum,
     opened: Sum,
@@ -29,8 +31,10 @@ struct Line {
     forged: AtomicU64,
     /// Of all records those that a module did, in whole or in part, and the bytes that it did.
     by_module: Sum,
+    /// When it last did a record, in seconds since 1970.
+    last: AtomicU64,
     /// For what is to be counted later.
-    _unused: [AtomicU64; 6],
+    _unused: [AtomicU64; 5],
     /// The program's name.
     name: [AtomicU64; 2],
 }
@@ -61,6 +65,7 @@ pub(crate) fn done(direction: Direction, bytes: u64) {
         };
         sum.records.fetch_add(1, Ordering::Relaxed);
         sum.bytes.fetch_add(bytes, Ordering::Relaxed);
+        line.last.store(sys::now(), Ordering::Relaxed);
     }
 }
 
@@ -82,9 +87,10 @@ pub(crate) fn forged() {
     }
 }
 
-/// The user's file: below the directory that is the user's own, or where all may write.
+/// The user's file: below the directory that is the user's own, or where all may write. The system
+/// removes the first when the user logs out, and root's servers go on.
 fn usual_place(user: u32, has_own: bool) -> PathBuf {
-    if has_own {
+    if has_own && user != 0 {
         format!("/run/user/{user}/evener-tls").into()
     } else {
         format!("/dev/shm/evener-tls-{user}").into()
@@ -98,7 +104,7 @@ fn take(lines: &[Line], process: u64, name: [u64; 2]) -> Option<&Line> {
         let holder = line.process.load(Ordering::Relaxed);
         // One of this number is of a program that was here before this one.
         if (holder == FREE || holder == process) && line.swap(holder, process) {
-            line.give_to(total);
+            line.give_to(sum_of(rest, line).unwrap_or(total));
             line.name[0].store(name[0], Ordering::Relaxed);
             line.name[1].store(name[1], Ordering::Relaxed);
             return Some(line);
@@ -116,12 +122,29 @@ fn make_room(lines: &[Line], lives: impl Fn(u64) -> bool) {
         return;
     }
     for line in rest {
-        let holder = holder(line);
-        if holder != FREE && !lives(holder) && line.swap(holder, CLEARED) {
-            line.give_to(total);
+        let process = holder(line);
+        if [FREE, SUMMED].contains(&process) || lives(process) {
+            continue;
+        }
+        let of_program = sum_of(rest, line);
+        let has_room = || sums(rest).count() < MOST_SUMMED;
+        if of_program.is_none() && process != CLEARED && has_room() {
+            line.swap(process, SUMMED);
+        } else if line.swap(process, CLEARED) {
+            line.give_to(of_program.unwrap_or(total));
             line.process.store(FREE, Ordering::Relaxed);
         }
     }
+}
+
+/// The lines that have what ended processes did.
+fn sums(lines: &[Line]) -> impl Iterator<Item = &Line> {
+    lines.iter().filter(|line| line.process.load(Ordering::Relaxed) == SUMMED)
+}
+
+/// That of a line's program.
+fn sum_of<'l>(lines: &'l [Line], line: &Line) -> Option<&'l Line> {
+    sums(lines).find(|sum| sum.program() == line.program())
 }
 
 impl Line {
@@ -144,6 +167,12 @@ impl Line {
         ] {
             to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
+        other.last.fetch_max(self.last.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The program's name.
+    fn program(&self) -> [u64; 2] {
+        [&self.name[0], &self.name[1]].map(|half| half.load(Ordering::Relaxed))
     }
 }
 
@@ -159,6 +188,12 @@ const FREE: u64 = 0;
 /// What holds a line that is being freed. There is no such process, so that it is freed later if that
 /// does not end.
 const CLEARED: u64 = u64::MAX;
+
+/// What holds a line that has what processes of its program did that have ended.
+const SUMMED: u64 = u64::MAX - 1;
+
+/// How many programs have such a line.
+const MOST_SUMMED: usize = 64;
 
 /// How many lines are to be free for the processes that come.
 const SPARE: usize = 32;
@@ -178,6 +213,7 @@ mod tests {
             opened: sum(),
             forged: none(),
             by_module: sum(),
+            last: none(),
             _unused: std::array::from_fn(|_| none()),
             name: [none(), none()],
         };
@@ -192,14 +228,36 @@ mod tests {
             line.sealed.bytes.fetch_add(process, Ordering::Relaxed);
         }
         assert!(std::ptr::eq(take(&lines, 13, [0; 2]).unwrap(), &lines[1]));
-        make_room(&lines, |process| process != 11);
+        lines[3].last.store(99, Ordering::Relaxed);
+        make_room(&lines, |process| process == 12);
+        // The first line stays for the program.
+        assert_eq!(lines[2].process.load(Ordering::Relaxed), SUMMED);
+        assert_eq!(lines[2].sealed.bytes.load(Ordering::Relaxed), 21);
+        assert_eq!((lines[2].program(), lines[2].last.load(Ordering::Relaxed)), ([1, 2], 99));
         let line = take(&lines, 14, [3, 4]).unwrap();
         assert!(std::ptr::eq(line, &lines[3]));
         assert_eq!(line.sealed.bytes.load(Ordering::Relaxed), 0);
-        assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 11);
         // A program that another one became.
         assert!(std::ptr::eq(take(&lines, 12, [5, 6]).unwrap(), &lines[4]));
-        assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 23);
+        assert_eq!(lines[2].sealed.bytes.load(Ordering::Relaxed), 33);
+    }
+
+    #[test]
+    fn programs_without_a_line_of_their_own_are_added_up_together() {
+        let lines: Vec<_> = (0..16).flat_map(|_| self::lines()).collect();
+        for place in 0..MOST_SUMMED as u64 + 5 {
+            take(&lines, 1000 + place, [place, 0])
+                .unwrap()
+                .sealed
+                .bytes
+                .store(1, Ordering::Relaxed);
+        }
+        make_room(&lines, |_| false);
+        let of = |holder| {
+            lines[2..].iter().filter(|line| line.process.load(Ordering::Relaxed) == holder).count()
+        };
+        assert_eq!((of(SUMMED), of(FREE)), (MOST_SUMMED, lines.len() - 2 - MOST_SUMMED));
+        assert_eq!(lines[1].sealed.bytes.load(Ordering::Relaxed), 5);
     }
 
     #[test]
@@ -223,5 +281,6 @@ mod tests {
     fn the_place_belongs_to_the_user() {
         assert_eq!(usual_place(7, true), PathBuf::from("/run/user/7/evener-tls"));
         assert_eq!(usual_place(7, false), PathBuf::from("/dev/shm/evener-tls-7"));
+        assert_eq!(usual_place(0, true), PathBuf::from("/dev/shm/evener-tls-0"));
     }
 }

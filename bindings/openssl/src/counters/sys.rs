@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{LINES, Line, MAGIC, make_room, take, usual_place};
-use crate::config::warn;
+use crate::config::warn_once;
 use crate::module;
 
 /// The lines of the file, from when the provider was loaded, and the program's name at that time:
@@ -46,7 +46,7 @@ pub(super) fn want(place: Option<PathBuf>) {
             }
         }
         Err(trouble) => {
-            warn(&format_args!("{}: nothing is counted: {trouble}", place.display()));
+            warn_once(&format_args!("{}: nothing is counted: {trouble}", place.display()));
         }
     }
 }
@@ -81,9 +81,7 @@ pub(super) fn line() -> Option<&'static Line> {
 #[cold]
 fn take_line() -> Option<&'static Line> {
     let &(lines, program) = FILE.get()?;
-    // SAFETY: it asks the system for a number.
-    let process = unsafe { libc::getpid() };
-    let line = take(lines, u64::from(process.cast_unsigned()), program)?;
+    let line = take(lines, process(), program)?;
     let address = ptr::from_ref(line).expose_provenance();
     match STATE.compare_exchange(WANTED, address, Ordering::AcqRel, Ordering::Acquire) {
         Err(first) if first != address => {
@@ -96,6 +94,35 @@ fn take_line() -> Option<&'static Line> {
     }
 }
 
+/// The time in seconds since 1970, as of the system's last tick.
+pub(super) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one `timespec`.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &mut time) };
+    u64::try_from(time.tv_sec).unwrap_or_default()
+}
+
+/// This process.
+pub(super) fn process() -> u64 {
+    // SAFETY: it asks the system for a number.
+    u64::from(unsafe { libc::getpid() }.cast_unsigned())
+}
+
+/// The session of this process.
+pub(super) fn session() -> i32 {
+    // SAFETY: it asks the system for a number.
+    unsafe { libc::getsid(0) }
+}
+
+/// The user's file of what was said, to append to, where files may be so long.
+pub(super) fn open_said(size: usize) -> io::Result<File> {
+    check_limit(2 * size)?;
+    // SAFETY: it asks the system for a number.
+    let user = unsafe { libc::geteuid() };
+    let place = format!("/dev/shm/evener-tls-{user}.said");
+    open_own(OpenOptions::new().append(true), Path::new(&place), user)
+}
+
 /// Whether the system has made a directory for the user.
 fn has_own_directory(user: u32) -> bool {
     fs::symlink_metadata(format!("/run/user/{user}"))
@@ -105,11 +132,28 @@ fn has_own_directory(user: u32) -> bool {
 /// Maps the file, which belongs to the user alone.
 fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
     let size = LINES * size_of::<Line>();
-    let file = OpenOptions::new()
+    let file = open_own(OpenOptions::new().write(true), place, user)?;
+    let length = file.metadata()?.len();
+    if length == 0 {
+        check_limit(size)?;
+    } else if length != size as u64 {
+        return Err(io::Error::other("it is no file of counters of this version"));
+    }
+    allocate(&file, size)?;
+    let lines = map_lines(&file, size)?;
+    let [head, ..] = lines else { return Err(io::Error::other("it is empty")) };
+    let old = head.process.compare_exchange(0, MAGIC, Ordering::Relaxed, Ordering::Relaxed);
+    if !matches!(old, Ok(_) | Err(MAGIC)) {
+        return Err(io::Error::other("it is no file of counters of this version"));
+    }
+    Ok(lines)
+}
+
+/// Opens or makes a file that belongs to the user alone.
+fn open_own(options: &mut OpenOptions, place: &Path, user: u32) -> io::Result<File> {
+    let file = options
         .read(true)
-        .write(true)
         .create(true)
-        .truncate(false)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
         .open(place)
@@ -122,19 +166,7 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
     if !is_own || found.nlink() != 1 {
         return Err(io::Error::other("it does not belong to this user alone"));
     }
-    if found.len() == 0 {
-        check_limit(size)?;
-    } else if found.len() != size as u64 {
-        return Err(io::Error::other("it is no file of counters of this version"));
-    }
-    allocate(&file, size)?;
-    let lines = map_lines(&file, size)?;
-    let [head, ..] = lines else { return Err(io::Error::other("it is empty")) };
-    let old = head.process.compare_exchange(0, MAGIC, Ordering::Relaxed, Ordering::Relaxed);
-    if !matches!(old, Ok(_) | Err(MAGIC)) {
-        return Err(io::Error::other("it is no file of counters of this version"));
-    }
-    Ok(lines)
+    Ok(file)
 }
 
 /// Fails where this process may not make a file so long: the system would end it by a signal.

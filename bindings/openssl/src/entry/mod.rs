@@ -9,7 +9,7 @@ use evener_lanes::{Kernel, available};
 mod sys;
 
 use crate::cipher::{Context, confidential};
-use crate::config::{Counting, Routing, warn};
+use crate::config::{Counting, Routing, warn_once};
 use crate::upcalls::Core;
 use crate::{counters, module};
 
@@ -27,7 +27,7 @@ impl Provider {
     fn new(core: Core) -> Provider {
         match Counting::parse(core.setting(crate::config::COUNTERS)) {
             Ok(counting) => counters::configure(counting),
-            Err(trouble) => warn(&trouble),
+            Err(trouble) => warn_once(&trouble),
         }
         let does_gcm = |kernel: &Kernel| {
             [Direction::Encrypt, Direction::Decrypt]
@@ -35,7 +35,9 @@ impl Provider {
                 .all(|direction| kernel.does(Cipher::Aes128Gcm, direction))
         };
         let mut kernel = available().into_iter().find(does_gcm);
-        if let Some(routing) = Routing::parse(|name| core.setting(name), &mut |text| warn(&text)) {
+        if let Some(routing) =
+            Routing::parse(|name| core.setting(name), &mut |text| warn_once(&text))
+        {
             // A record is one provider's, whatever its length: what the module leaves is done here.
             let kernel = *kernel.get_or_insert_with(Kernel::portable);
             module::configure(routing, kernel);

@@ -1,0 +1,68 @@
+//! What each process would say alike is said once in a session (setsid(2)): that of a server and its
+//! processes, or of a login with its programs. A server that is started anew says it anew.
+//!
+//! The file has a record for each thing said, which is appended: what is said, as a hash, and who
+//! said it. Of several processes that append the same one at once, the first one's counts.
+
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read, Seek, Write};
+
+use super::sys;
+
+/// Whether no other process of the session has said this. Where that can't be known, it is to be said.
+pub(crate) fn is_first(text: &str) -> bool {
+    let mut hasher = DefaultHasher::new();
+    (sys::session(), text).hash(&mut hasher);
+    let said = || is_first_in(&mut sys::open_said(MOST)?, hasher.finish(), sys::process());
+    said().unwrap_or(true)
+}
+
+fn is_first_in(file: &mut File, said: u64, process: u64) -> io::Result<bool> {
+    if teller(file, said)?.is_some() {
+        return Ok(false);
+    }
+    if file.metadata()?.len() >= MOST as u64 {
+        file.set_len(0)?;
+    }
+    file.write_all([said.to_ne_bytes(), process.to_ne_bytes()].as_flattened())?;
+    Ok(teller(file, said)?.is_none_or(|teller| teller == process))
+}
+
+/// The process that was the first to say it.
+fn teller(file: &mut File, said: u64) -> io::Result<Option<u64>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(2 * MOST as u64).read_to_end(&mut bytes)?;
+    let (records, _) = bytes.as_chunks::<16>();
+    let first = records.iter().find(|record| record[..8] == said.to_ne_bytes());
+    let process = |record: &[u8; 16]| record[8..].try_into().map(u64::from_ne_bytes).ok();
+    Ok(first.and_then(process))
+}
+
+/// From so many bytes on the file begins anew.
+const MOST: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_not_said_again() {
+        let mut path = std::env::temp_dir();
+        path.push(format!("evener-said-{}", std::process::id()));
+        let open = || std::fs::OpenOptions::new().read(true).append(true).create(true).open(&path);
+        let (mut file, mut other) = (open().unwrap(), open().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(is_first_in(&mut file, 7, 1).unwrap());
+        assert!(!is_first_in(&mut other, 7, 2).unwrap());
+        assert!(is_first_in(&mut other, 8, 2).unwrap());
+        // Two that append at once: the first one says it.
+        other.write_all([9_u64, 3, 9, 4].map(u64::to_ne_bytes).as_flattened()).unwrap();
+        assert_eq!(teller(&mut file, 9).unwrap(), Some(3));
+        for said in 100..1000 {
+            assert!(is_first_in(&mut file, said, 1).unwrap());
+        }
+        assert!(file.metadata().unwrap().len() <= MOST as u64);
+    }
+}
