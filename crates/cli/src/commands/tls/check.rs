@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use super::config::{loads_evener, module, plain, system_configuration, text};
-use super::counters::{Count, read};
+use super::counters::{Work, read};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
@@ -96,8 +96,9 @@ impl Check {
                 return Ok(ending);
             }
         };
-        let sum = |each: fn(&Count) -> u64| counts.iter().map(each).sum::<u64>();
-        let (records, bytes) = (sum(Count::records), sum(Count::bytes));
+        let mut work = Work::default();
+        counts.iter().for_each(|count| work.add(&count.work));
+        let (records, bytes) = (work.records(), work.bytes());
         if records == 0 && ending == Ending::Done {
             complain(&format_args!(
                 "{}: Evener did no record of it. Perhaps there was no TLS with AES, the program \

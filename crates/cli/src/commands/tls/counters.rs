@@ -2,7 +2,8 @@
 //! says what is in it.
 
 use std::cmp::Reverse;
-use std::fs::OpenOptions;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -15,10 +16,18 @@ use serde::Serialize;
 /// What a process has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Count {
-    /// Its number; 0 for processes that have ended.
+    /// Its number; 0 for processes that have ended and were added up.
     pub(super) process: u32,
+    /// Empty where such processes had several programs.
     pub(super) program: String,
     pub(super) has_ended: bool,
+    #[serde(flatten)]
+    pub(super) work: Work,
+}
+
+/// Records and bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Work {
     pub(super) encrypted_records: u64,
     pub(super) encrypted_bytes: u64,
     pub(super) decrypted_records: u64,
@@ -28,6 +37,9 @@ pub(super) struct Count {
     /// Of all records those that a module did, in whole or in part, and the bytes that it did.
     pub(super) module_records: u64,
     pub(super) module_bytes: u64,
+    /// When the last record was done, in seconds since 1970; `None` where none was, or an older
+    /// provider did it.
+    pub(super) last_seen: Option<u64>,
 }
 
 impl Count {
@@ -36,24 +48,28 @@ impl Count {
             line.chunks_exact(8).map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes));
         let mut next = || numbers.next().unwrap_or_default();
         let process = u32::try_from(next()).unwrap_or_default();
-        let [encrypted_records, encrypted_bytes, decrypted_records, decrypted_bytes, forged] =
-            [next(), next(), next(), next(), next()];
-        let [module_records, module_bytes] = [next(), next()];
+        let work = Work {
+            encrypted_records: next(),
+            encrypted_bytes: next(),
+            decrypted_records: next(),
+            decrypted_bytes: next(),
+            forged_records: next(),
+            module_records: next(),
+            module_bytes: next(),
+            last_seen: Some(next()).filter(|&seconds| seconds > 0),
+        };
         let name = line[LINE - 16..].split(|&byte| byte == 0).next().unwrap_or_default();
-        Count {
-            process,
-            program: String::from_utf8_lossy(name).into_owned(),
-            has_ended: !lives(process),
-            encrypted_records,
-            encrypted_bytes,
-            decrypted_records,
-            decrypted_bytes,
-            forged_records: forged,
-            module_records,
-            module_bytes,
-        }
+        let program = String::from_utf8_lossy(name).into_owned();
+        Count { process, program, has_ended: !lives(process), work }
     }
 
+    fn is_empty(&self) -> bool {
+        let is_idle = self.work.records() == 0 && self.work.forged_records == 0;
+        is_idle && (self.process == 0 || self.has_ended)
+    }
+}
+
+impl Work {
     /// All records.
     pub(super) fn records(&self) -> u64 {
         self.encrypted_records.saturating_add(self.decrypted_records)
@@ -64,9 +80,44 @@ impl Count {
         self.encrypted_bytes.saturating_add(self.decrypted_bytes)
     }
 
-    fn is_empty(&self) -> bool {
-        self.records() == 0 && self.forged_records == 0 && (self.process == 0 || self.has_ended)
+    /// Adds what another process did.
+    pub(super) fn add(&mut self, other: &Work) {
+        for (sum, number) in [
+            (&mut self.encrypted_records, other.encrypted_records),
+            (&mut self.encrypted_bytes, other.encrypted_bytes),
+            (&mut self.decrypted_records, other.decrypted_records),
+            (&mut self.decrypted_bytes, other.decrypted_bytes),
+            (&mut self.forged_records, other.forged_records),
+            (&mut self.module_records, other.module_records),
+            (&mut self.module_bytes, other.module_bytes),
+        ] {
+            *sum = sum.saturating_add(number);
+        }
+        self.last_seen = self.last_seen.max(other.last_seen);
     }
+}
+
+/// What the processes of a program have done, those that have ended too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Total {
+    pub(super) program: String,
+    /// How many of its processes live.
+    pub(super) living: usize,
+    pub(super) work: Work,
+}
+
+/// Adds up processes by program; first what did most.
+pub(super) fn totals(counts: &[Count]) -> Vec<Total> {
+    let mut totals = BTreeMap::<&str, Total>::new();
+    for count in counts {
+        let total = totals.entry(&count.program).or_default();
+        total.program.clone_from(&count.program);
+        total.living += usize::from(!count.has_ended);
+        total.work.add(&count.work);
+    }
+    let mut totals: Vec<_> = totals.into_values().collect();
+    totals.sort_by_key(|total| Reverse(total.work.bytes()));
+    totals
 }
 
 /// The counts of a file, which may have to belong to a user.
@@ -79,11 +130,18 @@ pub(super) fn read(path: &Path, owner: Option<u32>) -> io::Result<Vec<Count>> {
             false => cause,
         }
     })?;
-    let mut bytes = Vec::new();
-    let found = file.metadata()?;
-    if owner.is_some_and(|owner| found.uid() != owner) {
+    if let Some(owner) = owner
+        && file.metadata()?.uid() != owner
+    {
         return Err(io::Error::other("another user has put it there, and no process counts in it"));
     }
+    read_open(file)
+}
+
+/// The counts of a file that is open.
+pub(super) fn read_open(file: File) -> io::Result<Vec<Count>> {
+    let mut bytes = Vec::new();
+    let found = file.metadata()?;
     let is_file = found.is_file();
     if is_file {
         file.take((LINES * LINE) as u64 + 1).read_to_end(&mut bytes)?;
@@ -102,7 +160,7 @@ pub(super) fn read(path: &Path, owner: Option<u32>) -> io::Result<Vec<Count>> {
 
 /// Puts first what lives, and of that, as of the rest, first what did most.
 pub(super) fn sort(counts: &mut [Count]) {
-    counts.sort_by_key(|count| (count.has_ended, Reverse(count.bytes()), count.process));
+    counts.sort_by_key(|count| (count.has_ended, Reverse(count.work.bytes()), count.process));
 }
 
 fn lives(process: u32) -> bool {
@@ -113,6 +171,9 @@ fn lives(process: u32) -> bool {
 const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
 const LINE: usize = 128;
 const LINES: usize = 256;
+
+/// How long a file is, in bytes.
+pub(super) const LENGTH: usize = LINES * LINE;
 
 #[cfg(test)]
 mod tests {
@@ -133,7 +194,7 @@ mod tests {
         assert!(read(directory.path(), None).is_err());
         let mut bytes = vec![0; LINES * LINE];
         bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-        let numbers = [std::process::id().into(), 1, 2, 3, 4, 5, 6, 7_u64];
+        let numbers = [std::process::id().into(), 1, 2, 3, 4, 5, 6, 7, 8_u64];
         for (place, number) in numbers.iter().enumerate() {
             bytes[2 * LINE + 8 * place..][..8].copy_from_slice(&number.to_ne_bytes());
         }
@@ -141,8 +202,9 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let [count] = &read(&path, None).unwrap()[..] else { panic!("one line has something") };
         assert_eq!((count.process, &*count.program), (std::process::id(), "curl"));
-        assert_eq!((count.records(), count.bytes(), count.forged_records), (4, 6, 5));
-        assert_eq!((count.module_records, count.module_bytes), (6, 7));
+        let work = &count.work;
+        assert_eq!((work.records(), work.bytes(), work.forged_records), (4, 6, 5));
+        assert_eq!((work.module_records, work.module_bytes, work.last_seen), (6, 7, Some(8)));
         assert!(!count.has_ended);
         let user = rustix::process::geteuid().as_raw();
         assert!(read(&path, Some(user)).is_ok());
@@ -157,12 +219,33 @@ mod tests {
         let count = |process, has_ended, encrypted_bytes| Count {
             process,
             has_ended,
-            encrypted_bytes,
+            work: Work { encrypted_bytes, ..Work::default() },
             ..Count::default()
         };
         let mut counts =
             [count(0, true, 9), count(1, true, 10), count(2, false, 1), count(3, false, 2)];
         sort(&mut counts);
         assert_eq!(counts.map(|count| count.process), [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn processes_are_added_up_by_program() {
+        let count = |program: &str, has_ended, encrypted_bytes, last_seen| Count {
+            program: program.to_owned(),
+            has_ended,
+            work: Work { encrypted_bytes, last_seen, ..Work::default() },
+            ..Count::default()
+        };
+        let found = totals(&[
+            count("a", false, 1, Some(5)),
+            count("b", true, u64::MAX, None),
+            count("a", true, 2, Some(9)),
+            count("b", false, 1, Some(3)),
+        ]);
+        let seen = |total: &Total| {
+            (total.program.clone(), total.living, total.work.bytes(), total.work.last_seen)
+        };
+        let expected = [("b".to_owned(), 1, u64::MAX, Some(3)), ("a".to_owned(), 1, 3, Some(9))];
+        assert_eq!(found.iter().map(seen).collect::<Vec<_>>(), expected);
     }
 }

@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod configuration;
 mod counters;
+mod prometheus;
 mod provider;
 mod status;
 
