@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -143,6 +144,179 @@ fn a_checked_programs_directory_that_cant_be_removed_is_told() {
     let told = format!("evener: {}: can't remove it: ", place.trim_end());
     assert!(ended.messages.contains(&told), "{}", ended.messages);
     fs::remove_file(place.trim_end()).unwrap();
+}
+
+/// The files of a system with a service of each kind, in which `evener.cnf` loads Evener.
+fn system(units: &[&str]) -> Fixture {
+    let fixture = Fixture::new();
+    for unit in units {
+        let unit = fixture.path(&format!("root/usr/lib/systemd/system/{unit}.service"));
+        fs::create_dir_all(unit.parent().unwrap()).unwrap();
+        fs::write(unit, "[Service]\n").unwrap();
+    }
+    fs::create_dir_all(fixture.path("root/etc/ssl")).unwrap();
+    fs::write(fixture.path("base.cnf"), "").unwrap();
+    let config = ["tls", "config", "--provider", PROVIDER, "--base", "base.cnf", "-o"];
+    fixture.expect(0, &[&config[..], &["root/etc/ssl/evener.cnf"]].concat());
+    fixture
+}
+
+/// Runs `evener tls ACTION --root ROOT` with more words.
+fn on_system(fixture: &Fixture, action: &str, words: &[&str]) -> Ended {
+    let root = fixture.path("root");
+    fixture.run(&[&["tls", action, "--root", root.to_str().unwrap()], words].concat())
+}
+
+#[test]
+fn a_service_is_enabled_and_disabled_by_a_file_beside_its_unit() {
+    let fixture = system(&["openvpn-server@", "openvpn@", "nginx"]);
+    let unit = |name: &str| format!("root/etc/systemd/system/{name}.service.d");
+    let ended = on_system(&fixture, "enable", &["--write", "--require", "openvpn"]);
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    let said = String::from_utf8(ended.output).unwrap();
+    let restart = "systemctl daemon-reload && systemctl restart 'openvpn-server@*' 'openvpn@*'";
+    assert!(said.contains(restart), "{said}");
+    for name in ["openvpn-server@", "openvpn@"] {
+        let text = fs::read_to_string(fixture.path(&(unit(name) + "/evener.conf"))).unwrap();
+        let [_, section, environment, check] = &text.lines().collect::<Vec<_>>()[..] else {
+            panic!("{text}")
+        };
+        assert_eq!(
+            (*section, *environment),
+            ("[Service]", "Environment=OPENSSL_CONF=/etc/ssl/evener.cnf")
+        );
+        assert!(check.starts_with("ExecStartPre=+/"), "{text}");
+        assert!(check.ends_with(" tls check --config /etc/ssl/evener.cnf"), "{text}");
+    }
+    assert!(!fixture.path(&unit("openvpn-client@")).exists());
+    // It is written again, and what somebody else wrote is not touched.
+    assert_eq!(on_system(&fixture, "enable", &["--write", "openvpn"]).status, Some(0));
+    fs::create_dir_all(fixture.path(&unit("nginx"))).unwrap();
+    fs::write(fixture.path(&(unit("nginx") + "/evener.conf")), "[Service]\n").unwrap();
+    for action in ["enable", "disable"] {
+        let ended = on_system(&fixture, action, &["--write", "nginx"]);
+        assert_eq!(ended.status, Some(2), "{action}");
+        assert!(ended.messages.contains("did not write it"), "{}", ended.messages);
+    }
+    let ended = on_system(&fixture, "disable", &["--write", "openvpn"]);
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert_eq!(fixture.names("root/etc/systemd/system"), ["nginx.service.d"]);
+    let ended = on_system(&fixture, "enable", &["--write", "haproxy"]);
+    assert_eq!(ended.status, Some(2), "{}", ended.messages);
+    assert!(ended.messages.contains("haproxy: it is not installed"), "{}", ended.messages);
+}
+
+#[test]
+fn a_service_that_clears_its_environment_is_enabled_in_its_own_settings() {
+    let fixture = system(&["apache2", "postgresql", "postgresql@", "dovecot"]);
+    for place in
+        ["etc/apache2", "etc/postgresql/15/main", "etc/postgresql/15/two", "etc/dovecot/conf.d"]
+    {
+        fs::create_dir_all(fixture.path("root").join(place)).unwrap();
+    }
+    let files = [
+        ("apache2", "etc/apache2/envvars", "export OPENSSL_CONF=/etc/ssl/evener.cnf\n"),
+        (
+            "postgresql",
+            "etc/postgresql/15/main/environment",
+            "OPENSSL_CONF = '/etc/ssl/evener.cnf'\n",
+        ),
+        (
+            "postgresql",
+            "etc/postgresql/15/two/environment",
+            "OPENSSL_CONF = '/etc/ssl/evener.cnf'\n",
+        ),
+    ];
+    let text = |file: &str| fs::read_to_string(fixture.path("root").join(file)).unwrap();
+    for (_, file, _) in files {
+        fs::write(fixture.path("root").join(file), "# mine\n").unwrap();
+    }
+    for (service, file, line) in files {
+        // Twice is once.
+        for _ in 0..2 {
+            let ended = on_system(&fixture, "enable", &["--write", service]);
+            assert_eq!(ended.status, Some(0), "{service}: {}", ended.messages);
+        }
+        assert_eq!(text(file), format!("# mine\n{line}"));
+    }
+    for (service, file, _) in files {
+        let ended = on_system(&fixture, "disable", &["--write", service]);
+        assert_eq!(ended.status, Some(0), "{service}: {}", ended.messages);
+        assert_eq!(text(file), "# mine\n");
+    }
+    let place = "etc/dovecot/conf.d/99-evener.conf";
+    for (version, expected) in [
+        ("", "import_environment = $import_environment OPENSSL_CONF=/etc/ssl/evener.cnf\n"),
+        (
+            "dovecot_config_version = 2.4.1\n",
+            "import_environment {\n  OPENSSL_CONF = /etc/ssl/evener.cnf\n}\n",
+        ),
+    ] {
+        fs::write(fixture.path("root/etc/dovecot/dovecot.conf"), version).unwrap();
+        assert_eq!(on_system(&fixture, "enable", &["--write", "dovecot"]).status, Some(0));
+        assert!(text(place).ends_with(expected), "{}", text(place));
+    }
+    assert_eq!(on_system(&fixture, "disable", &["--write", "dovecot"]).status, Some(0));
+    assert!(!fixture.path("root").join(place).exists());
+}
+
+/// What is printed does the same when a shell runs it.
+#[test]
+fn the_printed_commands_enable_and_disable() {
+    let fixture = system(&["redis-server"]);
+    let on_shell = |action: &str| {
+        let ended = on_system(&fixture, action, &["redis"]);
+        let script = String::from_utf8(ended.output).unwrap();
+        assert_eq!(ended.status, Some(0), "{}", ended.messages);
+        let ended = fixture.shell(&format!("systemctl() {{ :; }}\nset -e\n{script}"));
+        assert_eq!(ended.status, Some(0), "{}: {script}", ended.messages);
+    };
+    on_shell("enable");
+    let place = "root/etc/systemd/system/redis-server.service.d/evener.conf";
+    let printed = fs::read_to_string(fixture.path(place)).unwrap();
+    assert!(printed.contains("\nExecPaths=/"), "{printed}");
+    assert_eq!(on_system(&fixture, "enable", &["--write", "redis"]).status, Some(0));
+    assert_eq!(fs::read_to_string(fixture.path(place)).unwrap(), printed);
+    on_shell("disable");
+    assert!(!fixture.path(place).exists());
+}
+
+#[test]
+fn a_configuration_that_servers_cant_use_is_named() {
+    let fixture = system(&["nginx"]);
+    let config = fixture.path("root/etc/ssl/evener.cnf");
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
+    let ended = on_system(&fixture, "enable", &["nginx"]);
+    assert!(ended.messages.contains("not all users may read it"), "{}", ended.messages);
+    fs::write(&config, "a = b\n").unwrap();
+    let ended = on_system(&fixture, "enable", &["nginx"]);
+    assert_eq!(ended.status, Some(2), "{}", ended.messages);
+    let told = "it doesn't load Evener; write it with `evener tls config --counters -o /etc/ssl/evener.cnf`";
+    assert!(ended.messages.contains(told), "{}", ended.messages);
+    fs::remove_file(&config).unwrap();
+    assert_eq!(on_system(&fixture, "enable", &["nginx"]).status, Some(2));
+    // To undo it none is needed.
+    assert_eq!(on_system(&fixture, "disable", &["nginx"]).status, Some(0));
+}
+
+#[test]
+fn a_process_that_runs_is_looked_at() {
+    let fixture = Fixture::new();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let number = child.id().to_string();
+    let ended = fixture.run(&["tls", "check", "--pid", &number]);
+    let said = String::from_utf8(ended.output).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    assert!(said.starts_with(&format!("sleep, process {number}\n")), "{said}");
+    assert!(said.ends_with("  counted: nothing: Evener is not loaded\n"), "{said}");
+    let ended = fixture.expect(2, &["tls", "check", "--pid", &number]);
+    assert!(ended.messages.contains("can't read it: No such file"), "{}", ended.messages);
+    let ended = fixture.expect(2, &["tls", "check", "--service", "no-such-service"]);
+    assert!(ended.messages.contains("no process of such a service runs"), "{}", ended.messages);
+    fixture.expect(2, &["tls", "check", "--pid", "1", "true"]);
+    fixture.expect(2, &["tls", "check"]);
 }
 
 const SOON: Duration = Duration::from_millis(300);

@@ -140,6 +140,7 @@ const EXAMPLES: &Table = &[
                 "Write a configuration of OpenSSL that loads Evener",
                 "evener tls config -o evener.cnf",
             ),
+            example("Have nginx use it", "evener tls enable nginx"),
             example("Show what Evener does for the programs that use it", "evener tls status"),
         ],
     ),
@@ -154,17 +155,35 @@ const EXAMPLES: &Table = &[
         ],
     ),
     (
+        "evener tls enable",
+        &[
+            example("Print how nginx uses Evener, and how to undo it", "evener tls enable nginx"),
+            example(
+                "Do it, and have nginx start only with Evener",
+                "evener tls enable --write --require nginx",
+            ),
+        ],
+    ),
+    ("evener tls disable", &[example("Undo it", "evener tls disable --write nginx")]),
+    (
         "evener tls check",
-        &[example(
-            "See whether Evener does the TLS of curl",
-            "evener tls check curl https://localhost",
-        )],
+        &[
+            example(
+                "See whether Evener does the TLS of curl",
+                "evener tls check curl https://localhost",
+            ),
+            example("See whether nginx has it, which runs", "evener tls check --service nginx"),
+        ],
     ),
     (
         "evener tls status",
         &[
-            example("Show the records of each process", "evener tls status"),
-            example("The same as JSON", "evener tls status --json"),
+            example("Show the records of each program", "evener tls status"),
+            example("Show those of nginx's processes", "evener tls status --all --program nginx"),
+            example(
+                "Have Prometheus's node exporter read them",
+                "evener tls status --prometheus > /var/lib/prometheus/node-exporter/evener.prom",
+            ),
         ],
     ),
     (

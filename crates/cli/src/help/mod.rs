@@ -138,7 +138,7 @@ const PLAIN: [&str; 9] = [
 ];
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 15] = [
+const MANUAL: [&str; 17] = [
     "keygen",
     "encrypt",
     "decrypt",
@@ -150,6 +150,8 @@ const MANUAL: [&str; 15] = [
     "gate-reset",
     "tls",
     "tls-config",
+    "tls-enable",
+    "tls-disable",
     "tls-check",
     "tls-status",
     "completions",

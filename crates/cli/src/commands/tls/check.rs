@@ -9,39 +9,72 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
-use super::config::{loads_evener, module, plain, system_configuration, text};
+use super::config::{module, plain, system_configuration, text};
 use super::counters::{Work, read};
+use super::loaded::{Loaded, try_out};
+use super::running;
+use super::services::Membership;
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
-/// Run a program and see whether Evener does its TLS
+/// See whether Evener does the TLS of a program
 ///
-/// The program runs with a configuration as `evener tls config` writes it, which includes the one
-/// that OPENSSL_CONF names or the system's. In the end this says on standard error how many records
-/// it did with Evener. The exit status is the program's where that failed (128 and the signal's number
-/// where a signal ended it, 130 where it was interrupted), and otherwise 1 when there were none. Ctrl-C
-/// reaches the program from the terminal; SIGTERM and SIGHUP are passed on to it.
+/// Of processes that run (--pid, --service) this says whether Evener is loaded, what their
+/// configuration says and what they have counted. The exit status is 1 where one of them has it not.
+/// Root can look at those of all users.
+///
+/// A program that is named is run, with a configuration as `evener tls config` writes it, which
+/// includes the one that OPENSSL_CONF names or the system's. In the end this says on standard error
+/// how many records it did with Evener. The exit status is the program's where that failed (128 and the
+/// signal's number where a signal ended it, 130 where it was interrupted), and otherwise 1 when there
+/// were none. Ctrl-C reaches the program from the terminal; SIGTERM and SIGHUP are passed on to it.
 #[derive(Args)]
+#[command(group = ArgGroup::new("subject").required(true))]
 pub(crate) struct Check {
-    /// The provider, evener.so [default: the installed one]
-    #[arg(long = "provider", alias = "module", value_name = "FILE")]
+    /// Look at these processes, which run
+    #[arg(long = "pid", value_name = "N", value_delimiter = ',', group = "subject")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    processes: Vec<u32>,
+    /// Look at the processes of this service: nginx, postfix, another unit of systemd
+    #[arg(long, value_name = "NAME", group = "subject")]
+    service: Option<String>,
+    /// Look whether OpenSSL can load Evener by this configuration
+    #[arg(long, value_name = "FILE", group = "subject")]
+    config: Option<PathBuf>,
+    /// The provider, evener.so, for a program that is run [default: the installed one]
+    #[arg(long = "provider", alias = "module", value_name = "FILE", requires = "program")]
     module: Option<PathBuf>,
-    /// The program with its arguments, such as `curl https://localhost`
-    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
-    #[arg(allow_hyphen_values = true)]
+    /// The program to run, with its arguments, such as `curl https://localhost`
+    #[arg(value_name = "PROGRAM", num_args = 1.., trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = true, group = "subject")]
     program: Vec<OsString>,
 }
 
 impl Check {
     pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
-        let Some((name, arguments)) = self.program.split_first() else {
-            return Err(Trouble::usage("name a program"));
-        };
+        if let Some(path) = &self.config {
+            return check_configuration(path);
+        }
+        if let Some(name) = &self.service {
+            return running::perform(&[], Some(&Membership::of(name)));
+        }
+        match self.program.split_first() {
+            Some((name, arguments)) => self.run(name, arguments, signals),
+            None => running::perform(&self.processes, None),
+        }
+    }
+
+    fn run(
+        &self,
+        name: &OsString,
+        arguments: &[OsString],
+        signals: &Signals,
+    ) -> Result<Ending, Trouble> {
         let program = Path::new(name);
         if name.as_encoded_bytes().starts_with(b"-") {
             return Err(Trouble::Usage(format!(
@@ -102,7 +135,7 @@ impl Check {
         if records == 0 && ending == Ending::Done {
             complain(&format_args!(
                 "{}: Evener did no record of it. Perhaps there was no TLS with AES, the program \
-                 works on in the background or as another user, it has another library for it than \
+                 works on in the background (see `evener tls check --pid N`) or as another user, it has another library for it than \
                  the system's OpenSSL 3 (see `ldd`), or OpenSSL can't load {} (see \
                  `OPENSSL_CONF=FILE openssl list -providers` with a FILE of `evener tls config -o \
                  FILE`)",
@@ -117,6 +150,31 @@ impl Check {
         complain(&format_args!("{program}: Evener did {records} {noun} with {bytes} bytes"));
         Ok(ending)
     }
+}
+
+/// Says whether a configuration has OpenSSL load Evener.
+fn check_configuration(path: &Path) -> Result<Ending, Trouble> {
+    let loaded = Loaded::by(path).map_err(Trouble::Usage)?;
+    if let Some(reason) = loaded.unfit() {
+        complain(&reason);
+        return Ok(Ending::SomeFailed);
+    }
+    let tried = try_out(path)?;
+    let (library, path) = (shown(&loaded.module), shown(path));
+    match tried {
+        Some(true) => complain(&format_args!("{path}: OpenSSL loads {library}")),
+        Some(false) => {
+            complain(&format_args!(
+                "{path}: OpenSSL does not load {library}; see what `ldd {library}` misses, and whether \
+                 its file system allows programs (`noexec`)"
+            ));
+            return Ok(Ending::SomeFailed);
+        }
+        None => complain(&format_args!(
+            "{path}: it names {library}, which is whole; there is no program `openssl` to try it"
+        )),
+    }
+    Ok(Ending::Done)
 }
 
 /// How this program ends after the other one, as a shell tells of that.
@@ -152,5 +210,5 @@ fn usual_configuration() -> Option<PathBuf> {
     if named.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
         return None;
     }
-    named.filter(|path| !loads_evener(path)).or_else(system_configuration)
+    named.filter(|path| Loaded::by(path).is_err()).or_else(system_configuration)
 }

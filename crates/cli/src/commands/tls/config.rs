@@ -210,12 +210,6 @@ pub(super) fn system_configuration() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Whether a configuration loads the provider.
-pub(super) fn loads_evener(path: &Path) -> bool {
-    let found = Configuration::read(path);
-    found.and_then(|found| Base::of(&found)).is_ok_and(|base| base.has_evener)
-}
-
 /// The configuration's text, with these lines in the provider's section. What can be done where nothing can be
 /// added to the base, an error says.
 pub(super) fn text(

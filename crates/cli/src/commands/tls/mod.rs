@@ -5,8 +5,13 @@ mod check;
 mod config;
 mod configuration;
 mod counters;
+mod enable;
+mod loaded;
 mod prometheus;
 mod provider;
+mod running;
+mod services;
+mod setting;
 mod status;
 
 use clap::{Args, Subcommand};
@@ -27,6 +32,8 @@ pub(crate) struct Tls {
 #[derive(Subcommand)]
 enum Action {
     Config(config::Config),
+    Enable(enable::Enable),
+    Disable(enable::Disable),
     Check(check::Check),
     Status(status::Status),
 }
@@ -40,6 +47,8 @@ impl Tls {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         match self.action {
             Action::Config(options) => options.perform(),
+            Action::Enable(options) => options.perform(),
+            Action::Disable(options) => options.perform(),
             Action::Check(options) => options.perform(signals),
             Action::Status(options) => options.perform(),
         }

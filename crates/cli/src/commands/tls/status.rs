@@ -95,9 +95,9 @@ impl Status {
                 names => format!(" of {}", shown(Path::new(&names.join(", ")))),
             };
             return format!(
-                "nothing counted yet{of}: a program counts once it was started with a configuration of \
-                 `evener tls config --counters` and did a record (see `evener tls check --help`); one \
-                 that was running when its file of counters was removed has to be restarted\n"
+                "nothing counted yet{of}: a program counts records that was started with a configuration \
+                 of `evener tls config --counters`, and not before its file of counters was removed; \
+                 `evener tls check --service NAME` says more\n"
             );
         }
         let (terminal, now) = (table::width_of(io::stdout()), now());
