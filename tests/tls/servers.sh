@@ -180,10 +180,33 @@ END
     [ "$status" = 130 ] || fail "evener tls check ended with $status for a program that was ended"
     grep --quiet interrupted "$work/errors" || fail "evener tls check does not pass SIGTERM on"
     rmdir "$work/temporary" || fail "evener tls check leaves its files behind"
-    "$evener" tls status "$run/nginx" >"$work/output"
-    grep --quiet nginx "$work/output" || fail "evener tls status does not name nginx"
+    running_nginx
     echo "passed: curl and nginx"
     reloads "$(if [ -n "$long" ]; then echo 1000; else echo 40; fi)"
+}
+
+# What is said of nginx as it runs, with and without Evener.
+running_nginx() {
+    local processes status=0
+    processes=$(pgrep -d , -f "nginx: .*$run/nginx.conf|nginx: worker" -s "$(process_of nginx)")
+    "$evener" tls check --pid "$processes" >"$work/output" || fail "evener tls check --pid does not find Evener"
+    grep --quiet "^nginx, 3 processes\$" "$work/output" &&
+        grep --quiet "^  counted: [1-9][0-9]* records with [1-9][0-9]* bytes in $run/nginx\$" "$work/output" ||
+        { cat "$work/output"; fail "evener tls check --pid does not say what nginx counts"; }
+    sleep 60 &
+    "$evener" tls check --pid "$!" >"$work/output" 2>"$work/errors" || status=$?
+    kill "$!"
+    [ "$status" = 1 ] || fail "evener tls check --pid says that a program without TLS has Evener"
+    "$evener" tls status --program nginx "$run/nginx" >"$work/output"
+    [ "$(wc -l <"$work/output")" -eq 2 ] && grep --quiet '^nginx  .* ago$' "$work/output" ||
+        fail "evener tls status has not one row for nginx"
+    "$evener" tls status --all "$run/nginx" >"$work/output"
+    [ "$(wc -l <"$work/output")" -gt 2 ] || fail "evener tls status --all has not a row for each worker"
+    "$evener" tls status --program other "$run/nginx" >"$work/output"
+    grep --quiet '^nothing counted yet of other: ' "$work/output" || fail "a program without TLS is counted"
+    "$evener" tls status --prometheus "$run/nginx" >"$work/output"
+    grep --quiet '^evener_tls_bytes_total{program="nginx",direction="encrypted"} [1-9]' "$work/output" ||
+        fail "evener tls status --prometheus does not name nginx"
 }
 
 # Everybody who is served while nginx loads its configuration again and again gets all; no worker
