@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use evener::format::FormatError;
@@ -14,6 +14,7 @@ use evener::{
     Control, Failure, FileError, Operation, OperationError, Rejection, Report, is_mount_list,
     is_wrapped_key, shown_json,
 };
+use evener_core::IgnorePoison;
 use evener_program::streams;
 
 use crate::document::{print_failure, print_json};
@@ -90,13 +91,13 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
             let evener = plan.evener.with_options(|options| options.target_is_new = true);
             plan = Plan { evener, ..plan };
         }
-        *lock(&written) = Some(key);
+        *written.lock().ignore_poison() = Some(key);
     }
     let result = progress.watch(&plan, || process(&plan));
     working.finish();
     progress.end(result.as_ref());
     drop(plan.reused_key.take());
-    if let Some(key) = lock(&written).take() {
+    if let Some(key) = written.lock().ignore_poison().take() {
         keep_if_used(key, &result, telling);
     }
     if result.as_ref().map_or(true, |report| report.files == 0) {
@@ -191,7 +192,7 @@ fn leave_behind(
     report.files = progress.completed_files;
     report.bytes = progress.done_bytes;
     report.seconds = begun.elapsed().as_secs_f64();
-    if let Some(key) = lock(written).take()
+    if let Some(key) = written.lock().ignore_poison().take()
         && report.files == 0
     {
         key.remove();
@@ -202,10 +203,6 @@ fn leave_behind(
         // The program ends all the same.
         let _ = print_json(&report);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes a fresh key that nothing was encrypted with: the operation failed, or all was

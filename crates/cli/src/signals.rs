@@ -8,11 +8,12 @@ use std::fs;
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Control;
+use evener_core::IgnorePoison;
 use evener_program::limits::with_first_limit;
 use evener_program::{end, witness};
 use rustix::process::{Pid, Signal, kill_process};
@@ -329,12 +330,12 @@ impl Ending {
                 return false;
             }
             let waited = self.changed.wait_timeout(is_told, LOOK_AGAIN);
-            is_told = waited.unwrap_or_else(PoisonError::into_inner).0;
+            is_told = waited.ignore_poison().0;
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.is_told.lock().ignore_poison()
     }
 }
 

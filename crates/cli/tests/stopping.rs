@@ -86,7 +86,10 @@ fn an_abort_is_told() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.lines().any(|line| line.starts_with("evener: aborted, for want of memory")), "{said}");
+    assert!(
+        said.lines().any(|line| line.starts_with("evener: aborted, for want of memory")),
+        "{said}"
+    );
     assert!(!fixture.path("out").exists());
 }
 

@@ -6,13 +6,13 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Iv, Job, Kind, Offer, Outcome, Rejection,
-    Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, IgnorePoison, Iv, Job, Kind, Offer,
+    Outcome, Rejection, Session, SessionRequest,
 };
 
 /// The kind of fault.
@@ -134,7 +134,7 @@ impl Faulty {
 
     /// Whether the fault has occurred.
     pub fn has_struck(&self) -> bool {
-        *self.state.struck.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.state.struck.lock().ignore_poison()
     }
 
     /// A correct engine that starts when the fault has occurred, so that a test controls which job
@@ -266,12 +266,12 @@ impl Session for FaultySession {
 
 impl State {
     fn strike(&self) {
-        *self.struck.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.struck.lock().ignore_poison() = true;
         self.strikes.notify_all();
     }
 
     fn wait(&self) {
-        let struck = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
+        let struck = self.struck.lock().ignore_poison();
         drop(self.strikes.wait_timeout_while(struck, PATIENCE, |struck| !*struck));
     }
 }

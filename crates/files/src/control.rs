@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use evener_core::IgnorePoison;
 use evener_pipeline::Recall;
 
 /// Counts an operation's progress and carries the wish to stop it.
@@ -138,6 +139,6 @@ impl Control {
     }
 
     fn lock_processed(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
-        self.processed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.processed.lock().ignore_poison()
     }
 }

@@ -7,9 +7,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use evener_core::Verification;
+use evener_core::{IgnorePoison, Verification};
 
 /// Whether all jobs of a batch were verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Trail {
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().ignore_poison()
     }
 }
 
@@ -91,13 +91,13 @@ impl Trails {
     /// A new worker's.
     pub(crate) fn begin(&self) -> Arc<Trail> {
         let trail = Arc::new(Trail { kept: Arc::clone(&self.kept), ..Trail::default() });
-        self.trails.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&trail));
+        self.trails.lock().ignore_poison().push(Arc::clone(&trail));
         trail
     }
 
     /// Everything in the trails.
     pub(crate) fn files(&self) -> Unverified {
-        let trails = self.trails.lock().unwrap_or_else(PoisonError::into_inner);
+        let trails = self.trails.lock().ignore_poison();
         let mut all = Unverified::default();
         for trail in trails.iter() {
             let files = trail.files();

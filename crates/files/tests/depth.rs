@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use common::child::shim;
 use common::meddler::meddling;
-use common::{cobblestone, home, options};
-use evener_files::{Failure, Operation, Options, list, measure, process};
+use common::{cobblestone, home, options, process};
+use evener_files::{Failure, Operation, Options, list, measure};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, home, options};
-use evener_files::{Operation, process};
+use common::{bytes, home, options, process};
+use evener_files::Operation;
 use rustix::fs::{XattrFlags, setxattr};
 use tempfile::TempDir;
 

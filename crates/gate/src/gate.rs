@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use crate::directory::Directory;
 use crate::error::GateError;
@@ -13,6 +13,7 @@ use crate::layout::Layout;
 use crate::options::{GateOptions, Scope};
 use crate::recall::{Recall, Recallable, Visit, Wait};
 use crate::table::{Hold, Refusal, Visitor};
+use evener_core::IgnorePoison;
 
 /// The gate of an engine: it limits the number of processes that use the engine.
 ///
@@ -129,12 +130,12 @@ impl Gate {
     /// The shared file; a new one if a reset has `retired` the present one.
     fn file(&self, retired: Option<&Arc<GateFile>>) -> Result<Arc<GateFile>, GateError> {
         let is_good = |file: &&Arc<GateFile>| !retired.is_some_and(|old| Arc::ptr_eq(old, file));
-        let current = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.file.read().ignore_poison();
         if let Some(file) = current.as_ref().filter(is_good) {
             return Ok(Arc::clone(file));
         }
         drop(current);
-        let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.file.write().ignore_poison();
         if let Some(file) = current.as_ref().filter(is_good) {
             return Ok(Arc::clone(file));
         }

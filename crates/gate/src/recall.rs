@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::file::GateFile;
 use crate::patience::Patience;
+use evener_core::IgnorePoison;
 
 /// A process at a gate, whose file may be reset while it waits.
 pub(crate) trait Visit: Patience {
@@ -52,7 +53,7 @@ impl Recall {
     }
 
     fn sleepers(&self) -> MutexGuard<'_, Vec<Sleeper>> {
-        self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.sleepers.lock().ignore_poison()
     }
 }
 

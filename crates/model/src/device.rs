@@ -1,7 +1,9 @@
 //! The modelled device and its queue.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use evener_core::IgnorePoison;
 
 /// A device that works on several jobs at once and starts them in order of arrival.
 pub(super) struct Device {
@@ -19,7 +21,7 @@ impl Device {
     /// in use (0 on an idle device, 1 if the job takes the last slot). Returns the time when the
     /// job will be done.
     pub(super) fn submit(&self, now: Instant, time: impl FnOnce(f64) -> Duration) -> Instant {
-        let mut places = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.free_at.lock().ignore_poison();
         let earliest = places.iter().copied().min().unwrap_or(now);
         let begin = earliest.max(now);
         let taken = places.iter().filter(|&&free_at| free_at > begin).count();

@@ -1,9 +1,9 @@
 //! A batch of messages in memory, by the workers of several engines.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use evener_core::{Cipher, Direction, Engine, EngineError, Job, Outcome};
+use evener_core::{Cipher, Direction, Engine, EngineError, IgnorePoison, Job, Outcome};
 
 use crate::{Load, Queue, Returned, RunOptions, Work, Worker, run_filled};
 
@@ -24,7 +24,7 @@ pub fn run_batch(
     let work =
         Messages { cipher, direction, is_stopped, failure: Mutex::default(), tasks: PhantomData };
     run_filled(seats, options, &work, tasks(jobs));
-    let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failure = work.failure.into_inner().ignore_poison();
     if seats.iter().zip(before).any(|(engine, before)| !before && is_wrong(engine)) {
         jobs.iter_mut().for_each(|job| job.outcome = Outcome::Pending);
     }
@@ -96,7 +96,7 @@ impl<'j, 'm> Work for Messages<'_, 'j, 'm> {
     }
 
     fn abandon(&self, _: Self::Task, cause: Option<&EngineError>) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = cause.cloned();
+        *self.failure.lock().ignore_poison() = cause.cloned();
     }
 }
 

@@ -7,12 +7,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use evener_core::{
-    Account, Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Job, Offer, Parcel,
-    Records, Session, SessionRequest, WipedBuffer,
+    Account, Cipher, Description, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job,
+    Offer, Parcel, Records, Session, SessionRequest, WipedBuffer,
 };
 use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scope, Wait};
 
@@ -127,7 +127,7 @@ impl Admission {
     /// Waits for the process' permits, unless it has them. One thread waits at the gate, the other
     /// threads of the process wait for that thread.
     fn enter(&self) -> Result<Arc<Pass>, EngineError> {
-        let mut current = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.pass.lock().ignore_poison();
         if let Some(pass) = current.upgrade() {
             return Ok(pass);
         }

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use evener_core::EngineError;
+use evener_core::{EngineError, IgnorePoison};
 
 use crate::Load;
 use crate::policy::{Performed, Policy};
@@ -30,7 +30,7 @@ impl<T> Queue<'_, T> {
             scheduler = self.answer(scheduler);
             if !scheduler.is_stopped() && scheduler.waiting().tasks >= self.inner.capacity {
                 self.inner.feed_waits.store(true, Ordering::Relaxed);
-                scheduler = self.inner.left.wait(scheduler).unwrap_or_else(PoisonError::into_inner);
+                scheduler = self.inner.left.wait(scheduler).ignore_poison();
                 self.inner.feed_waits.store(false, Ordering::Relaxed);
             }
         }
@@ -95,7 +95,7 @@ impl<T> Queue<'_, T> {
 
     /// Why the worker failed that failed last.
     pub fn failure(&self) -> Option<EngineError> {
-        self.inner.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.failure.lock().ignore_poison().clone()
     }
 
     /// Starts the workers that the policy wants from the beginning.
@@ -241,7 +241,7 @@ impl<T> Inner<T> {
 
     /// Puts tasks into the queue before the run begins, as many as there are.
     pub(crate) fn fill(&mut self, tasks: impl IntoIterator<Item = T>) {
-        let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let scheduler = self.scheduler.get_mut().ignore_poison();
         for task in tasks {
             let load = (self.load)(&task);
             scheduler.fill(task, load);
@@ -259,12 +259,12 @@ impl<T> Inner<T> {
     }
 
     pub(crate) fn into_desk(self) -> Scheduler<T> {
-        self.scheduler.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler.into_inner().ignore_poison()
     }
 
     /// A worker is about to leave because of this.
     pub(crate) fn has_failed(&self, cause: &EngineError) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.clone());
+        *self.failure.lock().ignore_poison() = Some(cause.clone());
     }
 
     /// Waits until a worker is called, or for at most so long.
@@ -279,14 +279,13 @@ impl<T> Inner<T> {
         match at_most {
             None => {
                 while scheduler.waits(worker) {
-                    scheduler =
-                        parking.called.wait(scheduler).unwrap_or_else(PoisonError::into_inner);
+                    scheduler = parking.called.wait(scheduler).ignore_poison();
                 }
             }
             Some(at_most) => {
                 let waits = |scheduler: &mut Scheduler<T>| scheduler.waits(worker);
                 let waited = parking.called.wait_timeout_while(scheduler, at_most, waits);
-                scheduler = waited.unwrap_or_else(PoisonError::into_inner).0;
+                scheduler = waited.ignore_poison().0;
             }
         }
         parking.is_free.store(false, Ordering::Release);
@@ -301,8 +300,7 @@ impl<T> Inner<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Scheduler<T>> {
-        // Nobody panics under the lock; a worker that panicked at its work did not hold it.
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler.lock().ignore_poison()
     }
 }
 

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine, EngineError, shown_error};
+use evener_core::{Cipher, Direction, Engine, EngineError, IgnorePoison, shown_error};
 
 use crate::clock::thread_cpu_time;
 use crate::costs::Costs;
@@ -228,14 +228,14 @@ impl<'run, W: Work> Run<'run, W> {
                 None => {}
             }
         });
-        if let Some(panic) = lock(&panicked).take() {
+        if let Some(panic) = panicked.lock().ignore_poison().take() {
             resume_unwind(panic);
         }
         self.finish(started)
     }
 
     fn finish(self, started: Instant) -> RunStatistics {
-        let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.into_inner().ignore_poison();
         let scheduler = self.inner.into_desk();
         // Otherwise the run was stopped.
         let cause = ended.iter().rev().find_map(|ended| ended.failure.as_ref());
@@ -294,7 +294,7 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
             WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };
         statistics.retire(&cause);
         self.run.inner.has_failed(&cause);
-        lock(&self.run.ended).push(Ended { statistics, failure: Some(cause) });
+        self.run.ended.lock().ignore_poison().push(Ended { statistics, failure: Some(cause) });
         let start = |worker| self.start(worker);
         Queue { inner: &self.run.inner, start: &start }.leave(number, &mut VecDeque::new());
     }
@@ -308,11 +308,11 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let served = catch_unwind(AssertUnwindSafe(|| {
             let ended = self.run.work_as(number, callers_cpu, &mut tasks, &queue);
             ended.failure.iter().for_each(|cause| self.run.inner.has_failed(cause));
-            lock(&self.run.ended).push(ended);
+            self.run.ended.lock().ignore_poison().push(ended);
         }));
         queue.leave(number, &mut tasks);
         if let Err(panic) = served {
-            *lock(self.panicked) = Some(panic);
+            *self.panicked.lock().ignore_poison() = Some(panic);
         }
     }
 }
@@ -326,10 +326,6 @@ impl<T> Drop for Feeding<'_, '_, T> {
             self.0.stop();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

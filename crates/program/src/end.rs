@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
+use evener_core::IgnorePoison;
 use signal_hook::low_level;
 
 use crate::messages;
@@ -25,7 +26,7 @@ pub fn now(status: ExitCode) -> ! {
 
 /// As [`now`], on any thread, without looking at what was printed.
 pub fn with(status: u8) -> ! {
-    let document = DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let document = DOCUMENT.lock().ignore_poison();
     announce(Ending::Status(status), &document);
     low_level::exit(status.into())
 }
@@ -49,7 +50,7 @@ pub fn at_once(status: u8, document: &[u8]) {
 /// Those of writing it.
 pub fn print_document(text: &str) -> io::Result<()> {
     if witness::is_there() {
-        DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner).extend(text.as_bytes());
+        DOCUMENT.lock().ignore_poison().extend(text.as_bytes());
         return Ok(());
     }
     output_file()?.write_all(text.as_bytes())

@@ -26,9 +26,9 @@ mod sys;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use evener_core::{Cipher, Direction, EngineError, Key, Mode, Session};
+use evener_core::{Cipher, Direction, EngineError, IgnorePoison, Key, Mode, Session};
 use evener_engines::is_modules_thread;
 use evener_lanes::{Kernel, boxed};
 
@@ -157,7 +157,7 @@ impl Module {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions<Box<dyn Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().ignore_poison()
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use evener::{Control, Total};
-
-use super::lock;
+use evener_core::IgnorePoison;
 
 /// Reads an operation's counts, now and then.
 pub(super) struct Gauge {
@@ -54,7 +53,7 @@ impl Gauge {
     }
 
     pub(super) fn set_total(&self, total: Option<Total>) {
-        *lock(&self.total) = total;
+        *self.total.lock().ignore_poison() = total;
     }
 
     pub(super) fn read(&self) -> Reading {
@@ -66,7 +65,7 @@ impl Gauge {
         let now = Sample { time: elapsed, done: progress.done_bytes, processed };
         let before = self.take(now);
         // What has changed is counted twice, and more may be found than there was.
-        let total = lock(&self.total).map(|total| Total {
+        let total = self.total.lock().ignore_poison().map(|total| Total {
             files: total.files.max(progress.done_files),
             bytes: total.bytes.max(now.done),
         });
@@ -93,7 +92,7 @@ impl Gauge {
 
     /// Keeps a sample and returns the one with which it is compared.
     fn take(&self, now: Sample) -> Sample {
-        let mut samples = lock(&self.samples);
+        let mut samples = self.samples.lock().ignore_poison();
         while samples.len() > 1 && now.time.saturating_sub(samples[1].time) >= PACE_OF {
             samples.pop_front();
         }
@@ -135,7 +134,7 @@ mod tests {
         let compared: Vec<_> =
             (1..10).map(|second| gauge.take(sample(second, 10 * second)).done).collect();
         assert_eq!(compared, [0, 0, 0, 0, 0, 10, 20, 30, 40]);
-        assert!(lock(&gauge.samples).len() < 9);
+        assert!(gauge.samples.lock().ignore_poison().len() < 9);
     }
 
     #[test]

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use evener::{Failure, FileOutcome, Report, shown_error, shown_json};
+use evener_core::IgnorePoison;
 use evener_program::streams::output;
 use serde::Serialize;
 
 use super::gauge::Reading;
-use super::lock;
 use crate::ends::Place;
 use crate::options::Telling;
 use crate::route::Route;
@@ -153,7 +153,7 @@ impl Lines {
         let Ok(text) = serde_json::to_string(line) else { return };
         let mut text = shown_json(&text);
         text.push('\n');
-        if let Err(cause) = lock(&self.file).write_all(text.as_bytes())
+        if let Err(cause) = self.file.lock().ignore_poison().write_all(text.as_bytes())
             && cause.kind() != io::ErrorKind::BrokenPipe
         {
             let _ = self.trouble.set(cause);

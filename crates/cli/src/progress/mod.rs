@@ -8,9 +8,9 @@ mod gauge;
 mod lines;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -174,10 +174,6 @@ fn verbs(operation: Operation) -> [&'static str; 2] {
         Operation::Decrypt => ["decrypted", "decrypt"],
         Operation::Verify => ["verified", "verify"],
     }
-}
-
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How often the terminal's line is drawn.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use evener_core::{Memory, WipedBuffer};
+use evener_core::{IgnorePoison, Memory, WipedBuffer};
 
 use super::device::Pinned;
 use super::sys::Lease;
@@ -47,7 +47,7 @@ impl Lending {
     }
 
     pub(super) fn now(&self) -> Now<'_> {
-        Now(self.lent.lock().unwrap_or_else(PoisonError::into_inner))
+        Now(self.lent.lock().ignore_poison())
     }
 }
 

@@ -14,13 +14,13 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Key, Outcome, Parcel, Records,
-    Session, SessionRequest, WipedBuffer, wipe_stack,
+    Cipher, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job, Key, Outcome, Parcel,
+    Records, Session, SessionRequest, WipedBuffer, wipe_stack,
 };
 use rustix::process::Pid;
 use rustix::thread::gettid;
@@ -272,7 +272,7 @@ impl Thread {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().ignore_poison()
     }
 }
 

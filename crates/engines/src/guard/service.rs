@@ -2,9 +2,9 @@
 //! counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use evener_core::{Account, EngineError};
+use evener_core::{Account, EngineError, IgnorePoison};
 
 /// Shared by the sessions of one guarded engine.
 pub(super) struct Service {
@@ -131,7 +131,7 @@ impl Service {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<EngineError>> {
-        self.cause.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cause.lock().ignore_poison()
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A thread that can't be had, or that panics, would leave the others at a `std::sync::Barrier`.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
+
+use evener_core::IgnorePoison;
 
 /// Where threads wait until all are there.
 pub(super) struct Start {
@@ -40,7 +42,7 @@ impl Start {
     }
 
     fn update(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.lock().ignore_poison());
         self.changed.notify_all();
     }
 }
@@ -51,9 +53,9 @@ impl Place<'_> {
         self.has_waited = true;
         let Start { state, changed } = self.start;
         self.start.update(|state| state.missing = state.missing.saturating_sub(1));
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = state.lock().ignore_poison();
         let waits = |state: &mut State| state.missing > 0 && !state.is_off;
-        !changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner).is_off
+        !changed.wait_while(state, waits).ignore_poison().is_off
     }
 }
 

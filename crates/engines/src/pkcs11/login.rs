@@ -9,13 +9,13 @@ use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cryptoki_sys as ck;
 use cryptoki_sys::{CK_KEY_TYPE, CK_OBJECT_HANDLE, CK_SLOT_ID, CK_TOKEN_INFO};
-use evener_core::{Cipher, Direction, shown, shown_error};
+use evener_core::{Cipher, Direction, IgnorePoison, shown, shown_error};
 use zeroize::Zeroizing;
 
 use super::Attendance;
@@ -105,7 +105,7 @@ impl Login {
 
     /// The present stay, or a new one.
     pub(super) fn stay(&self) -> Result<Arc<Stay>, String> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock().ignore_poison();
         match &*current {
             Current::Stay(stay) => {
                 if let Some(stay) = stay.upgrade() {

@@ -1,8 +1,8 @@
 //! Sessions that wait for the next message.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use evener_core::{Direction, EngineError, Session, WipedBuffer, wipe};
+use evener_core::{Direction, EngineError, IgnorePoison, Session, WipedBuffer, wipe};
 
 /// The sessions of a key that no thread uses now, for each direction.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Idle {
             Direction::Encrypt => &self.encrypting,
             Direction::Decrypt => &self.decrypting,
         };
-        let idle = sessions.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = sessions.lock().ignore_poison().pop();
         let mut opened = match idle {
             Some(opened) => opened,
             None => Opened { session: open()?, scratch: WipedBuffer::default() },
@@ -47,7 +47,7 @@ impl Idle {
         if opened.scratch.len() > LONGEST_KEPT {
             opened.scratch = WipedBuffer::default();
         }
-        let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = sessions.lock().ignore_poison();
         if sessions.len() < MOST_KEPT {
             sessions.push(opened);
         }

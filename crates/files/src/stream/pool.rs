@@ -1,9 +1,9 @@
 //! The buffers of a stream's pieces.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use evener_core::{Direction, Engine, WipedBuffer};
+use evener_core::{Direction, Engine, IgnorePoison, WipedBuffer};
 
 use super::chunks_in;
 use crate::FileError;
@@ -108,7 +108,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        self.free.lock().ignore_poison()
     }
 
     fn buffer(&self, length: usize) -> Result<WipedBuffer, FileError> {

@@ -1,11 +1,12 @@
 //! Restores the order of finished pieces.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::Sink;
 use super::pool::Buffers;
 use crate::FileError;
+use evener_core::IgnorePoison;
 
 /// Writes pieces in the order of their numbers, which may differ from the order of completion.
 ///
@@ -80,6 +81,6 @@ impl<'a> Sequencer<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 }

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use evener_core::IgnorePoison;
 use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, fstat, openat, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -101,7 +102,7 @@ impl Sink {
 
     fn write_text(&self, text: impl FnOnce(&mut Encoder) -> String) -> Result<(), FileError> {
         let Some(encoder) = &self.encoder else { return Ok(()) };
-        let mut encoder = encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut encoder = encoder.lock().ignore_poison();
         let text = text(&mut encoder.0);
         self.write_as_it_is(text.as_bytes(), encoder.1)?;
         encoder.1 += text.len() as u64;

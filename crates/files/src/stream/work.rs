@@ -1,9 +1,9 @@
 //! Cuts a stream into pieces, and processes them.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use evener_core::{Direction, Engine, EngineError, Iv, Parcel};
+use evener_core::{Direction, Engine, EngineError, IgnorePoison, Iv, Parcel};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::pool::{Buffers, Pool};
@@ -77,7 +77,7 @@ impl<'a> StreamWork<'a> {
 
     /// Feeds the pieces that an earlier run has left, and reads the stream on to its end.
     pub(super) fn feed(&self, reader: &mut Reader<'_>, cut: &mut Cut, queue: &Queue<Piece>) {
-        let mut left = std::mem::take(&mut *lock(&self.left));
+        let mut left = std::mem::take(&mut *self.left.lock().ignore_poison());
         left.sort_by_key(|piece| piece.number);
         for piece in left {
             self.push(piece, queue);
@@ -90,24 +90,24 @@ impl<'a> StreamWork<'a> {
 
     /// Whether another run can go on with the stream: nothing failed but engines.
     pub(super) fn can_go_on(&self) -> bool {
-        lock(&self.cause).is_some()
-            && lock(&self.failure).is_none()
+        self.cause.lock().ignore_poison().is_some()
+            && self.failure.lock().ignore_poison().is_none()
             && !self.options.control.is_stopped()
             && !self.is_done()
     }
 
     /// Whether the stream's end was read and every piece was written.
     fn is_done(&self) -> bool {
-        *lock(&self.pieces) == Some(self.sequencer.pieces())
+        *self.pieces.lock().ignore_poison() == Some(self.sequencer.pieces())
     }
 
     /// What became of the stream.
     pub(super) fn result(&self) -> Result<(), FileError> {
-        match lock(&self.failure).take() {
+        match self.failure.lock().ignore_poison().take() {
             _ if self.options.control.is_stopped() => Err(FileError::Interrupted),
             Some(error) => Err(error),
             None if self.is_done() => Ok(()),
-            None => Err(match lock(&self.cause).take() {
+            None => Err(match self.cause.lock().ignore_poison().take() {
                 Some(cause) => cause.into(),
                 None => FileError::Refused(UNACCOUNTED.to_owned()),
             }),
@@ -121,9 +121,9 @@ impl<'a> StreamWork<'a> {
         queue: &Queue<Piece>,
     ) -> Result<(), FileError> {
         let geometry = self.file.geometry();
-        while lock(&self.pieces).is_none() {
+        while self.pieces.lock().ignore_poison().is_none() {
             let Some(mut buffers) = self.buffers(queue)? else {
-                *lock(&self.cause) = queue.failure();
+                *self.cause.lock().ignore_poison() = queue.failure();
                 return Ok(());
             };
             let first = so_far.chunks;
@@ -137,7 +137,7 @@ impl<'a> StreamWork<'a> {
             let (number, before) = (so_far.pieces, so_far.block);
             *so_far = Cut { pieces: number + 1, chunks: first + chunks.len() as u64, block };
             if last {
-                *lock(&self.pieces) = Some(so_far.pieces);
+                *self.pieces.lock().ignore_poison() = Some(so_far.pieces);
             }
             self.push(Piece { number, buffers, chunks, input_length, before }, queue);
         }
@@ -178,7 +178,7 @@ impl<'a> StreamWork<'a> {
         for piece in pieces.iter_mut() {
             let before = match self.direction {
                 Direction::Decrypt if !is_chained => piece.before,
-                _ => *lock(&self.chain),
+                _ => *self.chain.lock().ignore_poison(),
             };
             let Buffers { input, output } = &mut piece.buffers;
             let chunks = piece.chunks.iter().cloned();
@@ -208,7 +208,7 @@ impl<'a> StreamWork<'a> {
         if let ([piece], [Ok(written)], true) = (&*pieces, &*written, is_chained) {
             let input = &piece.buffers.input[..piece.input_length];
             let output = &piece.buffers.output[..*written];
-            *lock(&self.chain) = iv_after(self.file, self.direction, input, output);
+            *self.chain.lock().ignore_poison() = iv_after(self.file, self.direction, input, output);
         }
         Ok(written)
     }
@@ -242,7 +242,7 @@ impl<'a> StreamWork<'a> {
 
     /// Keeps the first failure.
     fn fail(&self, error: FileError) {
-        lock(&self.failure).get_or_insert(error);
+        self.failure.lock().ignore_poison().get_or_insert(error);
     }
 }
 
@@ -293,8 +293,8 @@ impl Work for StreamWork<'_> {
     fn abandon(&self, piece: Piece, cause: Option<&EngineError>) {
         match cause {
             Some(cause) => {
-                *lock(&self.cause) = Some(cause.clone());
-                lock(&self.left).push(piece);
+                *self.cause.lock().ignore_poison() = Some(cause.clone());
+                self.left.lock().ignore_poison().push(piece);
             }
             None => self.fail(FileError::Interrupted),
         }
@@ -346,10 +346,6 @@ fn full_length(geometry: &Geometry, direction: Direction, index: u64) -> u64 {
         Direction::Encrypt => geometry.full_plain_length(index),
         Direction::Decrypt => geometry.full_sealed_length(index),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const UNACCOUNTED: &str = "not all of it was done, and no engine said why";

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use evener_core::IgnorePoison;
 use rustix::fs::{Mode, OFlags, Stat, fstatfs, openat};
 
 use super::endpoints::{each_above, place_of_target};
@@ -67,7 +68,7 @@ impl Around {
         name: &OsStr,
         found: &Stat,
     ) -> Result<(), FileError> {
-        let mut known = self.is_of_kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.is_of_kernel.lock().ignore_poison();
         let device = found.st_dev as u64;
         let is_of_kernel = match known.get(&device) {
             Some(is_of_kernel) => *is_of_kernel,

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use evener_core::IgnorePoison;
 use rustix::fs::{AtFlags, Mode, Stat, StatxFlags, Timespec, Timestamps, futimens, statx};
 
 use super::work::TreeWork;
@@ -68,7 +69,7 @@ impl TreeWork<'_> {
     fn keeps_change_times(&self, directory: BorrowedFd<'_>, name: &OsStr, output: &Stat) -> bool {
         let tried = self.writes().then(|| {
             let kept = self.change_times.kept.lock();
-            let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+            let mut kept = kept.ignore_poison();
             #[allow(clippy::unnecessary_cast, reason = "it differs between architectures")]
             let device = output.st_dev as u64;
             *kept.entry(device).or_insert_with(|| self.try_change_times(directory, name).ok())

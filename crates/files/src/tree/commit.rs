@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use evener_core::IgnorePoison;
 use rustix::fs::{AtFlags, fstat, statat, syncfs, unlinkat};
 use rustix::io::Errno;
 
@@ -57,13 +58,13 @@ impl TreeWork<'_> {
             self.record_done(&finished, updated);
             return Ok(());
         }
-        let mut waiting = self.committer.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.committer.waiting.lock().ignore_poison();
         waiting.push(finished);
         if waiting.len() < BATCH {
             return Ok(());
         }
         // A thread with another file to commit waits for this one sync, too.
-        let syncing = self.committer.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let syncing = self.committer.syncing.lock().ignore_poison();
         let batch = std::mem::take(&mut *waiting);
         drop(waiting);
         self.commit_batch(batch);
@@ -73,7 +74,7 @@ impl TreeWork<'_> {
 
     /// Publishes the outputs that still wait, when no worker is left.
     pub(super) fn commit_waiting(&self) {
-        let mut waiting = self.committer.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.committer.waiting.lock().ignore_poison();
         let batch = std::mem::take(&mut *waiting);
         drop(waiting);
         self.commit_batch(batch);
@@ -174,7 +175,7 @@ impl TreeWork<'_> {
     /// The filesystems that a batch lies on, each with a directory of it that was opened before
     /// anything was written there.
     fn one_on_each_filesystem(&self, batch: &[Finished]) -> Result<Vec<(u64, Arc<Made>)>, Errno> {
-        let mut known = self.committer.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.committer.witnesses.lock().ignore_poison();
         let mut found: Vec<(u64, Arc<Made>)> = Vec::new();
         for finished in batch {
             let device = fstat(finished.output.as_fd())?.st_dev;

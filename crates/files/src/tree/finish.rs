@@ -5,9 +5,10 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use evener_core::IgnorePoison;
 use evener_pipeline::{Courtesy, Worker};
 use rustix::fs::{Mode, Stat, fstat};
 
@@ -71,27 +72,27 @@ pub(super) struct Visited {
 impl Directories {
     pub(super) fn visited(&self, directory: Visited) {
         let identity = Identity::of(&directory.status);
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
-        self.visited.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
+        self.sources.lock().ignore_poison().insert(identity);
+        self.visited.lock().ignore_poison().push(directory);
     }
 
     fn with_visited(&self, look: impl FnOnce(&[Visited])) {
-        look(&self.visited.lock().unwrap_or_else(PoisonError::into_inner));
+        look(&self.visited.lock().ignore_poison());
     }
 
     /// Notes a directory of the target tree; returns whether it is the first time.
     pub(super) fn is_new_target(&self, directory: Identity) -> bool {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner).insert(directory)
+        self.targets.lock().ignore_poison().insert(directory)
     }
 
     /// Whether outputs go to this directory.
     pub(super) fn is_target(&self, directory: Identity) -> bool {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
+        self.targets.lock().ignore_poison().contains(&directory)
     }
 
     /// Whether files of this directory are sources.
     pub(super) fn is_source(&self, directory: Identity) -> bool {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
+        self.sources.lock().ignore_poison().contains(&directory)
     }
 
     pub(super) fn count_symlink(&self) {
@@ -211,7 +212,7 @@ impl TreeWork<'_> {
         for reason in self.metadata.unkept.notices() {
             self.record.notice_of(target.unwrap_or(Path::new("")).to_owned(), reason);
         }
-        let visited = self.directories.visited.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let visited = self.directories.visited.into_inner().ignore_poison();
         report.directories = visited.len() as u64;
         report.symlinks = self.directories.symlinks.into_inner();
         self.record.into_report(report);
@@ -233,7 +234,7 @@ impl TreeWork<'_> {
     /// all. `path` is what the user calls the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
         let Some(target) = &root.target else { return };
-        let visited = self.directories.visited.lock().unwrap_or_else(PoisonError::into_inner);
+        let visited = self.directories.visited.lock().ignore_poison();
         let is_concerned = |directory: &&Visited| {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
             self.options.resume || self.options.update || is_new

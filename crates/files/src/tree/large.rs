@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use evener_core::{Direction, Iv};
+use evener_core::{Direction, IgnorePoison, Iv};
 use evener_pipeline::{Load, Queue, Returned, Worker};
 
 use super::directory::{Directory, Item};
@@ -40,7 +40,7 @@ pub(super) struct Large {
 
 impl Large {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().ignore_poison()
     }
 
     /// Whether nothing is left to help with. An invitation may outlast the file.
@@ -307,7 +307,7 @@ impl TreeWork<'_> {
         }
 
         if large.cipher.is_chained(direction) {
-            let mut chain = large.chain.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut chain = large.chain.lock().ignore_poison();
             let (input, output) = (&workspace.input[..input_length], &workspace.output[..written]);
             *chain = iv_after(&large.cipher, direction, input, output);
         }
@@ -325,7 +325,7 @@ impl TreeWork<'_> {
     fn block_before(&self, large: &Large, segment: &Segment) -> Result<Option<Iv>, FileError> {
         let direction = self.operation.direction();
         if direction == Direction::Encrypt || large.cipher.is_chained(direction) {
-            return Ok(*large.chain.lock().unwrap_or_else(PoisonError::into_inner));
+            return Ok(*large.chain.lock().ignore_poison());
         }
         large.source.block_before(&large.cipher, segment.sealed.start)
     }

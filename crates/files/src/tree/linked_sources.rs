@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use evener_core::shown;
+use evener_core::{IgnorePoison, shown};
 use rustix::fs::{AtFlags, syncfs, unlinkat};
 
 use super::commit::Finished;
@@ -61,7 +61,7 @@ impl LinkedSources {
     }
 
     fn add(&self, source: LinkedSource) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock().ignore_poison();
         files.entry(source.state.without_number()).or_default().push(source);
     }
 }
@@ -72,7 +72,7 @@ impl TreeWork<'_> {
     pub(super) fn remove_linked_sources(&self, endpoints: &Endpoints) -> u64 {
         let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
         let files = self.linked_sources.files.lock();
-        let files = std::mem::take(&mut *files.unwrap_or_else(PoisonError::into_inner));
+        let files = std::mem::take(&mut *files.ignore_poison());
         let Some(target) = &root.target else { return 0 };
         if files.is_empty() {
             return 0;

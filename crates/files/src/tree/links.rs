@@ -8,9 +8,9 @@ use std::iter;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use evener_core::{shown, shown_error};
+use evener_core::{IgnorePoison, shown, shown_error};
 use evener_pipeline::Queue;
 use rustix::fs::{AtFlags, FileType, Stat, linkat, statat, unlinkat};
 use rustix::io::Errno;
@@ -160,7 +160,7 @@ impl Links {
     }
 
     fn lock(&self) -> MutexGuard<'_, Met> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+        self.met.lock().ignore_poison()
     }
 }
 

@@ -10,8 +10,9 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use evener_core::IgnorePoison;
 use rustix::fs::{AtFlags, CWD, Mode, StatxAttributes, StatxFlags, fstat, statat, statx};
 use rustix::io::Errno;
 
@@ -75,7 +76,7 @@ impl Mounts {
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().ignore_poison()
     }
 }
 

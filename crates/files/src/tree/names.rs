@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use evener_core::{WipedBuffer, shown};
+use evener_core::{IgnorePoison, WipedBuffer, shown};
 use rustix::fs::{AtFlags, Dir, statat};
 use rustix::io::Errno;
 
@@ -94,7 +94,7 @@ impl Claims {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().ignore_poison()
     }
 }
 

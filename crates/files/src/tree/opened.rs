@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use evener_core::IgnorePoison;
 use rustix::fs::{Mode, Stat, fchmod, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -40,7 +41,7 @@ struct Closing {
 
 impl Opened {
     fn lock(&self) -> MutexGuard<'_, HashMap<Identity, Closing>> {
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+        self.directories.lock().ignore_poison()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Report};
+use evener_core::IgnorePoison;
 
 /// Counts and lists that workers add to while they work.
 pub(super) struct Record<'a> {
@@ -180,7 +181,7 @@ impl<'a> Record<'a> {
         report.files_unchanged = self.files_unchanged.into_inner();
         report.files_deleted = self.files_deleted.into_inner();
         report.left_out = self.left_out.into_inner();
-        let mut lists = self.lists.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.lists.into_inner().ignore_poison();
         lists.failures.sort_by(|a, b| a.path.cmp(&b.path));
         lists.notices.sort_by(|a, b| a.path.cmp(&b.path));
         report.failures = lists.failures;
@@ -194,7 +195,7 @@ impl<'a> Record<'a> {
     }
 
     fn lists(&self) -> MutexGuard<'_, Lists> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lists.lock().ignore_poison()
     }
 
     fn full(&self, path: &Path) -> PathBuf {

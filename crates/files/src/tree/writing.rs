@@ -7,9 +7,9 @@
 //! spare buffer a worker waits, asleep, until the writer has caught up.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
-use evener_core::WipedBuffer;
+use evener_core::{IgnorePoison, WipedBuffer};
 
 use crate::workspace::zeros;
 
@@ -66,7 +66,7 @@ impl Writing {
                 state.waiting.push_back(Piece { buffer, segments, length, offset });
                 return None;
             }
-            state = self.caught_up.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.caught_up.wait(state).ignore_poison();
         }
         state.has_writer = true;
         Some(Writer { writing: self, spares })
@@ -78,7 +78,7 @@ impl Writing {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 }
 
@@ -151,7 +151,7 @@ impl Spares {
     }
 
     fn lock(&self) -> MutexGuard<'_, Unused> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 }
 

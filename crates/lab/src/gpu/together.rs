@@ -1,11 +1,13 @@
 //! The cores, the GPU and both: the same messages in runs under the adaptive policy.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::{Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, WipedBuffer};
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, IgnorePoison, Iv, Job, Key, Outcome, WipedBuffer,
+};
 use evener_pipeline::{Load, PolicyName, Queue, Returned, RunOptions, Work, Worker, run_filled};
 
 use super::report::{Rate, Together};
@@ -68,7 +70,7 @@ fn perform(
     let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu);
     let wanted = Amount::of((tasks * work.count) as u64, message);
     let done = Amount::of(work.done.into_inner(), message);
-    let trouble = work.trouble.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let trouble = work.trouble.into_inner().ignore_poison();
     // What the others did in the place of an engine that failed is no figure of it.
     let retired = statistics.workers.into_iter().find_map(|worker| worker.retired);
     if let Some(trouble) = trouble.or(retired.map(|cause| cause.to_string())) {
@@ -121,7 +123,7 @@ impl Messages {
     }
 
     fn complain(&self, trouble: String) {
-        let mut first = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.trouble.lock().ignore_poison();
         first.get_or_insert(trouble);
     }
 

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
 use super::sys::{Helper, Work, run_with};
+use evener_core::IgnorePoison;
 
 /// A bounded number of threads that share the work of a call: the calling thread, and helpers
 /// that sleep between calls.
@@ -82,7 +83,7 @@ impl Pool {
 
     fn helpers(&self) -> MutexGuard<'_, Helpers> {
         // A panic in between leaves the list whole.
-        self.helpers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.helpers.lock().ignore_poison()
     }
 }
 

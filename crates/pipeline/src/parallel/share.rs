@@ -1,8 +1,8 @@
 //! Portions, claimed by the threads of a pool.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use evener_core::{Engine, EngineError, Outcome, Session, SessionRequest};
+use evener_core::{Engine, EngineError, IgnorePoison, Outcome, Session, SessionRequest};
 
 use super::portions::Portion;
 use super::{Plan, Pool};
@@ -43,7 +43,7 @@ pub(super) fn share<P: Portion>(
     if !pile.state().returned.is_empty() {
         work_off(session);
     }
-    let state = pile.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let state = pile.0.into_inner().ignore_poison();
     match (state.doubt, state.cause) {
         (Some(doubt), _) => Err(doubt),
         (None, Some(cause)) if !state.returned.is_empty() => Err(cause),
@@ -111,6 +111,6 @@ impl<P: Portion, I: Iterator<Item = P>> Pile<P, I> {
 
     fn state(&self) -> MutexGuard<'_, State<P, I>> {
         // The portion of a thread that panicked is lost; the panic continues in the caller.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().ignore_poison()
     }
 }

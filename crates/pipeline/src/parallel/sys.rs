@@ -8,8 +8,10 @@ use std::io;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle, Thread};
+
+use evener_core::IgnorePoison;
 
 /// The work that each helper runs once.
 pub(super) type Work<'a> = dyn Fn() + Sync + 'a;
@@ -131,7 +133,7 @@ impl Drop for Loan<'_> {
 impl Post {
     fn state(&self) -> MutexGuard<'_, State> {
         // No code that could panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().ignore_poison()
     }
 
     /// The helper's loop.

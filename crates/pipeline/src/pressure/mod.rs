@@ -23,11 +23,11 @@ use std::fmt;
 use std::fs::{self, File};
 use std::ops::Sub;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::Kind;
+use evener_core::{IgnorePoison, Kind};
 
 use crate::clock::{process_cpu_time, thread_cpu_time};
 
@@ -124,7 +124,7 @@ impl<'run> Way<'run> {
     }
 
     fn watcher(&self) -> MutexGuard<'run, dyn Watch + 'static> {
-        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watcher.lock().ignore_poison()
     }
 }
 

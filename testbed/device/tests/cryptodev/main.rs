@@ -9,11 +9,12 @@ mod runs;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::{env, iter};
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Session, SessionRequest,
+    Cipher, Direction, Engine, EngineError, IgnorePoison, Iv, Job, Key, Outcome, Session,
+    SessionRequest,
 };
 
 fn open(engine: &dyn Engine) -> Result<Box<dyn Session>, EngineError> {
@@ -60,7 +61,7 @@ fn with_each_device(name: &str, devices: &[String], check: fn()) {
         return println!("skipped: there is no /dev/cuse here; the testbed has it");
     }
     // There is one /dev/crypto, and the tests' threads share it.
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock().ignore_poison();
     let this_program = env::current_exe().unwrap();
     for options in devices {
         let status = Command::new(env!("CARGO_BIN_EXE_crypto-device"))

@@ -14,9 +14,10 @@ mod words;
 
 use std::ffi::CStr;
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::device::{Device, DeviceError, Pinned, Properties, Stream};
+use evener_core::IgnorePoison;
 use stream::CudaStream;
 pub(super) use sys::wait_for;
 use sys::{Context, Driver};
@@ -94,7 +95,7 @@ struct CudaDevice {
 
 impl CudaDevice {
     fn context(&self) -> Result<Arc<Context>, DeviceError> {
-        let mut made = self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.context.lock().ignore_poison();
         if let Some(context) = &*made {
             return Ok(Arc::clone(context));
         }

@@ -5,10 +5,11 @@
 
 mod sys;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::device::{Device, DeviceError, Pinned, Properties, Stream};
 use super::probe::Found;
+use evener_core::IgnorePoison;
 use sys::{Handle, Program};
 
 /// The backend's part of the selector.
@@ -31,7 +32,7 @@ pub(super) fn devices() -> Found {
 /// devices at first.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ALONE.lock().ignore_poison()
 }
 
 struct OpenClDevice {
@@ -43,7 +44,7 @@ struct OpenClDevice {
 
 impl OpenClDevice {
     fn program(&self) -> Result<Arc<Program>, DeviceError> {
-        let mut made = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.program.lock().ignore_poison();
         if let Some(program) = &*made {
             return Ok(Arc::clone(program));
         }
@@ -64,7 +65,7 @@ impl Device for OpenClDevice {
         let queue = sys::Queue::open(self.program()?, self.properties.largest_allocation);
         if queue.is_err() {
             // A device that was lost takes its context with it. The next call makes another.
-            *self.program.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.program.lock().ignore_poison() = None;
         }
         Ok(Box::new(queue?))
     }

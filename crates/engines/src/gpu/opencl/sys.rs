@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use cl3::info_type::InfoType;
 use cl3::types::{cl_command_queue, cl_event, cl_int, cl_kernel, cl_mem};
 use cl3::{command_queue, context, device, error_codes, event, kernel, memory, platform, program};
+use evener_core::IgnorePoison;
 
 use super::NAME;
 use crate::gpu::device::{
@@ -533,7 +534,7 @@ fn wait_for(queue: cl_command_queue, event: cl_event) -> Result<(), cl_int> {
     extern "C" fn ring(_: cl_event, status: cl_int, bell: *mut c_void) {
         // SAFETY: the pointer is that of `Arc::into_raw` below, and the driver calls once.
         let bell = unsafe { Arc::from_raw(bell.cast_const().cast::<Bell>()) };
-        *bell.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        *bell.0.lock().ignore_poison() = Some(status);
         bell.1.notify_all();
     }
     let bell: Arc<Bell> = Arc::default();
@@ -547,12 +548,12 @@ fn wait_for(queue: cl_command_queue, event: cl_event) -> Result<(), cl_int> {
         return Err(code);
     }
     command_queue::flush(queue)?;
-    let mut rung = bell.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut rung = bell.0.lock().ignore_poison();
     loop {
         match *rung {
             Some(status) if status < 0 => return Err(status),
             Some(_) => return Ok(()),
-            None => rung = bell.1.wait(rung).unwrap_or_else(PoisonError::into_inner),
+            None => rung = bell.1.wait(rung).ignore_poison(),
         }
     }
 }
