@@ -32,6 +32,7 @@ mod plan;
 mod record;
 mod resume;
 mod small;
+mod symlinks;
 mod update;
 mod walk;
 mod work;

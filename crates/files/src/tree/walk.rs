@@ -1,7 +1,7 @@
 //! The walk through the source tree. It feeds the queue, and makes directories and links.
 
 use std::collections::HashSet;
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use evener_core::shown;
 use evener_pipeline::Queue;
-use rustix::fs::{
-    AtFlags, FileType, RawDir, RawDirEntry, Stat, fstat, readlinkat, statat, symlinkat,
-};
+use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::descent::Open;
@@ -24,8 +22,8 @@ use super::mounts::is_mount_list_in;
 use super::work::{Task, TreeWork};
 use crate::identity::Identity;
 use crate::left_out;
-use crate::naming::{kind_of_name, no_output_directory, noun_of};
-use crate::output::{is_temporary_name, sweep, symlink_over};
+use crate::naming::no_output_directory;
+use crate::output::{is_temporary_name, sweep};
 use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation};
 
@@ -386,101 +384,13 @@ impl TreeWork<'_> {
         Ok(Entry::File(Item { name: name.to_owned(), target, changes: 0 }))
     }
 
-    /// Makes the same symbolic link in the target tree.
-    fn copy_symlink(&self, directory: &Directory, name: &CStr) -> Result<(), FileError> {
-        if self.operation == Operation::Verify {
-            self.directories.count_symlink();
-            return Ok(());
-        }
-        self.refuse_key_name(directory, OsStr::from_bytes(name.to_bytes()))?;
-        self.refuse_collision(directory, OsStr::from_bytes(name.to_bytes()))?;
-        let text = readlinkat(&directory.source, name, Vec::new())
-            .map_err(FileError::system("read the link"))?;
-        let Some(target) = &directory.target else {
-            self.directories.count_symlink();
-            return Ok(());
-        };
-        let named = self.at_output(&directory.location, OsStr::from_bytes(name.to_bytes()));
-        if !self.writes() {
-            return self.plan_symlink(directory, target, name, &text).map_err(named);
-        }
-        let link = OsStr::from_bytes(name.to_bytes());
-        let make = || self.make_symlink(directory, target, name, &text);
-        let made =
-            directory.claims.take_name(target.as_fd(), link, || self.in_target(directory, make));
-        made.map_err(&named)?;
-        let status = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(FileError::system("read the link's times"))?;
-        let kept = self.metadata.apply_to_link(target.as_fd(), name, &text, &status);
-        if !kept.map_err(&named)? {
-            self.record.notice(&directory.path_of(link), NO_TIMES_OF_LINKS);
-        }
-        self.directories.count_symlink();
-        Ok(())
-    }
-}
-
-impl TreeWork<'_> {
-    /// Makes a symbolic link to `text`, in the place of what has its name if that may be.
-    fn make_symlink(
-        &self,
-        directory: &Directory,
-        target: &Made,
-        name: &CStr,
-        text: &CStr,
-    ) -> Result<(), FileError> {
-        let shown_name = || shown(OsStr::from_bytes(name.to_bytes())).to_string();
-        match symlinkat(text, target, name) {
-            Err(Errno::EXIST) if self.is_link_to(target, name, text) && self.minds_names() => {
-                Ok(())
-            }
-            Err(Errno::EXIST) if self.options.overwrite || self.options.update => {
-                let system = FileError::system("make the link");
-                let link = OsStr::from_bytes(name.to_bytes());
-                directory.claims.publish(target.as_fd(), link, || {
-                    refuse_no_link(target, name)?;
-                    symlink_over(target.as_fd(), text, name).map_err(&system)?;
-                    let made = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
-                    Ok(Identity::of(&made))
-                })?;
-                Ok(())
-            }
-            Err(Errno::EXIST) => Err(FileError::Taken(shown_name())),
-            made => made.map_err(FileError::system("make the link")),
-        }
-    }
-
-    /// The dry run of [`TreeWork::make_symlink`].
-    fn plan_symlink(
-        &self,
-        directory: &Directory,
-        target: &Made,
-        name: &CStr,
-        text: &CStr,
-    ) -> Result<(), FileError> {
-        let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        let replaces = self.options.overwrite || self.options.update;
-        let may_stay = replaces || self.options.resume && self.is_link_to(target, name, text);
-        if is_there && !may_stay {
-            let name = OsStr::from_bytes(name.to_bytes());
-            return Err(FileError::Taken(shown(name).to_string()));
-        }
-        let stays = self.minds_names() && self.is_link_to(target, name, text);
-        if !stays {
-            refuse_no_link(target, name)?;
-            self.may_make_in(directory, target).map_err(FileError::system("make the link"))?;
-        }
-        self.directories.count_symlink();
-        Ok(())
-    }
-
-    fn is_link_to(&self, target: &Made, name: &CStr, text: &CStr) -> bool {
-        readlinkat(target, name, Vec::new()).is_ok_and(|there| *there == *text)
-    }
-
     /// Refuses a symbolic link or a directory that has the name of the output of a file beside
     /// it: their names stay as they are, and which of the two came first would be chance.
-    fn refuse_collision(&self, directory: &Directory, name: &OsStr) -> Result<(), FileError> {
+    pub(super) fn refuse_collision(
+        &self,
+        directory: &Directory,
+        name: &OsStr,
+    ) -> Result<(), FileError> {
         let back = match self.operation {
             Operation::Encrypt => Operation::Decrypt,
             Operation::Decrypt | Operation::Verify => Operation::Encrypt,
@@ -498,24 +408,12 @@ impl TreeWork<'_> {
     }
 }
 
-/// Refuses a symbolic link in the place of what is none: nothing tells whether a file there is
-/// the output of another source.
-fn refuse_no_link(target: &Made, name: &CStr) -> Result<(), FileError> {
-    let name = OsStr::from_bytes(name.to_bytes());
-    match kind_of_name(target.as_fd(), name) {
-        None | Some(FileType::Symlink) => Ok(()),
-        Some(kind) => Err(FileError::NoLink { name: shown(name).to_string(), kind: noun_of(kind) }),
-    }
-}
-
 /// The action for a directory's entry.
 enum Entry {
     File(Item),
     Directory(OsString),
     Done,
 }
-
-const NO_TIMES_OF_LINKS: &str = "this file system keeps no times of symbolic links";
 
 const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a source; choose an output directory apart from the source";
 
