@@ -185,8 +185,9 @@ fn a_linked_source_that_changes_before_the_end_is_kept_with_all_its_names() {
     fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
     fs::write(plain.join("other"), bytes(1000)).unwrap();
     let one = plain.join("one");
-    let listener: Listener = Arc::new(move |_: &Path, outcome| {
-        if outcome == FileOutcome::Linked {
+    // The others are told of when their sources have gone.
+    let listener: Listener = Arc::new(move |path: &Path, outcome| {
+        if outcome == FileOutcome::Done && path.ends_with("other") {
             fs::write(&one, "written to after its output was made").unwrap();
         }
     });

@@ -21,6 +21,7 @@ use super::endpoints::Endpoints;
 use super::location::Location;
 use super::names::{Claims, has_entry};
 use super::resume::difference;
+use super::walk::MOVED;
 use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::identity::{FileState, Identity};
@@ -241,7 +242,12 @@ impl TreeWork<'_> {
         };
         let system = FileError::system("open the directory again");
         let source = again(sources).map_err(&system)?;
-        let target = Some(Arc::new(Made::of(again(targets).map_err(&system)?, false)?));
+        let made = Made::of(again(targets).map_err(&system)?, false)?;
+        let is_source = Identity::of_open(source.as_fd()).map(|it| self.directories.is_source(it));
+        if !self.directories.is_target(made.identity) || is_source != Ok(true) {
+            return Err(FileError::Refused(MOVED.to_owned()));
+        }
+        let target = Some(Arc::new(made));
         let (location, follows) = (name.location.clone(), self.options.follow_symlinks);
         let item = Item { name: name.source.clone(), target: name.target.clone(), changes: 0 };
         let directory = Arc::new(Directory { source, target, location, follows, claims });
@@ -292,6 +298,9 @@ impl TreeWork<'_> {
         let from = from.to(&first.name.location).map_err(&system)?;
         let into = into.to(&name.location).map_err(&system)?;
         let (existing, new) = (&*first.name.target, &*name.target);
+        if !self.directories.is_target(Identity::of_open(into)?) {
+            return Err(FileError::Refused(MOVED.to_owned()));
+        }
         let link = Link { from, existing, into, output };
         // Another run may have replaced it, or the file has got another number with its name.
         if !leads_to(from, existing, output)? {

@@ -101,8 +101,7 @@ impl TreeWork<'_> {
         };
         let has_moved = target.as_ref().is_some_and(|it| !self.directories.is_target(it.identity));
         if !is_the_same || has_moved {
-            let reason = "the directory that it is in was moved or replaced meanwhile";
-            return Err(FileError::Refused(reason.to_owned()));
+            return Err(FileError::Refused(MOVED.to_owned()));
         }
         Ok(Arc::new(Directory {
             source,
@@ -414,6 +413,9 @@ enum Entry {
     Directory(OsString),
     Done,
 }
+
+/// Of a directory that was open before and is another one now.
+pub(super) const MOVED: &str = "the directory that it is in was moved or replaced meanwhile";
 
 const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a source; choose an output directory apart from the source";
 
