@@ -384,11 +384,12 @@ fn empty_names_and_directories_for_streams_are_refused() {
 fn a_document_has_the_error_and_no_other_command_s_fields() {
     let fixture = Fixture::new();
     let report = ["operation", "failures"];
+    let list = ["directories", "failures", "files", "left_out", "notices"];
     for (arguments, status, fields) in [
         (&["encrypt", "--json", "--no-such"][..], 2, &report[..]),
         (&["verify", "--json", "-k", "my.key", "no-such"], 2, &report),
-        (&["list", "--json", "--no-such"], 2, &["failures", "files", "notices"]),
-        (&["list", "--json", "no-such"], 2, &["failures", "files", "notices"]),
+        (&["list", "--json", "--no-such"], 2, &list[..]),
+        (&["list", "--json", "no-such"], 2, &list),
         (&["engines", "--json", "--no-such"], 2, &["engines", "failures"]),
         (&["gate", "--json", "--group", "no such group"], 2, &["failures", "gates"]),
         (

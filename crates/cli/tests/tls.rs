@@ -304,6 +304,10 @@ fn a_process_that_runs_is_looked_at() {
     let fixture = Fixture::new();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let number = child.id().to_string();
+    // It has its own name a moment after it was begun.
+    while fs::read_to_string(format!("/proc/{number}/comm")).unwrap() != "sleep\n" {
+        std::thread::yield_now();
+    }
     let ended = fixture.run(&["tls", "check", "--pid", &number]);
     let said = String::from_utf8(ended.output).unwrap();
     child.kill().unwrap();

@@ -13,7 +13,7 @@ use evener_program::values;
 use serde::Serialize;
 
 use crate::document::print_json;
-use crate::options::RetryPin;
+use crate::options::retry_pins;
 use crate::trouble::{Ending, Trouble};
 
 /// Measure the throughput of the engines by cipher and message length
@@ -31,8 +31,9 @@ pub(crate) struct Speed {
     #[arg(long = "engine", value_name = "NAME", value_parser = values::engine(),
         hide_possible_values = true)]
     engines: Vec<String>,
-    #[command(flatten)]
-    pins: RetryPin,
+    /// Try the PIN of a `pin-source` file again that a token has refused
+    #[arg(long)]
+    retry_pin: bool,
     /// Bytes of a message, up to 16 MiB
     #[arg(long = "bytes", value_name = "N", value_delimiter = ',',
         value_parser = values::message_length, default_values = ["1024", "16384", "65536", "1048576"])]
@@ -60,7 +61,7 @@ pub(crate) struct Speed {
 impl Speed {
     pub(crate) fn perform(self) -> Result<Ending, Trouble> {
         self.check_lengths()?;
-        self.pins.apply()?;
+        retry_pins(self.retry_pin)?;
         let mut report = Report::default();
         let engines = self.find(&mut report)?;
         for &cipher in &self.ciphers {

@@ -11,9 +11,9 @@ use crate::help::Page;
 /// The commands that do the same with files. Of all their options, each lacks these and no others.
 const OF_FILES: [(&str, &[&[&str]]); 4] = [
     // A part of a tree is named as SRC. Nothing is shown on a terminal, and no holes are made.
-    ("encrypt", &[&["only", "force", "sparse"]]),
+    ("encrypt", &[&["only", "force", "sparse", "insecure-modes"]]),
     // It deletes no plaintext.
-    ("decrypt", &[MAKING_KEYS, &["skip-changing", "delete", "yes"]]),
+    ("decrypt", &[MAKING_KEYS, &["skip-changing", "delete", "delete-unmounted", "yes"]]),
     ("verify", &[MAKING_KEYS, WRITING]),
     // Its list is its result: it has no more words, and no progress. There are no links in it.
     ("list", &[MAKING_KEYS, WRITING, WORKING, &["verbose", "json-progress", "follow-symlinks"]]),
@@ -28,7 +28,9 @@ const WRITING: &[&str] = &[
     "force",
     "resume",
     "update",
+    "ignore-ctime",
     "delete",
+    "delete-unmounted",
     "yes",
     "overwrite",
     "remove-source",
@@ -36,12 +38,14 @@ const WRITING: &[&str] = &[
     "owner",
     "xattrs",
     "sparse",
+    "insecure-modes",
     "dry-run",
 ];
 
 /// Options of commands that need engines.
 const WORKING: &[&str] = &[
     "engine",
+    "retry-pin",
     "verify-engine",
     "policy",
     "profile",
@@ -70,7 +74,20 @@ const PARTS: [(&str, &str, &[&str]); 5] = [
 /// Options that each command has but these.
 const OF_ALL: [(&str, &[&str]); 2] = [
     // What they print is for a person, a shell or another program, or is nothing.
-    ("json", &["keygen", "gate reset", "tls", "tls config", "tls check", "completions", "man"]),
+    (
+        "json",
+        &[
+            "keygen",
+            "gate reset",
+            "tls",
+            "tls config",
+            "tls check",
+            "tls enable",
+            "tls disable",
+            "completions",
+            "man",
+        ],
+    ),
     // They say nothing but their result.
     (
         "quiet",
@@ -81,6 +98,8 @@ const OF_ALL: [(&str, &[&str]); 2] = [
             "tls",
             "tls config",
             "tls check",
+            "tls enable",
+            "tls disable",
             "tls status",
             "completions",
             "man",

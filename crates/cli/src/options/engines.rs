@@ -29,8 +29,10 @@ pub(crate) struct EngineOptions {
     /// time, otherwise 1000]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
-    #[command(flatten, next_help_heading = "Engines")]
-    pins: RetryPin,
+    /// Try the PIN of a `pin-source` file again that a token has refused. Without it that PIN is not
+    /// tried until the file changes, because tokens lock themselves after some wrong ones
+    #[arg(long, help_heading = "Engines")]
+    retry_pin: bool,
     /// How tasks are assigned to workers: with `pull` each worker takes the next task when it is
     /// free; `adaptive` measures the engines during the run and uses the fastest combination;
     /// `round-robin`, `cpu-only` and `module-only` serve comparisons [default: adaptive
@@ -78,22 +80,11 @@ pub(crate) struct EngineOptions {
     gate_lease: Option<Duration>,
 }
 
-/// Having PINs tried again.
-#[derive(Args, Debug)]
-pub(crate) struct RetryPin {
-    /// Try the PIN of a `pin-source` file again that a token has refused. Without it that PIN is not
-    /// tried until the file changes, because tokens lock themselves after some wrong ones
-    #[arg(long)]
-    retry_pin: bool,
-}
-
-impl RetryPin {
-    /// Comes before engines are looked for.
-    pub(crate) fn apply(&self) -> Result<(), Trouble> {
-        if !self.retry_pin {
-            return Ok(());
-        }
-        evener::engines::forget_refused_pins().map_err(Trouble::Pins)
+/// With --retry-pin, has PINs tried again. Comes before engines are looked for.
+pub(crate) fn retry_pins(is_asked: bool) -> Result<(), Trouble> {
+    match is_asked {
+        true => evener::engines::forget_refused_pins().map_err(Trouble::Pins),
+        false => Ok(()),
     }
 }
 
@@ -125,7 +116,7 @@ impl EngineOptions {
             lease: self.gate_lease,
             ..Turns::default()
         };
-        self.pins.apply()?;
+        retry_pins(self.retry_pin)?;
         let mut evener = Evener::builder(keys).engines(&self.engines).gate(turns);
         if let Some(profile) = &self.profile {
             evener::check_profile(profile).map_err(|cause| Trouble::File {

@@ -8,7 +8,7 @@ mod keys;
 mod telling;
 pub(crate) mod values;
 
-pub(crate) use engines::{EngineOptions, RetryPin, from_one, permits, steps};
+pub(crate) use engines::{EngineOptions, from_one, permits, retry_pins, steps};
 pub(crate) use files::{Choosing, Part, Writing};
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,

@@ -214,13 +214,13 @@ impl TreeWork<'_> {
     }
 
     fn fail(&self, finished: &Finished, error: FileError) {
-        let named = self.at_output(&finished.directory.location, &finished.target);
-        self.record.failed_file(&finished.directory.path_of(&finished.name), named(error));
+        self.record.failed_file(&finished.directory.path_of(&finished.name), error);
     }
 
     fn fail_all(&self, batch: Vec<Finished>, action: &'static str, errno: Errno) {
         for finished in batch {
-            self.fail(&finished, FileError::System { action, errno: errno.system() });
+            let named = self.at_output(&finished.directory.location, &finished.target);
+            self.fail(&finished, named(FileError::System { action, errno: errno.system() }));
         }
     }
 }

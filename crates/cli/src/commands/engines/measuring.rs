@@ -12,7 +12,7 @@ use evener::{Cipher, Direction, Engine};
 use evener_program::values;
 
 use super::costs;
-use crate::options::RetryPin;
+use crate::options::retry_pins;
 use crate::trouble::{Trouble, shown};
 use crate::whole_file;
 
@@ -26,8 +26,9 @@ pub(super) struct Measuring {
     #[arg(long = "engine", value_name = "NAME", requires = "measure",
         value_parser = values::engine(), hide_possible_values = true)]
     engines: Vec<String>,
-    #[command(flatten)]
-    pins: RetryPin,
+    /// Try the PIN of a `pin-source` file again that a token has refused
+    #[arg(long, requires = "measure")]
+    retry_pin: bool,
     /// The cipher
     #[arg(long, value_name = "NAME", default_value = "aes-128-cbc", requires = "measure",
         value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
@@ -83,6 +84,7 @@ impl Measuring {
             (self.machine.is_some(), "--machine"),
             (self.output.is_some(), "--output"),
             (self.keep, "--keep"),
+            (self.retry_pin, "--retry-pin"),
         ];
         let is_stray = |&(is_given, _): &(bool, _)| is_given && !self.measure;
         given.into_iter().find(is_stray).map(|(_, option)| option)
@@ -93,7 +95,7 @@ impl Measuring {
         // Before the time is spent.
         whole_file::refuse_dash("engines", self.output.as_deref())?;
         self.output.as_deref().map_or(Ok(()), refuse_other)?;
-        self.pins.apply()?;
+        retry_pins(self.retry_pin)?;
         let engines = if self.engines.is_empty() {
             measure::probe_all().into_iter().filter_map(|probed| probed.engine.ok()).collect()
         } else {
