@@ -1,7 +1,10 @@
 //! Asking before outputs are deleted.
 
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
+
+use evener_program::streams;
 
 use crate::progress;
 use crate::summary::count;
@@ -9,7 +12,7 @@ use crate::trouble::{complain, shown};
 
 /// Whether there is somebody to ask.
 pub(crate) fn can_be_asked() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+    streams::input().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks on the terminal whether these outputs are to be deleted. Anything but `y` or `yes` is no.
@@ -25,7 +28,8 @@ pub(crate) fn is_wanted(outputs: &[PathBuf]) -> bool {
     let _ = write!(io::stderr().lock(), "evener: delete {number}? [y/N] ");
     let mut answer = String::new();
     // Where nothing can be read, nobody has agreed.
-    io::stdin().read_line(&mut answer).is_ok() && is_yes(&answer)
+    let input = streams::input().try_clone_to_owned().map(File::from).map(BufReader::new);
+    input.and_then(|mut input| input.read_line(&mut answer)).is_ok() && is_yes(&answer)
 }
 
 /// `3 outputs and 1 directory`: a directory's path ends in a slash.

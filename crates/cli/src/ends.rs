@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::{KeyFile, PipeHead};
 use evener::{Failure, FileError, Operation, StreamSource, StreamTarget};
-use evener_program::streams::{output, stdin_was_closed, stdout_was_closed};
+use evener_program::streams::{input, output, stdin_was_closed, stdout_was_closed};
 
 use crate::options::Telling;
 use crate::trouble::{Trouble, shown};
@@ -190,7 +190,7 @@ impl Ends {
         let (mut input, shown) = match &self.source {
             _ if self.source_is_tree => return Ok(None),
             Place::Pipe if is_wanted => {
-                let input = io::stdin().as_fd().try_clone_to_owned();
+                let input = input().try_clone_to_owned();
                 let failed = |cause| Trouble::File { action: "read", path: "-".into(), cause };
                 (File::from(input.map_err(failed)?), Path::new("standard input"))
             }
@@ -218,7 +218,7 @@ impl Ends {
 
     pub(crate) fn stream_source(&self) -> io::Result<StreamSource> {
         Ok(match (&self.source, &self.opened) {
-            (Place::Pipe, _) => StreamSource::Descriptor(io::stdin().as_fd().try_clone_to_owned()?),
+            (Place::Pipe, _) => StreamSource::Descriptor(input().try_clone_to_owned()?),
             (Place::Path(path), Some(file)) => {
                 StreamSource::Opened(file.as_fd().try_clone_to_owned()?, path.clone())
             }
@@ -284,7 +284,7 @@ fn remove_empty(directory: &Path) {
 
 /// How much is left to read of standard input, where that is a file.
 fn left_of_stdin() -> Option<u64> {
-    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let mut file = File::from(input().try_clone_to_owned().ok()?);
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
     Some(metadata.len().saturating_sub(file.stream_position().ok()?))
 }

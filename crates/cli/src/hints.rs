@@ -53,7 +53,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",
-        FileError::Unmounted | FileError::PerhapsUnmounted => {
+        FileError::Unmounted | FileError::PerhapsUnmounted | FileError::OtherSource => {
             "; mount what belongs there or, if nothing does, give --delete-unmounted"
         }
         FileError::Suffix(_) => " (see --suffix)",
@@ -66,6 +66,11 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
                 "copy its extended attributes" => "; leave --xattrs out",
                 _ => "",
             }
+        }
+        FileError::System { errno, .. } | FileError::Output { errno, .. }
+            if errno.number() == Errno::SPIPE.raw_os_error() =>
+        {
+            "; this file system takes writes only one behind the other: -j 1"
         }
         FileError::System { errno, .. } | FileError::Output { errno, .. }
             if errno.number() == Errno::MFILE.raw_os_error() =>

@@ -201,3 +201,34 @@ fn what_is_no_file_is_named_by_every_command() {
     let ended = fixture.expect(0, &["list", "--json", "sealed"]);
     assert_left_out(&ended, &["sealed/fifo".to_owned(), "sealed/link".to_owned(), unfinished]);
 }
+
+#[test]
+fn no_output_gets_a_name_that_later_runs_take_for_their_own() {
+    let fixture = Fixture::new();
+    for (name, suffix) in [(".evener-0123456789abcdef", ".part"), (".evener", "-mounts")] {
+        let plain = fixture.path("plain");
+        let _ = fs::remove_dir_all(&plain);
+        fs::create_dir(&plain).unwrap();
+        fs::write(plain.join(name), "precious").unwrap();
+        for source in ["plain".to_owned(), format!("plain/{name}")] {
+            let file = source.len() > "plain".len();
+            if file && suffix == "-mounts" {
+                continue;
+            }
+            let suffix = format!("--suffix={suffix}");
+            let key = ["-k", "my.key", &suffix, "--remove-source"];
+            let ended = fixture.run(&[&["encrypt"], &key[..], &[&source, "sealed"]].concat());
+            assert_eq!(ended.status, Some(1), "{}", ended.messages);
+            assert!(ended.messages.contains("its output would have"), "{}", ended.messages);
+            assert!(plain.join(name).exists());
+        }
+    }
+    // A store that has renamed a file: its plaintext would be removed by the next run.
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree/one", "store.enc"]);
+    let name = ".evener-0123456789abcdef.part.enc";
+    fs::create_dir(fixture.path("store")).unwrap();
+    fs::rename(fixture.path("store.enc"), fixture.path("store").join(name)).unwrap();
+    let ended = fixture.expect(1, &["decrypt", "-k", "my.key", "--remove-source", "store", "back"]);
+    assert!(ended.messages.contains("unfinished outputs"), "{}", ended.messages);
+    assert!(fixture.path("store").join(name).exists());
+}

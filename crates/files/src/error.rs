@@ -125,14 +125,20 @@ pub enum FileError {
     SameName(String),
     /// A directory of the source was a mount point when its outputs were made.
     #[error(
-        "was a mount point at an earlier run and is none now, so what is below it was neither brought \
-         up to date nor deleted"
+        "was a mount point at an earlier run and is none now, so nothing was deleted, below it or \
+         elsewhere"
     )]
     Unmounted,
+    /// An earlier run found that none of the outputs were of the source.
+    #[error(
+        "nothing was deleted, since an earlier run found no output of its source here, which was \
+         another one or not mounted"
+    )]
+    OtherSource,
     /// A directory of the source that is empty, where it is not known what was a mount point.
     #[error(
         "its source is empty, as the directory of a disk that is not mounted is, and no earlier run \
-         has noted that it was no mount point, so nothing below it was deleted"
+         has noted that it was no mount point, so nothing was deleted"
     )]
     PerhapsUnmounted,
     /// The output has lost its name since it was made, so the source was not removed.

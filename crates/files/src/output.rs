@@ -12,7 +12,7 @@ use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat,
     renameat, statat, symlinkat, unlinkat,
 };
-use rustix::io::{Errno, pwrite, retry_on_intr};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 
 use crate::error::IntoSystemError;
 use crate::naming::{Naming, is_device, refuse_special, rename_to_free};
@@ -138,6 +138,7 @@ impl Outputs {
         name: &OsStr,
         mode: Mode,
     ) -> Result<Output<D>, FileError> {
+        refuse_temporary(name)?;
         if self.replace {
             refuse_special(directory.as_fd(), name)?;
         }
@@ -147,6 +148,7 @@ impl Outputs {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match retry_on_intr(|| openat(&directory, c".", flags, mode)) {
                 Ok(file) => {
+                    let file = above_standard(file)?;
                     let can_name = self.can_name(directory.as_fd());
                     if can_name.map_err(FileError::system("create its output"))? {
                         return Ok(Output::new(file, directory, name, None));
@@ -166,6 +168,7 @@ impl Outputs {
             }
         }
         let (file, temporary) = create_temporary(directory.as_fd())?;
+        let file = above_standard(file)?;
         let temporary = Temporary::new(temporary, &self.temporaries);
         Ok(Output::new(file, directory, name, Some(temporary)))
     }
@@ -461,6 +464,29 @@ fn take_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> Option<Option<Owned
             Some(Some(file))
         }
         _ => None,
+    }
+}
+
+/// The same file by a descriptor that is no standard one. Where the code of a module has closed one of those,
+/// the next file gets its number, and what is written to standard error would go into it.
+fn above_standard(file: OwnedFd) -> Result<OwnedFd, FileError> {
+    if file.as_raw_fd() > STDERR {
+        return Ok(file);
+    }
+    fcntl_dupfd_cloexec(&file, STDERR + 1).map_err(FileError::system("create its output"))
+}
+
+const STDERR: i32 = 2;
+
+/// Refuses an output whose name later runs would take for that of an unfinished one, and remove.
+pub(crate) fn refuse_temporary(name: &OsStr) -> Result<(), FileError> {
+    match is_temporary_name(name.as_bytes()) {
+        true => Err(FileError::Refused(
+            "its output would have a name that Evener gives to unfinished outputs, which later runs \
+             remove; rename the source"
+                .to_owned(),
+        )),
+        false => Ok(()),
     }
 }
 

@@ -32,7 +32,9 @@ use std::process::ExitCode;
 
 /// Standard input and output.
 pub mod streams {
-    pub use crate::sys::{keep_output, output, output_file, stdin_was_closed, stdout_was_closed};
+    pub use crate::sys::{
+        input, keep_input, keep_output, output, output_file, stdin_was_closed, stdout_was_closed,
+    };
 }
 
 /// Runs a program from its start to its exit. `name` is the prefix of its messages.

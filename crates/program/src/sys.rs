@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_getfd};
-use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 /// Whether the program was started with its standard output closed (`>&-`).
 pub fn stdout_was_closed() -> bool {
@@ -42,6 +42,26 @@ pub fn keep_output() {
     }
 }
 
+/// Keeps the standard input for the program itself, as [`keep_output`] does the output: a module that
+/// reads from it, closes or replaces it takes nothing from the source.
+pub fn keep_input() {
+    if INPUT.get().is_some() || stdin_was_closed() {
+        return;
+    }
+    let own = fcntl_dupfd_cloexec(stdin(), FIRST_OWN);
+    if let (Ok(own), Ok(nothing)) = (own, File::open("/dev/null"))
+        && dup2_stdin(nothing).is_ok()
+    {
+        // There is only one thread that gets here.
+        let _ = INPUT.set(File::from(own));
+    }
+}
+
+/// The standard input, where it is now.
+pub fn input() -> BorrowedFd<'static> {
+    INPUT.get().map_or_else(stdin, |input| input.as_fd())
+}
+
 /// The standard output, where it is now.
 pub fn output() -> BorrowedFd<'static> {
     OUTPUT.get().map_or_else(stdout, |output| output.as_fd())
@@ -53,6 +73,7 @@ pub fn output_file() -> io::Result<File> {
 }
 
 static OUTPUT: OnceLock<File> = OnceLock::new();
+static INPUT: OnceLock<File> = OnceLock::new();
 
 /// The least number of a descriptor that is no standard one, with some room for what a careless
 /// module closes besides.

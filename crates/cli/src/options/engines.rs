@@ -8,7 +8,7 @@ use clap::Args;
 use evener::engines::loads_foreign_code;
 use evener::gate::{Discipline, GateOptions, Scope, Turns, Wait};
 use evener::{Evener, KeyRing, Options, PolicyName};
-use evener_program::values as named;
+use evener_program::{streams, values as named};
 use zeroize::Zeroizing;
 
 use super::{Telling, values};
@@ -143,6 +143,9 @@ impl EngineOptions {
             options.courtesy.in_background = self.background;
             options.courtesy.most_cpu = self.max_cpu;
         });
+        if !self.foreign().is_empty() {
+            streams::keep_input();
+        }
         Ok(evener.build_with(&|token| ask_for_pin(signals, token))?)
     }
 }

@@ -81,19 +81,26 @@ impl Login {
         file: Option<&PinFile>,
     ) -> Result<Arc<Stay>, String> {
         let anchor = self.open_between_others().map_err(|failure| refused(&failure))?;
-        let stay = Arc::new(self.begin(anchor).map_err(|error| match error {
+        // Before it is known: the process may be killed meanwhile, or ended by the module.
+        file.inspect(|file| file.note_try());
+        let begun = self.begin(anchor);
+        let stay = Arc::new(begun.map_err(|error| match error {
             Refusal::Login(failure) => {
                 let is_wrong = failure.code == ck::CKR_PIN_INCORRECT;
                 let mut words = refused(&failure);
                 if is_wrong && has(info.flags, ck::CKF_USER_PIN_FINAL_TRY) {
                     words += "; that was the last try, it is locked now";
                 }
-                if let Some(unkept) = file.filter(|_| is_wrong).and_then(PinFile::note) {
+                if let Some(unkept) = file.filter(|_| is_wrong).and_then(PinFile::note_refusal) {
                     words = format!("{words}; {unkept}");
                 }
+                file.filter(|_| !is_wrong).inspect(|file| file.forget());
                 words
             }
-            Refusal::Other(words) => words,
+            Refusal::Other(words) => {
+                file.inspect(|file| file.forget());
+                words
+            }
         })?);
         file.inspect(|file| file.forget());
         self.current = Mutex::new(Current::Stay(Arc::downgrade(&stay)));

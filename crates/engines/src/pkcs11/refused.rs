@@ -1,9 +1,9 @@
 //! PINs in files that a token has refused.
 //!
 //! A token locks itself after some wrong PINs, often three. A script whose PIN file is wrong would
-//! lock it in as many runs. So a note of the file is kept in the user's state directory, and the PIN
-//! is not tried again until the file changes or [`forget_refused_pins`] is called. The note says which
-//! file it was, and nothing of the PIN.
+//! lock it in as many runs. So a note of the file is kept in the user's state directory from before the
+//! PIN is tried until the token has taken it, and the PIN is not tried again until the file changes or
+//! [`forget_refused_pins`] is called. The note says which file it was, and nothing of the PIN.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,12 +30,12 @@ impl PinFile {
 
     fn below(directory: Option<PathBuf>, path: &Path, token: &str) -> Option<PinFile> {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        // It may be named in several ways.
         let mut name = DefaultHasher::new();
-        (path, token).hash(&mut name);
+        (metadata.dev(), metadata.ino(), token).hash(&mut name);
         let note = directory.map(|directory| directory.join(format!("{:016x}", name.finish())));
         let text = format!(
-            "{token} {:?} {} {} {} {}.{} {}.{}\n",
-            path,
+            "{token} {} {} {} {}.{} {}.{}",
             metadata.dev(),
             metadata.ino(),
             metadata.size(),
@@ -47,34 +47,48 @@ impl PinFile {
         Some(PinFile { path: path.to_owned(), note, text })
     }
 
-    /// Whether the token has refused the PIN of this file, which has not changed since.
+    /// Whether the token has refused the PIN of this file, which has not changed since, or the process that
+    /// tried it has ended before it knew.
     pub(super) fn check(&self) -> Result<(), String> {
         let note = self.note.as_ref().and_then(|note| fs::read_to_string(note).ok());
-        if note.as_deref() != Some(&self.text) {
+        let process = match note.as_deref().and_then(|note| note.strip_prefix(&self.text)) {
+            None => return Ok(()),
+            Some(rest) => rest.trim(),
+        };
+        // One that is trying it now will know.
+        if !process.is_empty() && Path::new("/proc").join(process).exists() {
             return Ok(());
         }
         Err(format!(
-            "the token refused the PIN in {} before, and the file has not changed since; put the \
-             right PIN there, or have this one tried once more with --retry-pin",
+            "the token refused the PIN in {} before, or the process that tried it was ended, and the file \
+             has not changed since; put the right PIN there, or have this one tried once more with \
+             --retry-pin",
             shown(&self.path)
         ))
     }
 
+    /// Notes that this process tries it.
+    pub(super) fn note_try(&self) {
+        // Where that fails, the refusal is told with it.
+        let _ = self.keep(&format!(" {}", std::process::id()));
+    }
+
     /// Notes that the token has refused it. Returns what to say where that failed.
-    pub(super) fn note(&self) -> Option<String> {
-        let kept = match &self.note {
-            Some(note) => keep(note, &self.text),
-            None => Err(io::Error::other("neither XDG_STATE_HOME nor HOME is set")),
-        };
-        kept.err().map(|error| {
-            format!(
-                "no note of it could be kept, so the next run tries it again: {}",
-                shown_error(&error)
-            )
+    pub(super) fn note_refusal(&self) -> Option<String> {
+        self.keep("").err().map(|error| {
+            let error = shown_error(&error);
+            format!("no note of it could be kept, so the next run tries it again: {error}")
         })
     }
 
-    /// The token has taken it.
+    fn keep(&self, process: &str) -> io::Result<()> {
+        match &self.note {
+            Some(note) => keep(note, &format!("{}{process}\n", self.text)),
+            None => Err(io::Error::other("neither XDG_STATE_HOME nor HOME is set")),
+        }
+    }
+
+    /// The token has taken it, or has not looked at it.
     pub(super) fn forget(&self) {
         if let Some(note) = &self.note {
             // There is seldom one.
@@ -126,7 +140,17 @@ mod tests {
         let now = || PinFile::below(Some(notes.clone()), &path, "token `a`").unwrap();
         let file = now();
         assert!(file.check().is_ok());
-        assert_eq!(file.note(), None);
+        // While this process tries it, others may.
+        file.note_try();
+        assert!(now().check().is_ok());
+        // One that was killed meanwhile.
+        file.keep(" 4194305").unwrap();
+        assert!(now().check().is_err());
+        assert_eq!(file.note_refusal(), None);
+        let other_name = home.path().join("link");
+        std::os::unix::fs::symlink(&path, &other_name).unwrap();
+        let by_link = PinFile::below(Some(notes.clone()), &other_name, "token `a`").unwrap();
+        assert!(by_link.check().is_err());
         let words = now().check().unwrap_err();
         assert!(words.contains("--retry-pin") && !words.contains("1234"), "{words}");
         assert!(PinFile::below(Some(notes.clone()), &path, "token `b`").unwrap().check().is_ok());
@@ -135,7 +159,7 @@ mod tests {
         }
         fs::write(&path, "12345\n").unwrap();
         assert!(now().check().is_ok());
-        now().note();
+        now().note_refusal();
         now().forget();
         assert!(now().check().is_ok());
     }
@@ -147,7 +171,7 @@ mod tests {
         fs::write(&path, "1234\n").unwrap();
         for directory in [None, Some(path.clone())] {
             let file = PinFile::below(directory, &path, "token").unwrap();
-            assert!(file.note().unwrap().contains("the next run tries it again"));
+            assert!(file.note_refusal().unwrap().contains("the next run tries it again"));
             assert!(file.check().is_ok());
         }
         assert!(PinFile::of(home.path(), "token").is_none());

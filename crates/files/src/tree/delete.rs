@@ -100,9 +100,19 @@ impl TreeWork<'_> {
                 false => NONE_OF_SOURCE,
             };
             self.record.failed_of(path.to_owned(), FileError::Refused(reason.to_owned()));
+            if reason == NONE_OF_SOURCE {
+                self.note_other_source();
+            }
             return;
         }
-        self.spare_unmounted(&mut orphans, path);
+        if self.was_other_source() && !self.options.delete_unmounted && !orphans.files.is_empty() {
+            self.record.failed_of(path.to_owned(), FileError::OtherSource);
+            return;
+        }
+        if self.may_be_unmounted(&mut orphans, path) {
+            self.record.notice_of(path.to_owned(), NOT_ALL_DONE);
+            return;
+        }
         let files = orphans.files.iter().map(|orphan| path.join(orphan.path()));
         if self.options.dry_run {
             for file in files {
@@ -131,23 +141,27 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Keeps what may only seem to have lost its source, since a disk is not mounted.
-    fn spare_unmounted(&self, orphans: &mut Orphans, path: &Path) {
+    /// Whether something only seems to have lost its source, since a disk is not mounted. That is a failure.
+    fn may_be_unmounted(&self, orphans: &mut Orphans, path: &Path) -> bool {
         if self.options.delete_unmounted {
-            return;
+            return false;
         }
         let missing = self.missing_mounts().into_iter().map(|place| (place, FileError::Unmounted));
         let empty = std::mem::take(&mut orphans.of_empty).into_iter();
         let empty = empty.filter(|_| !self.mounts.is_whole()).map(|place| place.path());
-        for (place, error) in missing.chain(empty.map(|place| (place, FileError::PerhapsUnmounted)))
-        {
-            let before = (orphans.files.len(), orphans.directories.len());
-            orphans.files.retain(|orphan| !orphan.place.source.path().starts_with(&place));
-            orphans.directories.retain(|it| !it.target.path().starts_with(&place));
-            if (orphans.files.len(), orphans.directories.len()) != before {
+        let empty = empty.map(|place| (place, FileError::PerhapsUnmounted));
+        let mut is_found = false;
+        for (place, error) in missing.chain(empty) {
+            // The disk that the source itself lies on is above it.
+            let is_below = |path: PathBuf| place.starts_with("..") || path.starts_with(&place);
+            let lost = orphans.files.iter().any(|orphan| is_below(orphan.place.source.path()))
+                || orphans.directories.iter().any(|it| is_below(it.target.path()));
+            if lost {
                 self.record.failed_of(full(path, &place), error);
+                is_found = true;
             }
         }
+        is_found
     }
 
     fn find_orphans(

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use evener_core::IgnorePoison;
-use rustix::fs::{AtFlags, CWD, Mode, StatxAttributes, StatxFlags, fstat, statat, statx};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, fstat, openat, statat, statx,
+};
 use rustix::io::Errno;
 
 use super::descent::Descent;
@@ -37,7 +39,7 @@ pub(crate) fn is_mount_list_in(directory: BorrowedFd<'_>, name: &OsStr) -> bool 
         file.read_exact_at(&mut beginning, 0).ok()?;
         Some(is_mount_list_beginning(&beginning))
     };
-    Path::new(name).file_name() == Some(OsStr::new(NAME)) && begins() == Some(true)
+    Path::new(name).file_name() == Some(OsStr::new(MOUNT_LIST)) && begins() == Some(true)
 }
 
 /// Whether a list of mount points begins so.
@@ -106,8 +108,15 @@ impl TreeWork<'_> {
             return Ok(false);
         }
         let is_mount =
-            is_mount_point(directory).map_err(FileError::system("see whether it is mounted"))?;
+            self.is_entrance(directory).map_err(FileError::system("see whether it is mounted"))?;
         let mut list = self.mounts.list();
+        // Below a link into another file system all directories are of that.
+        let is_new = |path: &Path| {
+            !self.options.follow_symlinks || !list.known.iter().any(|it| path.starts_with(it))
+        };
+        if is_mount && !is_new(&location.path()) {
+            return Ok(false);
+        }
         if !is_mount {
             // To build a path takes as long as it is deep.
             let is_deeper = list.known.iter().all(|known| known.iter().count() < location.depth());
@@ -122,7 +131,54 @@ impl TreeWork<'_> {
     /// Those that were mount points and are none now.
     pub(super) fn missing_mounts(&self) -> Vec<PathBuf> {
         let list = self.mounts.list();
-        list.known.iter().filter(|path| self.is_mounted(path) != Ok(true)).cloned().collect()
+        let places = list.known.iter().filter(|path| *path != Path::new(OTHER_SOURCE));
+        places.filter(|path| self.is_mounted(path) != Ok(true)).cloned().collect()
+    }
+
+    /// Whether a directory of the source is a mount point, or a link that leads to another file system.
+    fn is_entrance(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+        let root = self.mounts.root.get().filter(|_| self.options.follow_symlinks);
+        let leads_away = match root {
+            Some(root) => fstat(&root.source)?.st_dev != fstat(directory)?.st_dev,
+            None => false,
+        };
+        Ok(leads_away || is_mount_point(directory)?)
+    }
+
+    /// Notes that none of the outputs was of the source, as where that is not mounted. The outputs of
+    /// this very run are no proof to the next one that it is.
+    pub(super) fn note_other_source(&self) {
+        let mut list = self.mounts.list();
+        if list.known.insert(OTHER_SOURCE.into()) {
+            self.keep(&mut list);
+        }
+    }
+
+    /// Whether that was noted.
+    pub(super) fn was_other_source(&self) -> bool {
+        self.mounts.list().known.contains(Path::new(OTHER_SOURCE))
+    }
+
+    /// The mount point in which the source lies, as a path from its root upwards; `None` where that is the
+    /// system's root.
+    fn holder(&self) -> Option<PathBuf> {
+        let root = self.mounts.root.get()?;
+        let mut upwards = PathBuf::new();
+        let mut at = root.source.try_clone().ok()?;
+        for _ in 0..MOST_UPWARDS {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let above = openat(&at, c"..", flags, Mode::empty()).ok()?;
+            let (here, there) = (fstat(&at).ok()?, fstat(&above).ok()?);
+            if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) {
+                return None;
+            }
+            if is_mount_point(at.as_fd()).ok()? {
+                return (!upwards.as_os_str().is_empty()).then_some(upwards);
+            }
+            upwards.push("..");
+            at = above;
+        }
+        None
     }
 
     fn is_mounted(&self, path: &Path) -> Result<bool, Errno> {
@@ -130,7 +186,7 @@ impl TreeWork<'_> {
         let below = |above: Arc<Location>, name| Location::below(&above, name);
         let location = path.iter().fold(Location::root(), below);
         match Descent::new(root.source.as_fd(), self.options.follow_symlinks).to(&location) {
-            Ok(directory) => is_mount_point(directory),
+            Ok(directory) => self.is_entrance(directory),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
             Err(errno) => Err(errno),
         }
@@ -141,10 +197,14 @@ impl TreeWork<'_> {
     pub(super) fn settle_mounts(&self) {
         let mut list = self.mounts.list();
         let List { known, is_whole, has_gap, .. } = &*list;
-        let is_kept = |path: &&PathBuf| {
-            self.is_mounted(path) != Ok(false) || !self.options.selection.takes_directory(path)
+        let is_kept = |path: &&PathBuf| match &**path == Path::new(OTHER_SOURCE) {
+            true => !self.options.delete_unmounted,
+            false => {
+                self.is_mounted(path) != Ok(false) || !self.options.selection.takes_directory(path)
+            }
         };
-        let kept: BTreeSet<_> = known.iter().filter(is_kept).cloned().collect();
+        let mut kept: BTreeSet<_> = known.iter().filter(is_kept).cloned().collect();
+        kept.extend(self.holder());
         let now_whole = *is_whole || !has_gap || self.options.delete_unmounted;
         if kept != *known || now_whole != *is_whole {
             (list.known, list.is_whole) = (kept, now_whole);
@@ -156,7 +216,7 @@ impl TreeWork<'_> {
     /// read-only.
     pub(super) fn tell_of_mounts(&self, target: &Path) {
         let Some(error) = self.mounts.list().trouble.take() else { return };
-        let path = target.join(NAME);
+        let path = target.join(MOUNT_LIST);
         match &error {
             FileError::System { errno, .. }
                 if ![Errno::ROFS, Errno::ACCESS, Errno::PERM].iter().any(|it| errno.is(*it)) =>
@@ -182,7 +242,7 @@ impl TreeWork<'_> {
         }
         let outputs = Outputs::new(self.operation, (true, false), self.options);
         let written = outputs
-            .create(target.as_fd(), OsStr::new(NAME), Mode::RUSR | Mode::WUSR)
+            .create(target.as_fd(), OsStr::new(MOUNT_LIST), Mode::RUSR | Mode::WUSR)
             .and_then(|output| {
                 output.write_all_at(&text, 0)?;
                 output.publish(&outputs)
@@ -194,7 +254,7 @@ impl TreeWork<'_> {
 /// Reads a target's list, and whether it is whole.
 fn read(target: BorrowedFd<'_>) -> Result<Option<(BTreeSet<PathBuf>, bool)>, FileError> {
     let unknown = || FileError::Refused("it is no list of mount points of this version".to_owned());
-    let file = match Source::open(target, OsStr::new(NAME), false) {
+    let file = match Source::open(target, OsStr::new(MOUNT_LIST), false) {
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(None),
         Err(FileError::System { errno, .. }) if errno.is(Errno::LOOP) => return Err(unknown()),
         opened => opened?,
@@ -236,7 +296,13 @@ fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
 }
 
 /// The name of the list in the root of the target.
-const NAME: &str = ".evener-mounts";
+pub(super) const MOUNT_LIST: &str = ".evener-mounts";
+
+/// Stands in the list for what [`TreeWork::note_other_source`] notes.
+const OTHER_SOURCE: &str = "/";
+
+/// More directories than lie above a source.
+const MOST_UPWARDS: usize = 4096;
 
 /// How it begins; then comes whether it is whole, and each path with a zero byte behind it.
 const MAGIC: &[u8] = b"evener-mounts:v1:";

@@ -15,10 +15,12 @@ use rustix::io::Errno;
 
 use super::commit::Finished;
 use super::directory::{Directory, Item};
+use super::mounts::MOUNT_LIST;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
 use crate::identity::Identity;
+use crate::output::refuse_temporary;
 use crate::source::{Source, read_exact_at};
 use crate::wrapped_key::is_wrapped_key_name;
 
@@ -177,18 +179,25 @@ impl TreeWork<'_> {
         })
     }
 
-    /// Refuses what would be taken for, or take the place of, the wrapped key of a sealed tree.
-    pub(super) fn refuse_key_name(
+    /// Refuses what would be taken for, or take the place of, a file of Evener's own: an unfinished output,
+    /// the wrapped key of a sealed tree, the list of mount points.
+    pub(super) fn refuse_own_name(
         &self,
         directory: &Directory,
         target: &OsStr,
     ) -> Result<(), FileError> {
-        let sealing = self.operation == Operation::Encrypt;
-        if sealing && directory.location.is_root() && is_wrapped_key_name(None, target) {
-            let reason = "its output would have the name of the tree's wrapped key";
-            return Err(FileError::Refused(reason.to_owned()));
+        refuse_temporary(target)?;
+        if self.operation != Operation::Encrypt || !directory.location.is_root() {
+            return Ok(());
         }
-        Ok(())
+        let reason = if is_wrapped_key_name(None, target) {
+            "its output would have the name of the tree's wrapped key"
+        } else if target == MOUNT_LIST {
+            "its output would have the name of the tree's list of mount points"
+        } else {
+            return Ok(());
+        };
+        Err(FileError::Refused(reason.to_owned()))
     }
 
     /// Whether outputs of earlier runs may be there, and what those have left unfinished.

@@ -22,7 +22,7 @@ impl TreeWork<'_> {
             self.directories.count_symlink();
             return Ok(());
         }
-        self.refuse_key_name(directory, OsStr::from_bytes(name.to_bytes()))?;
+        self.refuse_own_name(directory, OsStr::from_bytes(name.to_bytes()))?;
         self.refuse_collision(directory, OsStr::from_bytes(name.to_bytes()))?;
         let text = readlinkat(&directory.source, name, Vec::new())
             .map_err(FileError::system("read the link"))?;

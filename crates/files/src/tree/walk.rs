@@ -373,7 +373,7 @@ impl TreeWork<'_> {
             self.record.left_out(&directory.path_of(name), reason);
             return Ok(Entry::Done);
         };
-        self.refuse_key_name(directory, &target)?;
+        self.refuse_own_name(directory, &target)?;
         if self.options.measure_total {
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let status = status.map_or_else(|| statat(&directory.source, name, flags), Ok);

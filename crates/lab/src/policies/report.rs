@@ -146,7 +146,14 @@ impl<'a> Rows<'a> {
 /// Refuses figures of runs that did not do all files.
 fn of_whole_runs<'de, D: Deserializer<'de>>(document: D) -> Result<Vec<Row>, D::Error> {
     let rows = Vec::<Row>::deserialize(document)?;
+    if rows.is_empty() {
+        return Err(D::Error::custom("it has no figures"));
+    }
     rows.iter().try_for_each(Row::check).map_err(D::Error::custom)?;
+    let is_twice = |(at, row): (usize, &Row)| rows[..at].iter().any(|it| is_same_case(it, row));
+    if rows.iter().enumerate().any(is_twice) {
+        return Err(D::Error::custom("it has two rows for one case"));
+    }
     Ok(rows)
 }
 
@@ -197,7 +204,7 @@ pub(super) mod tests {
     #[test]
     fn a_run_that_did_not_do_all_files_has_no_figures() {
         type Spoil = fn(&mut Row);
-        let broken: [(Spoil, &str); 7] = [
+        let broken: [(Spoil, &str); 9] = [
             (|row| row.files_cpu = 2999.0, "3999 of 4000 files were done (31992 of 32000 bytes)"),
             (|row| row.files_module = 1001.0, "4001 of 4000 files"),
             (|row| (row.files_cpu, row.files_module, row.ms_mean) = (0.0, 0.0, 0.0), "0 of 4000"),
@@ -205,6 +212,8 @@ pub(super) mod tests {
             (|row| row.files_cpu = f64::NAN, "0 of 4000 files"),
             (|row| row.ms_median = 0.0, "0 ms is no time"),
             (|row| row.runs = 0, "were done"),
+            (|row| row.ms_min = 2.0 * row.ms_max, "not between the extremes"),
+            (|row| row.ms_median = 2.0 * row.ms_max, "not between the extremes"),
         ];
         for (spoil, complaint) in broken {
             let mut report = PoliciesReport::new("one", Vec::new());
@@ -216,6 +225,15 @@ pub(super) mod tests {
             assert!(error.contains(complaint), "{error}");
             assert!(report.rows().is_empty());
             report.rows = vec![spoilt];
+            let json = serde_json::to_string(&report).unwrap();
+            assert!(serde_json::from_str::<PoliciesReport>(&json).is_err(), "{json}");
+        }
+        for (policy, is_sound) in [("cpu-only", false), ("module-only", false), ("pull", true)] {
+            assert_eq!(row(policy, 8, 1.0).check().is_ok(), is_sound, "{policy}");
+        }
+        let mut report = PoliciesReport::new("one", Vec::new());
+        for rows in [Vec::new(), vec![row("pull", 8, 1.0), row("pull", 8, 2.0)]] {
+            report.rows = rows;
             let json = serde_json::to_string(&report).unwrap();
             assert!(serde_json::from_str::<PoliciesReport>(&json).is_err(), "{json}");
         }

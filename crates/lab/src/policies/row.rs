@@ -53,9 +53,27 @@ impl Row {
         };
         all_done(&name, Amount::of(done, *bytes), Amount::of(*files, *bytes))?;
         let times = [self.ms_mean, self.ms_median, self.ms_min, self.ms_max];
-        match times.iter().find(|ms| !ms.is_finite() || **ms <= 0.0) {
-            Some(ms) => Err(LabError::Unavailable(format!("{name}: {ms} ms is no time of a run"))),
-            None => Ok(()),
+        if let Some(ms) = times.iter().find(|ms| !ms.is_finite() || **ms <= 0.0) {
+            return Err(LabError::Unavailable(format!("{name}: {ms} ms is no time of a run")));
+        }
+        let is_between = |ms: f64| (self.ms_min..=self.ms_max).contains(&ms);
+        // A mean is rounded.
+        let is_mean =
+            is_between(self.ms_mean) || self.ms_max - self.ms_min < self.ms_max * ROUNDING;
+        if !is_mean || !is_between(self.ms_median) {
+            let reason = format!("{name}: the mean and the median are not between the extremes");
+            return Err(LabError::Unavailable(reason));
+        }
+        let by_others = match &**policy {
+            "cpu-only" => self.files_module,
+            "module-only" => self.files_cpu,
+            _ => 0.0,
+        };
+        match by_others > 0.0 {
+            true => {
+                Err(LabError::Unavailable(format!("{name}: engines of another kind did files")))
+            }
+            false => Ok(()),
         }
     }
 }

@@ -194,8 +194,13 @@ impl Row {
 
 /// Refuses figures of turns that did not bring everything.
 fn of_whole_turns<'de, D: Deserializer<'de>>(document: D) -> Result<Vec<Row>, D::Error> {
-    let rows = Vec::<Row>::deserialize(document)?;
+    let mut rows = Vec::<Row>::deserialize(document)?;
+    if rows.is_empty() {
+        return Err(D::Error::custom("it has no figures"));
+    }
     rows.iter().try_for_each(Row::check).map_err(D::Error::custom)?;
+    // Those of the turns, whatever the document says of them.
+    rows.iter_mut().for_each(|row| row.figures = Figures::of(&row.turns));
     Ok(rows)
 }
 

@@ -37,7 +37,7 @@ use share::share;
 /// on the calling thread, and so are those that are shorter than it takes to wake another.
 ///
 /// # Errors
-/// As [`Session::process`](evener_core::Session::process), when the engine failed on every
+/// As [`Session::process`], when the engine failed on every
 /// thread. The job is pending then, and its input is as it was.
 pub fn process(
     pool: &Pool,
@@ -80,7 +80,7 @@ pub fn process(
 /// Processes one message and puts the result in its place, as [`process`].
 ///
 /// # Errors
-/// As [`Session::process_in_place`](evener_core::Session::process_in_place). When the
+/// As [`Session::process_in_place`]. When the
 /// engine failed on every one of several threads, what is left of the message lies
 /// scattered between what was done, and the job is rejected.
 pub fn process_in_place(
@@ -113,7 +113,7 @@ pub fn process_in_place(
 /// many threads as are worth it. No message is cut.
 ///
 /// # Errors
-/// As [`Session::process`](evener_core::Session::process), when the engine failed on every
+/// As [`Session::process`], when the engine failed on every
 /// thread. Jobs that are still pending were not done.
 pub fn process_batch(
     pool: &Pool,
