@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process,
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, getpgid, getpgrp, getpid, kill_process,
     set_dumpable_behavior, waitid,
 };
 use signal_hook::consts::{
     SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU,
 };
 use signal_hook::iterator::backend::SignalDelivery;
-use signal_hook::iterator::exfiltrator::SignalOnly;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
 use signal_hook::{flag, low_level};
 
 use super::word::{Ending, Heard, Secret};
@@ -42,7 +43,7 @@ pub(super) fn watch(
             watch.await_end();
             end(ending)
         }
-        Err(Fate::Killed(signal)) if watch.passed_on.contains(&signal) => {
+        Err(Fate::Killed(signal)) if watch.received.contains(&signal) => {
             end(Ending::Signal(u8::try_from(signal).unwrap_or_default()))
         }
         Err(fate) => {
@@ -58,9 +59,11 @@ struct Watch {
     /// `None` once nothing more can come from it.
     line: Option<UnixStream>,
     heard: Vec<u8>,
-    signals: SignalDelivery<UnixStream, SignalOnly>,
+    signals: SignalDelivery<UnixStream, WithOrigin>,
     /// The signals that this process has had itself.
-    passed_on: Vec<i32>,
+    received: Vec<i32>,
+    /// When the process is to be stopped, if it has not stopped by itself.
+    stop_at: Option<Instant>,
     /// Whether signals now mean this process alone.
     is_over: Arc<AtomicBool>,
 }
@@ -76,7 +79,7 @@ impl Watch {
     fn begin(worker: Pid, line: UnixStream) -> io::Result<Watch> {
         let (read, write) = UnixStream::pair()?;
         let heeded = PASSED_ON.into_iter().chain([SIGCONT, SIGCHLD]);
-        let signals = SignalDelivery::with_pipe(read, write, SignalOnly, heeded)?;
+        let signals = SignalDelivery::with_pipe(read, write, WithOrigin::default(), heeded)?;
         let is_over = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_shutdown(signal, INTERRUPTED, is_over.clone())?;
@@ -88,7 +91,8 @@ impl Watch {
         (&line).write_all(&[0])?;
         line.set_nonblocking(true)?;
         let (line, heard) = (Some(line), Vec::new());
-        Ok(Watch { worker, line, heard, signals, passed_on: Vec::new(), is_over })
+        let (received, stop_at) = (Vec::new(), None);
+        Ok(Watch { worker, line, heard, signals, received, stop_at, is_over })
     }
 
     /// Waits for the word, and the document that comes with it; the error is how the process ended
@@ -124,40 +128,73 @@ impl Watch {
         let line = self.line.iter().map(|line| PollFd::new(line, PollFlags::IN));
         let mut all: Vec<_> = line.chain([signals]).collect();
         // An error is that a signal came, which is looked for next.
-        let _ = poll(&mut all, Some(&LOOK_AGAIN));
+        let time = if self.stop_at.is_some() { OF_ITSELF } else { LOOK_AGAIN };
+        let time = Timespec::try_from(time).ok();
+        let _ = poll(&mut all, time.as_ref());
     }
 
     /// Passes signals on, and looks what has become of the process.
     fn heed(&mut self) -> Option<Fate> {
-        let arrived: Vec<i32> = self.signals.pending().collect();
-        let goes_on = arrived.contains(&SIGCONT);
-        for &signal in &arrived {
-            // A stop that was taken back already must not come after the signal that did so.
-            if PASSED_ON.contains(&signal) && !(signal == SIGTSTP && goes_on) {
-                self.passed_on.push(signal);
-                self.send(signal);
+        self.pass_on();
+        while self.is_stopped() {
+            self.stop_at = None;
+            // Not where a signal to go on has come since then.
+            if !self.pass_on() {
+                let _ = kill_process(getpid(), Signal::STOP);
+                if !self.pass_on() {
+                    self.send(SIGCONT);
+                }
+            }
+        }
+        if self.stop_at.is_some_and(|time| time <= Instant::now()) {
+            self.stop_at = None;
+            self.send(SIGTSTP);
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        match waitid(WaitId::Pid(self.worker), options) {
+            Ok(None) => None,
+            Ok(Some(ended)) => Some(match ended.terminating_signal() {
+                Some(signal) => Fate::Killed(signal),
+                None => Fate::Exited(ended.exit_status().unwrap_or_default()),
+            }),
+            // Whoever has started this program has it leave no status of its children behind.
+            Err(_) => Some(Fate::Exited(NOT_DONE.into())),
+        }
+    }
+
+    /// Passes on the signals that have come, and tells whether one of them ends a stop.
+    fn pass_on(&mut self) -> bool {
+        let mut goes_on = false;
+        // A terminal sends them to both.
+        let is_reached = getpgid(Some(self.worker)) == Ok(getpgrp());
+        for origin in self.signals.pending() {
+            let signal = origin.signal;
+            goes_on |= signal == SIGCONT;
+            if !PASSED_ON.contains(&signal) {
+                continue;
+            }
+            self.received.push(signal);
+            match signal {
+                _ if is_reached && origin.cause == Cause::Kernel => {}
+                // Two stops could be one too many for one signal to go on, and that one may have had it too.
+                SIGTSTP => self.stop_at = Some(Instant::now() + OF_ITSELF),
+                _ => self.send(signal),
             }
         }
         if goes_on {
-            self.send(SIGCONT);
-        }
-        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        let found = match waitid(WaitId::Pid(self.worker), options) {
-            Ok(found) => found?,
-            // Whoever has started this program has it leave no status of its children behind.
-            Err(_) => return Some(Fate::Exited(NOT_DONE.into())),
-        };
-        if found.stopped() {
-            if !goes_on {
-                let _ = kill_process(getpid(), Signal::STOP);
+            self.stop_at = None;
+            // Where it runs it has had one itself, and another could undo a stop that comes now.
+            if self.is_stopped() {
+                self.send(SIGCONT);
             }
-            self.send(SIGCONT);
-            return None;
         }
-        Some(match found.terminating_signal() {
-            Some(signal) => Fate::Killed(signal),
-            None => Fate::Exited(found.exit_status().unwrap_or_default()),
-        })
+        goes_on
+    }
+
+    /// Whether the process is stopped now.
+    fn is_stopped(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::Pid(self.worker), options), Ok(Some(_)))
     }
 
     /// Sends the process a signal. It has not been waited for, so its number is no other's.
@@ -257,7 +294,10 @@ const NOT_DONE: u8 = 1;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How often to look without a signal, which whoever started this program may have blocked.
-const LOOK_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long the process may take to stop by itself.
+const OF_ITSELF: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
