@@ -275,9 +275,9 @@ fn sentence(fate: Fate, engines: &[String]) -> String {
     };
     let these = if engines.len() == 1 { "this engine" } else { "these engines" };
     format!(
-        "the process that did the work {ended} and did not say that the work was done: {cause}. What has \
-         its final name is whole; do the rest again, if need be without {these} or with another \
-         version of what it loads"
+        "the process that did the work {ended} and did not say that the work was done: {cause}. \
+         Verify what is there (`evener verify`) and do the rest again, if need be without {these} or \
+         with another version of what it loads"
     )
 }
 
