@@ -197,7 +197,7 @@ impl TreeWork<'_> {
     pub(super) fn settle_mounts(&self) {
         let mut list = self.mounts.list();
         let List { known, is_whole, has_gap, .. } = &*list;
-        let is_kept = |path: &&PathBuf| match &**path == Path::new(OTHER_SOURCE) {
+        let is_kept = |path: &&PathBuf| match **path == *OTHER_SOURCE {
             true => !self.options.delete_unmounted,
             false => {
                 self.is_mounted(path) != Ok(false) || !self.options.selection.takes_directory(path)
