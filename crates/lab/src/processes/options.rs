@@ -23,8 +23,8 @@ pub struct ProcessesOptions {
           default_values = ["none", "lists", "fifo"], value_parser = values::discipline(),
           hide_possible_values = true)]
     pub disciplines: Vec<Discipline>,
-    /// Number of permits [default: for `fifo`, as many as the engine serves, or the number of cores
-    /// for CPU engines; for `lists`, the paper's 64, or as many as the engine reports]
+    /// Number of permits [default: for `fifo`, as many as the engine serves, or one more than there
+    /// are cores for CPU engines; for `lists`, the paper's 64, or as many as the engine reports]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub permits: Option<usize>,
     /// The cipher

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evener_core::{Direction, EngineError};
+use evener_core::{Direction, EngineError, Kind};
 use evener_gate::{Discipline, GateOptions};
 use evener_program::messages::complain;
 
@@ -106,14 +106,16 @@ fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permi
 }
 
 /// The number of processes that the engine serves at once. A child process probes the engine, so
-/// that this process holds no engine when it forks. For CPU engines it is the number of cores.
+/// that this process holds no engine when it forks. For CPU engines it is the number of cores and one.
 fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
     let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
     let child = sys::fork(|| match crate::find(engine) {
         Ok(found) => {
             let offer = found.offer(options.cipher, Direction::Encrypt);
-            let useful = offer.map_or(0, |offer| offer.depth);
+            // On the cores one more: while a permit is handed over, a core would be idle.
+            let spare = usize::from(found.description().kind == Kind::Cpu);
+            let useful = offer.map_or(0, |offer| offer.depth + spare);
             let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
             shared.words()[0].store(useful as u64, Ordering::SeqCst);
             shared.words()[1].store(most as u64, Ordering::SeqCst);
