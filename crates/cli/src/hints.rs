@@ -70,7 +70,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::System { errno, .. } | FileError::Output { errno, .. }
             if errno.number() == Errno::SPIPE.raw_os_error() =>
         {
-            "; this file system takes writes only one behind the other: -j 1"
+            "; this file system accepts only sequential writes: use -j 1"
         }
         FileError::System { errno, .. } | FileError::Output { errno, .. }
             if errno.number() == Errno::MFILE.raw_os_error() =>

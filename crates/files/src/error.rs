@@ -131,14 +131,14 @@ pub enum FileError {
     Unmounted,
     /// An earlier run found that none of the outputs were of the source.
     #[error(
-        "nothing was deleted, since an earlier run found no output of its source here, which was \
-         another one or not mounted"
+        "nothing was deleted, because an earlier run found no output of its source here: that source \
+         was a different one, or was not mounted"
     )]
     OtherSource,
     /// A directory of the source that is empty, where it is not known what was a mount point.
     #[error(
-        "its source is empty, as the directory of a disk that is not mounted is, and no earlier run \
-         has noted that it was no mount point, so nothing was deleted"
+        "its source is empty, which could mean that a disk is not mounted there, and no earlier run has \
+         noted that it was not a mount point, so nothing was deleted"
     )]
     PerhapsUnmounted,
     /// The output has lost its name since it was made, so the source was not removed.

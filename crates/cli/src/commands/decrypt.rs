@@ -44,9 +44,10 @@ pub(crate) struct Decrypt {
     /// Show plaintext on a terminal even if it is binary
     #[arg(long, help_heading = "Outputs")]
     force: bool,
-    /// Write plaintext also where others could read it, since the file system takes no modes (FAT, exFAT,
-    /// NTFS) and is not mounted for you alone; and give it the modes that such a file system shows for
-    /// SRC. Without it the one is refused before anything is written, and the other files are yours alone
+    /// Write plaintext even where others could read it because the file system does not keep
+    /// modes (FAT, exFAT, NTFS) and is not mounted for you alone. If SRC is on such a file
+    /// system, also give the plaintext the modes shown there. Without this option, the first case
+    /// is refused before anything is written, and in the second only you can read the files
     #[arg(long, help_heading = "Outputs")]
     insecure_modes: bool,
     #[command(flatten)]

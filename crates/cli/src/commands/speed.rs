@@ -31,7 +31,7 @@ pub(crate) struct Speed {
     #[arg(long = "engine", value_name = "NAME", value_parser = values::engine(),
         hide_possible_values = true)]
     engines: Vec<String>,
-    /// Try the PIN of a `pin-source` file again that a token has refused
+    /// Retry a PIN from a `pin-source` file that a token has refused
     #[arg(long)]
     retry_pin: bool,
     /// Bytes of a message, up to 16 MiB

@@ -29,8 +29,9 @@ pub(crate) struct EngineOptions {
     /// time, otherwise 1000]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
-    /// Try the PIN of a `pin-source` file again that a token has refused. Without it that PIN is not
-    /// tried until the file changes, because tokens lock themselves after some wrong ones
+    /// Retry a PIN from a `pin-source` file that a token has refused. Without this option, the
+    /// PIN is not tried again until the file changes, because tokens lock themselves after
+    /// several wrong PINs
     #[arg(long, help_heading = "Engines")]
     retry_pin: bool,
     /// How tasks are assigned to workers: with `pull` each worker takes the next task when it is

@@ -88,8 +88,8 @@ impl Choosing {
 /// Options that choose a part of an encrypted tree.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Part {
-    /// Take of a tree only this file or directory: its path in SRC as it was before encryption,
-    /// without `.enc`; may be given several times. One that is not there is an error
+    /// Process only this file or directory of a tree. Give its path in SRC as it was before
+    /// encryption, without `.enc`; repeatable. A path that does not exist is an error
     #[arg(long, value_name = "PATH", help_heading = "Trees")]
     only: Vec<PathBuf>,
 }

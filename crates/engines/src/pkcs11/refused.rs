@@ -60,9 +60,9 @@ impl PinFile {
             return Ok(());
         }
         Err(format!(
-            "the token refused the PIN in {} before, or the process that tried it was ended, and the file \
-             has not changed since; put the right PIN there, or have this one tried once more with \
-             --retry-pin",
+            "the PIN in {} was refused by the token earlier, or the process that tried it was ended, and \
+             the file has not changed since; put the right PIN in the file, or use --retry-pin to try this \
+             one again",
             shown(&self.path)
         ))
     }

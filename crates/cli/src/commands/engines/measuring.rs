@@ -26,7 +26,7 @@ pub(super) struct Measuring {
     #[arg(long = "engine", value_name = "NAME", requires = "measure",
         value_parser = values::engine(), hide_possible_values = true)]
     engines: Vec<String>,
-    /// Try the PIN of a `pin-source` file again that a token has refused
+    /// Retry a PIN from a `pin-source` file that a token has refused
     #[arg(long, requires = "measure")]
     retry_pin: bool,
     /// The cipher

@@ -42,7 +42,7 @@ pub(crate) struct Disable {
 
 #[derive(Args)]
 struct Target {
-    /// Do it, but for the restart
+    /// Make the changes instead of printing the commands, but do not restart the service
     #[arg(long)]
     write: bool,
     /// The configuration, as `evener tls config -o FILE` writes it

@@ -91,7 +91,7 @@ fn a_wrong_pin_of_a_file_is_tried_once_until_the_file_changes() {
         home.set_pin_file("999999");
         assert!(refusal(&uri).contains("the PIN is wrong"));
         for _ in 0..10 {
-            assert!(refusal(&uri).contains("the token refused the PIN in"));
+            assert!(refusal(&uri).contains("was refused by the token earlier"));
         }
         crate::forget_refused_pins().unwrap();
         assert!(refusal(&uri).contains("the PIN is wrong"));
