@@ -32,6 +32,7 @@ mod segment;
 mod selection;
 mod source;
 mod stream;
+mod temporary;
 mod trail;
 mod tree;
 mod unfinished;

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::error::IntoSystemError;
 use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recognise};
-use crate::output::is_temporary_name;
 use crate::selection::Watch;
 use crate::source::Source;
+use crate::temporary::is_temporary_name;
 use crate::tree::{Descent, Location, NEITHER, is_mount_list_beginning, target_name};
 use crate::wrapped_key::has_wrapped_key_name;
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, left_out};

@@ -1,21 +1,20 @@
 //! Output files, which get their names when they are complete.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use evener_core::shown;
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat,
-    renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 
 use crate::error::IntoSystemError;
-use crate::naming::{Naming, is_device, refuse_special, rename_to_free};
+use crate::naming::{Naming, refuse_special, rename_to_free};
+use crate::temporary::{create_temporary, refuse_temporary, temporary_name};
 use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation, Options, Protected};
 
@@ -390,83 +389,6 @@ impl<D: AsFd> Drop for Output<D> {
     }
 }
 
-/// Gives the file that has the temporary name `from` the name `to`, in place of the file that
-/// has it.
-pub(crate) fn rename_over(
-    directory: BorrowedFd<'_>,
-    from: &OsStr,
-    to: &OsStr,
-) -> Result<(), Errno> {
-    rename_or_remove(directory, from.as_ref(), to.as_ref())
-}
-
-/// Makes a symbolic link to `text`, in place of whatever but a directory has the name.
-pub(crate) fn symlink_over(
-    directory: BorrowedFd<'_>,
-    text: &CStr,
-    name: &CStr,
-) -> Result<(), Errno> {
-    let name = Path::new(OsStr::from_bytes(name.to_bytes()));
-    let mut renamed = Err(Errno::NOENT);
-    // Another run's `sweep` may take the new link, which can't be locked, before it has its name.
-    for _ in 0..MOST_TRIES {
-        let temporary = temporary_name();
-        symlinkat(text, directory, &temporary)?;
-        renamed = rename_or_remove(directory, temporary.as_ref(), name);
-        if renamed != Err(Errno::NOENT) {
-            break;
-        }
-    }
-    renamed
-}
-
-fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> Result<(), Errno> {
-    let renamed = if is_device(directory, to) {
-        Err(Errno::EXIST)
-    } else {
-        renameat(directory, temporary, directory, to)
-    };
-    renamed.inspect_err(|_| {
-        // If this fails, `sweep` takes the file next time.
-        let _ = unlinkat(directory, temporary, AtFlags::empty());
-    })
-}
-
-/// Removes temporary files that killed processes left in a directory. Those of living ones are
-/// locked and stay. So does what only has such a name (a directory, a device), or can't be
-/// removed: it is in nobody's way.
-pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
-    for entry in rustix::fs::Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if is_temporary_name(name.to_bytes())
-            && let Some(_lock) = take_abandoned(directory, name)
-        {
-            // Another process may be quicker, or give the file its name.
-            let _ = unlinkat(directory, name, AtFlags::empty());
-        }
-    }
-    Ok(())
-}
-
-/// Takes a temporary file at which nobody works; with it comes the lock of a regular file, which is
-/// to be held until the file is removed: whoever has just made it sees then that it is taken.
-fn take_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> Option<Option<OwnedFd>> {
-    // Opening a device could do something.
-    let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    match FileType::from_raw_mode(status.st_mode) {
-        // Nobody works at a symbolic link for long.
-        FileType::Symlink => Some(None),
-        FileType::RegularFile => {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            let file = openat(directory, name, flags, Mode::empty()).ok()?;
-            flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-            Some(Some(file))
-        }
-        _ => None,
-    }
-}
-
 /// The same file by a descriptor that is no standard one. Where the code of a module has closed one of those,
 /// the next file gets its number, and what is written to standard error would go into it.
 fn above_standard(file: OwnedFd) -> Result<OwnedFd, FileError> {
@@ -478,81 +400,8 @@ fn above_standard(file: OwnedFd) -> Result<OwnedFd, FileError> {
 
 const STDERR: i32 = 2;
 
-/// Refuses an output whose name later runs would take for that of an unfinished one, and remove.
-pub(crate) fn refuse_temporary(name: &OsStr) -> Result<(), FileError> {
-    match is_temporary_name(name.as_bytes()) {
-        true => Err(FileError::Refused(
-            "its output would have a name that Evener gives to unfinished outputs, which later runs \
-             remove; rename the source"
-                .to_owned(),
-        )),
-        false => Ok(()),
-    }
-}
-
-/// Whether a name is one that [`Outputs`] gives to unfinished files: its prefix, 16 hexadecimal
-/// digits and its suffix.
-pub(crate) fn is_temporary_name(name: &[u8]) -> bool {
-    let middle = name.strip_prefix(TEMPORARY_PREFIX.as_bytes());
-    middle
-        .and_then(|rest| rest.strip_suffix(TEMPORARY_SUFFIX.as_bytes()))
-        .is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
-}
-
-const TEMPORARY_PREFIX: &str = ".evener-";
-const TEMPORARY_SUFFIX: &str = ".part";
 /// Holes are made of these, whatever the filesystem's own block size.
 const PAGE: u64 = 4096;
-
-/// Makes a temporary file for its owner alone, and locks it.
-fn create_temporary(directory: BorrowedFd<'_>) -> Result<(OwnedFd, OsString), FileError> {
-    let failed = FileError::system("create its output");
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    for _ in 0..MOST_TRIES {
-        let name = temporary_name();
-        let create = || openat(directory, &*name, flags, Mode::RUSR | Mode::WUSR);
-        let file = match retry_on_intr(create) {
-            Ok(file) => file,
-            Err(Errno::EXIST) => continue,
-            Err(errno) => return Err(failed(errno)),
-        };
-        let kept = is_kept(directory, &name, &file);
-        if kept == Ok(true) {
-            return Ok((file, name));
-        }
-        let _ = unlinkat(directory, &*name, AtFlags::empty());
-        kept.map_err(&failed)?;
-    }
-    Err(failed(Errno::BUSY))
-}
-
-/// Locks a file that was just made, which tells `sweep` that somebody is at work; a filesystem without
-/// locks has no sweep. Returns whether no other run's `sweep` has come first.
-fn is_kept(directory: BorrowedFd<'_>, name: &OsStr, file: &OwnedFd) -> Result<bool, Errno> {
-    if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-        return Ok(false);
-    }
-    // Not by the count of its links, which some filesystems leave at one while a file is open.
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(_) => Ok(true),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// How often a temporary file is made again that another run has taken.
-pub(crate) const MOST_TRIES: u32 = 100;
-
-/// A name of an unfinished file, which nothing else has.
-pub(crate) fn temporary_name() -> OsString {
-    let mut random = [0; 8];
-    // Uniqueness is all that is asked; `O_EXCL` catches a collision.
-    if getrandom::fill(&mut random).is_err() {
-        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        random = (now.as_nanos() as u64).to_be_bytes();
-    }
-    format!("{TEMPORARY_PREFIX}{:016x}{TEMPORARY_SUFFIX}", u64::from_be_bytes(random)).into()
-}
 
 /// Whether `bytes`, which lie at `offset` of a file, begin with a whole page of zeros.
 fn is_hole(bytes: &[u8], offset: u64) -> bool {
@@ -568,31 +417,3 @@ fn next_page(position: usize, offset: u64) -> usize {
 
 const LEFT: &str = "an empty file with a name like `.evener-….part` stays in the directory, which lets no \
                     name be removed";
-
-#[cfg(test)]
-mod tests {
-    use std::fs::File;
-
-    use super::*;
-
-    #[test]
-    fn a_temporary_file_that_has_its_lock_is_never_swept() {
-        let home = tempfile::tempdir().unwrap();
-        let directory = File::open(home.path()).unwrap();
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !ended.load(Ordering::Relaxed) {
-                    sweep(directory.as_fd()).unwrap();
-                }
-            });
-            let lost = (0..600).find(|_| {
-                let (_file, name) = create_temporary(directory.as_fd()).unwrap();
-                std::thread::yield_now();
-                unlinkat(&directory, &*name, AtFlags::empty()).is_err()
-            });
-            ended.store(true, Ordering::Relaxed);
-            assert_eq!(lost, None);
-        });
-    }
-}

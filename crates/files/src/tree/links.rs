@@ -26,8 +26,8 @@ use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::identity::{FileState, Identity};
 use crate::naming::{has_no_links, noun_of};
-use crate::output::{MOST_TRIES, rename_over, temporary_name};
 use crate::source::Source;
+use crate::temporary::{MOST_TRIES, rename_over, temporary_name};
 
 /// The files with several names that have been met.
 #[derive(Default)]

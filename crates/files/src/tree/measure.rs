@@ -17,7 +17,7 @@ use super::endpoints::target_name;
 use super::location::Location;
 use crate::Options;
 use crate::identity::Identity;
-use crate::output::is_temporary_name;
+use crate::temporary::is_temporary_name;
 use crate::wrapped_key::is_wrapped_key_in;
 
 /// How much there is to do.

@@ -20,8 +20,8 @@ use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
 use crate::identity::Identity;
-use crate::output::refuse_temporary;
 use crate::source::{Source, read_exact_at};
+use crate::temporary::refuse_temporary;
 use crate::wrapped_key::is_wrapped_key_name;
 
 /// The outputs of this run in one directory.

@@ -12,7 +12,7 @@ use super::directory::{Directory, Made};
 use super::work::TreeWork;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, noun_of};
-use crate::output::symlink_over;
+use crate::temporary::symlink_over;
 use crate::{FileError, Operation};
 
 impl TreeWork<'_> {

@@ -23,7 +23,7 @@ use super::work::{Task, TreeWork};
 use crate::identity::Identity;
 use crate::left_out;
 use crate::naming::no_output_directory;
-use crate::output::{is_temporary_name, sweep};
+use crate::temporary::{is_temporary_name, sweep};
 use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation};
 
