@@ -1,5 +1,5 @@
 # Hard links go there and come back: as links where that shows, as files of their own elsewhere.
-file_systems="local sshfs bindfs mergerfs exfat ntfs"
+file_systems="local sshfs bindfs mergerfs exfat_private ntfs_private"
 
 scene() {
     mkdir -p plain/below
@@ -44,7 +44,7 @@ scene() {
 # Where links don't show, one line says so.
 told_once() {
     case $on in
-        local | bindfs | ntfs) not_printed "of their own" ;;
+        local | bindfs | ntfs_private) not_printed "of their own" ;;
         *) printed_times 1 "3 hard links are stored as files of their own" ;;
     esac
     not_printed "another run"

@@ -1,5 +1,5 @@
 # An update finds what has changed, also at once, and takes nothing else.
-file_systems="local sshfs bindfs bindfs_ctime bindfs_slow mergerfs exfat ntfs"
+file_systems="local sshfs bindfs bindfs_ctime bindfs_slow mergerfs exfat_private ntfs_private"
 
 scene() {
     mkdir plain
@@ -18,7 +18,7 @@ scene() {
     run 0 encrypt -k "$key" --resume plain "$there/sealed"
     printed '9 complete already'
     # Where modes don't hold, a run that writes nothing can't find that out.
-    if [[ $on != @(exfat|ntfs) ]]; then
+    if [[ $on != @(exfat_private|ntfs_private) ]]; then
         run 0 encrypt -k "$key" --update --dry-run plain "$there/sealed"
         printed '9 unchanged'
     fi
@@ -51,7 +51,7 @@ scene() {
 # Where nothing shows a change but size and time, one line says so.
 told_once() {
     case $on in
-        sshfs | bindfs_ctime | exfat) printed_times 1 'keep when files were changed' ;;
+        sshfs | bindfs_ctime | exfat_private) printed_times 1 'keep when files were changed' ;;
         *) not_printed 'when files were changed' ;;
     esac
 }
