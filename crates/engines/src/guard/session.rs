@@ -171,7 +171,6 @@ impl GuardedSession {
     /// `Verification::Wanted`.
     fn examine(&mut self, batch: &mut [Job<'_>]) -> Result<Examined, Fault> {
         let mut examined = Examined::default();
-        let are_all_due = self.is_every_job_due();
         let mut last = None;
         for (at, job) in batch.iter_mut().enumerate() {
             match job.outcome {
@@ -189,7 +188,8 @@ impl GuardedSession {
                     self.check_length(job, written)?;
                     let is_drawn = self.sampling.draw();
                     let is_wanted = job.verification == Verification::Wanted;
-                    let is_due = is_drawn || are_all_due || is_wanted && self.sampling.is_on();
+                    let is_due =
+                        is_drawn || is_wanted && self.sampling.is_on() || self.is_every_job_due();
                     let is_verified = is_due && self.verify(job)?;
                     if is_verified {
                         job.verification = Verification::Passed;
@@ -221,14 +221,13 @@ impl GuardedSession {
         let mut examined = Examined::default();
         let mut refused = records.rejected().get(rejected..).unwrap_or_default().iter().peekable();
         let mut last = None;
-        let are_all_due = self.is_every_job_due();
         for record in done..layout.count {
             if let Some(&(_, rejection)) = refused.next_if(|&&(number, _)| number == record) {
                 let outcome = Outcome::Rejected(rejection);
                 examined.count(self.verify_record(records, record, outcome)?);
                 continue;
             }
-            let is_verified = (self.sampling.draw() || are_all_due) && {
+            let is_verified = (self.sampling.draw() || self.is_every_job_due()) && {
                 let written = result_length(records);
                 self.verify_record(records, record, Outcome::Done { written })?
             };
@@ -269,7 +268,8 @@ impl GuardedSession {
         self.compare(&job, due).map(|()| true)
     }
 
-    /// Whether recomputing every job costs next to nothing.
+    /// Whether recomputing every job costs next to nothing. The first job of a session is verified and
+    /// tells, so this is asked for each job, not once for a batch.
     fn is_every_job_due(&self) -> bool {
         let sessions = self.service.sessions();
         self.expense.as_ref().is_some_and(|expense| expense.is_small(sessions))

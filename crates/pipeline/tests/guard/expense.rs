@@ -9,7 +9,7 @@ use evener_core::{
 };
 use evener_engines::{Watch, guard};
 
-use super::{encrypt, open, openssl};
+use super::{encrypt, job, key, open, openssl};
 
 /// `openssl` with a pause before each batch.
 struct Slow {
@@ -43,13 +43,18 @@ impl Session for SlowSession {
     }
 }
 
-/// How many of 40 messages are verified.
-fn verified(pause: Duration, verify_every: Option<u64>) -> u64 {
+/// `openssl` with this pause, guarded.
+fn slow(pause: Duration, verify_every: Option<u64>) -> Arc<dyn Engine> {
     let (name, detail) = ("slow".to_owned(), String::new());
     let description = Description { name, kind: Kind::Module, detail };
     let slow = Arc::new(Slow { description, pause });
     let watch = Watch { verify_every, deadline: None, retreats: false };
-    let engine = guard(slow, openssl(), watch);
+    guard(slow, openssl(), watch)
+}
+
+/// How many of 40 messages are verified.
+fn verified(pause: Duration, verify_every: Option<u64>) -> u64 {
+    let engine = slow(pause, verify_every);
     let mut session = open(&*engine).unwrap();
     (0..40).for_each(|number| drop(encrypt(&mut *session, number).unwrap()));
     drop(session);
@@ -65,4 +70,17 @@ fn every_job_of_a_slow_module_is_verified_unless_the_caller_says_how_many() {
     // A core that others take for a while can make a message look expensive, but not most of them.
     let most = verified(pause, None);
     assert!(most > 20, "{most}");
+}
+
+#[test]
+fn the_first_batch_is_verified_too() {
+    let engine = slow(Duration::from_millis(50), None);
+    let mut session = open(&*engine).unwrap();
+    let (key, input) = (key(), [1; 64]);
+    let mut outputs = [[0; 64]; 16];
+    let mut batch = outputs.each_mut().map(|output| job(&key, &input, output));
+    session.process(&mut batch).unwrap();
+    drop(session);
+    let verified = engine.account().unwrap().verified;
+    assert!(verified > 8, "{verified}");
 }
