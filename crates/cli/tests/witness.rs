@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, File};
 use std::process::Command;
 
 use common::provider::{ENGINE, FILES, build, command, run};
@@ -118,6 +118,60 @@ fn code_that_closes_the_programs_descriptors_makes_no_success() {
         whole_outputs(&fixture);
         assert!(fs::read(fixture.path("victim")).unwrap_or_default().is_empty(), "{code}");
     }
+}
+
+/// The next descriptor that is opened takes the number, and a message would go into its file.
+#[test]
+fn no_message_goes_into_an_output_after_standard_descriptors_are_closed() {
+    for number in [0, 1, 2] {
+        let fixture = Fixture::new();
+        let code = format!(
+            "static void act(int call) {{
+                if (call == {MIDST}) close({number});
+                if (call >= {MIDST}) write({number}, \"the module speaks\", 17);
+            }}"
+        );
+        if !build(&fixture, &code) {
+            return;
+        }
+        // Each file is told in a line of messages, when its output is done.
+        let ended = run(
+            &fixture,
+            &["encrypt", "-v", "-j", "1", "--remove-source", "--json", "many", "out"],
+        );
+        let removed = FILES - fixture.names("many").len();
+        assert!(removed > 0, "{number}: {}", ended.messages);
+        assert_eq!(whole_outputs(&fixture), removed, "{number}: {}", ended.messages);
+        assert_eq!(ended.status == Some(0), removed == FILES, "{number}: {}", ended.messages);
+        let usual = ["--format", "openssl", "--iterations", "1", "--cipher", "aes-128-cbc"];
+        let given = ["decrypt", "--passphrase-file", "passphrase", "--engine", "openssl"];
+        let decrypted = fixture.run(&[&given[..], &usual, &["out", "back"]].concat());
+        assert_eq!(decrypted.status, Some(0), "{number}: {}", decrypted.messages);
+        for name in fixture.names("back") {
+            let plain = fs::read(fixture.path("back").join(&name)).unwrap();
+            assert_eq!(plain, vec![name.parse::<u8>().unwrap(); 3000], "{number}: {name}");
+        }
+    }
+}
+
+#[test]
+fn code_that_reads_standard_input_takes_nothing_from_the_source() {
+    let fixture = Fixture::new();
+    let code =
+        "static void act(int call) { char taken[64]; (void)call; read(0, taken, sizeof taken); }";
+    if !build(&fixture, code) {
+        return;
+    }
+    let plain: Vec<u8> = (0..3_000_000_u32).map(|index| (index % 251) as u8).collect();
+    fs::write(fixture.path("plain"), &plain).unwrap();
+    let mut sealing = command(&fixture, &["encrypt", "-", "-"]);
+    let sealed = Ended::of(sealing.stdin(File::open(fixture.path("plain")).unwrap()));
+    assert_eq!(sealed.status, Some(0), "{}", sealed.messages);
+    fs::write(fixture.path("sealed"), &sealed.output).unwrap();
+    let mut opening = command(&fixture, &["decrypt", "-", "-"]);
+    let opened = Ended::of(opening.stdin(File::open(fixture.path("sealed")).unwrap()));
+    assert_eq!(opened.status, Some(0), "{}", opened.messages);
+    assert!(opened.output == plain, "{} of {} bytes", opened.output.len(), plain.len());
 }
 
 /// What is abandoned in a driver may crash when the process ends; here whatever ends it does.
