@@ -4,6 +4,7 @@ import os
 import pathlib
 import sys
 
+from operations import NEVER
 from stage import ROOT
 
 C_OPERATIONS = ["session", "batch", "parallel", "in-place"]
@@ -21,6 +22,12 @@ def verdict(stage, command, operation, lie, after):
     if words[3] == "1":
         return "told"
     return "right" if words[1] == "0" else "WRONG"
+
+
+def require_honesty_succeeds(stage, command, operations):
+    for operation in operations:
+        if verdict(stage, command, operation, "flip", NEVER) != "right":
+            raise SystemExit(f"{command[0]} {operation}: it fails without a lie")
 
 
 def c_program(run, home, built):

@@ -6,6 +6,7 @@ import shutil
 from stage import files
 
 NAMES = ["encrypt", "decrypt", "verify", "stream", "remove_source", "resume"]
+NEVER = 10**9
 
 
 class Operations:
@@ -19,13 +20,22 @@ class Operations:
     def perform(self, name, lie, after):
         shutil.rmtree(self.out, ignore_errors=True)
         self.out.mkdir()
+        # What was learnt of the engines before is not to keep the liar out of work.
+        (self.out / "profile").write_text('{"version": 2, "profiles": []}')
         return getattr(self, name)(lie, after)
 
     def evener(self, command, lie, after, *arguments, stdin=None):
-        # What was learnt of the engines before is not to keep the liar out of work.
         options = [*self.options, "--profile", self.out / "profile"]
         return self.stage.evener(command, *self.stage.secret(), *options, *arguments,
                                  lie=lie, after=after, stdin=stdin)
+
+    def require_honesty_succeeds(self):
+        """Without this, a suite whose every run is refused would call every lie told."""
+        for name in NAMES:
+            ended, wrong = self.perform(name, "flip", NEVER)
+            if wrong or ended.returncode != 0:
+                raise SystemExit(f"{name} without a lie, {self.options}: {wrong}, status "
+                                 f"{ended.returncode}: {ended.stderr.decode(errors='replace')}")
 
     def sound(self, *arguments):
         command, *rest = arguments
@@ -84,11 +94,11 @@ class Operations:
 
 
 def judge(ended, wrong, must_be_right):
-    """`right`, `told`, or what no engine may bring about, in capitals."""
+    """`right`, `told`, `refused` before the work began, or what no engine may bring about, in capitals."""
     messages = ended.stderr.decode(errors="replace")
     unnamed = [path for path in wrong if path.name not in messages and "-:" not in messages]
     if not wrong:
-        return "right" if ended.returncode == 0 else "told"
+        return {0: "right", 2: "refused"}.get(ended.returncode, "told")
     if ended.returncode == 0:
         return "WRONG"
     if must_be_right:

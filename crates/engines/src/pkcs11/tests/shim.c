@@ -9,9 +9,11 @@
  *   EVENER_SHIM_HANGS          asked about its token, it never answers
  *   EVENER_SHIM_NEVER_CLOSES   asked to close a session, it never answers
  *   EVENER_SHIM_LIE            what is wrong with its results: flip, repeat, swap, truncate,
- *                              late, long, symmetric, error, hang, die, exit, scribble
+ *                              late, long, rare, symmetric, error, hang, die, exit, scribble
  *   EVENER_SHIM_LIE_AFTER      after so many messages; the test with known answers counts
  *   EVENER_SHIM_LIE_ABOVE      in messages of more than so many bytes, with `long`
+ *   EVENER_SHIM_LIE_EVERY      in one of so many messages, at random, with `rare`
+ *   EVENER_SHIM_PAUSE          how many milliseconds each message takes longer
  *
  * A late answer is wrong too. `symmetric` has a wrong bit in the IV in both directions, `die`
  * ends the process, and `exit` does so as if all were well. `scribble` writes to the input, and
@@ -26,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -138,6 +141,13 @@ static void sleep_for(long milliseconds)
     nanosleep(&time, NULL);
 }
 
+/* True once in `every` calls, at random. */
+static int by_lot(long every)
+{
+    unsigned number = 0;
+    return getrandom(&number, sizeof number, 0) == sizeof number && number % every == 0;
+}
+
 /* Puts the result of the message before in the place of this one's. */
 static void replace(unsigned char *out, ulong length, int is_exchange)
 {
@@ -181,6 +191,8 @@ static ulong transform(int function, ulong session, void *in, ulong given, unsig
         return DEVICE_ERROR;
     while (out && lies("hang"))
         sleep_for(1000);
+    if (out)
+        sleep_for(setting("EVENER_SHIM_PAUSE", 0));
     ulong result = theirs.functions[function](session, in, given, out, length);
     if (result || !out || !*length)
         return result;
@@ -189,7 +201,8 @@ static ulong transform(int function, ulong session, void *in, ulong given, unsig
     if (lies("late"))
         sleep_for(5);
     if (lies("flip") || lies("late") ||
-        (lies("long") && given > (ulong)setting("EVENER_SHIM_LIE_ABOVE", 1024)))
+        (lies("long") && given > (ulong)setting("EVENER_SHIM_LIE_ABOVE", 1024)) ||
+        (lies("rare") && by_lot(setting("EVENER_SHIM_LIE_EVERY", 400))))
         out[*length / 2] ^= 1;
     if (lies("truncate"))
         *length -= 1;
