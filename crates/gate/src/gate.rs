@@ -11,9 +11,9 @@ use crate::file::GateFile;
 use crate::identity::Identity;
 use crate::layout::Layout;
 use crate::options::{GateOptions, Scope};
-use crate::recall::{Recall, Recallable, Visit, Wait};
+use crate::recall::{Recallable, Visit, Wait};
 use crate::table::{Hold, Refusal, Visitor};
-use evener_core::IgnorePoison;
+use evener_core::{IgnorePoison, Recall};
 
 /// The gate of an engine: it limits the number of processes that use the engine.
 ///

@@ -45,6 +45,7 @@ mod watch;
 pub use error::GateError;
 pub use gate::{Gate, Permit, reset};
 pub use options::{Discipline, GateOptions, Scope, UnknownDiscipline};
-pub use recall::{Recall, Wait};
+pub use evener_core::Recall;
+pub use recall::Wait;
 pub use snapshot::{Condition, Presence, Snapshot, list_gates, snapshot};
 pub use sys::explain_bus_errors;

@@ -1,13 +1,11 @@
-//! How a wait at a gate is ended, and what is told of it.
+//! Waits at a gate that a recall ends, and what is told of them.
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::file::GateFile;
 use crate::patience::Patience;
-use evener_core::IgnorePoison;
+use evener_core::{Bell, Recall};
 
 /// A process at a gate, whose file may be reset while it waits.
 pub(crate) trait Visit: Patience {
@@ -16,52 +14,6 @@ pub(crate) trait Visit: Patience {
 }
 
 impl Visit for bool {}
-
-/// Ends the waits of this process' threads at gates, for example when the user presses Ctrl-C.
-/// Clones share their state.
-#[derive(Clone, Default)]
-pub struct Recall(Arc<Called>);
-
-#[derive(Default)]
-struct Called {
-    called: AtomicBool,
-    sleepers: Mutex<Vec<Sleeper>>,
-}
-
-/// The place where a thread waits.
-struct Sleeper {
-    file: Arc<GateFile>,
-    queue: usize,
-    position: u64,
-}
-
-impl Recall {
-    /// Ends all waits with this recall, present and future. Safe from any thread, not in a signal
-    /// handler.
-    pub fn call(&self) {
-        // First the word, then the bells. A waiter reads its bell, registers its place, reads the
-        // word, and then sleeps unless the bell has rung. So it sees at least one of the two.
-        self.0.called.store(true, Ordering::SeqCst);
-        for Sleeper { file, queue, position } in self.sleepers().iter() {
-            file.table.ring(*queue, *position);
-        }
-    }
-
-    /// Whether [`Recall::call`] was called.
-    pub fn is_called(&self) -> bool {
-        self.0.called.load(Ordering::SeqCst)
-    }
-
-    fn sleepers(&self) -> MutexGuard<'_, Vec<Sleeper>> {
-        self.0.sleepers.lock().ignore_poison()
-    }
-}
-
-impl fmt::Debug for Recall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recall").field("called", &self.is_called()).finish_non_exhaustive()
-    }
-}
 
 /// The state of a wait at a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +36,8 @@ pub(crate) struct Recallable<'a> {
     /// Time of the next report.
     next: Duration,
     file: Option<Arc<GateFile>>,
-    /// The place registered with the recall.
-    at: Option<(usize, u64)>,
+    /// The place where it waits, whose bell the recall rings.
+    at: Option<((usize, u64), Bell)>,
 }
 
 impl<'a> Recallable<'a> {
@@ -100,21 +52,12 @@ impl<'a> Recallable<'a> {
 
     /// Registers the place with the recall.
     fn register(&mut self, file: &Arc<GateFile>, queue: usize, position: u64) {
-        if self.at != Some((queue, position)) {
-            self.forget();
-            self.at = Some((queue, position));
-            self.recall.sleepers().push(Sleeper { file: Arc::clone(file), queue, position });
-        }
-    }
-
-    fn forget(&mut self) {
-        let (Some(at), Some(file)) = (self.at.take(), &self.file) else { return };
-        let is_mine = |sleeper: &Sleeper| {
-            (sleeper.queue, sleeper.position) == at && Arc::ptr_eq(&sleeper.file, file)
-        };
-        let mut sleepers = self.recall.sleepers();
-        if let Some(mine) = sleepers.iter().position(is_mine) {
-            sleepers.swap_remove(mine);
+        if self.at.as_ref().is_none_or(|(at, _)| *at != (queue, position)) {
+            let file = Arc::clone(file);
+            let bell = self.recall.bell(move || {
+                file.table.ring(queue, position);
+            });
+            self.at = Some(((queue, position), bell));
         }
     }
 }
@@ -140,14 +83,8 @@ impl Patience for Recallable<'_> {
 
 impl Visit for Recallable<'_> {
     fn comes_to(&mut self, file: &Arc<GateFile>) {
-        self.forget();
+        self.at = None;
         self.file = Some(Arc::clone(file));
-    }
-}
-
-impl Drop for Recallable<'_> {
-    fn drop(&mut self) {
-        self.forget();
     }
 }
 
