@@ -43,9 +43,9 @@ mod table;
 mod watch;
 
 pub use error::GateError;
+pub use evener_core::Recall;
 pub use gate::{Gate, Permit, reset};
 pub use options::{Discipline, GateOptions, Scope, UnknownDiscipline};
-pub use evener_core::Recall;
 pub use recall::Wait;
 pub use snapshot::{Condition, Presence, Snapshot, list_gates, snapshot};
 pub use sys::explain_bus_errors;

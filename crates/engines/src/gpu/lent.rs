@@ -1,25 +1,21 @@
 //! Page-locked memory for workers' buffers, and a list of what is lent at the moment.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
 
 use evener_core::{IgnorePoison, Memory, WipedBuffer};
 
 use super::device::Pinned;
 use super::sys::Lease;
 use crate::foreign;
-use crate::patience::receive;
 
 /// What an engine has lent and not got back.
 pub(super) struct Lending {
     /// By its address.
     lent: Mutex<BTreeMap<usize, Lease>>,
-    /// Whether the driver took too long to free a buffer.
-    is_stuck: AtomicBool,
+    /// Memory for the driver to free; `None` while no thread has it do that.
+    to_free: Mutex<Option<Vec<Pinned>>>,
     /// Bytes of the shortest stretch that goes straight.
     pub(super) least: usize,
 }
@@ -37,13 +33,53 @@ struct Lent {
 
 impl Lending {
     pub(super) fn new(least: usize) -> Arc<Lending> {
-        Arc::new(Lending { lent: Mutex::default(), is_stuck: AtomicBool::new(false), least })
+        Arc::new(Lending { lent: Mutex::default(), to_free: Mutex::default(), least })
     }
 
     /// Lends memory until the buffer is dropped.
     pub(super) fn lend(self: &Arc<Lending>, pinned: Pinned) -> WipedBuffer {
         self.now().0.insert(pinned.as_ptr().addr(), pinned.lease());
         WipedBuffer::lent(Box::new(Lent { pinned: Some(pinned), lending: Arc::clone(self) }))
+    }
+
+    /// Has the driver free memory, which may take it long or for ever: nobody waits for that. One thread
+    /// does so for all that there is.
+    fn free(self: &Arc<Lending>, pinned: Pinned) {
+        let mut to_free = self.to_free.lock().ignore_poison();
+        if let Some(waiting) = &mut *to_free {
+            return waiting.push(pinned);
+        }
+        *to_free = Some(vec![pinned]);
+        drop(to_free);
+        let lending = Arc::clone(self);
+        let free = move || {
+            foreign::begin();
+            while let Some(pinned) = lending.next_to_free() {
+                drop(pinned);
+            }
+        };
+        if thread::Builder::new().name("evener-module".to_owned()).spawn(free).is_err() {
+            let unfreed = self.to_free.lock().ignore_poison().take();
+            drop(unfreed);
+        }
+    }
+
+    /// The next memory to free, or `None` and the end of the thread.
+    fn next_to_free(&self) -> Option<Pinned> {
+        let mut to_free = self.to_free.lock().ignore_poison();
+        let next = to_free.as_mut()?.pop();
+        if next.is_none() {
+            *to_free = None;
+        }
+        next
+    }
+
+    /// Waits until all that was given back is freed.
+    #[cfg(test)]
+    pub(super) fn settle(&self) {
+        while self.to_free.lock().unwrap().is_some() {
+            thread::yield_now();
+        }
     }
 
     pub(super) fn now(&self) -> Now<'_> {
@@ -79,24 +115,6 @@ impl Drop for Lent {
         let Some(pinned) = self.pinned.take() else { return };
         // Before the memory is freed, and its addresses may become others'.
         self.lending.now().0.remove(&pinned.as_ptr().addr());
-        // The driver frees it, and a worker must not wait for a driver that hangs.
-        let (freed, is_freed) = sync_channel::<()>(0);
-        let free = move || {
-            foreign::begin();
-            drop(pinned);
-            drop(freed);
-        };
-        let name = "evener-module".to_owned();
-        if thread::Builder::new().name(name).spawn(free).is_err()
-            || self.lending.is_stuck.load(Ordering::Relaxed)
-        {
-            return;
-        }
-        if receive(&is_freed, LONGEST) == Err(RecvTimeoutError::Timeout) {
-            self.lending.is_stuck.store(true, Ordering::Relaxed);
-        }
+        self.lending.free(pinned);
     }
 }
-
-/// How long a driver may take to free a buffer.
-const LONGEST: Duration = Duration::from_secs(2);

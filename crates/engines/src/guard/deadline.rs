@@ -13,94 +13,110 @@
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job, Key, Outcome, Parcel,
-    Records, Session, SessionRequest, WipedBuffer, wipe_stack,
+    Recall, Records, Session, SessionRequest, WipedBuffer, wipe_stack,
 };
 use rustix::process::Pid;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::known_answers;
+use super::left::Busy;
 use super::packing::{pack, unpack};
 use crate::foreign;
-use crate::patience::receive;
+use crate::patience::{Mailbox, Missed, mailbox};
 
 /// A session on a helper thread.
 pub(super) struct HelperSession {
-    engine: String,
+    engine: Arc<dyn Engine>,
     cipher: Cipher,
     direction: Direction,
     deadline: Duration,
-    /// The engine, if it has memory of its own for the parcel.
-    lender: Option<Arc<dyn Engine>>,
+    /// Whether the engine has memory of its own for the parcel, as long as it gives some in time.
+    lends: bool,
     /// The channels to and from the helper; `None` after it was abandoned.
     channels: Option<Channels>,
     /// The helper's, which steps back when it is abandoned.
     thread: Arc<Thread>,
+    /// Ends all waits for the helper, and has nobody wait for the session's end.
+    recall: Option<Recall>,
     /// For copies of jobs.
     copies: Parcel,
     cpu: Duration,
 }
 
 impl HelperSession {
-    /// Opens a session on a new thread.
+    /// Opens a session on a thread, and tests it there against `reference`, if there is one; `None` if it
+    /// gave a wrong answer. A caller that heeds a recall has no work that waits for the session meanwhile,
+    /// so the thread lets all others go before it.
     pub(super) fn open(
         engine: &Arc<dyn Engine>,
+        reference: Option<&Arc<dyn Engine>>,
         request: &SessionRequest<'_>,
         deadline: Duration,
-    ) -> Result<HelperSession, EngineError> {
-        let name = engine.description().name.clone();
+    ) -> Result<Option<HelperSession>, EngineError> {
+        let recall = Recall::heeded();
+        let busy = recall.as_ref().map(|recall| Busy::enter(engine, recall, deadline));
+        let busy = busy.transpose().map_err(|why| missed(engine, "open", deadline, why))?;
         let &SessionRequest { cipher, direction, key } = request;
-        let key = key.map(copy);
+        let opening = Opening {
+            engine: Arc::clone(engine),
+            reference: reference.map(Arc::clone),
+            cipher,
+            direction,
+            key: key.map(copy),
+        };
         // What is moved to a place of its own, such as a channel, is copied with what lies between its
         // fields: what was on the stack, where keys may have been.
         wipe_stack::<STACK>();
-        let thread = Arc::default();
-        let channels = start(Arc::clone(engine), cipher, direction, key, Arc::clone(&thread));
-        let channels = channels.map_err(|error| EngineError::Unavailable {
-            engine: name.clone(),
-            reason: format!("no thread could be started for it: {error}"),
-        })?;
-        let mut session = HelperSession {
-            engine: name,
+        let thread: Arc<Thread> = Arc::default();
+        let opened = start_opening(opening, busy, Arc::clone(&thread), recall.as_ref());
+        let opened = opened.map_err(|error| no_thread(engine, &error))?;
+        let session = match opened.receive(deadline) {
+            Ok(opened) => opened?,
+            Err(why) => {
+                thread.step_back();
+                return Err(missed(engine, "open", deadline, why));
+            }
+        };
+        let Some(session) = session else { return Ok(None) };
+        let thread: Arc<Thread> = Arc::default();
+        let channels = start(Arc::clone(engine), session, Arc::clone(&thread), recall.as_ref());
+        Ok(Some(HelperSession {
+            engine: Arc::clone(engine),
             cipher,
             direction,
             deadline,
-            lender: lends(&**engine, request).then(|| Arc::clone(engine)),
-            channels: Some(channels),
+            lends: engine.offer(cipher, direction).is_some_and(|offer| offer.bytes > 0),
+            channels: Some(channels.map_err(|error| no_thread(engine, &error))?),
             thread,
+            recall,
             copies: Parcel::default(),
             cpu: Duration::ZERO,
-        };
-        session.wait("open", deadline)?;
-        Ok(session)
+        }))
     }
 
-    /// Waits for the helper's reply; abandons the helper if there is none within `limit`.
+    /// Waits for the helper's reply; abandons the helper if there is none within `limit`, or when the
+    /// recall is called.
     fn wait(&mut self, action: &str, limit: Duration) -> Result<Parcel, EngineError> {
         let Some((_, replies)) = &self.channels else {
-            return Err(self.failed("it was left behind".to_owned()));
+            return Err(failed(&self.engine, "it was left behind".to_owned()));
         };
-        match receive(replies, limit) {
+        match replies.receive(limit) {
             Ok(reply) => {
                 self.cpu = reply.cpu;
                 reply.result
             }
-            Err(RecvTimeoutError::Timeout) => {
+            Err(why) => {
                 self.channels = None;
                 self.thread.step_back();
-                let seconds = limit.as_secs_f64();
-                Err(self
-                    .failed(format!("it did not {action} within {seconds} s and was left behind")))
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                self.channels = None;
-                Err(self.failed(PANICKED.to_owned()))
+                Err(missed(&self.engine, action, limit, why))
             }
         }
     }
@@ -123,24 +139,18 @@ impl HelperSession {
             }
         }
     }
-
-    fn failed(&self, reason: String) -> EngineError {
-        EngineError::Failed { engine: self.engine.clone(), reason }
-    }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
 impl Session for HelperSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let mut copies = std::mem::take(&mut self.copies);
-        let lender = &mut self.lender;
+        let (engine, lends) = (&self.engine, &mut self.lends);
         let mut lend = |bytes| {
-            let lent = buffer_within(lender.as_ref()?, bytes, self.deadline);
+            let lent = lends.then(|| buffer_within(engine, bytes, self.deadline))?;
             // One that hangs is not asked again.
-            lent.unwrap_or_else(|Late| {
-                *lender = None;
-                None
-            })
+            *lends = lent.is_ok();
+            lent.unwrap_or_default()
         };
         pack(&mut copies, batch, (self.cipher, self.direction), &mut lend);
         let result = self.process_there(&mut copies);
@@ -152,7 +162,7 @@ impl Session for HelperSession {
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
         // What is settled has a result already, which must not be left behind.
         let is_new = parcel.outcomes().iter().all(|outcome| *outcome == Outcome::Pending);
-        if self.lender.is_some() && is_new {
+        if self.lends && is_new {
             return self.process_there(parcel);
         }
         parcel.through_jobs(self)
@@ -183,22 +193,18 @@ impl Drop for HelperSession {
     fn drop(&mut self) {
         // The helper closes its session when the channel closes. That may hang too; then the helper
         // is abandoned, and no data is lost.
-        if let Some((requests, replies)) = self.channels.take() {
-            drop(requests);
-            let closed = receive(&replies, self.deadline.min(LONGEST_CLOSING));
-            if matches!(closed, Err(RecvTimeoutError::Timeout)) {
-                self.thread.step_back();
-            }
+        let Some((requests, replies)) = self.channels.take() else { return };
+        drop(requests);
+        if self.recall.is_none()
+            && replies.receive(self.deadline.min(LONGEST_CLOSING)).err() == Some(Missed::Late)
+        {
+            self.thread.step_back();
         }
     }
 }
 
-/// Whether an engine has [memory of its own](Engine::buffer) for the jobs of a session.
-fn lends(engine: &dyn Engine, request: &SessionRequest<'_>) -> bool {
-    engine.offer(request.cipher, request.direction).is_some_and(|offer| offer.bytes > 0)
-}
-
-/// A buffer in an engine's own memory, which a driver gives; `None` if it has none.
+/// A buffer in an engine's own memory, which a driver gives; `None` if it has none, or if the caller heeds
+/// a recall that is called.
 ///
 /// # Errors
 /// When it takes longer than the deadline to find out. Then it is abandoned with its thread.
@@ -209,10 +215,10 @@ pub(super) fn buffer_within(
 ) -> Result<Option<WipedBuffer>, Late> {
     wipe_stack::<STACK>();
     let Ok(buffers) = ask(Arc::clone(engine), bytes) else { return Ok(None) };
-    match receive(&buffers, deadline) {
+    match buffers.receive(deadline) {
         Ok(buffer) => Ok(buffer),
-        Err(RecvTimeoutError::Disconnected) => Ok(None),
-        Err(RecvTimeoutError::Timeout) => Err(Late),
+        Err(Missed::Gone | Missed::Recalled) => Ok(None),
+        Err(Missed::Late) => Err(Late),
     }
 }
 
@@ -221,14 +227,38 @@ pub(super) struct Late;
 
 /// By itself, so that its variables lie where the stack was wiped.
 #[inline(never)]
-fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Receiver<Option<WipedBuffer>>> {
-    let (send, buffers) = sync_channel(1);
+fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Mailbox<Option<WipedBuffer>>> {
+    let (sender, buffers) = mailbox(Recall::heeded().as_ref());
     let ask = move || {
         foreign::begin();
-        let _ = send.send(engine.buffer(bytes));
+        let unwanted = sender.send(engine.buffer(bytes));
+        drop(unwanted);
     };
     thread::Builder::new().name("evener-module".to_owned()).spawn(ask)?;
     Ok(buffers)
+}
+
+/// The error of a wait that was in vain.
+fn missed(engine: &Arc<dyn Engine>, action: &str, limit: Duration, why: Missed) -> EngineError {
+    match why {
+        Missed::Gone => failed(engine, PANICKED.to_owned()),
+        Missed::Recalled => EngineError::Interrupted { engine: engine.description().name.clone() },
+        Missed::Late => {
+            let seconds = limit.as_secs_f64();
+            failed(engine, format!("it did not {action} within {seconds} s and was left behind"))
+        }
+    }
+}
+
+fn failed(engine: &Arc<dyn Engine>, reason: String) -> EngineError {
+    EngineError::Failed { engine: engine.description().name.clone(), reason }
+}
+
+fn no_thread(engine: &Arc<dyn Engine>, error: &io::Error) -> EngineError {
+    EngineError::Unavailable {
+        engine: engine.description().name.clone(),
+        reason: format!("no thread could be started for it: {error}"),
+    }
 }
 
 /// The time that the slowest healthy module takes for a batch, beside the time limit: the same for a
@@ -248,7 +278,7 @@ const PANICKED: &str = "its thread panicked";
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
 /// To and from a helper.
-type Channels = (SyncSender<Parcel>, Receiver<Reply>);
+type Channels = (SyncSender<Parcel>, Mailbox<Reply>);
 
 /// A helper's thread: its number for the system, from its beginning to its end. The system may give the
 /// number to another thread afterwards, so the thread takes it away under the lock before it ends.
@@ -290,7 +320,7 @@ const LOWEST: i32 = 19;
 
 /// A reply of the helper.
 struct Reply {
-    /// The batch, if it was done. An empty one when the session was opened.
+    /// The batch, if it was done.
     result: Result<Parcel, EngineError>,
     /// The CPU time of its thread so far.
     cpu: Duration,
@@ -304,71 +334,105 @@ fn copy(key: &Key) -> WipedBuffer {
     bytes
 }
 
-/// Starts a helper. Its first reply says whether the session was opened. By itself, as [`ask`].
+/// A session to open.
+struct Opening {
+    engine: Arc<dyn Engine>,
+    /// The engine to test it against.
+    reference: Option<Arc<dyn Engine>>,
+    cipher: Cipher,
+    direction: Direction,
+    key: Option<WipedBuffer>,
+}
+
+/// A session that was opened, and tested if it can be; `None` if it gave a wrong answer.
+type Opened = Result<Option<Box<dyn Session>>, EngineError>;
+
+/// Starts a thread that opens a session. By itself, as [`ask`].
+#[inline(never)]
+fn start_opening(
+    opening: Opening,
+    busy: Option<Busy>,
+    thread: Arc<Thread>,
+    recall: Option<&Recall>,
+) -> io::Result<Mailbox<Opened>> {
+    let (sender, opened) = mailbox(recall);
+    let open = move || {
+        let busy = busy;
+        let _registered = thread.begin();
+        foreign::begin();
+        if busy.is_some() {
+            thread.step_back();
+        }
+        let opened = opening.open();
+        wipe_stack::<STACK>();
+        // Where nobody waits any more, it is closed here.
+        let unwanted = sender.send(opened);
+        drop((unwanted, busy));
+    };
+    thread::Builder::new().name("evener-module".to_owned()).spawn(open)?;
+    Ok(opened)
+}
+
+impl Opening {
+    /// Opens and tests the engine's own session. By itself, as [`ask`].
+    #[inline(never)]
+    fn open(self) -> Opened {
+        let Opening { engine, reference, cipher, direction, key } = self;
+        // It was a key, so it is one.
+        let key = key.and_then(|bytes| Key::new(&bytes).ok());
+        let request = SessionRequest { cipher, direction, key: key.as_ref() };
+        let mut session = engine.open(&request)?;
+        let Some(reference) = reference else { return Ok(Some(session)) };
+        match known_answers::are_right(&mut *session, &*reference, &request) {
+            Ok(are_right) => Ok(are_right.then_some(session)),
+            Err(error @ EngineError::Failed { .. }) => Err(error),
+            Err(error) => Err(failed(&engine, error.to_string())),
+        }
+    }
+}
+
+/// Starts a helper, which works with a session. By itself, as [`ask`].
 #[inline(never)]
 fn start(
     engine: Arc<dyn Engine>,
-    cipher: Cipher,
-    direction: Direction,
-    key: Option<WipedBuffer>,
+    mut session: Box<dyn Session>,
     thread: Arc<Thread>,
+    recall: Option<&Recall>,
 ) -> io::Result<Channels> {
     let (to_helper, requests) = sync_channel::<Parcel>(1);
-    let (to_caller, replies) = sync_channel(1);
+    let (to_caller, replies) = mailbox(recall);
     let help = move || {
         let _registered = thread.begin();
         foreign::begin();
-        // The caller takes no reply after the deadline. Then what it would have got comes back.
-        let reply = |result| {
-            let reply = Reply { result, cpu: thread_cpu_time() };
-            to_caller.send(reply).map_err(|SendError(reply)| reply.result)
-        };
         // Dropped after the session, because its device may write to them until then.
         let mut kept = Vec::new();
-        let opened = open(&*engine, cipher, direction, key);
-        wipe_stack::<STACK>();
-        let (session, result) = match opened {
-            Ok(session) => (Some(session), Ok(Parcel::default())),
-            Err(error) => (None, Err(error)),
-        };
-        let is_heard = reply(result).is_ok();
-        let Some(mut session) = session.filter(|_| is_heard) else { return };
         while let Ok(mut parcel) = requests.recv() {
             // Through jobs, because only the parcel knows what belongs to which.
             let done = catch_unwind(AssertUnwindSafe(|| parcel.through_jobs(&mut *session)));
-            let unheard = match done {
-                Ok(Ok(())) => reply(Ok(parcel)),
+            let result = match done {
+                Ok(Ok(())) => Ok(parcel),
                 Ok(Err(error)) => {
                     kept.push(parcel);
-                    reply(Err(error))
+                    Err(error)
                 }
                 Err(_) => {
                     kept.push(parcel);
-                    let engine = engine.description().name.clone();
-                    reply(Err(EngineError::Failed { engine, reason: PANICKED.to_owned() }))
+                    Err(failed(&engine, PANICKED.to_owned()))
                 }
             };
-            if let Err(result) = unheard {
-                kept.extend(result);
-                return;
+            // The caller takes no reply after the deadline. Then what it would have got comes back.
+            let reply = Reply { result, cpu: thread_cpu_time() };
+            if let Err(unheard) = to_caller.send(reply) {
+                kept.extend(unheard.result);
+                break;
             }
         }
+        let _busy = Busy::add(&engine);
+        drop(session);
+        drop((kept, to_caller));
     };
     thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
     Ok((to_helper, replies))
-}
-
-/// Opens the engine's own session. By itself, as [`ask`].
-#[inline(never)]
-fn open(
-    engine: &dyn Engine,
-    cipher: Cipher,
-    direction: Direction,
-    key: Option<WipedBuffer>,
-) -> Result<Box<dyn Session>, EngineError> {
-    // It was a key, so it is one.
-    let key = key.and_then(|bytes| Key::new(&bytes).ok());
-    engine.open(&SessionRequest { cipher, direction, key: key.as_ref() })
 }
 
 /// How much of the stack may hold keys, in bytes.
@@ -387,6 +451,7 @@ mod tests {
     use evener_core::{Description, Iv, Kind, Offer, PlacedJob};
 
     use super::*;
+    use crate::guard::{Watch, guard};
 
     /// A module whose driver never returns.
     struct Hanging(Description);
@@ -421,8 +486,9 @@ mod tests {
         let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };
-        let mut session =
-            HelperSession::open(&engine, &request, Duration::from_millis(500)).unwrap();
+        let mut session = HelperSession::open(&engine, None, &request, Duration::from_millis(500))
+            .unwrap()
+            .unwrap();
         let (key, iv) = (Key::new(&[1; 16]).unwrap(), Iv::new(&[2; 16]).unwrap());
         let mut output = [0; 16];
         let mut jobs = [Job { key: Some(&key), ..Job::new(iv, &[3; 16], &mut output) }];
@@ -434,6 +500,55 @@ mod tests {
         // Field 19 of proc(5).
         let nice = stat.rsplit(')').next().unwrap().split_whitespace().nth(16).unwrap();
         assert_eq!(nice, LOWEST.to_string());
+    }
+
+    #[test]
+    fn a_recall_ends_all_waits_and_is_no_fault() {
+        let (name, detail) = ("hanging".to_owned(), String::new());
+        let description = Description { name, kind: Kind::Module, detail };
+        let hanging: Arc<dyn Engine> = Arc::new(Hanging(description));
+        let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
+        let request = SessionRequest { cipher, direction, key: None };
+        let engine = guard(Arc::clone(&hanging), hanging, Watch::of_a_run(None));
+        let recall = Recall::default();
+        let _heeding = recall.heed();
+        let mut session = engine.open(&request).unwrap();
+        let caller = thread::spawn({
+            let recall = recall.clone();
+            move || {
+                thread::sleep(Duration::from_millis(50));
+                recall.call();
+            }
+        });
+        let (key, iv) = (Key::new(&[1; 16]).unwrap(), Iv::new(&[2; 16]).unwrap());
+        let mut output = [0; 16];
+        let mut jobs = [Job { key: Some(&key), ..Job::new(iv, &[3; 16], &mut output) }];
+        let error = session.process(&mut jobs).unwrap_err();
+        assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
+        assert_eq!(jobs[0].outcome, Outcome::Pending);
+        assert_eq!(engine.account().unwrap().fault, None);
+        drop(session);
+        let error = engine.open(&request).err().unwrap();
+        assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
+        assert_eq!(engine.account().unwrap().fault, None);
+        caller.join().unwrap();
+    }
+
+    #[test]
+    fn an_engine_has_one_opening_at_a_time() {
+        let (name, detail) = ("hanging".to_owned(), String::new());
+        let description = Description { name, kind: Kind::Module, detail };
+        let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
+        let recall = Recall::default();
+        let limit = Duration::from_millis(20);
+        let first = Busy::enter(&engine, &recall, limit).ok().unwrap();
+        assert_eq!(Busy::enter(&engine, &recall, limit).err(), Some(Missed::Late));
+        drop(first);
+        let second = Busy::enter(&engine, &recall, limit).ok();
+        assert!(second.is_some());
+        recall.call();
+        drop(second);
+        assert_eq!(Busy::enter(&engine, &recall, limit).err(), Some(Missed::Recalled));
     }
 
     #[test]

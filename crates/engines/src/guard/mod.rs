@@ -21,6 +21,7 @@ mod deadline;
 mod expense;
 mod known_answers;
 mod last;
+mod left;
 mod packing;
 pub(crate) mod reference;
 mod sampling;
@@ -151,13 +152,21 @@ struct Guarded {
 }
 
 impl Guarded {
+    /// Opens a session and tests it, if it can be tested; `None` if it gave a wrong answer.
     fn open_unguarded(
         &self,
         request: &SessionRequest<'_>,
-    ) -> Result<Box<dyn Session>, EngineError> {
-        match self.watch.deadline {
-            None => self.engine.open(request),
-            Some(deadline) => Ok(Box::new(HelperSession::open(&self.engine, request, deadline)?)),
+        reference: Option<&Arc<dyn Engine>>,
+    ) -> Result<Option<Box<dyn Session>>, EngineError> {
+        if let Some(deadline) = self.watch.deadline {
+            let opened = HelperSession::open(&self.engine, reference, request, deadline)?;
+            return Ok(opened.map(|session| Box::new(session) as Box<dyn Session>));
+        }
+        let mut session = self.engine.open(request)?;
+        let Some(reference) = reference else { return Ok(Some(session)) };
+        match known_answers::are_right(&mut *session, &**reference, request) {
+            Ok(are_right) => Ok(are_right.then_some(session)),
+            Err(error) => Err(self.service.end(error)),
         }
     }
 
@@ -181,20 +190,15 @@ impl Guarded {
     ) -> Result<Box<dyn Session>, EngineError> {
         self.service.check()?;
         self.check_that_it_answers(request)?;
-        let mut session = self.open_unguarded(request).map_err(|error| match error {
+        let reference = has_reference.then_some(&self.reference);
+        let opened = self.open_unguarded(request, reference).map_err(|error| match error {
             EngineError::Failed { .. } => self.service.end(error),
             error => error,
         })?;
-        if has_reference {
-            match known_answers::are_right(&mut *session, &*self.reference, request) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let fault = Fault::KnownAnswer { unverified: self.service.unverified() };
-                    return Err(self.service.end(fault.in_engine(self.service.engine())));
-                }
-                Err(error) => return Err(self.service.end(error)),
-            }
-        }
+        let Some(session) = opened else {
+            let fault = Fault::KnownAnswer { unverified: self.service.unverified() };
+            return Err(self.service.end(fault.in_engine(self.service.engine())));
+        };
         self.service.serves();
         Ok(session)
     }
@@ -207,7 +211,7 @@ impl Guarded {
             return Ok(());
         }
         let Some(usual) = Watch::default().deadline else { return Ok(()) };
-        let opened = HelperSession::open(&self.engine, request, usual);
+        let opened = HelperSession::open(&self.engine, None, request, usual);
         opened.map(drop).map_err(|error| match error {
             EngineError::Failed { .. } => self.service.end(error),
             error => error,

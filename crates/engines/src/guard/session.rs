@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Parcel, Records, Rejection,
-    Session, SessionRequest, Verification, WipedBuffer, wipe,
+    Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Parcel, Recall, Records,
+    Rejection, Session, SessionRequest, Verification, WipedBuffer, wipe,
 };
 
 use super::Watch;
@@ -144,6 +144,7 @@ impl GuardedSession {
     /// keys there are none of the caller's any more.
     fn judge(&self, error: EngineError, are_keyed: bool) -> EngineError {
         match is_callers(&error) {
+            _ if is_recalled(&error) => error,
             true if are_keyed => {
                 let (engine, reason) = (self.service.engine().to_owned(), error.to_string());
                 self.service.end(EngineError::Failed { engine, reason })
@@ -474,6 +475,12 @@ fn is_callers(error: &EngineError) -> bool {
         error,
         NoKey { .. } | HoldsKey { .. } | KeyLength { .. } | NotOffered { .. } | Interrupted { .. }
     )
+}
+
+/// Whether the caller wanted the work no longer, and the engine only says so.
+fn is_recalled(error: &EngineError) -> bool {
+    matches!(error, EngineError::Interrupted { .. })
+        && Recall::heeded().is_some_and(|recall| recall.is_called())
 }
 
 /// The error of an engine that failed when it opened a session.

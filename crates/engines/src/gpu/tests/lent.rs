@@ -428,13 +428,13 @@ const BATCHES: usize = 2_000;
 
 /// A worker that ends gives its buffers back, and must not hang with the device.
 #[test]
-fn a_driver_that_never_frees_memory_is_waited_for_once() {
+fn nobody_waits_for_a_driver_that_never_frees_memory() {
     let lending = Lending::new(LEAST);
     let begun = Instant::now();
     for _ in 0..5 {
         drop(lending.lend(never_freed()));
     }
     let took = begun.elapsed();
-    assert!((Duration::from_secs(2)..Duration::from_secs(8)).contains(&took), "{took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
     assert_eq!(lending.now().addresses().count(), 0);
 }

@@ -365,6 +365,7 @@ fn memory_given_back_early_stays_until_its_copy_has_ended() {
     // The list has them no more, and the memory is still there: the fake would complain.
     drop(leases);
     drop(buffers);
+    lending.settle();
     assert_eq!(lending.now().addresses().count(), 0);
     let calls = fake.calls();
     channel.wait().unwrap();
