@@ -46,6 +46,29 @@ fn work_that_is_done_is_a_success_whatever_the_code_does_at_the_end() {
     fixture.assert_same_tree("many", "back");
 }
 
+/// As in a container without an init, whose processes are of a group that has no number there.
+#[test]
+fn a_process_group_that_leads_outside_of_the_namespace_will_do() {
+    let fixture = Fixture::new();
+    if !build(&fixture, "static void act(int call) { (void)call; }") {
+        return;
+    }
+    let inner = command(&fixture, &["encrypt", "--json", "many", "out"]);
+    let mut outer = Command::new("unshare");
+    outer.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]);
+    outer.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        value.map(|value| outer.env(name, value));
+    }
+    let ended = Ended::of(outer.current_dir(fixture.path(".")));
+    if ended.messages.starts_with("unshare:") {
+        evener_skipped::skipped!("this process may make no namespaces: {}", ended.messages.trim());
+        return;
+    }
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert_eq!(ended.document()["files"], FILES);
+}
+
 #[test]
 fn code_that_ends_the_program_makes_no_success() {
     for (code, how) in [

@@ -18,3 +18,10 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
         process => Ok(Pid::from_raw(process)),
     }
 }
+
+/// Whether a process has this one's process group. A group has no number here, but 0, where its leader is
+/// outside of this process namespace, as in a container that has no init.
+pub(super) fn is_of_this_group(process: Pid) -> bool {
+    // SAFETY: they ask the system for numbers.
+    unsafe { libc::getpgid(process.as_raw_nonzero().get()) == libc::getpgid(0) }
+}

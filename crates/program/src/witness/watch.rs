@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, getpgid, getpgrp, getpid, kill_process,
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process,
     set_dumpable_behavior, waitid,
 };
 use signal_hook::consts::{
@@ -20,6 +20,7 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 use signal_hook::{flag, low_level};
 
+use super::sys::is_of_this_group;
 use super::word::{Ending, Heard, Secret};
 use crate::messages;
 use crate::sys::output_file;
@@ -166,7 +167,7 @@ impl Watch {
     fn pass_on(&mut self) -> bool {
         let mut goes_on = false;
         // A terminal sends them to both.
-        let is_reached = getpgid(Some(self.worker)) == Ok(getpgrp());
+        let is_reached = is_of_this_group(self.worker);
         for origin in self.signals.pending() {
             let signal = origin.signal;
             goes_on |= signal == SIGCONT;
