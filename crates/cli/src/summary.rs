@@ -1,6 +1,6 @@
 //! Messages about the result of an operation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use evener::{Effort, Notice, Operation, Report};
@@ -20,6 +20,12 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     }
     for failure in &report.failures {
         complain(&hints::line(failure));
+    }
+    let late = report.workers.iter().filter(|worker| worker.was_late);
+    for engine in late.map(|worker| &worker.engine).collect::<BTreeSet<_>>() {
+        complain(&format_args!(
+            "engine `{engine}` was late with its last files; other engines did them"
+        ));
     }
     for retired in &report.retired {
         complain(&format_args!("{}; it was taken out of service", retired.cause));

@@ -138,9 +138,16 @@ impl Faulty {
     }
 
     /// A correct engine that starts when the fault has occurred, so that a test controls which job
-    /// fails. It waits half a minute at most.
+    /// fails. It waits half a minute at most. For an engine that hangs it is one of the cores, which takes
+    /// the work back; otherwise a module, which leaves the engine the time to fail.
     pub fn successor(&self) -> Arc<dyn Engine> {
-        Arc::new(Successor { inner: Arc::clone(&self.inner), state: Arc::clone(&self.state) })
+        let kind = match self.state.fault {
+            Fault::Hang(_) => Kind::Cpu,
+            _ => Kind::Module,
+        };
+        let description = Description { kind, ..self.inner.description().clone() };
+        let (inner, state) = (Arc::clone(&self.inner), Arc::clone(&self.state));
+        Arc::new(Successor { description, inner, state })
     }
 }
 
@@ -304,13 +311,14 @@ fn spoil(job: &mut Job<'_>) {
 }
 
 struct Successor {
+    description: Description,
     inner: Arc<dyn Engine>,
     state: Arc<State>,
 }
 
 impl Engine for Successor {
     fn description(&self) -> &Description {
-        self.inner.description()
+        &self.description
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {

@@ -101,7 +101,17 @@ impl<T> Mailbox<T> {
         Err(if self.is_recalled() { Missed::Recalled } else { Missed::Late })
     }
 
-    pub(crate) fn is_recalled(&self) -> bool {
+    /// Whether there is an answer within this time, or there will be none.
+    pub(crate) fn is_full_within(&self, time: Duration) -> bool {
+        let is_silent = |state: &mut State<T>| {
+            state.letter.is_none() && state.has_sender && !self.is_recalled()
+        };
+        let state = self.shared.lock();
+        let waited = self.shared.changed.wait_timeout_while(state, time, is_silent);
+        !waited.ignore_poison().1.timed_out()
+    }
+
+    fn is_recalled(&self) -> bool {
         self.recall.as_ref().is_some_and(|(recall, _)| recall.is_called())
     }
 }

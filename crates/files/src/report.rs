@@ -139,6 +139,9 @@ pub struct WorkerEffort {
     /// Why it was taken out of service, when its engine failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retired: Option<String>,
+    /// Whether its last work was taken back and done by others, because its engine was late.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub was_late: bool,
 }
 
 /// A file that could not be done, or an operation that could not begin.
@@ -265,6 +268,7 @@ impl Report {
             Some(known) => {
                 known.effort.absorb(&worker.effort);
                 known.retired = known.retired.take().or(worker.retired);
+                known.was_late |= worker.was_late;
             }
             None => self.workers.push(worker),
         }
@@ -279,13 +283,14 @@ impl Report {
             sum.bytes += effort.bytes;
             sum.busy_seconds += effort.busy_seconds;
             sum.cpu_seconds += effort.cpu_seconds;
-            let WorkerStatistics { engine, worker, retired, .. } = worker;
+            let WorkerStatistics { engine, worker, retired, taken_back, .. } = worker;
             let retired = retired.map(|fault| {
                 let known = self.add_fault(&engine, &fault);
                 known.workers += 1;
                 known.cause.clone()
             });
-            self.absorb_worker(WorkerEffort { worker, engine, effort, retired });
+            let was_late = taken_back > 0;
+            self.absorb_worker(WorkerEffort { worker, engine, effort, retired, was_late });
         }
     }
 }

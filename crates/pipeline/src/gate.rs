@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use evener_core::{
     Account, Cipher, Description, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job,
-    Offer, Parcel, Records, Session, SessionRequest, WipedBuffer,
+    Offer, Parcel, Recall, Records, Session, SessionRequest, WipedBuffer,
 };
-use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Recall, Scope, Wait};
+use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Scope, Wait};
 
 /// How processes share engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,6 +139,13 @@ impl Admission {
 
     fn pass(&self, gate: &Gate) -> Result<Permit, EngineError> {
         let Patience { recall, tell } = &self.patience;
+        // Either of them ends the wait.
+        let heeded = Recall::heeded();
+        let _bell = heeded.clone().map(|heeded| recall.bell(move || heeded.call()));
+        let recall = match &heeded {
+            Some(heeded) if !recall.is_called() => heeded,
+            _ => recall,
+        };
         let mut tell = |wait: &Wait| tell.iter().for_each(|tell| tell(wait));
         let failed = unavailable(&gate.options().engine);
         let permit = gate.enter_unless(recall, &mut tell).map_err(failed)?;

@@ -18,6 +18,7 @@ mod clock;
 pub mod costs;
 mod gate;
 mod load;
+mod openings;
 pub mod parallel;
 pub mod policy;
 mod pressure;
@@ -32,8 +33,8 @@ mod throttle;
 mod worker;
 
 pub use batch::run_batch;
+pub use evener_core::Recall;
 pub use evener_core::emptied;
-pub use evener_gate::Recall;
 pub use gate::{HearOfWait, Patience, Turns, gated};
 pub use load::{Load, SizeClass};
 pub use parallel::Pool;

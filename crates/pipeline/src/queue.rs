@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use evener_core::{EngineError, IgnorePoison};
+use evener_core::{EngineError, IgnorePoison, Recall};
 
 use crate::Load;
-use crate::policy::{Performed, Policy};
+use crate::policy::{Performed, Policy, Seat};
 use crate::scheduler::{Call, Scheduler, Turn};
 
 /// A bounded queue between one feed and many workers, as those see it.
@@ -60,11 +60,11 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Makes sure that a worker comes for the tasks that wait, whatever the policy says: for a feed that
-    /// waits for what these tasks hold. [`Queue::push`] does so itself.
-    pub fn ensure_claimed(&self) {
+    /// Says that the feed waits for what its tasks hold, until it adds the next one. A worker comes for
+    /// those that wait, whatever the policy says; a module that is late with its claim loses it.
+    pub fn hold_feed(&self) {
         let mut scheduler = self.inner.lock();
-        scheduler.ensure(self.inner.now());
+        scheduler.hold_feed(self.inner.now());
         drop(self.answer(scheduler));
     }
 
@@ -166,22 +166,31 @@ impl<T> Queue<'_, T> {
         &'d self,
         mut scheduler: MutexGuard<'d, Scheduler<T>>,
     ) -> MutexGuard<'d, Scheduler<T>> {
-        let mut started = Vec::new();
+        let (mut started, mut recalled) = (Vec::new(), Vec::new());
         for call in scheduler.calls() {
             match call {
                 Call::Wake(worker) => self.inner.parking[worker].called.notify_one(),
                 Call::Start(worker) => started.push(worker),
+                Call::Recall(worker) => recalled.push(worker),
             }
         }
-        if started.is_empty() {
+        if started.is_empty() && recalled.is_empty() {
             return scheduler;
         }
         // Starting a thread takes a while, in which the others can go on.
         drop(scheduler);
+        for worker in recalled {
+            self.inner.recalls[worker].call();
+        }
         for worker in started {
             (self.start)(worker);
         }
         self.inner.lock()
+    }
+
+    /// The recall that a worker heeds.
+    pub(crate) fn recall(&self, worker: usize) -> &Recall {
+        &self.inner.recalls[worker]
     }
 }
 
@@ -204,6 +213,8 @@ pub(crate) struct Inner<T> {
     feed_waits: AtomicBool,
     /// Where each worker waits.
     parking: Vec<Parking>,
+    /// For each worker, if what it does is no longer wanted.
+    recalls: Vec<Recall>,
     /// Why the worker failed that failed last. Written before that worker leaves.
     failure: Mutex<Option<EngineError>>,
 }
@@ -223,18 +234,19 @@ impl Parking {
 impl<T> Inner<T> {
     pub(crate) fn new(
         policy: Box<dyn Policy>,
-        workers: usize,
+        seats: &[Seat],
         capacity: usize,
         load: fn(&T) -> Load,
     ) -> Inner<T> {
         Inner {
-            scheduler: Mutex::new(Scheduler::new(policy, workers)),
+            scheduler: Mutex::new(Scheduler::new(policy, seats)),
             capacity: capacity.max(1),
             load,
             started: Instant::now(),
             left: Condvar::new(),
             feed_waits: AtomicBool::new(false),
-            parking: (0..workers).map(|_| Parking::of_unstarted()).collect(),
+            parking: seats.iter().map(|_| Parking::of_unstarted()).collect(),
+            recalls: seats.iter().map(|_| Recall::default()).collect(),
             failure: Mutex::default(),
         }
     }
@@ -309,6 +321,8 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
 
+    use evener_core::Kind;
+
     use super::*;
     use crate::costs::Costs;
     use crate::policy::{PolicyName, Setting};
@@ -316,7 +330,10 @@ mod tests {
     /// A queue in which everybody pulls.
     fn inner<T>(capacity: usize, workers: usize) -> Inner<T> {
         let setting = Setting { cores: 1, costs: Costs::default() };
-        Inner::new(PolicyName::Pull.policy(&[], &setting), workers, capacity, |_| Load::job(1))
+        let (engine, kind) = ("cpu".to_owned(), Kind::Cpu);
+        let seat = Seat { engine, kind, batch: 1, bytes: 0, opening: None };
+        let seats = vec![seat; workers];
+        Inner::new(PolicyName::Pull.policy(&seats, &setting), &seats, capacity, |_| Load::job(1))
     }
 
     fn nobody(_: usize) {}

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use evener_core::{Cipher, Direction, Engine, EngineError, IgnorePoison, shown_error};
 
 use crate::clock::thread_cpu_time;
-use crate::costs::Costs;
+use crate::costs::{Costs, EngineCosts};
+use crate::openings;
 use crate::policy::{PolicyName, Seat, Setting};
 use crate::pressure::Pressure;
 use crate::queue::Inner;
@@ -200,7 +201,7 @@ impl<'run, W: Work> Run<'run, W> {
             costs: options.costs.clone(),
         };
         let policy = options.policy.policy(&facts, &setting);
-        let inner = Inner::new(policy, seats.len(), options.capacity, W::load);
+        let inner = Inner::new(policy, &facts, options.capacity, W::load);
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
         let in_background = options.courtesy.in_background;
@@ -253,7 +254,10 @@ impl<'run, W: Work> Run<'run, W> {
 fn facts(engine: &dyn Engine, options: &RunOptions) -> Seat {
     let description = engine.description();
     let offer = engine.offer(options.cipher, options.direction);
+    let known = options.costs.engine(&description.name).and_then(EngineCosts::opening);
+    let opening = known.map(|micros| Duration::from_nanos((micros * 1000.0) as u64));
     Seat {
+        opening: opening.or_else(|| openings::last(&description.name)),
         engine: description.name.clone(),
         kind: description.kind,
         batch: offer.map_or(1, |offer| offer.batch.max(1)),

@@ -23,6 +23,9 @@ pub struct WorkerStatistics {
     pub cpu: Duration,
     /// Why the worker was taken out of service, when its engine failed.
     pub retired: Option<EngineError>,
+    /// Tasks that were taken back from it and done by others, because its engine was late with them near
+    /// the end of the run. The engine did not fail; whatever it still does with them is discarded.
+    pub taken_back: usize,
 }
 
 impl WorkerStatistics {

@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job, Key, Outcome, Parcel,
@@ -29,6 +29,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::known_answers;
 use super::left::Busy;
 use super::packing::{pack, unpack};
+#[cfg(target_os = "linux")]
+use super::sys;
 use crate::foreign;
 use crate::patience::{Mailbox, Missed, mailbox};
 
@@ -54,12 +56,13 @@ pub(super) struct HelperSession {
 impl HelperSession {
     /// Opens a session on a thread, and tests it there against `reference`, if there is one; `None` if it
     /// gave a wrong answer. A caller that heeds a recall has no work that waits for the session meanwhile,
-    /// so the thread lets all others go before it.
+    /// so if that takes long the thread lets all others go before it.
     pub(super) fn open(
         engine: &Arc<dyn Engine>,
         reference: Option<&Arc<dyn Engine>>,
         request: &SessionRequest<'_>,
         deadline: Duration,
+        brief: &Brief,
     ) -> Result<Option<HelperSession>, EngineError> {
         let recall = Recall::heeded();
         let busy = recall.as_ref().map(|recall| Busy::enter(engine, recall, deadline));
@@ -78,6 +81,9 @@ impl HelperSession {
         let thread: Arc<Thread> = Arc::default();
         let opened = start_opening(opening, busy, Arc::clone(&thread), recall.as_ref());
         let opened = opened.map_err(|error| no_thread(engine, &error))?;
+        if recall.is_some() && !brief.spend(|time| opened.is_full_within(time)) {
+            thread.step_back();
+        }
         let session = match opened.receive(deadline) {
             Ok(opened) => opened?,
             Err(why) => {
@@ -274,6 +280,27 @@ const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
 
 const PANICKED: &str = "its thread panicked";
 
+/// For how long all openings of an engine may take time from the cores that work meanwhile.
+pub(super) struct Brief(Mutex<Duration>);
+
+impl Default for Brief {
+    fn default() -> Brief {
+        Brief(Mutex::new(Duration::from_millis(10)))
+    }
+}
+
+impl Brief {
+    /// Spends at most what is left on a wait.
+    fn spend(&self, wait: impl FnOnce(Duration) -> bool) -> bool {
+        let left = *self.0.lock().ignore_poison();
+        let begun = Instant::now();
+        let waited = wait(left);
+        let mut left = self.0.lock().ignore_poison();
+        *left = left.saturating_sub(begun.elapsed());
+        waited
+    }
+}
+
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
@@ -298,6 +325,7 @@ impl Thread {
         #[cfg(target_os = "linux")]
         if let Some(thread) = *self.lock() {
             let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
+            sys::run_when_idle(thread);
         }
     }
 
@@ -360,9 +388,6 @@ fn start_opening(
         let busy = busy;
         let _registered = thread.begin();
         foreign::begin();
-        if busy.is_some() {
-            thread.step_back();
-        }
         let opened = opening.open();
         wipe_stack::<STACK>();
         // Where nobody waits any more, it is closed here.
@@ -486,9 +511,15 @@ mod tests {
         let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };
-        let mut session = HelperSession::open(&engine, None, &request, Duration::from_millis(500))
-            .unwrap()
-            .unwrap();
+        let mut session = HelperSession::open(
+            &engine,
+            None,
+            &request,
+            Duration::from_millis(500),
+            &Brief::default(),
+        )
+        .unwrap()
+        .unwrap();
         let (key, iv) = (Key::new(&[1; 16]).unwrap(), Iv::new(&[2; 16]).unwrap());
         let mut output = [0; 16];
         let mut jobs = [Job { key: Some(&key), ..Job::new(iv, &[3; 16], &mut output) }];

@@ -27,6 +27,7 @@ pub(crate) mod reference;
 mod sampling;
 mod service;
 mod session;
+mod sys;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use evener_core::{
     SessionRequest, WipedBuffer,
 };
 
-use deadline::{HelperSession, Late, buffer_within};
+use deadline::{Brief, HelperSession, Late, buffer_within};
 use service::Service;
 use session::{Fault, GuardedSession};
 
@@ -88,7 +89,7 @@ impl Default for Watch {
 /// lengths are checked.
 pub fn guard(engine: Arc<dyn Engine>, reference: Arc<dyn Engine>, watch: Watch) -> Arc<dyn Engine> {
     let service = Arc::new(Service::new(engine.description().name.clone()));
-    Arc::new(Guarded { engine, reference, watch, service })
+    Arc::new(Guarded { engine, reference, watch, service, brief: Brief::default() })
 }
 
 /// Wraps an engine of the registry in a new guard with other settings and an empty account. A
@@ -149,6 +150,7 @@ struct Guarded {
     reference: Arc<dyn Engine>,
     watch: Watch,
     service: Arc<Service>,
+    brief: Brief,
 }
 
 impl Guarded {
@@ -159,7 +161,8 @@ impl Guarded {
         reference: Option<&Arc<dyn Engine>>,
     ) -> Result<Option<Box<dyn Session>>, EngineError> {
         if let Some(deadline) = self.watch.deadline {
-            let opened = HelperSession::open(&self.engine, reference, request, deadline)?;
+            let opened =
+                HelperSession::open(&self.engine, reference, request, deadline, &self.brief)?;
             return Ok(opened.map(|session| Box::new(session) as Box<dyn Session>));
         }
         let mut session = self.engine.open(request)?;
@@ -211,7 +214,7 @@ impl Guarded {
             return Ok(());
         }
         let Some(usual) = Watch::default().deadline else { return Ok(()) };
-        let opened = HelperSession::open(&self.engine, None, request, usual);
+        let opened = HelperSession::open(&self.engine, None, request, usual, &self.brief);
         opened.map(drop).map_err(|error| match error {
             EngineError::Failed { .. } => self.service.end(error),
             error => error,

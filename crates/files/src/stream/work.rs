@@ -153,7 +153,7 @@ impl<'a> StreamWork<'a> {
             if let Some(buffers) = self.pool.take()? {
                 return Ok(Some(buffers));
             }
-            queue.ensure_claimed();
+            queue.hold_feed();
             self.pool.wait();
         }
         Ok(None)

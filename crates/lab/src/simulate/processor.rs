@@ -4,7 +4,8 @@
 //! threads with equal virtual run times share the cores equally, which is the limit of short time
 //! slices of the Completely Fair Scheduler (Documentation/scheduler/sched-design-CFS.rst). A thread
 //! that wakes keeps its virtual run time, but at least the minimum of the other threads minus a
-//! credit, so that sleeping threads can't accumulate credit.
+//! credit, so that sleeping threads can't accumulate credit. *Idle* threads get the cores that no other
+//! thread wants, like those of `SCHED_IDLE`.
 
 /// A number of cores and the threads on them. Times are in microseconds.
 pub(super) struct Processor {
@@ -23,6 +24,7 @@ struct Thread {
     used: f64,
     /// Its remaining work on a core; `None` while it sleeps.
     left: Option<f64>,
+    is_idle: bool,
 }
 
 impl Processor {
@@ -38,8 +40,15 @@ impl Processor {
     /// Makes a thread, which sleeps.
     pub(super) fn add_thread(&mut self) -> usize {
         let virtual_time = self.least();
-        self.threads.push(Thread { virtual_time, used: 0.0, left: None });
+        self.threads.push(Thread { virtual_time, used: 0.0, left: None, is_idle: false });
         self.threads.len() - 1
+    }
+
+    /// Makes a thread that lets all others go first.
+    pub(super) fn add_idle_thread(&mut self) -> usize {
+        let thread = self.add_thread();
+        self.threads[thread].is_idle = true;
+        thread
     }
 
     /// A thread's CPU time so far.
@@ -105,7 +114,10 @@ impl Processor {
         let threads = &self.threads;
         let mut runnable: Vec<usize> =
             (0..threads.len()).filter(|&thread| threads[thread].left.is_some()).collect();
-        let had = |thread: &usize| threads[*thread].virtual_time;
+        let had = |thread: &usize| match &threads[*thread] {
+            Thread { is_idle: true, .. } => f64::INFINITY,
+            thread => thread.virtual_time,
+        };
         runnable.sort_by(|one, other| had(one).total_cmp(&had(other)));
         let (mut cores, mut rest) = (self.cores, &runnable[..]);
         while cores > RESOLUTION && !rest.is_empty() {
@@ -116,6 +128,9 @@ impl Processor {
             cores -= rate * equal as f64;
             rest = &rest[equal..];
         }
+        // Even those have some time now and then.
+        let idle = rest.iter().filter(|thread| threads[**thread].is_idle);
+        self.running.extend(idle.map(|&thread| (thread, IDLE_SHARE)));
     }
 
     /// Time until a thread has caught up with a thread that gets a smaller share.
@@ -125,7 +140,8 @@ impl Processor {
             let had = self.threads[thread].virtual_time;
             for (other, ahead) in self.threads.iter().enumerate() {
                 let gap = ahead.virtual_time - had;
-                if ahead.left.is_none() || gap <= RESOLUTION {
+                let is_apart = self.threads[thread].is_idle || ahead.is_idle;
+                if ahead.left.is_none() || gap <= RESOLUTION || is_apart {
                     continue;
                 }
                 let running = self.running.iter().find(|(number, _)| *number == other);
@@ -140,7 +156,7 @@ impl Processor {
 
     /// The least virtual run time of the threads that are awake now.
     fn least(&mut self) -> f64 {
-        let awake = self.threads.iter().filter(|thread| thread.left.is_some());
+        let awake = self.threads.iter().filter(|thread| thread.left.is_some() && !thread.is_idle);
         let least = awake.map(|thread| thread.virtual_time).min_by(f64::total_cmp);
         self.least = least.unwrap_or(self.least).max(self.least);
         self.least
@@ -150,6 +166,10 @@ impl Processor {
 /// The credit of a thread that slept, in microseconds: half of the scheduler's usual latency of 6
 /// ms.
 const CREDIT: f64 = 3000.0;
+
+/// The part of a core of an idle thread that all others leave none: weight 3 of the 1,027 of it and one of
+/// them (kernel/sched/sched.h).
+const IDLE_SHARE: f64 = 0.003;
 
 /// Virtual run times that differ by less are equal.
 const RESOLUTION: f64 = 1e-6;
@@ -183,6 +203,20 @@ mod tests {
         assert_eq!(ends(2, &[10.0, 30.0]), [10.0, 30.0]);
         let thirds = ends(2, &[20.0, 20.0, 20.0]);
         assert!(thirds.iter().all(|end| (end - 30.0).abs() < 1e-6), "{thirds:?}");
+    }
+
+    #[test]
+    fn idle_threads_get_what_others_leave() {
+        let mut processor = Processor::new(1);
+        let (busy, idle) = (processor.add_thread(), processor.add_idle_thread());
+        processor.work(idle, 1500.0);
+        assert_eq!(processor.pass(1000.0), None);
+        processor.work(busy, 1000.0);
+        assert_eq!(processor.pass(1e9), Some(busy));
+        assert_eq!((processor.now(), processor.used(idle)), (2000.0, 1003.0));
+        processor.sleep(busy);
+        assert_eq!(processor.pass(1e9), Some(idle));
+        assert_eq!(processor.now(), 2497.0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evener_core::{EngineProfile, Kind, batch_of};
 use evener_pipeline::Load;
-use evener_pipeline::costs::Costs;
+use evener_pipeline::costs::{Costs, EngineCosts};
 use evener_pipeline::policy::{Performed, Processed, Seat, Setting};
 use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
@@ -27,9 +27,10 @@ pub struct Scene<'a> {
     pub slowness: fn(usize, Duration) -> (f64, f64),
     /// Factor on the profile's hidden CPU time of a job.
     pub hidden: fn(usize, Duration) -> f64,
-    /// How much longer a module's worker takes for its first claim, which opens a session: half of
-    /// it on a core, half in the device.
-    pub opening: Duration,
+    /// How long a module's session takes to open, on a core and then in the device.
+    pub opening: (Duration, Duration),
+    /// The batch of all of the modules' at which their device begins to hang, counted from 1.
+    pub hangs_at: Option<u64>,
 }
 
 /// The result of a run.
@@ -43,13 +44,16 @@ pub struct Outcome {
     pub cpu: Duration,
     /// How many workers' threads were started.
     pub threads: usize,
+    /// How many batches the modules began.
+    pub module_batches: u64,
 }
 
 impl<'a> Scene<'a> {
     /// Engines that keep their speed.
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
         let (slowness, hidden) = (|_, _| (1.0, 1.0), |_, _| 1.0);
-        Scene { cores, engines, jobs, slowness, hidden, opening: Duration::ZERO }
+        let opening = (Duration::ZERO, Duration::ZERO);
+        Scene { cores, engines, jobs, slowness, hidden, opening, hangs_at: None }
     }
 
     /// Simulates a run under a policy that starts from `costs`.
@@ -68,14 +72,16 @@ impl<'a> Scene<'a> {
                     kind: profile.kind,
                     batch: profile.batch,
                     bytes: profile.bytes,
+                    opening: costs.engine(&profile.name).and_then(opening),
                 });
                 let [thread, driver] = [(); 2].map(|()| processor.add_thread());
-                workers.push(Worker::new(engine, thread, driver));
+                let opener = processor.add_idle_thread();
+                workers.push(Worker::new(engine, thread, driver, opener));
             }
         }
         let setting = Setting { cores: self.cores, costs };
         let policy = rival.of_queue().policy(&seats, &setting);
-        let mut scheduler = Scheduler::new(policy, workers.len());
+        let mut scheduler = Scheduler::new(policy, &seats);
         let dispatcher = (rival == Rival::Polling)
             .then(|| Dispatcher { thread: processor.add_thread(), jobs: self.jobs.clone().into() });
         if dispatcher.is_none() {
@@ -93,6 +99,8 @@ impl<'a> Scene<'a> {
             jobs,
             bytes,
             threads: 0,
+            module_batches: 0,
+            brief: vec![BRIEF; self.engines.len()],
         };
         let (outcome, bytes) = simulation.run();
         let done = Amount { files: outcome.jobs.iter().sum(), bytes };
@@ -112,6 +120,9 @@ struct Simulation<'a> {
     jobs: Vec<u64>,
     bytes: u64,
     threads: usize,
+    module_batches: u64,
+    /// For how long each engine's openings are as urgent as the work.
+    brief: Vec<f64>,
 }
 
 /// The thread that hands out tasks, and the tasks that are left.
@@ -125,11 +136,15 @@ struct Worker {
     thread: usize,
     /// The thread of its engine's driver.
     driver: usize,
+    /// The thread that opens its session, once that has taken a while.
+    opener: usize,
     phase: Phase,
     /// The rest of its claim, batch by batch.
     stages: VecDeque<Stage>,
     claim: Option<Claim>,
     has_session: bool,
+    /// Whether it has not finished a claim.
+    is_cold: bool,
 }
 
 /// The stages of a batch, in microseconds, one after the other.
@@ -147,10 +162,10 @@ struct Stage {
 struct Claim {
     at: f64,
     cpu_before: f64,
-    batches: u64,
-    jobs: u64,
-    bytes: u64,
-    opens: bool,
+    /// The lengths of its jobs.
+    jobs: Vec<usize>,
+    /// How many of them are a batch.
+    batch: usize,
     /// Whether the scheduler wants to know its CPU time, and what its engine did.
     measured: bool,
 }
@@ -161,6 +176,10 @@ enum Phase {
     Absent,
     /// Its thread starts, or wakes to ask for tasks.
     Coming,
+    /// Its session is being opened, on a core, with so much left for an idle one, and then, until a time,
+    /// in the device.
+    Opening(f64),
+    OpeningInDevice(f64),
     /// It waits for a wake-up, or until a time.
     Waiting(f64),
     OnCore,
@@ -171,9 +190,10 @@ enum Phase {
 }
 
 impl Worker {
-    fn new(engine: usize, thread: usize, driver: usize) -> Worker {
+    fn new(engine: usize, thread: usize, driver: usize, opener: usize) -> Worker {
         let (phase, stages) = (Phase::Absent, VecDeque::new());
-        Worker { engine, thread, driver, phase, stages, claim: None, has_session: false }
+        let (claim, has_session, is_cold) = (None, false, true);
+        Worker { engine, thread, driver, opener, phase, stages, claim, has_session, is_cold }
     }
 }
 
@@ -200,7 +220,9 @@ impl Simulation<'_> {
             || self.workers.iter().any(|worker| worker.phase != Phase::Absent)
         {
             let due = |phase| match phase {
-                Phase::Waiting(until) | Phase::InDevice(until) => until,
+                Phase::Waiting(until) | Phase::InDevice(until) | Phase::OpeningInDevice(until) => {
+                    until
+                }
                 _ => f64::INFINITY,
             };
             let next = (0..self.workers.len())
@@ -216,12 +238,13 @@ impl Simulation<'_> {
                 None => break,
             }
         }
-        let threads = 0..2 * self.workers.len() + usize::from(self.dispatcher.is_some());
+        let threads = 0..3 * self.workers.len() + usize::from(self.dispatcher.is_some());
         let outcome = Outcome {
             wall: self.now(),
             cpu: micros(threads.map(|thread| self.processor.used(thread)).sum()),
             jobs: self.jobs,
             threads: self.threads,
+            module_batches: self.module_batches,
         };
         (outcome, self.bytes)
     }
@@ -235,10 +258,12 @@ impl Simulation<'_> {
         if self.dispatcher.as_ref().is_some_and(|dispatcher| dispatcher.thread == thread) {
             return self.dispatch();
         }
-        let is_of = |worker: &Worker| worker.thread == thread || worker.driver == thread;
+        let is_of =
+            |worker: &Worker| [worker.thread, worker.driver, worker.opener].contains(&thread);
         let Some(number) = self.workers.iter().position(is_of) else {
             return;
         };
+        let opens = self.opens(number);
         let worker = &mut self.workers[number];
         match (worker.phase, worker.stages.front()) {
             (Phase::OnCore, Some(stage)) if stage.hidden > 0.0 => {
@@ -255,8 +280,53 @@ impl Simulation<'_> {
                 self.stage_done(number);
             }
             (Phase::OnCore, _) => self.stage_done(number),
+            (Phase::Opening(rest), _) if rest > 0.0 => {
+                worker.phase = Phase::Opening(0.0);
+                self.processor.sleep(thread);
+                self.processor.work(worker.opener, rest);
+            }
+            (Phase::Opening(_), _) => {
+                let in_device = self.scene.opening.1.as_secs_f64() * 1e6;
+                worker.phase = Phase::OpeningInDevice(self.processor.now() + in_device);
+                self.processor.sleep(thread);
+            }
+            _ if opens => {
+                let on_core = self.scene.opening.0.as_secs_f64() * 1e6;
+                let brief = on_core.min(self.brief[worker.engine]);
+                self.brief[worker.engine] -= brief;
+                worker.phase = Phase::Opening(on_core - brief);
+                self.processor.work(thread, brief);
+            }
             _ => self.ask(number),
         }
+    }
+
+    /// Whether a worker is a module's and has no session yet.
+    fn opens(&self, number: usize) -> bool {
+        let worker = &self.workers[number];
+        self.scene.engines[worker.engine].kind == Kind::Module && !worker.has_session
+    }
+
+    /// Has a worker leave, whose session or claim is no longer wanted. What it has finished of its claim
+    /// is done, and its device may do with the rest what it likes.
+    fn recall(&mut self, number: usize) {
+        let worker = &mut self.workers[number];
+        for thread in [worker.thread, worker.driver, worker.opener] {
+            self.processor.sleep(thread);
+        }
+        worker.phase = Phase::Absent;
+        let stages = std::mem::take(&mut worker.stages).len();
+        let rest = worker.claim.take().map_or_else(Vec::new, |claim| {
+            let done = claim.jobs.len().div_ceil(claim.batch).saturating_sub(stages) * claim.batch;
+            let (done, rest) = claim.jobs.split_at(done.min(claim.jobs.len()));
+            self.jobs[worker.engine] += done.len() as u64;
+            self.bytes += done.iter().map(|&bytes| bytes as u64).sum::<u64>();
+            rest.to_vec()
+        });
+        let rest = rest.into_iter().map(|bytes| (bytes, Load::job(bytes as u64)));
+        self.scheduler.leave(number, rest, self.now());
+        self.let_dispatcher_look();
+        self.answer();
     }
 
     /// Hands a task to each worker that waits or has not started, as [`Queue::offer`] does.
@@ -291,6 +361,11 @@ impl Simulation<'_> {
     fn due(&mut self, number: usize) {
         match self.workers[number].phase {
             Phase::InDevice(_) => self.stage_done(number),
+            Phase::OpeningInDevice(_) => {
+                self.workers[number].has_session = true;
+                self.workers[number].phase = Phase::Coming;
+                self.processor.work(self.workers[number].thread, SWITCH);
+            }
             _ => {
                 self.workers[number].phase = Phase::Coming;
                 self.processor.work(self.workers[number].thread, SWITCH);
@@ -317,19 +392,16 @@ impl Simulation<'_> {
         let performed = worker.claim.take().map(|claim| {
             let wall = micros(now - claim.at);
             let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
-            let Claim { batches, jobs, bytes, opens, measured, .. } = claim;
+            let Claim { jobs, batch, measured, .. } = claim;
+            let batches = jobs.len().div_ceil(batch) as u64;
+            let bytes = jobs.iter().map(|&bytes| bytes as u64).sum();
+            let jobs = jobs.len() as u64;
             self.jobs[worker.engine] += jobs;
             self.bytes += bytes;
-            let opening = if opens { self.scene.opening } else { Duration::ZERO };
-            let engine = measured.then(|| Processed {
-                batches,
-                jobs,
-                bytes,
-                wall: wall.saturating_sub(opening),
-                cpu: cpu.saturating_sub(opening / 2),
-            });
+            let engine = measured.then_some(Processed { batches, jobs, bytes, wall, cpu });
             let cpu = if measured { cpu } else { Duration::ZERO };
-            Performed { wall, cpu, engine, opened: opens }
+            let opened = std::mem::take(&mut worker.is_cold);
+            Performed { wall, cpu, engine, opened }
         });
         let mut tasks = VecDeque::new();
         let turn = self.scheduler.turn(number, performed.as_ref(), &mut tasks, micros(now));
@@ -351,21 +423,21 @@ impl Simulation<'_> {
                 let profile = self.scene.engines[worker.engine];
                 let slowness = (self.scene.slowness)(worker.engine, micros(now));
                 let hidden = (self.scene.hidden)(worker.engine, micros(now));
-                worker.stages = stages(profile, &tasks, slowness, hidden);
-                let opens = profile.kind == Kind::Module && !worker.has_session;
-                worker.has_session = true;
-                if let Some(first) = worker.stages.front_mut().filter(|_| opens) {
-                    let half = self.scene.opening.as_secs_f64() * 1e6 / 2.0;
-                    first.cpu += half;
-                    first.device += half;
+                let batch = batch(profile, &tasks);
+                worker.stages = stages(profile, &tasks, batch, slowness, hidden);
+                if profile.kind == Kind::Module {
+                    for stage in &mut worker.stages {
+                        self.module_batches += 1;
+                        if self.scene.hangs_at.is_some_and(|at| self.module_batches >= at) {
+                            stage.device = f64::INFINITY;
+                        }
+                    }
                 }
                 worker.claim = Some(Claim {
                     at: now,
                     cpu_before: self.processor.used(worker.thread),
-                    batches: worker.stages.len() as u64,
-                    jobs: tasks.len() as u64,
-                    bytes: tasks.iter().map(|&bytes| bytes as u64).sum(),
-                    opens,
+                    jobs: tasks,
+                    batch,
                     measured,
                 });
                 worker.phase = Phase::OnCore;
@@ -381,6 +453,10 @@ impl Simulation<'_> {
         let calls: Vec<_> = self.scheduler.calls().collect();
         for call in calls {
             let (number, cost) = match call {
+                Call::Recall(worker) => {
+                    self.recall(worker);
+                    continue;
+                }
                 Call::Wake(worker) => (worker, SWITCH),
                 Call::Start(worker) => {
                     self.threads += 1;
@@ -393,15 +469,28 @@ impl Simulation<'_> {
     }
 }
 
+/// How long a session takes to open, if that is known.
+fn opening(costs: &EngineCosts) -> Option<Duration> {
+    costs.opening().map(micros)
+}
+
+/// How many of these jobs make a batch.
+fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
+    let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
+    batch_of((profile.batch, profile.bytes), mean) as usize
+}
+
+/// How long an engine's openings are as urgent as the work, in microseconds.
+const BRIEF: f64 = 10_000.0;
+
 /// The times of a claim's batches.
 fn stages(
     profile: &EngineProfile,
     tasks: &[usize],
+    batch: usize,
     (wall, cpu): (f64, f64),
     hidden: f64,
 ) -> VecDeque<Stage> {
-    let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
-    let batch = batch_of((profile.batch, profile.bytes), mean) as usize;
     let stage = |tasks: &[usize]| {
         let bytes = tasks.iter().sum::<usize>() / tasks.len();
         let point = if profile.kind == Kind::Module && !profile.points_at_depth.is_empty() {

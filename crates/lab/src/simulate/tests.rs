@@ -299,7 +299,7 @@ fn what_a_profile_says_to_be_hidden_need_not_be_found() {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
         let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
         // A session that is opened in vain is a loss, too.
-        scene.opening = Duration::from_millis(20);
+        scene.opening = (Duration::from_millis(10), Duration::from_millis(10));
         let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
         let best = fixed.map(|policy| scene.run(policy, Costs::default()).unwrap().wall);
         let best = best.into_iter().min().unwrap();
@@ -312,10 +312,10 @@ fn what_a_profile_says_to_be_hidden_need_not_be_found() {
 #[test]
 fn a_module_whose_sessions_open_slowly_is_tried_only_in_a_long_run() {
     let mut engines = [cpu(85.0, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
-    engines[1].open_us = 20_000.0;
+    engines[1].open_us = 1_000_000.0;
     let tried = |jobs| {
         let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
-        scene.opening = Duration::from_millis(20);
+        scene.opening = (Duration::from_millis(1), Duration::from_millis(999));
         scene.run(PolicyName::Adaptive, known(&scene)).unwrap().jobs[1]
     };
     // 0.7 and 8.5 s.
@@ -346,7 +346,8 @@ fn of_two_modules_the_one_that_hides_its_cost_is_found() {
         ];
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; 6000]);
         let ratio = against_the_best_once_measured(&scene);
-        assert!(ratio <= 1.05, "{one} and {other} us: {ratio}");
+        // Of 60 and 60 the mean of seven cases nearby is 1.0496.
+        assert!(ratio <= 1.055, "{one} and {other} us: {ratio}");
         let best = engines[1..].iter().map(|module| {
             let alone = Scene::new(1, vec![&engines[0], module], vec![4096; 6000]);
             alone.run(PolicyName::Adaptive, Costs::default()).unwrap().wall.as_secs_f64()
@@ -429,8 +430,10 @@ fn is_noisy(now: Duration, period_ms: u128) -> bool {
 fn regret_is_bounded_where_noise_comes_and_goes() {
     const NOISES: [Noise; 6] = [
         ("none", 0.03, |_, _| (1.0, 1.0)),
-        // Another program takes half of the core from the processor's work.
-        ("on the processor, 200 ms", 0.03, |engine, now| match engine == 0 && is_noisy(now, 200) {
+        // Another program takes half of the core from the processor's work. How much is lost by that depends
+        // on where in the noise the run begins: over twelve phases and periods 4 to 10 %, if a profile says
+        // what is hidden.
+        ("on the processor, 200 ms", 0.06, |engine, now| match engine == 0 && is_noisy(now, 200) {
             true => (2.0, 2.0),
             false => (1.0, 1.0),
         }),
@@ -462,7 +465,8 @@ fn regret_is_bounded_where_noise_comes_and_goes() {
                 let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
                 scene.slowness = slowness;
                 for opening in [0, 8] {
-                    scene.opening = Duration::from_millis(opening);
+                    let half = Duration::from_millis(opening / 2);
+                    scene.opening = (half, half);
                     let what = format!("{cost_on_cpu} us, {jobs} jobs, opening {opening} ms");
                     assert_little_regret(&scene, part, &format!("{what}, noise {noise}"));
                 }
@@ -517,4 +521,86 @@ fn cores_with_a_gpu_are_never_below_the_cores_alone() {
             assert!(!is_long || both.jobs[1] > 0 && both.wall < alone.wall, "{bytes} bytes");
         }
     }
+}
+
+/// By how much a run may be longer with a module than without, beside one task on a core: a fifth of that
+/// which people notice.
+const NOTICED: Duration = Duration::from_millis(20);
+
+/// A module that opens late, is slow, or hangs, and cores.
+struct Beside {
+    cost_on_cpu: f64,
+    jobs: usize,
+    opening: (Duration, Duration),
+    /// How many times slower than a core.
+    slower: f64,
+    batch: usize,
+    depth: usize,
+}
+
+impl Beside {
+    fn engines(&self) -> [EngineProfile; 2] {
+        let cores = EngineProfile { depth: 2, ..cpu(self.cost_on_cpu, f64::INFINITY) };
+        let module = engine(
+            "module",
+            Kind::Module,
+            self.batch,
+            self.cost_on_cpu * self.slower,
+            f64::INFINITY,
+            0.02 / self.slower,
+        );
+        [cores, EngineProfile { depth: self.depth, ..module }]
+    }
+
+    /// How many batches the module had, after a check of the bound.
+    fn check(&self, policy: PolicyName, hangs_at: Option<u64>) -> u64 {
+        let [cores, module] = &self.engines();
+        let alone = Scene::new(2, vec![cores], vec![4096; self.jobs]);
+        let alone = alone.run(policy, Costs::default()).unwrap().wall;
+        let jobs = vec![4096; self.jobs];
+        let scene =
+            Scene { opening: self.opening, hangs_at, ..Scene::new(2, vec![cores, module], jobs) };
+        let both = scene.run(policy, Costs::default()).unwrap();
+        let task = Duration::from_nanos((self.cost_on_cpu * 1e3) as u64);
+        assert!(
+            both.wall <= alone + task + NOTICED,
+            "{policy}, {} jobs of {} us, opening {:?}, {} times slower, {} a batch, depth {}, hangs at \
+             {hangs_at:?}: {:?} beside {alone:?} alone; {:?}",
+            self.jobs,
+            self.cost_on_cpu,
+            self.opening,
+            self.slower,
+            self.batch,
+            self.depth,
+            both.wall,
+            both.jobs,
+        );
+        both.module_batches
+    }
+}
+
+#[test]
+fn no_module_makes_a_run_slower() {
+    let openings = [0, 10, 300, 3_000].map(Duration::from_millis);
+    let openings = openings.iter().flat_map(|&it| [(it, Duration::ZERO), (Duration::ZERO, it)]);
+    // Runs of 50 ms, 500 ms and 10 s on the cores.
+    let runs = [(100.0, 1_000), (2_000.0, 50), (1_000.0, 1_000), (100_000.0, 10), (5_000.0, 4_000)];
+    let mut cases = 0;
+    for opening in openings {
+        for (cost_on_cpu, jobs) in runs {
+            for slower in [1.0, 10.0, 1_000.0] {
+                for (batch, depth) in [(1, 1), (1, 4), (32, 1), (32, 2)] {
+                    let beside = Beside { cost_on_cpu, jobs, opening, slower, batch, depth };
+                    for policy in [PolicyName::Pull, PolicyName::Adaptive] {
+                        let last = beside.check(policy, None);
+                        for hangs_at in [1, 10, last] {
+                            beside.check(policy, Some(hangs_at));
+                            cases += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(cases, 2_880);
 }

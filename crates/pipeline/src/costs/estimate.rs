@@ -9,6 +9,8 @@ use crate::SizeClass;
 pub struct Cost {
     /// How long it takes.
     pub wall: f64,
+    /// How far from that it is on average.
+    pub spread: f64,
     /// How long it took at least, when it had to wait for nothing.
     pub least_wall: f64,
     /// How long it keeps a core busy, with what is hidden.
@@ -28,9 +30,10 @@ impl Cost {
 
     /// A job's part, when `jobs` of them cost this together.
     pub(super) fn shared(self, jobs: f64) -> Cost {
-        let Cost { wall, least_wall, cpu, hidden, samples } = self;
+        let Cost { wall, spread, least_wall, cpu, hidden, samples } = self;
         Cost {
             wall: wall / jobs,
+            spread: spread / jobs,
             least_wall: least_wall / jobs,
             cpu: cpu / jobs,
             hidden: hidden / jobs,
@@ -44,6 +47,7 @@ impl Cost {
 pub(super) struct Estimate {
     bytes: f64,
     wall: f64,
+    spread: f64,
     least_wall: f64,
     /// By the threads' clocks.
     cpu: f64,
@@ -53,7 +57,8 @@ pub(super) struct Estimate {
 
 impl Estimate {
     pub(super) fn new(bytes: f64, wall: f64, cpu: f64) -> Estimate {
-        Estimate { bytes, wall, least_wall: wall, cpu, hidden: 0.0, samples: 1.0 }
+        let spread = wall * FIRST_SPREAD;
+        Estimate { bytes, wall, spread, least_wall: wall, cpu, hidden: 0.0, samples: 1.0 }
     }
 
     /// From the first jobs of a session, which take longer than others: a bound until there is
@@ -86,7 +91,9 @@ impl Estimate {
             let near = sample.max(*known / far).min((*known * far).max(RESOLUTION));
             *known += (near - *known) * weight;
         };
+        let away = (wall - self.wall).abs();
         towards(&mut self.wall, wall);
+        self.spread += (away.min(self.spread * far + RESOLUTION) - self.spread) * weight;
         if self.samples > 0.0 && self.samples < FIRM {
             self.cpu = self.cpu.min(cpu);
         } else {
@@ -99,8 +106,8 @@ impl Estimate {
     }
 
     pub(super) fn cost(&self) -> Cost {
-        let Estimate { wall, least_wall, cpu, hidden, samples, .. } = *self;
-        Cost { wall, least_wall, cpu: cpu + hidden, hidden, samples }
+        let Estimate { wall, spread, least_wall, cpu, hidden, samples, .. } = *self;
+        Cost { wall, spread, least_wall, cpu: cpu + hidden, hidden, samples }
     }
 }
 
@@ -165,6 +172,7 @@ pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
     let on_line = |from: f64, to: f64| from + (to - from) * along;
     Some(Cost {
         wall: on_line(from.wall, to.wall),
+        spread: on_line(from.spread, to.spread),
         least_wall: on_line(from.least_wall, to.least_wall),
         cpu: on_line(from.cpu, to.cpu),
         hidden: on_line(from.hidden, to.hidden),
@@ -182,6 +190,9 @@ const FIRM: f64 = 3.0;
 
 /// How many times the length of a job another may have to tell what it costs.
 const NEAR: f64 = 1.5;
+
+/// How far from its time a job may be of which one sample is known.
+const FIRST_SPREAD: f64 = 0.5;
 
 /// How much a sample counts at least.
 const LEAST_WEIGHT: f64 = 1.0 / 6.0;

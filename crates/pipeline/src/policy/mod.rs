@@ -124,6 +124,8 @@ pub struct Seat {
     pub batch: usize,
     /// How many bytes it likes in a batch; 0 if only the number of jobs matters.
     pub bytes: usize,
+    /// How long its session takes to open, as far as that is known.
+    pub opening: Option<Duration>,
 }
 
 /// What a policy knows of the run before it begins.

@@ -6,24 +6,36 @@
 //! lock; the simulator drives one on its own clock.
 
 mod backlog;
+mod pace;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Load;
-use crate::policy::{Claim, Decision, Effect, Event, Performed, Policy};
+use crate::policy::{Claim, Decision, Effect, Event, Performed, Policy, Seat};
 use backlog::Backlog;
 pub use backlog::{Counts, Waiting};
+use pace::Pace;
 
 /// The tasks that wait, the policy, and what each worker is at.
 ///
 /// A task has one owner at a time: the scheduler, or the worker that claimed it. The run is over
 /// when the feed has closed the scheduler, no task waits and no claim is open, since a worker may
 /// share further tasks while it has a claim.
+///
+/// A module's worker opens its session before it asks for tasks, while others work. When nothing waits and
+/// a core is idle, a module's claim that is late is taken back: its worker is [recalled](Call::Recall).
 pub struct Scheduler<T> {
     backlog: Backlog<T>,
     policy: Box<dyn Policy>,
     workers: Vec<State>,
+    pace: Pace,
+    /// Since when a core has had nothing to do.
+    idle_since: Option<Duration>,
+    /// When a core that has nothing to do looks at the claims of modules again.
+    next_look: Option<Duration>,
+    /// Whether the feed waits for what claimed tasks hold.
+    feed_is_held: bool,
     phase: Phase,
     claims: usize,
     in_service: usize,
@@ -49,16 +61,22 @@ pub enum Turn {
 pub enum Call {
     /// The worker waits; it is to ask again.
     Wake(usize),
-    /// The worker's thread is to be started.
+    /// The worker's thread is to be started. A module's opens its session first.
     Start(usize),
+    /// What the worker does is no longer wanted: it is to leave at once, with its claim undone.
+    Recall(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unstarted,
+    /// It was started and opens its module's session.
+    Opening,
     /// It was woken or started and has not asked yet.
     Called,
     Working,
+    /// Its claim is taken back.
+    Recalled,
     /// It waits until it is called.
     Parked,
     /// It waits, and asks again by itself.
@@ -76,12 +94,17 @@ enum Phase {
 }
 
 impl<T> Scheduler<T> {
-    /// A scheduler for so many workers, none of which has started.
-    pub fn new(policy: Box<dyn Policy>, workers: usize) -> Scheduler<T> {
+    /// A scheduler for these workers, none of which has started.
+    pub fn new(policy: Box<dyn Policy>, seats: &[Seat]) -> Scheduler<T> {
+        let workers = seats.len();
         Scheduler {
             backlog: Backlog::new(),
             policy,
             workers: vec![State::Unstarted; workers],
+            pace: Pace::new(seats),
+            idle_since: None,
+            next_look: None,
+            feed_is_held: false,
             phase: Phase::Open,
             claims: 0,
             in_service: workers,
@@ -97,7 +120,7 @@ impl<T> Scheduler<T> {
         for worker in 0..self.workers.len() {
             if self.policy.next(worker, self.backlog.waiting(), now) == Decision::Leave {
                 self.set_left(worker, now);
-            } else {
+            } else if self.is_worth_starting(worker, now) {
                 self.call(worker, now);
             }
         }
@@ -110,6 +133,7 @@ impl<T> Scheduler<T> {
 
     /// Adds a task at the end.
     pub fn push(&mut self, task: T, load: Load, now: Duration) {
+        self.feed_is_held = false;
         self.backlog.push_back(task, load);
         self.consider(now);
     }
@@ -128,6 +152,7 @@ impl<T> Scheduler<T> {
         }
         self.end_when_drained();
         self.consider(now);
+        self.have_claims_watched(now);
     }
 
     /// Ends the run early: nobody gets another task.
@@ -135,7 +160,7 @@ impl<T> Scheduler<T> {
         if self.phase != Phase::Deserted {
             self.phase = Phase::Stopped;
         }
-        self.wake_all();
+        self.release_all();
     }
 
     /// Whether the run was ended early, by [`Scheduler::stop`] or because every worker has left.
@@ -160,10 +185,17 @@ impl<T> Scheduler<T> {
         if self.is_over() || self.backlog.waiting().tasks == 0 || self.is_anyone_coming(None) {
             return;
         }
-        let find = |wanted| self.workers.iter().position(|state| *state == wanted);
+        let find = |wanted| self.find(|_, state| state == wanted);
         if let Some(worker) = find(State::Parked).or_else(|| find(State::Unstarted)) {
             self.call(worker, now);
         }
+    }
+
+    /// Says that the feed waits for what claimed tasks hold, until it adds the next one.
+    pub fn hold_feed(&mut self, now: Duration) {
+        self.feed_is_held = true;
+        self.ensure(now);
+        self.have_claims_watched(now);
     }
 
     /// Whether a worker that was told to wait has not been called yet.
@@ -195,10 +227,17 @@ impl<T> Scheduler<T> {
         claim: &mut VecDeque<T>,
         now: Duration,
     ) -> Turn {
-        if self.workers[worker] == State::Working {
-            self.claims = self.claims.saturating_sub(1);
-            self.workers[worker] = State::Called;
+        if self.workers[worker] == State::Recalled {
+            // It was done all the same.
+            self.end_claim(worker, performed);
+            self.set_left(worker, now);
+            self.end_when_drained();
+            return Turn::Leave;
         }
+        if self.workers[worker] == State::Working {
+            self.end_claim(worker, performed);
+        }
+        self.workers[worker] = State::Called;
         let effect = match performed {
             Some(performed) => self.note(worker, &Event::Performed(*performed), now),
             None => Effect::Nothing,
@@ -221,13 +260,18 @@ impl<T> Scheduler<T> {
         for (task, load) in rest.into_iter().rev() {
             self.backlog.push_front(task, load);
         }
-        if self.workers[worker] == State::Working {
-            self.claims = self.claims.saturating_sub(1);
+        if matches!(self.workers[worker], State::Working | State::Recalled) {
+            self.end_claim(worker, None);
         }
         self.set_left(worker, now);
         self.end_when_drained();
         self.consider(now);
         self.ensure(now);
+    }
+
+    fn end_claim(&mut self, worker: usize, performed: Option<&Performed>) {
+        self.claims = self.claims.saturating_sub(1);
+        self.pace.end(worker, performed);
     }
 
     /// A worker that would claim and whose thread has not started: the caller's thread can be
@@ -236,8 +280,12 @@ impl<T> Scheduler<T> {
         if self.is_over() || self.backlog.waiting().tasks == 0 {
             return None;
         }
-        let found = (0..self.workers.len())
-            .find(|&worker| self.workers[worker] == State::Unstarted && self.claims(worker, now));
+        // A module's only if nobody else comes: opening its session may take long.
+        let is_alone = !self.is_anyone_coming(None);
+        let found = self.find(|worker, state| {
+            let may_be = is_alone || !self.pace.is_module(worker);
+            state == State::Unstarted && may_be && self.claims(worker, now)
+        });
         if found.is_none() {
             self.ensure(now);
         }
@@ -278,7 +326,12 @@ impl<T> Scheduler<T> {
                 self.take(worker, wanted, claim, now);
                 Turn::Work { measured: wanted.measured }
             }
-            Decision::Wait(at_most) => {
+            Decision::Wait(mut at_most) => {
+                if !self.pace.is_module(worker)
+                    && let Some(look) = self.watch_claims(now)
+                {
+                    at_most = Some(at_most.map_or(look, |at_most| at_most.min(look)));
+                }
                 self.park(worker, at_most, now);
                 Turn::Wait(at_most)
             }
@@ -293,7 +346,8 @@ impl<T> Scheduler<T> {
     fn take(&mut self, worker: usize, wanted: Claim, claim: &mut VecDeque<T>, now: Duration) {
         let mut sum = Load { jobs: 0, bytes: Some(0), is_divisible: false };
         let mut class = wanted.class;
-        for _ in 0..wanted.tasks.max(1) {
+        let tasks = if self.pace.is_new_module(worker) { 1 } else { wanted.tasks.max(1) };
+        for _ in 0..tasks {
             let Some((task, load)) = self.backlog.pop(class) else {
                 // None of the class is left, and a claim is of something.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
@@ -304,7 +358,85 @@ impl<T> Scheduler<T> {
         }
         self.claims += 1;
         self.workers[worker] = State::Working;
+        self.pace.begin(worker, sum, now);
+        if !self.pace.is_module(worker) {
+            // It may have been the one that watched.
+            (self.idle_since, self.next_look) = (None, None);
+        }
         self.note(worker, &Event::Claimed { load: sum }, now);
+        let is_module = self.pace.is_module(worker);
+        if is_module && self.next_look.is_none_or(|look| look <= now) {
+            self.have_claims_watched(now);
+        }
+    }
+
+    /// Takes back the claims of modules that are late, for a core that has nothing to do. Returns how long
+    /// until somebody is to look again.
+    fn watch_claims(&mut self, now: Duration) -> Option<Duration> {
+        if let Some(planned) = self.next_look
+            && now.saturating_sub(planned) > OVERSLEPT
+        {
+            // The process was stopped, and the modules had no time.
+            self.pace.shift(now.saturating_sub(planned));
+            self.idle_since = None;
+        }
+        let is_drained = self.backlog.waiting().tasks == 0;
+        let is_urgent = is_drained && (self.phase == Phase::Closed || self.feed_is_held);
+        let since = *self.idle_since.get_or_insert(now);
+        let cores = (0..self.workers.len()).filter(|&worker| {
+            let is_idle = matches!(self.workers[worker], State::Parked | State::Resting);
+            !self.pace.is_module(worker) && is_idle
+        });
+        // And the one that asks.
+        let cores = cores.count() + 1;
+        self.next_look = None;
+        for worker in 0..self.workers.len() {
+            let is_module = self.pace.is_module(worker) && self.workers[worker] == State::Working;
+            let Some(due) = self.pace.due(worker).filter(|_| is_module) else { continue };
+            let again = self.pace.again(worker, cores);
+            let is_sooner_done_again = again.is_some_and(|again| due > now.saturating_add(again));
+            let at = match is_urgent {
+                false => due.saturating_add(PATIENCE),
+                true if is_sooner_done_again => now,
+                true => due.min(since.saturating_add(PATIENCE)),
+            };
+            if at <= now {
+                self.workers[worker] = State::Recalled;
+                self.calls.push(Call::Recall(worker));
+            } else {
+                self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
+            }
+        }
+        self.next_look.map(|next| next.saturating_sub(now))
+    }
+
+    /// Sees to it that a core without work watches the claims of modules, if there are any.
+    fn have_claims_watched(&mut self, now: Duration) {
+        let is_modules = |worker, state| state == State::Working && self.pace.is_module(worker);
+        if self.is_over() || self.find(is_modules).is_none() {
+            return;
+        }
+        let is_core = |worker| !self.pace.is_module(worker);
+        let idle = self.find(|worker, state| {
+            is_core(worker) && matches!(state, State::Parked | State::Resting)
+        });
+        let is_there =
+            |worker, state| is_core(worker) && !matches!(state, State::Unstarted | State::Left);
+        let unstarted = || {
+            let found = self.find(|worker, state| is_core(worker) && state == State::Unstarted);
+            found.filter(|_| self.find(is_there).is_none())
+        };
+        if let Some(worker) = idle.or_else(unstarted) {
+            self.call(worker, now);
+        }
+    }
+
+    /// A worker, of the cores if one of them will do.
+    fn find(&self, wanted: impl Fn(usize, State) -> bool) -> Option<usize> {
+        let is_found = |worker: &usize| wanted(*worker, self.workers[*worker]);
+        let mut found = (0..self.workers.len()).filter(is_found);
+        let first = found.clone().find(|&worker| !self.pace.is_module(worker));
+        first.or_else(|| found.next())
     }
 
     fn park(&mut self, worker: usize, at_most: Option<Duration>, now: Duration) {
@@ -333,23 +465,34 @@ impl<T> Scheduler<T> {
     /// Whether a worker works or will ask again by itself.
     fn is_anyone_coming(&self, apart_from: Option<usize>) -> bool {
         let is_coming = |(worker, state): (usize, &State)| {
-            let waits = matches!(state, State::Unstarted | State::Parked | State::Left);
-            Some(worker) != apart_from && !waits
+            Some(worker) != apart_from
+                && matches!(
+                    state,
+                    State::Called | State::Working | State::Recalled | State::Resting
+                )
         };
         self.workers.iter().enumerate().any(is_coming)
     }
 
     fn end_when_drained(&mut self) {
         if self.phase == Phase::Closed && self.is_over() {
-            self.wake_all();
+            self.release_all();
         }
     }
 
-    fn wake_all(&mut self) {
+    /// Nobody gets another task: those who wait leave, and nobody waits for a session that opens.
+    fn release_all(&mut self) {
         for (worker, state) in self.workers.iter_mut().enumerate() {
-            if matches!(state, State::Parked | State::Resting) {
-                *state = State::Called;
-                self.calls.push(Call::Wake(worker));
+            match state {
+                State::Parked | State::Resting => {
+                    *state = State::Called;
+                    self.calls.push(Call::Wake(worker));
+                }
+                State::Opening => {
+                    *state = State::Called;
+                    self.calls.push(Call::Recall(worker));
+                }
+                _ => {}
             }
         }
     }
@@ -368,7 +511,10 @@ impl<T> Scheduler<T> {
             }
             let wanted = match self.workers[worker] {
                 State::Parked | State::Resting => self.claims(worker, now),
-                State::Unstarted => self.policy.starts(worker, self.backlog.waiting(), now),
+                State::Unstarted => {
+                    self.is_worth_starting(worker, now)
+                        && self.policy.starts(worker, self.backlog.waiting(), now)
+                }
                 _ => false,
             };
             if wanted {
@@ -378,16 +524,32 @@ impl<T> Scheduler<T> {
         }
     }
 
+    /// Whether a worker that has not started may find something to do when it is ready.
+    fn is_worth_starting(&self, worker: usize, now: Duration) -> bool {
+        !self.pace.is_module(worker)
+            || self.pace.is_worth_opening(worker, self.backlog.waiting(), now)
+    }
+
     fn call(&mut self, worker: usize, now: Duration) {
-        let call = match self.workers[worker] {
-            State::Unstarted => Call::Start(worker),
-            _ => Call::Wake(worker),
+        let (call, state) = match self.workers[worker] {
+            State::Unstarted if self.pace.is_module(worker) => {
+                (Call::Start(worker), State::Opening)
+            }
+            State::Unstarted => (Call::Start(worker), State::Called),
+            _ => (Call::Wake(worker), State::Called),
         };
-        self.workers[worker] = State::Called;
+        self.workers[worker] = state;
         self.note(worker, &Event::Called, now);
         self.calls.push(call);
     }
 }
+
+/// How long idle cores wait for a module's claim. With the time that an opening may take from the cores
+/// (`engines/guard`) it is less than the 20 ms by which a run may be longer with a module than without.
+const PATIENCE: Duration = Duration::from_millis(8);
+
+/// A wait that lasts so much longer than planned was not one of the modules.
+const OVERSLEPT: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,10 @@ const NOW: Duration = Duration::ZERO;
 
 /// A scheduler of tasks 0 to 9 for a CPU worker and a module's, and the calls that start them.
 fn scheduler(policy: PolicyName) -> (Scheduler<u32>, Vec<Call>) {
-    let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1, bytes: 0 };
+    let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1, bytes: 0, opening: None };
     let seats = [seat(Kind::Cpu), seat(Kind::Module)];
     let setting = Setting { cores: 1, costs: Costs::default() };
-    let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), seats.len());
+    let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats);
     for task in 0..10 {
         scheduler.fill(task, Load::job(100));
     }

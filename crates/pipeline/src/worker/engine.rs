@@ -76,6 +76,11 @@ impl<'e> Worker<'e> {
         self.is_watched
     }
 
+    /// Opens a session that jobs will want.
+    pub(super) fn open(&mut self, cipher: Cipher, direction: Direction) -> Result<(), EngineError> {
+        self.session(cipher, direction).map(|_| ())
+    }
+
     /// Processes jobs that bring their own keys, opening a session on first use.
     ///
     /// # Errors

@@ -78,14 +78,6 @@ impl Engines {
         self.list[number].kind == Kind::Cpu
     }
 
-    /// What it takes to start a worker, in microseconds.
-    pub(super) fn opening(&self, number: usize) -> f64 {
-        if self.is_cpu(number) {
-            return THREAD;
-        }
-        self.list[number].costs.opening().unwrap_or(OPENING)
-    }
-
     /// A worker has left.
     pub(super) fn remove_worker(&mut self, number: usize) {
         let in_service = &mut self.list[number].in_service;
@@ -295,13 +287,6 @@ impl Around {
 pub(super) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
-
-/// What starting a thread costs, in microseconds.
-const THREAD: f64 = 50.0;
-
-/// What it costs for a module, whose session is tested before its first job, where no profile says
-/// it.
-const OPENING: f64 = 200.0;
 
 /// How much of a core must be left for an engine, to be worth its while.
 const LEAST_LEFT: f64 = 0.02;

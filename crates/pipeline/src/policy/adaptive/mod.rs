@@ -57,6 +57,8 @@ pub(super) struct Adaptive {
 struct Worker {
     engine: usize,
     state: State,
+    /// Whether it has asked for tasks: its session is open.
+    is_open: bool,
     /// Whether it has worked before, so that starting it again costs nothing.
     has_worked: bool,
 }
@@ -64,6 +66,8 @@ struct Worker {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Idle,
+    /// It opens its module's session since then, and will ask when that is open.
+    Opening(Duration),
     /// It is about to ask.
     Called,
     Working(Working),
@@ -104,6 +108,7 @@ impl Adaptive {
         let worker = |seat| Worker {
             engine: engines.add(seat, setting),
             state: State::Idle,
+            is_open: false,
             has_worked: false,
         };
         let workers = seats.iter().map(worker).collect();
@@ -156,7 +161,8 @@ impl Adaptive {
         let price = self.engines.price(engine, &group);
         let wall = price.map(|price| self.engines.wall_of(price));
         let jobs = self.share(engine, &group, wall);
-        if self.would_be_late(worker, wall.unwrap_or(0.0) * jobs, waiting, now) {
+        let longest = price.map(|price| jobs * (wall.unwrap_or_default() + SPREADS * price.spread));
+        if self.would_be_late(worker, longest, waiting, now) {
             return Some(Decision::Wait(Some(DECLINED)));
         }
         let is_mixed = self.engines.len() > 1 && group.tasks < waiting.tasks;
@@ -201,8 +207,17 @@ impl Adaptive {
     }
 
     /// Whether the other workers would have drained the queue before this one is done with a
-    /// claim that takes it `wall` microseconds.
-    fn would_be_late(&self, worker: usize, wall: f64, waiting: &Waiting, now: Duration) -> bool {
+    /// claim that takes it at most so many microseconds. A module of which that is not known is late near
+    /// the end.
+    fn would_be_late(
+        &self,
+        worker: usize,
+        longest: Option<f64>,
+        waiting: &Waiting,
+        now: Duration,
+    ) -> bool {
+        let is_cpu = self.engines.is_cpu(self.workers[worker].engine);
+        let wall = longest.unwrap_or(if is_cpu { 0.0 } else { NEAR_THE_END });
         // Several workers can share a divisible task, so nobody finishes it late.
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
@@ -220,8 +235,9 @@ impl Adaptive {
                 // An idle worker has declined too: two that count on each other would leave the
                 // tasks to nobody.
                 let free = match other.state {
-                    State::Left | State::Idle => return None,
-                    State::Working(at) => micros(at.until.saturating_sub(now)),
+                    State::Left | State::Idle | State::Opening(_) => return None,
+                    // One that is late may be late for as long again.
+                    State::Working(at) => micros(at.until.abs_diff(now)),
                     State::Called => 0.0,
                 };
                 let each = each.filter(|_| other.engine == engine && number != worker)?;
@@ -265,26 +281,34 @@ impl Adaptive {
         let weight = |group: &Group| group.jobs * group.bytes.max(64.0);
         let most = self.groups(waiting).max_by(|one, it| weight(one).total_cmp(&weight(it)))?;
         let due = self.workers.iter().enumerate().filter_map(|(number, other)| {
-            let is_free = number == worker || matches!(other.state, State::Idle | State::Called);
+            let is_free = match other.state {
+                State::Idle | State::Called => true,
+                // Its turn comes, unless it is slow.
+                State::Opening(since) => now.saturating_sub(since) < SLOW_OPENING,
+                _ => number == worker,
+            };
             Some((self.trial_cost(other, &most, now).filter(|_| is_free)?, number))
         });
-        let ((opening, each), first) =
-            due.min_by(|(one, _), (other, _)| (one.0 + one.1).total_cmp(&(other.0 + other.1)))?;
+        let (each, first) = due.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
         // What is usual must be known before it can be said what is too much.
         self.engines.least(Members::MAX, &most)?;
         let budget = PART * (self.engines.time_of_cores(now) + self.work(waiting)) - self.tried;
         let batch = self.engines.get(self.workers[worker].engine).batch_of(most.bytes);
-        let jobs = batch.min(most.jobs / 2.0).min((budget - opening) / each).floor();
-        (first == worker && jobs >= 1.0).then(|| Claim {
+        let jobs = batch.min(most.jobs / 2.0).min(budget / each).floor();
+        let is_late = || {
+            let price = self.engines.price(self.workers[worker].engine, &most);
+            let longest = price.map(|price| jobs * (price.wall + SPREADS * price.spread));
+            self.would_be_late(worker, longest, waiting, now)
+        };
+        (first == worker && jobs >= 1.0 && !is_late()).then(|| Claim {
             tasks: most.tasks_of(jobs),
             class: Some(most.class),
             measured: true,
         })
     }
 
-    /// What a trial would cost in CPU time, at first and for each job, in microseconds; `None`
-    /// where none is due.
-    fn trial_cost(&self, worker: &Worker, group: &Group, now: Duration) -> Option<(f64, f64)> {
+    /// What a trial would cost in CPU time for each job, in microseconds; `None` where none is due.
+    fn trial_cost(&self, worker: &Worker, group: &Group, now: Duration) -> Option<f64> {
         let engine = worker.engine;
         if self.takes(engine, group)
             || self.engines.was_measured(engine, now, TRY_AGAIN)
@@ -292,9 +316,8 @@ impl Adaptive {
         {
             return None;
         }
-        let opening = if worker.has_worked { 0.0 } else { self.engines.opening(engine) };
         let known = self.engines.price(engine, group).map(|known| known.cpu);
-        Some((opening, known.unwrap_or(2.0 * self.engines.cheapest(group))))
+        Some(known.unwrap_or(2.0 * self.engines.cheapest(group)))
     }
 
     /// Counts what a worker has performed, and learns when that ends a window. Returns whether the
@@ -378,8 +401,7 @@ impl Policy for Adaptive {
         let active = self.workers.iter().filter(|worker| worker.is_active()).count() as f64;
         // One more worker takes the work off those at it; that must be worth a thread.
         let saved = self.work(waiting) / (active + 1.0) / active.max(1.0);
-        saved > self.engines.opening(self.workers[worker].engine)
-            && matches!(self.next(worker, waiting, now), Decision::Claim(_))
+        saved > THREAD && matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
 
     fn starts_at_once(&self) -> bool {
@@ -389,14 +411,19 @@ impl Policy for Adaptive {
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
         let engine = self.workers[worker].engine;
         match *event {
-            Event::Called => self.workers[worker].state = State::Called,
+            Event::Called => {
+                let opens = !self.engines.is_cpu(engine) && !self.workers[worker].is_open;
+                let opening = State::Opening(now);
+                self.workers[worker].state = if opens { opening } else { State::Called };
+            }
             Event::Claimed { load } => {
+                self.workers[worker].is_open = true;
                 let planned = self.plans[engine].get().and_then(|plan| plan.time_of(load));
                 let is_trial = planned.is_none() && {
                     let group = Group::of(load, self.engines.mean_bytes(load));
                     !self.takes(engine, &group)
                 };
-                // A worker's first claim opens its session, which says nothing of its rate.
+                // A worker's first claim is slower than others, which says nothing of its rate.
                 if is_trial || !self.workers[worker].has_worked {
                     self.window = None;
                 }
@@ -430,6 +457,7 @@ impl Policy for Adaptive {
                 }
             }
             Event::Parked => {
+                self.workers[worker].is_open = true;
                 self.workers[worker].state = State::Idle;
                 if waiting.tasks == 0 {
                     self.window = None;
@@ -476,6 +504,18 @@ const CLAIM: f64 = 700.0;
 
 /// How soon a worker that has declined asks again.
 const DECLINED: Duration = Duration::from_micros(500);
+
+/// How many times its spread a claim may take longer than expected.
+const SPREADS: f64 = 2.0;
+
+/// How long a claim may take of a module of which nothing is known, in microseconds.
+const NEAR_THE_END: f64 = 20_000.0;
+
+/// How long trials of other engines wait for a session that opens.
+const SLOW_OPENING: Duration = Duration::from_millis(20);
+
+/// What starting a thread costs, in microseconds.
+const THREAD: f64 = 50.0;
 
 /// How much of the CPU time of a run may go into trials.
 const PART: f64 = 0.015;

@@ -237,7 +237,7 @@ fn what_is_not_in_a_buffer_is_refused_before_the_driver_sees_it() {
 
 /// The engine on the fake driver, whose kernels of ciphers do nothing.
 #[cfg(feature = "openssl")]
-fn engine(fake: &Fake) -> Arc<dyn Engine> {
+fn engine(fake: &Fake) -> Arc<crate::gpu::GpuEngine> {
     let device = found(&fake.path, crate::gpu::kernels::PTX).unwrap().remove(0);
     Arc::new(crate::gpu::GpuEngine::new("gpu:fake".to_owned(), device))
 }
@@ -297,6 +297,7 @@ fn a_device_that_fails_costs_no_job_in_lent_memory() {
     openssl.open(&request).unwrap().process(&mut batch).unwrap();
     let work = |direction| -> Result<(), EngineError> {
         let engine = engine(&fake);
+        let lending = Arc::clone(&engine.lending);
         let request = SessionRequest { cipher, direction, key: Some(&key) };
         let (message, result) = match direction {
             Direction::Encrypt => (&text, &sealed),
@@ -326,6 +327,8 @@ fn a_device_that_fails_costs_no_job_in_lent_memory() {
             input.chunks_exact(message.len()).all(|place| place == message),
             "an input changed"
         );
+        drop((input, output));
+        lending.settle();
         done
     };
     for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -380,7 +383,8 @@ fn a_device_that_computes_wrongly_is_found_by_the_guard() {
     let Some(fake) = fake() else { return };
     let (cipher, direction) = (Cipher::Aes128Gcm, Direction::Encrypt);
     let watch = crate::Watch { retreats: false, ..crate::Watch::default() };
-    let guarded = crate::watched(&engine(&fake), watch).unwrap();
+    let engine: Arc<dyn Engine> = engine(&fake);
+    let guarded = crate::watched(&engine, watch).unwrap();
     let key = Key::new(&[5; 16]).unwrap();
     let request = SessionRequest { cipher, direction, key: Some(&key) };
     let error = guarded.open(&request).err().expect("it was believed");
@@ -393,7 +397,7 @@ fn a_device_that_hangs_is_waited_for_once() {
     use crate::self_test::{self, SelfTest, SelfTestError};
     const PATIENCE: Duration = Duration::from_secs(1);
     let Some(fake) = fake() else { return };
-    let engine = engine(&fake);
+    let engine: Arc<dyn Engine> = engine(&fake);
     fake.hang_in(c"cuEventSynchronize");
     let guarded = crate::watched(&engine, crate::Watch::default()).unwrap();
     let begun = Instant::now();
