@@ -141,25 +141,32 @@ impl TreeWork<'_> {
                 queue.share(Task::Large(large.clone()));
                 invited = true;
             }
-            let task = if chained {
-                // Segments only in order: the next worker must begin with this one.
-                self.perform_segments(large.clone(), claimed.clone(), workspace, worker, queue)
-                    .map_err(|failed| {
-                        large.ledger().give_back(&claimed);
-                        Returned { task: Task::Large(large.clone()), cause: failed.cause }
-                    })
-            } else {
-                self.perform_segments(large.clone(), claimed, workspace, worker, queue)
-            };
-            task?;
+            self.perform_segments(&large, claimed, workspace, worker, queue)?;
+        }
+    }
+
+    /// Performs segments whose engine has failed. In a cipher that chains nobody was invited, and the
+    /// file goes on from here.
+    pub(super) fn perform_returned(
+        &self,
+        large: Arc<Large>,
+        claimed: Range<u64>,
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task>,
+    ) -> Result<(), Returned<Task>> {
+        self.perform_segments(&large, claimed, workspace, worker, queue)?;
+        match large.cipher.is_chained(self.operation.direction()) {
+            true => self.help_with(large, workspace, worker, queue),
+            false => Ok(()),
         }
     }
 
     /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the file if
     /// the last to be settled is among them.
-    pub(super) fn perform_segments(
+    fn perform_segments(
         &self,
-        large: Arc<Large>,
+        large: &Arc<Large>,
         mut claimed: Range<u64>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
@@ -168,25 +175,25 @@ impl TreeWork<'_> {
         let most = workspace.pieces(self.room);
         while !claimed.is_empty() {
             if self.is_stopped() || large.ledger().has_failed() {
-                let count = claimed.end - claimed.start;
-                self.settle(&large, count, Err(FileError::Interrupted), workspace, worker, queue);
+                let interrupted = Err(FileError::Interrupted);
+                self.settle(large, &claimed, interrupted, workspace, worker, queue);
                 return Ok(());
             }
             let part = claimed.start..claimed.end.min(claimed.start + most);
-            let count = part.end - part.start;
-            match self.transform(&large, &part, workspace, worker) {
+            claimed.start = part.end;
+            match self.transform(large, &part, workspace, worker) {
                 Ok((length, offset)) => {
-                    let made = (count, length, offset);
-                    self.write_segments(&large, made, workspace, worker, queue);
+                    let made = (part, length, offset);
+                    self.write_segments(large, made, workspace, worker, queue);
                 }
                 Err(SegmentError::File(error)) => {
-                    self.settle(&large, count, Err(error), workspace, worker, queue);
+                    self.settle(large, &part, Err(error), workspace, worker, queue);
                 }
                 Err(SegmentError::Engine(cause)) => {
-                    return Err(Returned { task: Task::Segments(large, claimed), cause });
+                    let rest = part.start..claimed.end;
+                    return Err(Returned { task: Task::Segments(large.clone(), rest), cause });
                 }
             }
-            claimed.start = part.end;
         }
         Ok(())
     }
@@ -196,36 +203,36 @@ impl TreeWork<'_> {
     fn write_segments(
         &self,
         large: &Arc<Large>,
-        (count, length, offset): (u64, usize, u64),
+        (segments, length, offset): (Range<u64>, usize, u64),
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
         queue: &Queue<Task>,
     ) {
         let Some(output) = &large.output else {
-            return self.settle(large, count, Ok(length as u64), workspace, worker, queue);
+            return self.settle(large, &segments, Ok(length as u64), workspace, worker, queue);
         };
         let named = self.at_output(&large.directory.location, &large.item.target);
         let write = |bytes: &[u8], offset| {
             self.write(output, bytes, offset).map(|()| bytes.len() as u64).map_err(&named)
         };
         let buffer = &mut workspace.output;
-        let made = (count, length, offset);
+        let made = (segments.clone(), length, offset);
         let Some(mut writer) = large.writing.hand_in(buffer, made, &self.spares) else { return };
         let result = write(&workspace.output[..length], offset);
-        self.settle(large, count, result, workspace, worker, queue);
+        self.settle(large, &segments, result, workspace, worker, queue);
         let mut written = None;
         while let Some(piece) = writer.next(written.take()) {
             let result = write(piece.bytes(), piece.offset);
-            self.settle(large, piece.segments, result, workspace, worker, queue);
+            self.settle(large, &piece.segments, result, workspace, worker, queue);
             written = Some(piece);
         }
     }
 
-    /// Enters what became of so many claimed segments, and ends the file with the last of them.
+    /// Enters what became of claimed segments, and ends the file with the last of them.
     fn settle(
         &self,
         large: &Large,
-        segments: u64,
+        segments: &Range<u64>,
         result: Result<u64, FileError>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
@@ -248,8 +255,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Records that so many claimed segments will never be done.
-    pub(super) fn abandon_segments(&self, large: &Large, segments: u64, error: FileError) {
+    /// Records that these claimed segments will never be done.
+    pub(super) fn abandon_segments(&self, large: &Large, segments: &Range<u64>, error: FileError) {
         let end = large.ledger().failed(segments, error);
         self.record_abandoned(large, end);
     }

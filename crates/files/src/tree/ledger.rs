@@ -10,15 +10,18 @@ use crate::FileError;
 /// nobody will ever do it. A failure ends all claiming. When nothing is left to claim and nothing
 /// claimed is unsettled, the file has ended, which one caller is told, once. It was done only if
 /// every segment was settled as done: no missing failure stands for a success.
+///
+/// Each segment is known by its number, so that one done twice never stands for another. Settling
+/// a segment twice, or one that nobody has claimed, fails the file at once: nobody can tell whether
+/// the claims that are left will ever be settled.
 #[derive(Debug)]
 pub(super) struct Ledger {
     segments: u64,
     /// The first unclaimed segment.
     next: u64,
-    /// How many are claimed and not settled.
-    at_work: u64,
-    /// How many were done.
-    done: u64,
+    /// The settled ones, in order, with a gap between one range and the next. There are at most as
+    /// many gaps as claims at work.
+    settled: Vec<Range<u64>>,
     /// How many bytes those made.
     written: u64,
     /// Why the file fails; the first reason counts.
@@ -30,7 +33,7 @@ pub(super) struct Ledger {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum End {
-    /// Each of its segments was done; the total output in bytes.
+    /// Each of its segments was done, once; the total output in bytes.
     Done { written: u64 },
     /// It will never be done.
     Failed(FileError),
@@ -42,8 +45,7 @@ impl Ledger {
         Ledger {
             segments,
             next: 0,
-            at_work: 0,
-            done: 0,
+            settled: Vec::new(),
             written: 0,
             failure: None,
             has_ended: false,
@@ -59,7 +61,6 @@ impl Ledger {
         let count = (self.segments - self.next).div_ceil(2).min(most.max(1));
         let claimed = self.next..self.next + count;
         self.next = claimed.end;
-        self.at_work += count;
         Some(claimed)
     }
 
@@ -73,24 +74,16 @@ impl Ledger {
         self.failure.is_some()
     }
 
-    /// Takes back the claim of the segments that were claimed last, and that must be the next.
-    pub(super) fn give_back(&mut self, claimed: &Range<u64>) {
-        self.next = claimed.start;
-        self.at_work -= claimed.end - claimed.start;
+    /// These claimed segments were done, with this many bytes of output.
+    pub(super) fn done(&mut self, segments: &Range<u64>, written: u64) -> Option<End> {
+        self.written = self.written.saturating_add(written);
+        self.settle(segments)
     }
 
-    /// So many claimed segments were done, with this many bytes of output.
-    pub(super) fn done(&mut self, segments: u64, written: u64) -> Option<End> {
-        self.at_work -= segments;
-        self.done += segments;
-        self.written += written;
-        self.end()
-    }
-
-    /// So many claimed segments will never be done.
-    pub(super) fn failed(&mut self, segments: u64, error: FileError) -> Option<End> {
-        self.at_work -= segments;
-        self.give_up(error)
+    /// These claimed segments will never be done.
+    pub(super) fn failed(&mut self, segments: &Range<u64>, error: FileError) -> Option<End> {
+        self.failure.get_or_insert(error);
+        self.settle(segments)
     }
 
     /// Unclaimed segments will not be done.
@@ -99,91 +92,174 @@ impl Ledger {
         self.end()
     }
 
+    fn settle(&mut self, segments: &Range<u64>) -> Option<End> {
+        let at = self.settled.partition_point(|before| before.end <= segments.start);
+        let is_settled = self.settled.get(at).is_some_and(|it| it.start < segments.end);
+        if is_settled || segments.is_empty() || segments.end > self.next {
+            return self.end_with(End::Failed(FileError::Refused(UNACCOUNTED.to_owned())));
+        }
+        self.settled.insert(at, segments.clone());
+        self.settled.dedup_by(|behind, before| {
+            let has_no_gap = before.end == behind.start;
+            if has_no_gap {
+                before.end = behind.end;
+            }
+            has_no_gap
+        });
+        self.end()
+    }
+
     fn end(&mut self) -> Option<End> {
-        if self.has_ended || self.at_work > 0 || self.has_some_to_claim() {
+        if !self.is_settled_up_to(self.next) || self.has_some_to_claim() {
             return None;
         }
-        self.has_ended = true;
-        Some(match &self.failure {
-            None if self.done == self.segments => End::Done { written: self.written },
+        let end = match &self.failure {
+            None if self.is_settled_up_to(self.segments) => End::Done { written: self.written },
             None => End::Failed(FileError::Refused(UNACCOUNTED.to_owned())),
             Some(error) => End::Failed(error.clone()),
-        })
+        };
+        self.end_with(end)
+    }
+
+    fn is_settled_up_to(&self, end: u64) -> bool {
+        match &self.settled[..] {
+            [] => end == 0,
+            [all] => *all == (0..end),
+            _ => false,
+        }
+    }
+
+    /// Ends the file, if it has not ended yet.
+    fn end_with(&mut self, end: End) -> Option<End> {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return None;
+        }
+        if let End::Failed(error) = &end {
+            self.failure.get_or_insert_with(|| error.clone());
+        }
+        Some(end)
     }
 }
 
-const UNACCOUNTED: &str = "not all of it was processed, so it was not done";
+const UNACCOUNTED: &str = "not each part of it was processed once, which is a fault of Evener; it \
+                           was not done, so try again";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What is known from outside about a file, along one course of events.
-    #[derive(Clone)]
+    #[derive(Clone, Default)]
     struct Course {
         /// Segments that workers have.
         claimed: Vec<Range<u64>>,
-        done: u64,
+        /// Segments that were done, once or more often.
+        done: Vec<u64>,
         failures: u32,
+        /// How often what was settled, or not claimed, was settled all the same.
+        faults: u32,
         ends: u32,
     }
 
+    /// What may happen to a file at most.
+    #[derive(Clone, Copy)]
+    struct Limits {
+        workers: usize,
+        failures: u32,
+        faults: u32,
+    }
+
+    type Event<'e> = &'e dyn Fn(&mut Ledger, &mut Course) -> Option<End>;
+
     fn copy(ledger: &Ledger) -> Ledger {
-        Ledger { failure: ledger.failure.clone(), ..*ledger }
+        let (failure, settled) = (ledger.failure.clone(), ledger.settled.clone());
+        Ledger { failure, settled, ..*ledger }
     }
 
     fn check(course: &mut Course, ledger: &Ledger, end: Option<End>) {
+        let gaps = course.claimed.len();
+        assert!(ledger.settled.len() <= gaps + 1, "{:?}, {gaps} gaps", ledger.settled);
         let Some(end) = end else { return };
         course.ends += 1;
-        assert!(course.claimed.is_empty(), "it ended while a segment was at work");
         match end {
             End::Done { written } => {
-                assert_eq!((course.done, course.failures), (ledger.segments, 0));
+                course.done.sort_unstable();
+                assert!(course.done.iter().copied().eq(0..ledger.segments), "{:?}", course.done);
+                assert_eq!((course.claimed.len(), course.failures, course.faults), (0, 0, 0));
                 assert_eq!(written, 10 * ledger.segments);
             }
-            End::Failed(_) => assert!(course.failures > 0),
+            End::Failed(error) => {
+                assert!(course.failures + course.faults > 0);
+                let is_fault = error == FileError::Refused(UNACCOUNTED.to_owned());
+                assert_eq!(is_fault, course.faults > 0, "{error}");
+                assert!(is_fault || course.claimed.is_empty(), "a segment is at work");
+            }
         }
     }
 
-    /// Follows every course that events can take with at most so many workers and failures.
-    fn follow(ledger: &Ledger, course: &Course, workers: usize, failures: u32, courses: &mut u64) {
+    /// Follows every course that events can take within the limits.
+    fn follow(ledger: &Ledger, course: &Course, limits: Limits, courses: &mut u64) {
         let mut moved = false;
-        if course.claimed.len() < workers && ledger.has_some_to_claim() {
+        let mut happens = |event: Event<'_>| {
+            moved = true;
+            let (mut ledger, mut course) = (copy(ledger), course.clone());
+            let end = event(&mut ledger, &mut course);
+            check(&mut course, &ledger, end);
+            follow(&ledger, &course, limits, courses);
+        };
+        if course.claimed.len() < limits.workers && ledger.has_some_to_claim() {
             for most in 1..=2 {
-                let (mut ledger, mut course) = (copy(ledger), course.clone());
-                course.claimed.push(ledger.claim(most).unwrap());
-                follow(&ledger, &course, workers, failures, courses);
+                happens(&|ledger, course| {
+                    course.claimed.push(ledger.claim(most).unwrap());
+                    None
+                });
             }
-            moved = true;
         }
-        for at in 0..course.claimed.len() {
-            moved = true;
-            let mut next = course.clone();
-            let claimed = next.claimed.remove(at);
-            let segments = claimed.end - claimed.start;
-            let mut done = copy(ledger);
-            next.done += segments;
-            let end = done.done(segments, 10 * segments);
-            check(&mut next, &done, end);
-            follow(&done, &next, workers, failures, courses);
-            if course.failures < failures {
-                let mut next = course.clone();
-                next.claimed.remove(at);
-                next.failures += 1;
-                let mut failed = copy(ledger);
-                let end = failed.failed(segments, FileError::Interrupted);
-                check(&mut next, &failed, end);
-                follow(&failed, &next, workers, failures, courses);
+        for (at, claimed) in course.claimed.iter().enumerate() {
+            // All of a claim, or its first segment only.
+            for end in [claimed.end, claimed.start + 1] {
+                let (settled, rest) = (claimed.start..end, end..claimed.end);
+                let settle = |course: &mut Course| {
+                    course.claimed.remove(at);
+                    course.claimed.extend((!rest.is_empty()).then(|| rest.clone()));
+                };
+                happens(&|ledger, course| {
+                    settle(course);
+                    course.done.extend(settled.clone());
+                    ledger.done(&settled, 10 * (settled.end - settled.start))
+                });
+                if course.failures < limits.failures {
+                    happens(&|ledger, course| {
+                        settle(course);
+                        course.failures += 1;
+                        ledger.failed(&settled, FileError::Interrupted)
+                    });
+                }
             }
         }
         // An invitation to help that nobody will follow.
-        if course.failures < failures && ledger.has_some_to_claim() {
-            moved = true;
-            let (mut ledger, mut course) = (copy(ledger), course.clone());
-            course.failures += 1;
-            let end = ledger.give_up(FileError::Interrupted);
-            check(&mut course, &ledger, end);
-            follow(&ledger, &course, workers, failures, courses);
+        if course.failures < limits.failures && ledger.has_some_to_claim() {
+            happens(&|ledger, course| {
+                course.failures += 1;
+                ledger.give_up(FileError::Interrupted)
+            });
+        }
+        // Anything that holds a segment which is settled or unclaimed.
+        let is_claimed = |segment| course.claimed.iter().any(|it| it.contains(&segment));
+        for (start, length) in (0..=ledger.segments).flat_map(|it| [(it, 1), (it, 2)]) {
+            let wrong = start..start + length;
+            if course.faults == limits.faults || wrong.clone().all(is_claimed) {
+                continue;
+            }
+            happens(&|ledger, course| {
+                course.faults += 1;
+                course.done.extend(wrong.clone());
+                ledger.done(&wrong, 10 * length)
+            });
+            happens(&|ledger, course| {
+                course.faults += 1;
+                ledger.failed(&wrong, FileError::Interrupted)
+            });
         }
         if !moved {
             assert_eq!(course.ends, 1, "every file ends, once");
@@ -192,34 +268,50 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends_once_and_is_done_only_if_every_segment_was() {
-        let course = Course { claimed: Vec::new(), done: 0, failures: 0, ends: 0 };
+    fn a_file_ends_once_and_is_done_only_if_every_segment_was_done_once() {
         let mut courses = 0;
-        for segments in 1..=4 {
-            for workers in 1..=3 {
-                follow(&Ledger::new(segments), &course, workers, 2, &mut courses);
+        for (most, failures, faults) in [(4, 2, 0), (3, 1, 1)] {
+            for segments in 1..=most {
+                for workers in 1..=3 {
+                    let limits = Limits { workers, failures, faults };
+                    follow(&Ledger::new(segments), &Course::default(), limits, &mut courses);
+                }
             }
         }
-        assert!(courses > 1000, "{courses}");
+        assert!(courses > 10_000, "{courses}");
     }
 
     #[test]
-    fn a_segment_that_is_given_back_is_claimed_again() {
+    fn a_segment_that_is_done_twice_does_not_stand_for_another() {
         let mut ledger = Ledger::new(2);
-        assert_eq!(ledger.claim(1), Some(0..1));
-        ledger.give_back(&(0..1));
-        assert_eq!(ledger.claim(9), Some(0..1));
-        assert_eq!(ledger.done(1, 3), None);
-        assert_eq!(ledger.claim(9), Some(1..2));
-        assert_eq!(ledger.done(1, 4), Some(End::Done { written: 7 }));
-        assert_eq!(ledger.give_up(FileError::Interrupted), None);
+        assert_eq!((ledger.claim(1), ledger.claim(1)), (Some(0..1), Some(1..2)));
+        assert_eq!(ledger.done(&(0..1), 3), None);
+        let fault = FileError::Refused(UNACCOUNTED.to_owned());
+        assert_eq!(ledger.done(&(0..1), 3), Some(End::Failed(fault)));
+        assert_eq!(ledger.done(&(1..2), 4), None);
+    }
+
+    #[test]
+    fn a_file_of_any_length_has_a_short_record() {
+        let mut ledger = Ledger::new(u64::MAX);
+        let mut claimed: Vec<_> = (0..8).map(|_| ledger.claim(1 << 40).unwrap()).collect();
+        for turn in 0..100_000 {
+            // The first is the slowest.
+            let settled = claimed.remove(1 + turn % 7);
+            assert_eq!(ledger.done(&settled, 1), None);
+            assert!(ledger.settled.len() <= 8, "{:?}", ledger.settled);
+            claimed.push(ledger.claim(1 << 40).unwrap());
+        }
+        claimed.iter().for_each(|last| assert_eq!(ledger.done(last, 1), None));
+        assert!(ledger.is_settled_up_to(ledger.next), "{:?}", ledger.settled);
     }
 
     #[test]
     fn after_a_failure_nothing_is_left_to_claim() {
         let mut ledger = Ledger::new(u64::MAX);
-        ledger.claim(3);
-        assert_eq!(ledger.failed(3, FileError::Changed), Some(End::Failed(FileError::Changed)));
+        assert_eq!(ledger.claim(3), Some(0..3));
+        let end = ledger.failed(&(0..3), FileError::Changed);
+        assert_eq!(end, Some(End::Failed(FileError::Changed)));
         assert_eq!(ledger.claim(1), None);
     }
 }

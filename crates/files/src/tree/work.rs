@@ -215,7 +215,7 @@ impl Work for TreeWork<'_> {
             }
             Task::Large(large) => self.help_with(large, workspace, worker, queue),
             Task::Segments(large, claimed) => {
-                self.perform_segments(large, claimed, workspace, worker, queue)
+                self.perform_returned(large, claimed, workspace, worker, queue)
             }
         }
     }
@@ -251,9 +251,7 @@ impl Work for TreeWork<'_> {
                 }
             }
             Task::Large(large) => self.abandon_rest(&large, error()),
-            Task::Segments(large, claimed) => {
-                self.abandon_segments(&large, claimed.end - claimed.start, error());
-            }
+            Task::Segments(large, claimed) => self.abandon_segments(&large, &claimed, error()),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! spare buffer a worker waits, asleep, until the writer has caught up.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer};
@@ -30,7 +31,7 @@ struct State {
 /// What one segment, or several, became: bytes that belong at an offset of the output.
 pub(super) struct Piece {
     buffer: WipedBuffer,
-    pub(super) segments: u64,
+    pub(super) segments: Range<u64>,
     length: usize,
     pub(super) offset: u64,
 }
@@ -48,7 +49,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writing {
-    /// Hands in the first `length` bytes of `buffer`, which so many segments became.
+    /// Hands in the first `length` bytes of `buffer`, which these segments became.
     ///
     /// Either the caller becomes the file's writer: it writes them itself, and then everything that
     /// [`Writer::next`] returns. Or the writer will do that, and `buffer` is another one of the same
@@ -56,7 +57,7 @@ impl Writing {
     pub(super) fn hand_in<'a>(
         &'a self,
         buffer: &mut WipedBuffer,
-        (segments, length, offset): (u64, usize, u64),
+        (segments, length, offset): (Range<u64>, usize, u64),
         spares: &'a Spares,
     ) -> Option<Writer<'a>> {
         let mut state = self.lock();
@@ -187,7 +188,9 @@ mod tests {
         let mut buffer = WipedBuffer::zeros(ROOM);
         for offset in offsets {
             buffer[0] = (offset % 251) as u8 + 1;
-            let Some(mut writer) = writing.hand_in(&mut buffer, (1, 1, offset), spares) else {
+            let Some(mut writer) =
+                writing.hand_in(&mut buffer, (offset..offset + 1, 1, offset), spares)
+            else {
                 assert_eq!(buffer.len(), ROOM);
                 continue;
             };
@@ -237,11 +240,11 @@ mod tests {
         thread::scope(|scope| {
             let panics = scope.spawn(|| {
                 let mut buffer = WipedBuffer::zeros(ROOM);
-                let _writer = writing.hand_in(&mut buffer, (1, 1, 0), &spares);
+                let _writer = writing.hand_in(&mut buffer, (0..1, 1, 0), &spares);
                 std::panic::resume_unwind(Box::new(()));
             });
             assert!(panics.join().is_err());
         });
-        assert!(writing.hand_in(&mut buffer, (1, 1, 0), &spares).is_some());
+        assert!(writing.hand_in(&mut buffer, (0..1, 1, 0), &spares).is_some());
     }
 }
