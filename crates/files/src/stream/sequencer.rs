@@ -41,6 +41,9 @@ impl<'a> Sequencer<'a> {
 
     /// Takes a finished piece and writes what can be written now, passing the buffers of each
     /// piece written to `release`.
+    ///
+    /// # Errors
+    /// Writing fails, or a piece of this number was delivered before.
     pub(super) fn deliver(
         &self,
         number: u64,
@@ -48,7 +51,10 @@ impl<'a> Sequencer<'a> {
         release: impl Fn(Buffers),
     ) -> Result<(), FileError> {
         let mut state = self.lock();
-        state.ready.insert(number, piece);
+        let first = state.next + u64::from(state.writing);
+        if number < first || state.ready.insert(number, piece).is_some() {
+            return Err(FileError::Refused(TWICE.to_owned()));
+        }
         if state.writing {
             return Ok(());
         }
@@ -82,5 +88,70 @@ impl<'a> Sequencer<'a> {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().ignore_poison()
+    }
+}
+
+const TWICE: &str = "a part of it was processed twice, which is a fault of Evener; what was written is \
+                     not whole, so try again";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsFd;
+
+    use evener_core::WipedBuffer;
+
+    use super::*;
+    use crate::output::Outputs;
+    use crate::stream::StreamTarget;
+    use crate::{Operation, Options};
+
+    /// The piece of this number: as many bytes as it has behind it, and of that value.
+    fn finished(number: u64) -> Finished {
+        let mut output = WipedBuffer::zeros(8);
+        output.fill(number as u8);
+        let buffers = Buffers { input: WipedBuffer::zeros(0), output };
+        Finished { buffers, written: number as usize + 1 }
+    }
+
+    #[test]
+    fn pieces_are_written_in_order_and_none_stands_for_another() {
+        const PIECES: u64 = 4;
+        let outputs = Outputs::new(Operation::Encrypt, (false, false), &Options::new(Vec::new()));
+        let nowhere = fs::File::open("/dev/null").unwrap();
+        // Every course of five deliveries, one of which must come again.
+        for course in 0..PIECES.pow(5) {
+            let mut written = tempfile::NamedTempFile::new_in("/dev/shm")
+                .or_else(|_| tempfile::NamedTempFile::new())
+                .unwrap();
+            let descriptor = written.as_file().try_clone().unwrap().into();
+            let target = StreamTarget::Descriptor(descriptor);
+            let sink = Sink::open(target, &outputs, nowhere.as_fd()).unwrap();
+            let sequencer = Sequencer::new(&sink, b"").unwrap();
+            let mut delivered = Vec::new();
+            for turn in 0..5 {
+                let number = course / PIECES.pow(turn) % PIECES;
+                let is_new = !delivered.contains(&number);
+                let again = |_: Buffers| {
+                    // What is being written is delivered too.
+                    let next = sequencer.pieces();
+                    assert!(sequencer.deliver(next, finished(next), |_| {}).is_err());
+                };
+                let result = sequencer.deliver(number, finished(number), again);
+                assert_eq!(result.is_ok(), is_new, "{delivered:?}, then {number}");
+                if !is_new {
+                    break;
+                }
+                delivered.push(number);
+            }
+            let end = (0..PIECES).take_while(|number| delivered.contains(number)).count() as u64;
+            assert_eq!(sequencer.pieces(), end, "{delivered:?}");
+            let right: Vec<_> = (0..end).flat_map(|it| vec![it as u8; it as usize + 1]).collect();
+            assert_eq!(sequencer.bytes(), right.len() as u64);
+            let mut content = Vec::new();
+            std::io::Seek::rewind(&mut written).unwrap();
+            std::io::Read::read_to_end(&mut written, &mut content).unwrap();
+            assert_eq!(content, right);
+        }
     }
 }
