@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
 pub mod child;
+pub mod late;
 pub mod meddler;
 pub mod scene;
 

@@ -1,0 +1,279 @@
+//! A module that hangs in a batch of the test's choice, and cores beside it.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Memory, Offer, Outcome,
+    Session, SessionRequest, WipedBuffer,
+};
+use evener_engines::{Watch, guard};
+
+/// How the batch ends in which the module hangs, when it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// Its results are right.
+    Right,
+    /// Its results are wrong.
+    Wrong,
+    /// The module panics.
+    Panic,
+    /// The module writes to all of its buffers and fails.
+    Scribble,
+}
+
+/// When the batch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Just before a core does the same work anew.
+    Meanwhile,
+    /// After the run.
+    Afterwards,
+}
+
+/// What a core waits for before each of its batches, so that the module comes to the batch in which
+/// it hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Nothing.
+    Free,
+    /// The module hangs, or has begun more batches than the cores.
+    Behind,
+    /// The module hangs.
+    Last,
+}
+
+/// The plan, and how far it has come.
+pub struct Plan {
+    /// The number of the module's batch in which it hangs, from 0 at its first in the run.
+    pub at: u64,
+    pub late: Late,
+    pub end: End,
+    pub pace: Pace,
+    /// Whether the module lends memory, and wants many bytes at once.
+    pub lends: bool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Batches that the module has begun, known answers among them.
+    begun: u64,
+    /// How many known answers there are.
+    opening: u64,
+    /// Batches that the cores have begun.
+    by_cores: u64,
+    /// The inputs with which the module hangs.
+    held: Option<Vec<Vec<u8>>>,
+    is_released: bool,
+    has_ended: bool,
+}
+
+impl Plan {
+    pub fn new(at: u64, (late, end): (Late, End), pace: Pace, lends: bool) -> Arc<Plan> {
+        let (state, changed) = Default::default();
+        Arc::new(Plan { at, late, end, pace, lends, state, changed })
+    }
+
+    /// The module, under the guard of a run; and the cores, as one worker.
+    pub fn seats(self: &Arc<Plan>, request: &SessionRequest<'_>) -> [Arc<dyn Engine>; 2] {
+        let watched = |plan: &Arc<Plan>| {
+            let module = Arc::new(Fake::new("late", Kind::Module, plan));
+            guard(module, openssl(), Watch::of_a_run(None))
+        };
+        let counting = Plan::new(u64::MAX, (self.late, self.end), Pace::Free, self.lends);
+        watched(&counting).open(request).unwrap();
+        self.lock().opening = counting.lock().begun;
+        [watched(self), self.core()]
+    }
+
+    pub fn core(self: &Arc<Plan>) -> Arc<dyn Engine> {
+        Arc::new(Fake::new("core", Kind::Cpu, self))
+    }
+
+    /// How many batches the cores have begun.
+    pub fn by_cores(&self) -> u64 {
+        self.lock().by_cores
+    }
+
+    pub fn has_hung(&self) -> bool {
+        self.lock().held.is_some()
+    }
+
+    /// Lets the batch end that hangs, and waits for that.
+    pub fn release(&self) {
+        let mut state = self.lock();
+        state.is_released = true;
+        self.changed.notify_all();
+        drop(self.wait(state, |state| state.has_ended));
+    }
+
+    fn begin(&self, kind: Kind, batch: &mut [Job<'_>], inner: &mut dyn Session) -> Processed {
+        match kind {
+            Kind::Module => self.begin_on_module(batch, inner),
+            _ => {
+                self.begin_on_core(batch);
+                inner.process(batch)
+            }
+        }
+    }
+
+    fn begin_on_core(&self, batch: &[Job<'_>]) {
+        let mut state = self.lock();
+        let number = state.by_cores;
+        state.by_cores += 1;
+        let is_ready = |state: &State| {
+            state.held.is_some()
+                || match self.pace {
+                    Pace::Free => true,
+                    Pace::Behind => state.begun > state.opening + number,
+                    Pace::Last => false,
+                }
+        };
+        state = self.wait(state, is_ready);
+        let is_held = |job: &Job<'_>| state.held.iter().flatten().any(|held| held == job.input);
+        let is_anew = !state.is_released && batch.iter().any(is_held);
+        drop(state);
+        if is_anew && self.end == End::Meanwhile {
+            self.release();
+        }
+    }
+
+    fn begin_on_module(&self, batch: &mut [Job<'_>], inner: &mut dyn Session) -> Processed {
+        let mut state = self.lock();
+        let number = state.begun;
+        state.begun += 1;
+        let hangs = number.checked_sub(state.opening) == Some(self.at);
+        if hangs {
+            state.held = Some(batch.iter().map(|job| job.input.to_vec()).collect());
+        }
+        self.changed.notify_all();
+        if !hangs {
+            drop(state);
+            return inner.process(batch);
+        }
+        drop(self.wait(state, |state| state.is_released));
+        // Even if it panics.
+        let _ended = Ended(self);
+        match self.late {
+            Late::Right => inner.process(batch),
+            Late::Wrong => {
+                inner.process(batch)?;
+                batch.iter_mut().for_each(|job| job.output[0] ^= 1);
+                Ok(())
+            }
+            Late::Panic => panic!("the late module panics, as it was asked to"),
+            Late::Scribble => {
+                for job in batch {
+                    job.output.fill(0xA5);
+                    job.outcome = Outcome::Done { written: job.output.len() };
+                }
+                let reason = "it has failed after the end".to_owned();
+                Err(EngineError::Failed { engine: "late".to_owned(), reason })
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn wait<'s>(
+        &self,
+        state: MutexGuard<'s, State>,
+        until: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'s, State> {
+        let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| !until(state));
+        let (state, timeout) = waited.unwrap();
+        if timeout.timed_out() {
+            drop(state);
+            panic!("nothing has come of the plan: {:?}, {:?}", self.late, self.pace);
+        }
+        state
+    }
+}
+
+type Processed = Result<(), EngineError>;
+
+struct Ended<'p>(&'p Plan);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+fn openssl() -> Arc<dyn Engine> {
+    evener_engines::find("openssl").unwrap()
+}
+
+/// The openssl engine in the role of the module or of the cores.
+struct Fake {
+    description: Description,
+    inner: Arc<dyn Engine>,
+    plan: Arc<Plan>,
+}
+
+struct FakeSession {
+    kind: Kind,
+    inner: Box<dyn Session>,
+    plan: Arc<Plan>,
+}
+
+impl Fake {
+    fn new(name: &str, kind: Kind, plan: &Arc<Plan>) -> Fake {
+        let (name, detail) = (name.to_owned(), String::new());
+        let description = Description { name, kind, detail };
+        Fake { description, inner: openssl(), plan: Arc::clone(plan) }
+    }
+
+    fn lends(&self) -> bool {
+        self.plan.lends && self.description.kind == Kind::Module
+    }
+}
+
+impl Engine for Fake {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
+        let offer = self.inner.offer(cipher, direction)?;
+        let bytes = if self.lends() { AT_ONCE } else { 0 };
+        Some(Offer { bytes, ..offer })
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let (kind, plan) = (self.description.kind, Arc::clone(&self.plan));
+        Ok(Box::new(FakeSession { kind, inner: self.inner.open(request)?, plan }))
+    }
+
+    fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+        self.lends().then(|| WipedBuffer::lent(Box::new(Lent(vec![0; bytes]))))
+    }
+}
+
+impl Session for FakeSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Processed {
+        self.plan.begin(self.kind, batch, &mut *self.inner)
+    }
+}
+
+struct Lent(Vec<u8>);
+
+impl Memory for Lent {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+const AT_ONCE: usize = 128 << 10;
+
+/// A plan that comes to nothing must fail, not hang.
+const PATIENCE: Duration = Duration::from_secs(60);
