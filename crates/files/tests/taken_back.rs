@@ -266,7 +266,7 @@ fn compare(
     ends: &[(Late, End)],
     (policy, lends): (PolicyName, bool),
 ) {
-    let cores = Plan::new(u64::MAX, ENDS[0], Pace::Free, false);
+    let cores = Arc::new(Plan::new(u64::MAX, ENDS[0], Pace::Free, false));
     let own = home();
     let alone = options_on(vec![cores.core()], policy);
     let (report, expected) = run(stage, deed, own.path(), alone);
@@ -289,7 +289,7 @@ fn compare(
             Moment::Last => all - FILES as u64 - 1,
         };
         let pace = if deed.is_pipe() { Pace::Behind } else { Pace::Last };
-        let plan = Plan::new(at, end, pace, lends);
+        let plan = Arc::new(Plan::new(at, end, pace, lends));
         let seats = plan.seats(&SessionRequest { cipher, direction, key: None }).to_vec();
         let own = home();
         let options = Options { costs: cheap_module(), ..options_on(seats, policy) };
@@ -391,4 +391,41 @@ fn memory_that_a_module_lends_is_left_to_it() {
     for deed in [Deed::Encrypt, Deed::Decrypt, Deed::EncryptPipe, Deed::DecryptPipe] {
         compare(&stage, deed, &[Moment::First], &ENDS, (PolicyName::Pull, true));
     }
+}
+
+/// The core reads it anew, in another state than the one in which its names were met.
+#[test]
+fn a_file_with_several_names_that_changes_while_a_module_has_it_keeps_them() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    // The core claims one directory, and the module the other.
+    let directories = ["one", "other"].map(|name| plain.join(name));
+    for directory in &directories {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("first"), bytes(5_000)).unwrap();
+        fs::hard_link(directory.join("first"), directory.join("second")).unwrap();
+        fs::write(directory.join("third"), bytes(4_000)).unwrap();
+    }
+    let keys = cobblestone();
+    let mut plan = Plan::new(0, (Late::Right, End::Afterwards), Pace::Last, true);
+    plan.deed = Some(Box::new(move || {
+        for directory in &directories {
+            fs::write(directory.join("first"), bytes(6_000)).unwrap();
+        }
+    }));
+    let plan = Arc::new(plan);
+    let (cipher, direction) = (keys.primary().cipher(), Operation::Encrypt.direction());
+    let seats = plan.seats(&SessionRequest { cipher, direction, key: None }).to_vec();
+    let options = options_on(seats, PolicyName::Pull);
+    let report = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
+    assert!(plan.has_hung(), "{report:?}");
+    plan.release();
+    assert!(report.is_success() && report.retired.is_empty(), "{report:?}");
+    assert_eq!((report.files, report.hard_links), (4, 2));
+    for directory in ["one", "other"] {
+        let number = |name| fs::metadata(sealed.join(directory).join(name)).unwrap().ino();
+        assert_eq!(number("first.enc"), number("second.enc"));
+    }
+    process(Operation::Decrypt, &keys, &sealed, Some(&back), &common::options()).unwrap();
+    assert_same_tree(&plain, &back);
 }

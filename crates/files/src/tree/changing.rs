@@ -21,7 +21,7 @@ impl TreeWork<'_> {
         queue: &Queue<Task>,
     ) {
         if error == FileError::Changed && item.changes < MOST_REPEATS && !self.is_stopped() {
-            let again = Item { changes: item.changes + 1, ..item.clone() };
+            let again = Item { changes: item.changes + 1, is_again: true, ..item.clone() };
             queue.share(Task::Files { directory: directory.clone(), files: vec![again] });
         } else {
             self.record.failed_file(&directory.path_of(&item.name), error);

@@ -53,6 +53,14 @@ pub(super) struct Item {
     pub(super) target: OsString,
     /// How often it has changed while it was read.
     pub(super) changes: u32,
+    /// Whether it may have been begun before, since it changed or an engine failed it.
+    pub(super) is_again: bool,
+}
+
+impl Item {
+    pub(super) fn new(name: &OsStr, target: OsString) -> Item {
+        Item { name: name.to_owned(), target, changes: 0, is_again: false }
+    }
 }
 
 impl Directory {

@@ -206,7 +206,7 @@ fn file<'p>(
         follows: true,
         claims: Arc::default(),
     };
-    let item = Item { name: name.to_owned(), target: target_name, changes: 0 };
+    let item = Item::new(name, target_name);
     let length = u64::try_from(status.st_size).unwrap_or_default();
     Ok(Endpoints::File { directory: Arc::new(directory), item, length, target: place })
 }

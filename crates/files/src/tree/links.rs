@@ -131,8 +131,8 @@ impl Links {
         let name = Name::of(directory, &item.name, &item.target);
         let state = FileState::of(status);
         match met.by_state.get(&state).copied() {
-            // It changed while it was read, and is read again.
-            None if item.changes > 0 && met.knows(&name) => {
+            // It has changed since it was read, and is read again.
+            None if item.is_again && met.knows(&name) => {
                 met.moved(&name, state);
                 false
             }
@@ -249,7 +249,7 @@ impl TreeWork<'_> {
         }
         let target = Some(Arc::new(made));
         let (location, follows) = (name.location.clone(), self.options.follow_symlinks);
-        let item = Item { name: name.source.clone(), target: name.target.clone(), changes: 0 };
+        let item = Item::new(&name.source, name.target.clone());
         let directory = Arc::new(Directory { source, target, location, follows, claims });
         Ok(Task::Files { directory, files: vec![item] })
     }

@@ -326,6 +326,6 @@ fn returned(
     cause: evener_core::EngineError,
 ) -> Returned<Task> {
     let begun = group.drain(..).map(|small| small.item);
-    let files = begun.chain(files).collect();
+    let files = begun.chain(files).map(|item| Item { is_again: true, ..item }).collect();
     Returned { task: Task::Files { directory: directory.clone(), files }, cause }
 }

@@ -380,7 +380,7 @@ impl TreeWork<'_> {
             let status = status.map_err(FileError::system("open it"))?;
             self.options.control.found(0, status.st_size as u64);
         }
-        Ok(Entry::File(Item { name: name.to_owned(), target, changes: 0 }))
+        Ok(Entry::File(Item::new(name, target)))
     }
 
     /// Refuses a symbolic link or a directory that has the name of the output of a file beside

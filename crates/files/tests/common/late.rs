@@ -52,6 +52,8 @@ pub struct Plan {
     pub pace: Pace,
     /// Whether the module lends memory, and wants many bytes at once.
     pub lends: bool,
+    /// Done as the module hangs, before anything is taken back from it.
+    pub deed: Option<Box<dyn Fn() + Send + Sync>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -71,9 +73,9 @@ struct State {
 }
 
 impl Plan {
-    pub fn new(at: u64, (late, end): (Late, End), pace: Pace, lends: bool) -> Arc<Plan> {
+    pub fn new(at: u64, (late, end): (Late, End), pace: Pace, lends: bool) -> Plan {
         let (state, changed) = Default::default();
-        Arc::new(Plan { at, late, end, pace, lends, state, changed })
+        Plan { at, late, end, pace, lends, deed: None, state, changed }
     }
 
     /// The module, under the guard of a run; and the cores, as one worker.
@@ -83,6 +85,7 @@ impl Plan {
             guard(module, openssl(), Watch::of_a_run(None))
         };
         let counting = Plan::new(u64::MAX, (self.late, self.end), Pace::Free, self.lends);
+        let counting = Arc::new(counting);
         watched(&counting).open(request).unwrap();
         self.lock().opening = counting.lock().begun;
         [watched(self), self.core()]
@@ -146,6 +149,7 @@ impl Plan {
         state.begun += 1;
         let hangs = number.checked_sub(state.opening) == Some(self.at);
         if hangs {
+            self.deed.iter().for_each(|deed| deed());
             state.held = Some(batch.iter().map(|job| job.input.to_vec()).collect());
         }
         self.changed.notify_all();
