@@ -12,6 +12,9 @@ pub(super) struct Record<'a> {
     control: &'a Control,
     options: &'a Options,
     root: &'a Path,
+    /// Files that were fed, and those of which it is known what became of them.
+    fed: AtomicU64,
+    settled: AtomicU64,
     files: AtomicU64,
     bytes: AtomicU64,
     bytes_written: AtomicU64,
@@ -37,6 +40,8 @@ impl<'a> Record<'a> {
             control: &options.control,
             options,
             root,
+            fed: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
@@ -48,6 +53,12 @@ impl<'a> Record<'a> {
             interrupted: AtomicBool::new(false),
             lists: Mutex::default(),
         }
+    }
+
+    /// So many files become tasks. Each is to be done, to fail or to be left.
+    pub(super) fn fed(&self, files: u64) {
+        self.fed.fetch_add(files, Ordering::Relaxed);
+        self.control.found(files, 0);
     }
 
     /// A file (given by its path below the root) was done; `updated` says that it has replaced the
@@ -66,6 +77,7 @@ impl<'a> Record<'a> {
         self.files.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_written.fetch_add(bytes_written, Ordering::Relaxed);
+        self.settled.fetch_add(1, Ordering::Relaxed);
         self.control.completed_file();
     }
 
@@ -73,7 +85,7 @@ impl<'a> Record<'a> {
     pub(super) fn skipped(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Skipped);
         self.files_skipped.fetch_add(1, Ordering::Relaxed);
-        self.control.done_files(1);
+        self.settle();
         self.control.done_bytes(bytes);
     }
 
@@ -81,7 +93,7 @@ impl<'a> Record<'a> {
     pub(super) fn unchanged(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Unchanged);
         self.files_unchanged.fetch_add(1, Ordering::Relaxed);
-        self.control.done_files(1);
+        self.settle();
         self.control.done_bytes(bytes);
     }
 
@@ -89,14 +101,14 @@ impl<'a> Record<'a> {
     pub(super) fn changed_mode(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Updated);
         self.files_updated.fetch_add(1, Ordering::Relaxed);
-        self.control.done_files(1);
+        self.settle();
         self.control.done_bytes(bytes);
     }
 
     /// A further name of a file (given by its path below the root) was made, or would be.
     pub(super) fn linked(&self, path: impl FnOnce() -> PathBuf) {
         self.tell(path, FileOutcome::Linked);
-        self.control.done_files(1);
+        self.settle();
     }
 
     /// The output with this path, whose source has gone, was removed.
@@ -128,7 +140,7 @@ impl<'a> Record<'a> {
     /// those done. What an interruption leaves undone is no failure of the file.
     pub(super) fn failed_file(&self, path: &Path, error: FileError) {
         if error != FileError::Interrupted {
-            self.control.done_files(1);
+            self.settle();
         }
         self.failed(path, error);
     }
@@ -148,6 +160,12 @@ impl<'a> Record<'a> {
     pub(super) fn left_out(&self, path: &Path, reason: impl Into<String>) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
         self.notice(path, reason);
+    }
+
+    /// As [`Record::left_out`], of a file that was fed.
+    pub(super) fn left_out_file(&self, path: &Path, reason: impl Into<String>) {
+        self.left_out(path, reason);
+        self.settle();
     }
 
     /// There is something to know of an entry (given by its path below the root).
@@ -170,8 +188,15 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Moves everything into the report, the lists sorted by path.
+    /// Moves everything into the report, the lists sorted by path. A file that was fed and lost is a
+    /// failure of the whole.
     pub(super) fn into_report(self, report: &mut Report) {
+        let settled = self.settled.load(Ordering::Relaxed);
+        let lost = self.fed.load(Ordering::Relaxed).saturating_sub(settled);
+        if lost > 0 && !self.interrupted.load(Ordering::Relaxed) && !self.control.is_stopped() {
+            let reason = format!("{lost} of its files {LOST}");
+            self.failed(Path::new(""), FileError::Refused(reason));
+        }
         report.files = self.files.into_inner();
         report.bytes = self.bytes.into_inner();
         report.bytes_written = self.bytes_written.into_inner();
@@ -188,6 +213,11 @@ impl<'a> Record<'a> {
         report.notices = lists.notices;
     }
 
+    fn settle(&self) {
+        self.settled.fetch_add(1, Ordering::Relaxed);
+        self.control.done_files(1);
+    }
+
     fn tell(&self, path: impl FnOnce() -> PathBuf, outcome: FileOutcome) {
         if let Some(listener) = &self.options.listener {
             listener(&self.full(&path()), outcome);
@@ -200,5 +230,40 @@ impl<'a> Record<'a> {
 
     fn full(&self, path: &Path) -> PathBuf {
         if path.as_os_str().is_empty() { self.root.to_owned() } else { self.root.join(path) }
+    }
+}
+
+const LOST: &str = "were neither done nor refused, which is a fault of Evener; run it again";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_lost_is_no_success() {
+        for (done, is_success) in [(2, false), (3, true)] {
+            let options = Options::new(Vec::new());
+            let record = Record::new(&options, Path::new("tree"));
+            record.fed(4);
+            record.skipped(PathBuf::new, 1);
+            (0..done).for_each(|_| record.done(PathBuf::new, 1, 1, false));
+            let mut report = Report::default();
+            record.into_report(&mut report);
+            assert_eq!(report.is_success(), is_success, "{:?}", report.failures);
+            if let Some(failure) = report.failures.first() {
+                assert!(failure.to_string().contains("1 of its files"), "{failure}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_interruption_leaves_is_not_lost() {
+        let options = Options::new(Vec::new());
+        let record = Record::new(&options, Path::new("tree"));
+        record.fed(1);
+        record.failed_file(Path::new("file"), FileError::Interrupted);
+        let mut report = Report::default();
+        record.into_report(&mut report);
+        assert!(report.failures.is_empty() && report.interrupted);
     }
 }

@@ -125,8 +125,7 @@ impl TreeWork<'_> {
         refuse_long_name(item)?;
         let source = Source::open(directory.source.as_fd(), &item.name, directory.follows)?;
         if self.options.protected.contains(source.status()) {
-            self.record.left_out(&directory.path_of(&item.name), PROTECTED);
-            self.options.control.done_files(1);
+            self.record.left_out_file(&directory.path_of(&item.name), PROTECTED);
             return Ok(Begun::Finished);
         }
         let writes = self.operation != Operation::Verify;

@@ -273,7 +273,7 @@ impl TreeWork<'_> {
     }
 
     fn feed_files(&self, directory: &Arc<Directory>, files: Vec<Item>, queue: &Queue<Task>) {
-        self.options.control.found(files.len() as u64, 0);
+        self.record.fed(files.len() as u64);
         self.push(queue, Task::Files { directory: directory.clone(), files });
     }
 

@@ -124,7 +124,7 @@ impl<'a> TreeWork<'a> {
     pub(super) fn feed(&self, endpoints: &Endpoints, queue: &Queue<Task>) {
         match endpoints {
             Endpoints::File { directory, item, .. } => {
-                self.options.control.found(1, 0);
+                self.record.fed(1);
                 // A directory that can't be read may be written to all the same.
                 let _ = self.sweep_target(directory);
                 let task = Task::Files { directory: directory.clone(), files: vec![item.clone()] };
