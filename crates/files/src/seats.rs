@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evener_core::{Account, Cipher, Direction, Engine};
+use evener_core::{Account, Cipher, Direction, Engine, Kind};
 
 use crate::{FileError, Options, Report};
 
@@ -32,8 +32,8 @@ pub(crate) fn able(
     Ok(able)
 }
 
-/// The engines of seats that are [able], each once: first the one that gains least by several jobs at
-/// once.
+/// The engines of seats that are [able], each once: first those that compute on a core, since nobody
+/// takes work back from a module that works alone, then the one that gains least by several jobs at once.
 pub(crate) fn for_one_at_a_time(
     seats: &[Arc<dyn Engine>],
     cipher: Cipher,
@@ -46,7 +46,8 @@ pub(crate) fn for_one_at_a_time(
         }
     }
     engines.sort_by_key(|engine| {
-        engine.offer(cipher, direction).map_or(usize::MAX, |offer| offer.batch)
+        let batch = engine.offer(cipher, direction).map_or(usize::MAX, |offer| offer.batch);
+        (engine.description().kind != Kind::Cpu, batch)
     });
     engines
 }

@@ -189,9 +189,11 @@ fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
         }
         let opening = known_answers(Operation::Encrypt, &keys);
         for (fault, at) in [(Fault::Error, 0), (Fault::Wrong, 3), (Fault::Hang(Duration::MAX), 7)] {
-            // The module is asked first, because it was named first.
+            // Of two modules the one is asked first that was named first.
             let faulty = Faulty::new(openssl(), fault, opening + at);
-            let report = encrypt(&keys, &options_with(&faulty, 1));
+            let [watched, ..] = &options_with(&faulty, 1).seats[..] else { panic!("no seats") };
+            let sound = Faulty::new(openssl(), Fault::Error, u64::MAX);
+            let report = encrypt(&keys, &Options::new(vec![watched.clone(), sound]));
             assert_retired(&report, &faulty, fault);
             let target = path(&format!("back-{name}-{fault}"));
             assert!(
