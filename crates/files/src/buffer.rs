@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evener_core::{
     Direction, Engine, EngineError, Job, Outcome, Rejection, SessionRequest, WipedBuffer, wipe,
 };
-use evener_pipeline::{Worker, run_batch};
+use evener_pipeline::run_batch;
 
 use crate::format::{FileCipher, Layout};
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
@@ -63,9 +63,11 @@ pub fn open(
     let seats = seats::able(options, keys.primary().cipher(), Direction::Decrypt)?;
     let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
     let mut scratch = WipedBuffer::zeros(beginning);
-    let mut worker = Worker::new(options.reference.as_deref().unwrap_or(&*seats[0]), 0);
-    let beginning = &sealed[..beginning];
-    let prepared = prepare_sealed(keys, beginning, sealed.len() as u64, &mut scratch, &mut worker);
+    let (beginning, length) = (&sealed[..beginning], sealed.len() as u64);
+    let on = (keys.primary().cipher(), Direction::Decrypt);
+    let prepared = seats::before_a_run(options, &seats, on, |worker| {
+        prepare_sealed(keys, beginning, length, &mut scratch, worker)
+    });
     let Prepared { cipher, layout, .. } = prepared?;
     let chunks = &sealed[(layout.chunk(0).sealed.start as usize).min(sealed.len())..];
     let tags = layout.chunks() * cipher.cipher().tag_length() as u64;

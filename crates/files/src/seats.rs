@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use evener_core::{Account, Cipher, Direction, Engine, Kind};
+use evener_pipeline::Worker;
 
+use crate::segment::SegmentError;
 use crate::{FileError, Options, Report};
 
 /// The seats whose engine offers a cipher and may work under the policy. Every file has a key of
@@ -50,6 +52,26 @@ pub(crate) fn for_one_at_a_time(
         (engine.description().kind != Kind::Cpu, batch)
     });
     engines
+}
+
+/// Has one engine do something before a run: the reference, or the first of the seats' engines that does
+/// not fail.
+pub(crate) fn before_a_run<T>(
+    options: &Options,
+    seats: &[Arc<dyn Engine>],
+    (cipher, direction): (Cipher, Direction),
+    mut act: impl FnMut(&mut Worker<'_>) -> Result<T, SegmentError>,
+) -> Result<T, FileError> {
+    let reference = options.reference.iter();
+    let able = reference.filter(|engine| engine.offer(cipher, direction).is_some()).cloned();
+    let mut cause = FileError::NoEngine { cipher, direction };
+    for engine in able.chain(for_one_at_a_time(seats, cipher, direction)) {
+        match act(&mut Worker::new(&*engine, 0)) {
+            Err(SegmentError::Engine(failed)) => cause = failed.into(),
+            done => return Ok(done?),
+        }
+    }
+    Err(cause)
 }
 
 /// The accounts of the guarded engines among the seats.

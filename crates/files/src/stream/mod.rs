@@ -254,8 +254,10 @@ impl Stream<'_> {
         let file = match self.keys.open(beginning)? {
             Candidates::One(file) => *file,
             Candidates::Several(candidates) => {
-                let mut worker = Worker::new(seats[0].as_ref(), 0);
-                choose(candidates, beginning, at_end, &mut worker)?
+                let on = (self.keys.primary().cipher(), self.operation.direction());
+                seats::before_a_run(self.options, seats, on, |worker| {
+                    choose(&candidates, beginning, at_end, worker)
+                })?
             }
         };
         reader.skip(file.geometry().header as usize);
@@ -265,31 +267,29 @@ impl Stream<'_> {
 
 /// Finds the candidate under which the first chunk is authentic.
 fn choose(
-    candidates: Vec<FileCipher>,
+    candidates: &[FileCipher],
     beginning: &[u8],
     at_end: bool,
     worker: &mut Worker<'_>,
-) -> Result<FileCipher, FileError> {
+) -> Result<FileCipher, SegmentError> {
     let mut scratch = vec![0; beginning.len()];
     for candidate in candidates {
         let geometry = candidate.geometry();
         let body = (beginning.len() as u64).saturating_sub(geometry.header);
         let full = geometry.full_sealed_length(0);
         // What follows a full chunk is unknown unless the stream has ended: both are tried.
-        let whole = (body >= full).then(|| geometry.full_chunk(0)).transpose()?;
+        let whole = (body >= full).then(|| geometry.full_chunk(0)).transpose();
+        let whole = whole.map_err(FileError::from)?;
         let last = (at_end && body <= full || body == full)
             .then(|| geometry.last_chunk_of_sealed(0, body.min(full)).ok())
             .flatten();
         for chunk in whole.into_iter().chain(last) {
-            match crate::prepare::opens(&candidate, chunk, beginning, &mut scratch, worker) {
-                Ok(true) => return Ok(candidate),
-                Ok(false) => {}
-                Err(SegmentError::File(error)) => return Err(error),
-                Err(SegmentError::Engine(error)) => return Err(error.into()),
+            if crate::prepare::opens(candidate, chunk, beginning, &mut scratch, worker)? {
+                return Ok(candidate.clone());
             }
         }
     }
-    Err(FileError::Rejected { chunk: 0, rejection: evener_core::Rejection::Tag })
+    Err(FileError::Rejected { chunk: 0, rejection: evener_core::Rejection::Tag }.into())
 }
 
 fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
