@@ -282,25 +282,28 @@ fn compare(
         let at = match moment {
             Moment::First => 0,
             Moment::Tenth => 9,
-            // The cores are never ahead.
-            Moment::Last if deed.is_pipe() => all / 2 - 1,
+            // The cores have claimed one piece, and the module another.
+            Moment::Last if deed.is_pipe() => all - 4,
             // The cores have claimed one task.
             Moment::Last => all - FILES as u64 - 1,
         };
         let pace = match deed {
+            _ if policy != PolicyName::Pull => Pace::Offered,
             // One engine does it alone, which is never the module.
             _ if is_chained => Pace::Free,
-            _ if deed.is_pipe() => Pace::Behind,
+            _ if deed.is_pipe() => Pace::Until,
             _ => Pace::Last,
         };
         let plan = Arc::new(Plan::new(at, end, pace, lends));
         let seats = plan.seats(&SessionRequest { cipher, direction, key: None }).to_vec();
         let own = home();
-        let options = Options { costs: cheap_module(), ..options_on(seats, policy) };
+        let options = Options { costs: cheap_module(&plan.name), ..options_on(seats, policy) };
         let (report, result) = run(stage, deed, own.path(), options);
         let what = format!("{deed:?} in {cipher}, {policy}, {moment:?} {at} of {all}, {end:?}");
         println!("{what}: {:.3} s", report.seconds);
-        assert_eq!(plan.has_hung(), !is_chained, "{what}: {report:?}");
+        let may_be_let_go = deed.is_pipe() && moment != Moment::First;
+        let is_let_go = may_be_let_go && plan.was_let_go() || pace == Pace::Offered;
+        assert!(plan.has_hung() || is_chained || is_let_go, "{what}: {report:?}");
         // Results come late, and are right or wrong when nobody wants them any more.
         if plan.has_hung() {
             plan.release();
@@ -320,9 +323,9 @@ fn compare(
 }
 
 /// Has the policy that goes by costs prefer the module.
-fn cheap_module() -> Costs {
+fn cheap_module(module: &str) -> Costs {
     let mut costs = Costs::default();
-    for (name, micros) in [("late", 10), ("core", 10_000)] {
+    for (name, micros) in [(module, 10), ("core", 10_000)] {
         let mut own = EngineCosts::new(1);
         for bytes in [100, 1_000, 16_384, 262_144] {
             let time = Duration::from_micros(micros);

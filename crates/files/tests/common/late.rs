@@ -1,5 +1,6 @@
 //! A module that hangs in a batch of the test's choice, and cores beside it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -37,15 +38,19 @@ pub enum End {
 pub enum Pace {
     /// Nothing.
     Free,
-    /// The module hangs, or has begun more batches than the cores.
-    Behind,
+    /// The module hangs, or the run has not begun as many batches. The batch in which the module hangs is
+    /// its first after that.
+    Until,
     /// The module hangs.
     Last,
+    /// The module hangs, or the policy has no work for it: it has had half a second.
+    Offered,
 }
 
 /// The plan, and how far it has come.
 pub struct Plan {
-    /// The number of the module's batch in which it hangs, from 0 at its first in the run.
+    /// The number of the module's batch in which it hangs, from 0 at its first in the run; or how many
+    /// batches the run has begun before.
     pub at: u64,
     pub late: Late,
     pub end: End,
@@ -54,6 +59,9 @@ pub struct Plan {
     pub lends: bool,
     /// Done as the module hangs, before anything is taken back from it.
     pub deed: Option<Box<dyn Fn() + Send + Sync>>,
+    /// The module's name, which is its own: how long a module took to open decides whether it is started
+    /// in a later run.
+    pub name: String,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -69,19 +77,29 @@ struct State {
     /// The inputs with which the module hangs.
     held: Option<Vec<Vec<u8>>>,
     is_released: bool,
+    /// Whether the module's session was closed, though it worked.
+    was_let_go: bool,
     has_ended: bool,
+}
+
+impl State {
+    fn by_module(&self) -> u64 {
+        self.begun.saturating_sub(self.opening)
+    }
 }
 
 impl Plan {
     pub fn new(at: u64, (late, end): (Late, End), pace: Pace, lends: bool) -> Plan {
+        static PLANS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("late-{}", PLANS.fetch_add(1, Ordering::Relaxed));
         let (state, changed) = Default::default();
-        Plan { at, late, end, pace, lends, deed: None, state, changed }
+        Plan { at, late, end, pace, lends, deed: None, name, state, changed }
     }
 
     /// The module, under the guard of a run; and the cores, as one worker.
     pub fn seats(self: &Arc<Plan>, request: &SessionRequest<'_>) -> [Arc<dyn Engine>; 2] {
         let watched = |plan: &Arc<Plan>| {
-            let module = Arc::new(Fake::new("late", Kind::Module, plan));
+            let module = Arc::new(Fake::new(&plan.name, Kind::Module, plan));
             guard(module, openssl(), Watch::of_a_run(None))
         };
         let counting = Plan::new(u64::MAX, (self.late, self.end), Pace::Free, self.lends);
@@ -102,6 +120,11 @@ impl Plan {
 
     pub fn has_hung(&self) -> bool {
         self.lock().held.is_some()
+    }
+
+    /// Whether the run did without the module before it hung: on a busy machine a sound one is late, too.
+    pub fn was_let_go(&self) -> bool {
+        self.lock().was_let_go
     }
 
     /// Lets the batch end that hangs, and waits for that.
@@ -128,13 +151,21 @@ impl Plan {
         state.by_cores += 1;
         let is_ready = |state: &State| {
             state.held.is_some()
+                || state.was_let_go
                 || match self.pace {
                     Pace::Free => true,
-                    Pace::Behind => state.begun > state.opening + number,
-                    Pace::Last => false,
+                    // A module that is not ready soon would not be started any more.
+                    Pace::Until => state.by_module() > 0 && number + state.by_module() < self.at,
+                    Pace::Last | Pace::Offered => false,
                 }
         };
-        state = self.wait(state, is_ready);
+        state = match self.pace {
+            Pace::Offered => {
+                let waited = self.changed.wait_timeout_while(state, OFFER, |it| !is_ready(it));
+                waited.unwrap().0
+            }
+            _ => self.wait(state, is_ready),
+        };
         let is_held = |job: &Job<'_>| state.held.iter().flatten().any(|held| held == job.input);
         let is_anew = !state.is_released && batch.iter().any(is_held);
         drop(state);
@@ -147,7 +178,13 @@ impl Plan {
         let mut state = self.lock();
         let number = state.begun;
         state.begun += 1;
-        let hangs = number.checked_sub(state.opening) == Some(self.at);
+        let own = number.checked_sub(state.opening);
+        let hangs = match self.pace {
+            Pace::Until => {
+                state.held.is_none() && own.is_some_and(|own| own + state.by_cores >= self.at)
+            }
+            _ => own == Some(self.at),
+        };
         if hangs {
             self.deed.iter().for_each(|deed| deed());
             state.held = Some(batch.iter().map(|job| job.input.to_vec()).collect());
@@ -174,7 +211,7 @@ impl Plan {
                     job.outcome = Outcome::Done { written: job.output.len() };
                 }
                 let reason = "it has failed after the end".to_owned();
-                Err(EngineError::Failed { engine: "late".to_owned(), reason })
+                Err(EngineError::Failed { engine: self.name.clone(), reason })
             }
         }
     }
@@ -265,6 +302,16 @@ impl Session for FakeSession {
     }
 }
 
+impl Drop for FakeSession {
+    fn drop(&mut self) {
+        if self.kind == Kind::Module {
+            let mut state = self.plan.lock();
+            state.was_let_go |= state.by_module() > 0;
+            self.plan.changed.notify_all();
+        }
+    }
+}
+
 struct Lent(Vec<u8>);
 
 impl Memory for Lent {
@@ -278,6 +325,8 @@ impl Memory for Lent {
 }
 
 const AT_ONCE: usize = 128 << 10;
+
+const OFFER: Duration = Duration::from_millis(500);
 
 /// A plan that comes to nothing must fail, not hang.
 const PATIENCE: Duration = Duration::from_secs(60);
