@@ -102,6 +102,14 @@ pub enum LabError {
         /// In MiB.
         needed: u64,
     },
+    /// Runs took longer than the benchmark's bound.
+    #[error("{beyond} of {runs} runs beside a module were beyond the bound")]
+    Late {
+        /// How many did.
+        beyond: usize,
+        /// How many runs there were.
+        runs: usize,
+    },
     /// The benchmark was interrupted from the keyboard.
     #[error("interrupted")]
     Interrupted,

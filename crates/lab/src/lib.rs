@@ -11,6 +11,7 @@ mod error;
 pub mod gpu;
 mod machine;
 pub mod messages;
+pub mod module;
 mod page;
 mod peak;
 mod pin;

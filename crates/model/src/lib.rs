@@ -19,6 +19,7 @@ mod device;
 mod probe;
 mod processor;
 mod session;
+mod troubled;
 
 use std::fmt::Display;
 use std::num::NonZero;
@@ -35,6 +36,7 @@ use clock::Sleep;
 use device::Device;
 pub use processor::Processor;
 use session::ModelSession;
+pub use troubled::{Troubled, Troubles};
 
 /// The name by which `--engine` selects a model.
 pub const NAME: &str = "model";

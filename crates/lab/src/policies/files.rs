@@ -14,8 +14,8 @@ use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 use crate::LabError;
 
 /// Files of one size with random content, and buffers for the results.
-pub(super) struct Files {
-    pub(super) cipher: Cipher,
+pub(crate) struct Files {
+    pub(crate) cipher: Cipher,
     pub(super) direction: Direction,
     count: usize,
     key: Key,
@@ -52,7 +52,7 @@ impl Files {
     ///
     /// # Errors
     /// When the system has no random bytes, or OpenSSL does not have the cipher.
-    pub(super) fn new(
+    pub(crate) fn new(
         cipher: Cipher,
         direction: Direction,
         bytes: usize,
@@ -89,12 +89,12 @@ impl Files {
     }
 
     /// How many files there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// The length of each before encryption.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self.direction {
             Direction::Encrypt => self.input.length,
             Direction::Decrypt => self.expected.length,
@@ -102,7 +102,7 @@ impl Files {
     }
 
     /// The files as jobs that bring their key.
-    pub(super) fn jobs(&mut self) -> Vec<Job<'_>> {
+    pub(crate) fn jobs(&mut self) -> Vec<Job<'_>> {
         let &mut Files { count, iv, padding, ref key, .. } = self;
         let inputs = self.input.buffers(count).map(|input| &*input);
         let jobs = inputs.zip(self.output.buffers(count)).map(|(input, output)| Job {
@@ -114,7 +114,7 @@ impl Files {
     }
 
     /// Whether every file's result is right. Clears the results.
-    pub(super) fn are_right(&mut self) -> bool {
+    pub(crate) fn are_right(&mut self) -> bool {
         let mut right = true;
         let pairs = self.output.buffers(self.count).zip(self.expected.buffers(self.count));
         for (output, expected) in pairs {

@@ -21,6 +21,7 @@ mod summary;
 mod tables;
 
 pub use command::Command;
+pub(crate) use files::Files;
 pub use options::PoliciesOptions;
 pub use published::Difference;
 #[cfg(test)]

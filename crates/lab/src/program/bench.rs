@@ -27,6 +27,8 @@ enum Benchmark {
     Policies(evener_lab::policies::Command),
     /// Measure how much Evener slows down a foreground program, with and without --background
     Background(evener_lab::background::Command),
+    /// Check that cores beside a module that is slow to open, far away or gone are never slower
+    Module(evener_lab::module::Command),
     /// Measure a GPU: copies, kernels, the engine by itself and beside the cores
     Gpu(evener_lab::gpu::Command),
     /// Fetch files from nginx: OpenSSL's own ciphers and Evener's provider
@@ -40,6 +42,7 @@ impl Bench {
             Benchmark::Messages(command) => command.foreign_engines(),
             Benchmark::Policies(command) => command.foreign_engines(),
             Benchmark::Background(command) => command.foreign_engines(),
+            Benchmark::Module(command) => command.foreign_engines(),
             Benchmark::Gpu(command) => command.foreign_engines(),
             // The engines are in processes of their own.
             Benchmark::Processes(_)
@@ -56,6 +59,7 @@ impl Bench {
             Benchmark::Threads(command) => command.run()?,
             Benchmark::Policies(command) => command.run()?,
             Benchmark::Background(command) => command.run()?,
+            Benchmark::Module(command) => command.run()?,
             Benchmark::Gpu(command) => command.run()?,
             Benchmark::Tls(command) => command.run()?,
             // It forks, which is sound because the program has only this thread so far.

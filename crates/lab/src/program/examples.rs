@@ -77,6 +77,17 @@ pub(crate) const EXAMPLES: &Table = &[
         )],
     ),
     (
+        "evener-lab bench module",
+        &[
+            example("Check every kind of work", "evener-lab bench module"),
+            example(
+                "Check 1,000 runs beside a module that opens in 1 s",
+                "evener-lab bench module --kind files --ms 100,200,300,400,500 --opening 1000 \
+                 --hang none --slower 10 --policy adaptive --device none --rounds 100",
+            ),
+        ],
+    ),
+    (
         "evener-lab bench gpu",
         &[example(
             "See that the benchmark itself works, on a device that computes on the cores",

@@ -27,12 +27,12 @@ fn with_examples(command: Command, parent: &str) -> Command {
 pub(crate) const NAME: &str = "evener-lab";
 
 pub(crate) const EXIT_STATUS: &str = "\
-0: everything was measured. 1: a benchmark failed, and printed no report, with --json neither. 2:
-wrong usage, or no GPU to measure. 130: interrupted.
+0: everything was measured. 1: a benchmark failed, and printed no report, with --json neither;
+or runs of `bench module` were beyond its bound. 2: wrong usage, or no GPU to measure. 130: interrupted.
 ";
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 14] = [
+const MANUAL: [&str; 15] = [
     "bench",
     "bench-tree",
     "bench-messages",
@@ -40,6 +40,7 @@ const MANUAL: [&str; 14] = [
     "bench-processes",
     "bench-policies",
     "bench-background",
+    "bench-module",
     "bench-gpu",
     "bench-tls",
     "speed",

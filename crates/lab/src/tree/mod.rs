@@ -22,6 +22,7 @@ pub use command::Command;
 pub use contender::{ContenderFacts, ContenderName};
 pub use memory::MemoryRow;
 pub use options::TreeOptions;
+pub(crate) use place::{Place, remove};
 pub use report::{Row, Skipped, TreeReport};
 pub use run::run;
 pub use workload::{TreeName, Workload};

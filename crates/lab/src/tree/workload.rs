@@ -57,7 +57,7 @@ impl Workload {
     }
 
     /// Builds the tree as `root`, which must not exist, if there is space for it and two copies.
-    pub(super) fn build(&self, place: &Place, root: &Path) -> Result<Listing, LabError> {
+    pub(crate) fn build(&self, place: &Place, root: &Path) -> Result<Listing, LabError> {
         place.check_room(COPIES * self.room()?)?;
         match self {
             Workload::Files { count, length, per_directory } => {
