@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
+.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -72,6 +72,10 @@ bench-default: build
 
 bench-threads: build
 	target/release/evener-lab bench threads --svg target/bench-threads.svg
+
+# Cores beside modules that open late, lag or hang; more than an hour.
+bench-module: build
+	target/release/evener-lab bench module
 
 # nginx with OpenSSL's own ciphers and with Evener's.
 bench-tls: build

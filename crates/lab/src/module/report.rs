@@ -94,7 +94,7 @@ impl ModuleReport {
         self.rows().map(|row| row.runs).sum()
     }
 
-    fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.blocks.iter().flat_map(|block| &block.rows)
     }
 }

@@ -112,3 +112,37 @@ const FIRST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 28;
 /// After so many turns it is the cores' turn.
 const FEW: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: ModuleOptions,
+    }
+
+    #[test]
+    fn every_kind_of_work_is_done_whole() {
+        let at = std::env::temp_dir();
+        let line = "module --ms 1 --opening 1 --slower 1 --hang none --rounds 1 --policy pull \
+            --cipher aes-128-cbc --device none --at";
+        let line = line.split_whitespace().map(std::ffi::OsString::from);
+        let options = Line::parse_from(line.chain([at.into_os_string()])).options;
+        let report = run(&options, &mut |_| {}).unwrap();
+        let kinds: Vec<_> = report.blocks.iter().map(|block| block.kind).collect();
+        assert_eq!(kinds, [WorkKind::Files, WorkKind::Pipe, WorkKind::Messages]);
+        assert_eq!(report.runs(), 3 * 2);
+        assert!(report.rows().all(|row| row.ms_median > 0.0), "{report}");
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_named() {
+        let line = ["module", "--device", "enigma", "--program", "/nowhere/evener"];
+        let reason = Device::find(&Line::parse_from(line).options).err().unwrap();
+        assert!(reason.contains("enigma") && reason.contains("/nowhere/evener"), "{reason}");
+    }
+}

@@ -73,11 +73,12 @@ impl Work {
         }
     }
 
-    /// The most bytes that a worker takes at once.
+    /// The bytes of one task.
     pub(super) fn task(&self) -> u64 {
         match self {
-            Work::Files { .. } | Work::Pipe { .. } => TASK,
-            Work::Messages(_) => FILE,
+            // A file is one chain of CBC; messages are claimed as many bytes at a time.
+            Work::Files { .. } | Work::Messages(_) => FILE,
+            Work::Pipe { .. } => PIECE as u64,
         }
     }
 
@@ -205,9 +206,7 @@ fn unavailable(error: impl std::fmt::Display) -> LabError {
 const FILE: u64 = 64 << 10;
 /// The length of a message.
 const MESSAGE: usize = 16 << 10;
-/// What is written to a pipe at once.
+/// What is written to a pipe at once, and what a worker takes of it at most.
 const PIECE: usize = 256 << 10;
-/// The most bytes of a task of files, and of a piece of a pipe.
-const TASK: u64 = 256 << 10;
 /// Of all messages together: input, output and the expected results are in memory.
 const MOST_MESSAGES: u64 = 2 << 30;
