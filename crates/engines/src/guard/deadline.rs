@@ -27,10 +27,10 @@ use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::known_answers;
-use super::left::Busy;
+use super::left::{Busy, begin_closing, end_closing};
 use super::packing::{pack, unpack};
 #[cfg(target_os = "linux")]
-use super::sys;
+use super::sys::run_when_idle;
 use crate::foreign;
 use crate::patience::{Mailbox, Missed, mailbox};
 
@@ -200,6 +200,7 @@ impl Drop for HelperSession {
         // The helper closes its session when the channel closes. That may hang too; then the helper
         // is abandoned, and no data is lost.
         let Some((requests, replies)) = self.channels.take() else { return };
+        begin_closing();
         drop(requests);
         if self.recall.is_none()
             && replies.receive(self.deadline.min(LONGEST_CLOSING)).err() == Some(Missed::Late)
@@ -325,7 +326,7 @@ impl Thread {
         #[cfg(target_os = "linux")]
         if let Some(thread) = *self.lock() {
             let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
-            sys::run_when_idle(thread);
+            run_when_idle(thread);
         }
     }
 
@@ -431,6 +432,7 @@ fn start(
         foreign::begin();
         // Dropped after the session, because its device may write to them until then.
         let mut kept = Vec::new();
+        let mut is_left = false;
         while let Ok(mut parcel) = requests.recv() {
             // Through jobs, because only the parcel knows what belongs to which.
             let done = catch_unwind(AssertUnwindSafe(|| parcel.through_jobs(&mut *session)));
@@ -449,12 +451,17 @@ fn start(
             let reply = Reply { result, cpu: thread_cpu_time() };
             if let Err(unheard) = to_caller.send(reply) {
                 kept.extend(unheard.result);
+                is_left = true;
                 break;
             }
         }
         let _busy = Busy::add(&engine);
         drop(session);
-        drop((kept, to_caller));
+        drop(kept);
+        if !is_left {
+            end_closing();
+        }
+        drop(to_caller);
     };
     thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
     Ok((to_helper, replies))

@@ -1,11 +1,14 @@
 //! Engines that are busy with what nobody waits for: an opening, or the work of a thread that was left
 //! behind.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Once};
+use std::thread;
 use std::time::Duration;
 
 use evener_core::{Engine, IgnorePoison, Recall};
 
+use super::sys::at_exit;
 use crate::patience::Missed;
 
 /// A thread in an engine for which nobody waits. An engine has one opening at a time.
@@ -66,4 +69,30 @@ impl Drop for Busy {
 
 fn address(engine: &Arc<dyn Engine>) -> usize {
     Arc::as_ptr(engine).cast::<()>().addr()
+}
+
+/// How many sessions are being closed by their threads.
+static CLOSING: AtomicUsize = AtomicUsize::new(0);
+
+/// A session's thread is about to close it. When the process ends, its drivers are destroyed; that waits for
+/// such a thread for a second.
+pub(super) fn begin_closing() {
+    static WAITS: Once = Once::new();
+    // Later than the drivers, whose own functions are called after this one then.
+    WAITS.call_once(|| at_exit(wait_for_closing));
+    CLOSING.fetch_add(1, Ordering::SeqCst);
+}
+
+/// The thread has closed it.
+pub(super) fn end_closing() {
+    CLOSING.fetch_sub(1, Ordering::SeqCst);
+}
+
+extern "C" fn wait_for_closing() {
+    for _ in 0..1_000 {
+        if CLOSING.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -1,5 +1,6 @@
-//! The scheduling class of another thread, which neither `std` nor `rustix` sets.
+//! The scheduling class of another thread, and the end of the process, which neither `std` nor `rustix` sets.
 
+#[cfg(target_os = "linux")]
 use rustix::process::Pid;
 
 /// Has a thread of this process run only where no other wants to, if the system allows that.
@@ -17,4 +18,10 @@ pub(super) fn run_when_idle(thread: Pid) {
             &raw const parameters,
         );
     }
+}
+
+/// Has a function called when the process ends, before those that were registered until now.
+pub(super) fn at_exit(function: extern "C" fn()) {
+    // SAFETY: the function has the type that is called, and stays as long as this library does.
+    unsafe { libc::atexit(function) };
 }
