@@ -11,7 +11,7 @@ NOT_ASKED = "not asked"
 class Table:
     def __init__(self):
         self.header = None
-        self.seen = self.bad = 0
+        self.seen = self.bad = self.not_asked = 0
 
     def add(self, who, lie, names, cells):
         if names != self.header:
@@ -20,6 +20,7 @@ class Table:
             print("|---" * (2 + len(names)) + "|")
         print(f"| {who} | {lie} | {' | '.join(cells)} |", flush=True)
         self.seen += sum(cell not in (UNTRIED, NOT_ASKED) for cell in cells)
+        self.not_asked += cells.count(NOT_ASKED)
         self.bad += sum(is_bad(cell) for cell in cells)
 
     def end(self, name):

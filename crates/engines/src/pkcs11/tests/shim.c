@@ -13,6 +13,7 @@
  *   EVENER_SHIM_LIE_AFTER      after so many messages; the test with known answers counts
  *   EVENER_SHIM_LIE_ABOVE      in messages of more than so many bytes, with `long`
  *   EVENER_SHIM_LIE_EVERY      in one of so many messages, at random, with `rare`
+ *   EVENER_SHIM_TALLY          a file that is made when a lie is told
  *   EVENER_SHIM_PAUSE          how many milliseconds each message takes longer
  *
  * A late answer is wrong too. `symmetric` has a wrong bit in the IV in both directions, `die`
@@ -130,9 +131,13 @@ static ulong kept_length;
 
 static int lies(const char *kind)
 {
-    const char *lie = getenv("EVENER_SHIM_LIE");
-    return lie && !strcmp(lie, kind) &&
-           atomic_load(&messages) > setting("EVENER_SHIM_LIE_AFTER", 0);
+    const char *lie = getenv("EVENER_SHIM_LIE"), *tally = getenv("EVENER_SHIM_TALLY");
+    int tells = lie && !strcmp(lie, kind) &&
+                atomic_load(&messages) > setting("EVENER_SHIM_LIE_AFTER", 0);
+    FILE *told = tells && tally ? fopen(tally, "w") : NULL;
+    if (told)
+        fclose(told);
+    return tells;
 }
 
 static void sleep_for(long milliseconds)
