@@ -194,7 +194,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
-/// What a run comes to, apart from its times and engines.
+/// The result of a run, apart from its times and engines.
 #[derive(Debug, PartialEq, Eq)]
 struct Sum {
     figures: [u64; 12],

@@ -17,7 +17,7 @@ use super::clock::{burn, thread_time};
 pub struct Troubles {
     /// How long it takes to open a session.
     pub opening: Duration,
-    /// Whether the opening computes on a core for that long; otherwise it sleeps.
+    /// The opening computes on a core for that long; otherwise it sleeps.
     pub computes: bool,
     /// The batch at which the module hangs for good, counted from 1 over all sessions. The first batch
     /// of a session, a guard's test, is not counted.
@@ -108,7 +108,7 @@ impl Session for TroubledSession {
         }
         self.inner.process(batch)?;
         let least = self.troubles.per_mib.mul_f64(bytes as f64 / f64::from(1 << 20));
-        // What it has done is right even if nobody waits for it any more.
+        // Its results are right even if nobody waits for them any more.
         sleep_until(begun.checked_add(least), &self.is_over);
         Ok(())
     }

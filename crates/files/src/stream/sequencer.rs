@@ -133,7 +133,7 @@ mod tests {
                 let number = course / PIECES.pow(turn) % PIECES;
                 let is_new = !delivered.contains(&number);
                 let again = |_: Buffers| {
-                    // What is being written is delivered too.
+                    // A piece that is being written was delivered, too.
                     let next = sequencer.pieces();
                     assert!(sequencer.deliver(next, finished(next), |_| {}).is_err());
                 };

@@ -53,7 +53,7 @@ pub(super) struct Item {
     pub(super) target: OsString,
     /// How often it has changed while it was read.
     pub(super) changes: u32,
-    /// Whether it may have been begun before, since it changed or an engine failed it.
+    /// It may have been begun before: it changed, or an engine failed it.
     pub(super) is_again: bool,
 }
 

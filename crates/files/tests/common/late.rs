@@ -32,7 +32,7 @@ pub enum End {
     Afterwards,
 }
 
-/// What a core waits for before each of its batches, so that the module comes to the batch in which
+/// Each core waits for this before each of its batches, so that the module comes to the batch in which
 /// it hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -55,7 +55,7 @@ pub struct Plan {
     pub late: Late,
     pub end: End,
     pub pace: Pace,
-    /// Whether the module lends memory, and wants many bytes at once.
+    /// The module lends memory, and wants many bytes at once.
     pub lends: bool,
     /// Done as the module hangs, before anything is taken back from it.
     pub deed: Option<Box<dyn Fn() + Send + Sync>>,
@@ -77,7 +77,7 @@ struct State {
     /// The inputs with which the module hangs.
     held: Option<Vec<Vec<u8>>>,
     is_released: bool,
-    /// Whether the module's session was closed, though it worked.
+    /// The module's session was closed, though it worked.
     was_let_go: bool,
     has_ended: bool,
 }
@@ -122,7 +122,7 @@ impl Plan {
         self.lock().held.is_some()
     }
 
-    /// Whether the run did without the module before it hung: on a busy machine a sound one is late, too.
+    /// True if the run did without the module before it hung: on a busy machine a sound one is late, too.
     pub fn was_let_go(&self) -> bool {
         self.lock().was_let_go
     }

@@ -30,7 +30,7 @@ pub(super) struct Device {
     directory: TempDir,
 }
 
-/// What beside the cores takes part.
+/// The module that takes part beside the cores.
 #[derive(Clone, Copy, PartialEq)]
 enum Beside {
     Nothing,
@@ -44,7 +44,7 @@ struct Turn {
     outside: Duration,
 }
 
-/// What is read of `evener`'s report.
+/// The part of `evener`'s report that is read.
 #[derive(Deserialize)]
 struct Told {
     files: u64,

@@ -25,7 +25,7 @@ pub struct ModuleReport {
     pub rounds: u32,
     /// The figures, one block for each piece of work.
     pub blocks: Vec<Block>,
-    /// What took no part, with the reason.
+    /// Modules that took no part, with the reason.
     pub skipped: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Block {
     pub cores_ms_median: f64,
     /// Their longest run.
     pub cores_ms_worst: f64,
-    /// What one task takes on a core.
+    /// The time of one task on a core.
     pub task_ms: f64,
     /// The modules.
     pub rows: Vec<Row>,
@@ -187,7 +187,7 @@ pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// What a run may lose to a module, whatever the module does.
+/// The most that a run may lose to a module, whatever the module does.
 const TOLERANCE_MS: f64 = 20.0;
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ fn unavailable(error: impl std::fmt::Display) -> LabError {
 const FILE: u64 = 64 << 10;
 /// The length of a message.
 const MESSAGE: usize = 16 << 10;
-/// What is written to a pipe at once, and what a worker takes of it at most.
+/// The length of a write to a pipe, and the most that a worker takes of it.
 const PIECE: usize = 256 << 10;
 /// Of all messages together: input, output and the expected results are in memory.
 const MOST_MESSAGES: u64 = 2 << 30;
