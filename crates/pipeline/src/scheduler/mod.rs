@@ -526,7 +526,9 @@ impl<T> Scheduler<T> {
 
     /// Whether a worker that has not started may find something to do when it is ready.
     fn is_worth_starting(&self, worker: usize, now: Duration) -> bool {
+        let is_core = |worker, state| !self.pace.is_module(worker) && state != State::Left;
         !self.pace.is_module(worker)
+            || self.find(is_core).is_none()
             || self.pace.is_worth_opening(worker, self.backlog.waiting(), now)
     }
 

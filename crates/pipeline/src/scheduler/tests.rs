@@ -52,6 +52,22 @@ fn one_kind_has_the_queue_for_itself() {
 }
 
 #[test]
+fn a_module_that_opens_slowly_starts_only_where_cores_have_work_for_so_long() {
+    let seat = |kind, opening| Seat { engine: kind_name(kind), kind, batch: 1, bytes: 0, opening };
+    let seats = [seat(Kind::Cpu, None), seat(Kind::Module, Some(Duration::from_secs(3)))];
+    let setting = Setting { cores: 1, costs: Costs::default() };
+    let started = |policy: PolicyName| {
+        let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats);
+        scheduler.open(NOW);
+        (0..10).for_each(|task| scheduler.push(task, Load::job(100), NOW));
+        scheduler.calls().collect::<Vec<_>>()
+    };
+    assert_eq!(started(PolicyName::Pull), [Call::Start(0)]);
+    // Nobody else is there.
+    assert_eq!(started(PolicyName::ModuleOnly), [Call::Start(1)]);
+}
+
+#[test]
 fn round_robin_deals_equal_shares() {
     let (mut scheduler, calls) = scheduler(PolicyName::RoundRobin);
     assert_eq!(calls, [Call::Start(0), Call::Start(1)]);
