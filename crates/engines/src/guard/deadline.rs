@@ -13,24 +13,20 @@
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job, Key, Outcome, Parcel,
-    Recall, Records, Session, SessionRequest, WipedBuffer, wipe_stack,
+    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Outcome, Parcel, Recall, Records,
+    Session, SessionRequest,
 };
-use rustix::process::Pid;
-use rustix::thread::gettid;
-use rustix::time::{ClockId, clock_gettime};
 
-use super::known_answers;
+use super::helper::{PANICKED, Thread, failed, missed, no_thread, thread_cpu_time};
 use super::left::{Busy, begin_closing, end_closing};
+use super::lending::buffer_within;
 use super::packing::{pack, unpack};
-#[cfg(target_os = "linux")]
-use super::sys::run_when_idle;
 use crate::foreign;
 use crate::patience::{Mailbox, Missed, mailbox};
 
@@ -54,47 +50,21 @@ pub(super) struct HelperSession {
 }
 
 impl HelperSession {
-    /// Opens a session on a thread, and tests it there against `reference`, if there is one; `None` if it
-    /// gave a wrong answer. A caller that heeds a recall has no work that waits for the session meanwhile,
-    /// so if that takes long the thread lets all others go before it.
-    pub(super) fn open(
+    /// Has an engine's own session work on a thread, with this time limit for what it does.
+    ///
+    /// # Errors
+    /// When no thread could be started.
+    pub(super) fn start(
         engine: &Arc<dyn Engine>,
-        reference: Option<&Arc<dyn Engine>>,
+        session: Box<dyn Session>,
         request: &SessionRequest<'_>,
         deadline: Duration,
-        brief: &Brief,
-    ) -> Result<Option<HelperSession>, EngineError> {
+    ) -> Result<HelperSession, EngineError> {
+        let &SessionRequest { cipher, direction, .. } = request;
         let recall = Recall::heeded();
-        let busy = recall.as_ref().map(|recall| Busy::enter(engine, recall, deadline));
-        let busy = busy.transpose().map_err(|why| missed(engine, "open", deadline, why))?;
-        let &SessionRequest { cipher, direction, key } = request;
-        let opening = Opening {
-            engine: Arc::clone(engine),
-            reference: reference.map(Arc::clone),
-            cipher,
-            direction,
-            key: key.map(copy),
-        };
-        // What is moved to a place of its own, such as a channel, is copied with what lies between its
-        // fields: what was on the stack, where keys may have been.
-        wipe_stack::<STACK>();
-        let thread: Arc<Thread> = Arc::default();
-        let opened = start_opening(opening, busy, Arc::clone(&thread), recall.as_ref());
-        let opened = opened.map_err(|error| no_thread(engine, &error))?;
-        if recall.is_some() && !brief.spend(|time| opened.is_full_within(time)) {
-            thread.step_back();
-        }
-        let session = match opened.receive(deadline) {
-            Ok(opened) => opened?,
-            Err(why) => {
-                thread.step_back();
-                return Err(missed(engine, "open", deadline, why));
-            }
-        };
-        let Some(session) = session else { return Ok(None) };
         let thread: Arc<Thread> = Arc::default();
         let channels = start(Arc::clone(engine), session, Arc::clone(&thread), recall.as_ref());
-        Ok(Some(HelperSession {
+        Ok(HelperSession {
             engine: Arc::clone(engine),
             cipher,
             direction,
@@ -105,7 +75,7 @@ impl HelperSession {
             recall,
             copies: Parcel::default(),
             cpu: Duration::ZERO,
-        }))
+        })
     }
 
     /// Waits for the helper's reply; abandons the helper if there is none within `limit`, or when the
@@ -210,64 +180,6 @@ impl Drop for HelperSession {
     }
 }
 
-/// A buffer in an engine's own memory, which a driver gives; `None` if it has none, or if the caller heeds
-/// a recall that is called.
-///
-/// # Errors
-/// When it takes longer than the deadline to find out. Then it is abandoned with its thread.
-pub(super) fn buffer_within(
-    engine: &Arc<dyn Engine>,
-    bytes: usize,
-    deadline: Duration,
-) -> Result<Option<WipedBuffer>, Late> {
-    wipe_stack::<STACK>();
-    let Ok(buffers) = ask(Arc::clone(engine), bytes) else { return Ok(None) };
-    match buffers.receive(deadline) {
-        Ok(buffer) => Ok(buffer),
-        Err(Missed::Gone | Missed::Recalled) => Ok(None),
-        Err(Missed::Late) => Err(Late),
-    }
-}
-
-/// The deadline has passed.
-pub(super) struct Late;
-
-/// By itself, so that its variables lie where the stack was wiped.
-#[inline(never)]
-fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Mailbox<Option<WipedBuffer>>> {
-    let (sender, buffers) = mailbox(Recall::heeded().as_ref());
-    let ask = move || {
-        foreign::begin();
-        let unwanted = sender.send(engine.buffer(bytes));
-        drop(unwanted);
-    };
-    thread::Builder::new().name("evener-module".to_owned()).spawn(ask)?;
-    Ok(buffers)
-}
-
-/// The error of a wait that was in vain.
-fn missed(engine: &Arc<dyn Engine>, action: &str, limit: Duration, why: Missed) -> EngineError {
-    match why {
-        Missed::Gone => failed(engine, PANICKED.to_owned()),
-        Missed::Recalled => EngineError::Interrupted { engine: engine.description().name.clone() },
-        Missed::Late => {
-            let seconds = limit.as_secs_f64();
-            failed(engine, format!("it did not {action} within {seconds} s and was left behind"))
-        }
-    }
-}
-
-fn failed(engine: &Arc<dyn Engine>, reason: String) -> EngineError {
-    EngineError::Failed { engine: engine.description().name.clone(), reason }
-}
-
-fn no_thread(engine: &Arc<dyn Engine>, error: &io::Error) -> EngineError {
-    EngineError::Unavailable {
-        engine: engine.description().name.clone(),
-        reason: format!("no thread could be started for it: {error}"),
-    }
-}
-
 /// The time that the slowest healthy module takes for a batch, beside the time limit: the same for a
 /// message of 16 bytes and for one of a gigabyte would retire a module that is only slow.
 fn longest_work(parcel: &Parcel) -> Duration {
@@ -279,73 +191,11 @@ fn longest_work(parcel: &Parcel) -> Duration {
 /// A module that does less in a second counts as one that hangs.
 const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
 
-const PANICKED: &str = "its thread panicked";
-
-/// For how long all openings of an engine may take time from the cores that work meanwhile.
-pub(super) struct Brief(Mutex<Duration>);
-
-impl Default for Brief {
-    fn default() -> Brief {
-        Brief(Mutex::new(Duration::from_millis(10)))
-    }
-}
-
-impl Brief {
-    /// Spends at most what is left on a wait.
-    fn spend(&self, wait: impl FnOnce(Duration) -> bool) -> bool {
-        let left = *self.0.lock().ignore_poison();
-        let begun = Instant::now();
-        let waited = wait(left);
-        let mut left = self.0.lock().ignore_poison();
-        *left = left.saturating_sub(begun.elapsed());
-        waited
-    }
-}
-
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
 /// To and from a helper.
 type Channels = (SyncSender<Parcel>, Mailbox<Reply>);
-
-/// A helper's thread: its number for the system, from its beginning to its end. The system may give the
-/// number to another thread afterwards, so the thread takes it away under the lock before it ends.
-#[derive(Default)]
-struct Thread(Mutex<Option<Pid>>);
-
-impl Thread {
-    /// Registers the calling thread as the helper's until the result is dropped.
-    fn begin(&self) -> Registered<'_> {
-        *self.lock() = Some(gettid());
-        Registered(self)
-    }
-
-    /// Lets all others go before the thread, which is left behind: a driver that computes for ever is
-    /// to take no time from them. Everybody may do so.
-    fn step_back(&self) {
-        #[cfg(target_os = "linux")]
-        if let Some(thread) = *self.lock() {
-            let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
-            run_when_idle(thread);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
-        self.0.lock().ignore_poison()
-    }
-}
-
-struct Registered<'t>(&'t Thread);
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        *self.0.lock() = None;
-    }
-}
-
-/// The nice value of those that all others go before.
-#[cfg(target_os = "linux")]
-const LOWEST: i32 = 19;
 
 /// A reply of the helper.
 struct Reply {
@@ -353,68 +203,6 @@ struct Reply {
     result: Result<Parcel, EngineError>,
     /// The CPU time of its thread so far.
     cpu: Duration,
-}
-
-/// A key's bytes by themselves, because what a thread is given is moved, and copies of it stay in freed
-/// memory.
-fn copy(key: &Key) -> WipedBuffer {
-    let mut bytes = WipedBuffer::zeros(key.len());
-    bytes.copy_from_slice(key.bytes());
-    bytes
-}
-
-/// A session to open.
-struct Opening {
-    engine: Arc<dyn Engine>,
-    /// The engine to test it against.
-    reference: Option<Arc<dyn Engine>>,
-    cipher: Cipher,
-    direction: Direction,
-    key: Option<WipedBuffer>,
-}
-
-/// A session that was opened, and tested if it can be; `None` if it gave a wrong answer.
-type Opened = Result<Option<Box<dyn Session>>, EngineError>;
-
-/// Starts a thread that opens a session. By itself, as [`ask`].
-#[inline(never)]
-fn start_opening(
-    opening: Opening,
-    busy: Option<Busy>,
-    thread: Arc<Thread>,
-    recall: Option<&Recall>,
-) -> io::Result<Mailbox<Opened>> {
-    let (sender, opened) = mailbox(recall);
-    let open = move || {
-        let busy = busy;
-        let _registered = thread.begin();
-        foreign::begin();
-        let opened = opening.open();
-        wipe_stack::<STACK>();
-        // Where nobody waits any more, it is closed here.
-        let unwanted = sender.send(opened);
-        drop((unwanted, busy));
-    };
-    thread::Builder::new().name("evener-module".to_owned()).spawn(open)?;
-    Ok(opened)
-}
-
-impl Opening {
-    /// Opens and tests the engine's own session. By itself, as [`ask`].
-    #[inline(never)]
-    fn open(self) -> Opened {
-        let Opening { engine, reference, cipher, direction, key } = self;
-        // It was a key, so it is one.
-        let key = key.and_then(|bytes| Key::new(&bytes).ok());
-        let request = SessionRequest { cipher, direction, key: key.as_ref() };
-        let mut session = engine.open(&request)?;
-        let Some(reference) = reference else { return Ok(Some(session)) };
-        match known_answers::are_right(&mut *session, &*reference, &request) {
-            Ok(are_right) => Ok(are_right.then_some(session)),
-            Err(error @ EngineError::Failed { .. }) => Err(error),
-            Err(error) => Err(failed(&engine, error.to_string())),
-        }
-    }
 }
 
 /// Starts a helper, which works with a session. By itself, as [`ask`].
@@ -467,22 +255,14 @@ fn start(
     Ok((to_helper, replies))
 }
 
-/// How much of the stack may hold keys, in bytes.
-const STACK: usize = 16 << 10;
-
-/// The CPU time that the calling thread has used so far, in user and kernel mode.
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::fs;
 
-    use evener_core::{Description, Iv, Kind, Offer, PlacedJob};
+    use evener_core::{Description, Iv, Key, Kind, Offer, PlacedJob, WipedBuffer};
 
     use super::*;
+    use crate::guard::helper::LOWEST;
     use crate::guard::{Watch, guard};
 
     /// A module whose driver never returns.
@@ -518,15 +298,9 @@ mod tests {
         let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };
-        let mut session = HelperSession::open(
-            &engine,
-            None,
-            &request,
-            Duration::from_millis(500),
-            &Brief::default(),
-        )
-        .unwrap()
-        .unwrap();
+        let opened = engine.open(&request).unwrap();
+        let limit = Duration::from_millis(500);
+        let mut session = HelperSession::start(&engine, opened, &request, limit).unwrap();
         let (key, iv) = (Key::new(&[1; 16]).unwrap(), Iv::new(&[2; 16]).unwrap());
         let mut output = [0; 16];
         let mut jobs = [Job { key: Some(&key), ..Job::new(iv, &[3; 16], &mut output) }];
@@ -570,33 +344,6 @@ mod tests {
         assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
         assert_eq!(engine.account().unwrap().fault, None);
         caller.join().unwrap();
-    }
-
-    #[test]
-    fn an_engine_has_one_opening_at_a_time() {
-        let (name, detail) = ("hanging".to_owned(), String::new());
-        let description = Description { name, kind: Kind::Module, detail };
-        let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
-        let recall = Recall::default();
-        let limit = Duration::from_millis(20);
-        let first = Busy::enter(&engine, &recall, limit).ok().unwrap();
-        assert_eq!(Busy::enter(&engine, &recall, limit).err(), Some(Missed::Late));
-        drop(first);
-        let second = Busy::enter(&engine, &recall, limit).ok();
-        assert!(second.is_some());
-        recall.call();
-        drop(second);
-        assert_eq!(Busy::enter(&engine, &recall, limit).err(), Some(Missed::Recalled));
-    }
-
-    #[test]
-    fn a_thread_that_has_ended_is_not_changed() {
-        let thread = Thread::default();
-        let registered = thread.begin();
-        assert_eq!(*thread.lock(), Some(gettid()));
-        drop(registered);
-        // The number may be another thread's now.
-        assert_eq!(*thread.lock(), None);
     }
 
     #[test]

@@ -96,3 +96,24 @@ extern "C" fn wait_for_closing() {
         thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::reference;
+
+    #[test]
+    fn an_engine_has_one_opening_at_a_time() {
+        let engine = reference::engine().unwrap();
+        let recall = Recall::default();
+        let limit = Duration::from_millis(20);
+        let first = Busy::enter(&engine, &recall, limit).ok().unwrap();
+        assert_eq!(Busy::enter(&engine, &recall, limit).err(), Some(Missed::Late));
+        drop(first);
+        let second = Busy::enter(&engine, &recall, limit).ok();
+        assert!(second.is_some());
+        recall.call();
+        drop(second);
+        assert_eq!(Busy::enter(&engine, &recall, limit).err(), Some(Missed::Recalled));
+    }
+}

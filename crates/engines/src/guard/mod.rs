@@ -19,9 +19,12 @@
 
 mod deadline;
 mod expense;
+mod helper;
 mod known_answers;
 mod last;
 mod left;
+mod lending;
+mod opening;
 mod packing;
 pub(crate) mod reference;
 mod sampling;
@@ -38,7 +41,9 @@ use evener_core::{
     SessionRequest, WipedBuffer,
 };
 
-use deadline::{Brief, HelperSession, Late, buffer_within};
+use deadline::HelperSession;
+use lending::{Late, buffer_within};
+use opening::Brief;
 use service::Service;
 use session::{Fault, GuardedSession};
 
@@ -161,9 +166,8 @@ impl Guarded {
         reference: Option<&Arc<dyn Engine>>,
     ) -> Result<Option<Box<dyn Session>>, EngineError> {
         if let Some(deadline) = self.watch.deadline {
-            let opened =
-                HelperSession::open(&self.engine, reference, request, deadline, &self.brief)?;
-            return Ok(opened.map(|session| Box::new(session) as Box<dyn Session>));
+            let session = self.open_on_thread(request, reference, deadline)?;
+            return Ok(session.map(|session| Box::new(session) as Box<dyn Session>));
         }
         let mut session = self.engine.open(request)?;
         let Some(reference) = reference else { return Ok(Some(session)) };
@@ -171,6 +175,19 @@ impl Guarded {
             Ok(are_right) => Ok(are_right.then_some(session)),
             Err(error) => Err(self.service.end(error)),
         }
+    }
+
+    /// A session on a thread of its own, where it works and is closed.
+    fn open_on_thread(
+        &self,
+        request: &SessionRequest<'_>,
+        reference: Option<&Arc<dyn Engine>>,
+        deadline: Duration,
+    ) -> Result<Option<HelperSession>, EngineError> {
+        let opened = opening::open(&self.engine, reference, request, deadline, &self.brief)?;
+        opened
+            .map(|session| HelperSession::start(&self.engine, session, request, deadline))
+            .transpose()
     }
 
     /// The engine that recomputes results, if any can.
@@ -214,7 +231,7 @@ impl Guarded {
             return Ok(());
         }
         let Some(usual) = Watch::default().deadline else { return Ok(()) };
-        let opened = HelperSession::open(&self.engine, None, request, usual, &self.brief);
+        let opened = self.open_on_thread(request, None, usual);
         opened.map(drop).map_err(|error| match error {
             EngineError::Failed { .. } => self.service.end(error),
             error => error,

@@ -1,0 +1,106 @@
+//! A thread that works in an engine, and may be left behind there.
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use evener_core::{Engine, EngineError, IgnorePoison};
+use rustix::process::Pid;
+use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
+
+#[cfg(target_os = "linux")]
+use super::sys::run_when_idle;
+use crate::patience::Missed;
+
+/// A helper's thread: its number for the system, from its beginning to its end. The system may give the
+/// number to another thread afterwards, so the thread takes it away under the lock before it ends.
+#[derive(Default)]
+pub(super) struct Thread(Mutex<Option<Pid>>);
+
+impl Thread {
+    /// Registers the calling thread as the helper's until the result is dropped.
+    pub(super) fn begin(&self) -> Registered<'_> {
+        *self.lock() = Some(gettid());
+        Registered(self)
+    }
+
+    /// Lets all others go before the thread, which is left behind: a driver that computes for ever is
+    /// to take no time from them. Everybody may do so.
+    pub(super) fn step_back(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(thread) = *self.lock() {
+            let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
+            run_when_idle(thread);
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().ignore_poison()
+    }
+}
+
+pub(super) struct Registered<'t>(&'t Thread);
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
+}
+
+/// The nice value of those that all others go before.
+#[cfg(target_os = "linux")]
+pub(super) const LOWEST: i32 = 19;
+
+/// The CPU time that the calling thread has used so far, in user and kernel mode.
+pub(super) fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// How much of the stack may hold keys, in bytes.
+pub(super) const STACK: usize = 16 << 10;
+
+/// The error of a wait that was in vain.
+pub(super) fn missed(
+    engine: &Arc<dyn Engine>,
+    action: &str,
+    limit: Duration,
+    why: Missed,
+) -> EngineError {
+    match why {
+        Missed::Gone => failed(engine, PANICKED.to_owned()),
+        Missed::Recalled => EngineError::Interrupted { engine: engine.description().name.clone() },
+        Missed::Late => {
+            let seconds = limit.as_secs_f64();
+            failed(engine, format!("it did not {action} within {seconds} s and was left behind"))
+        }
+    }
+}
+
+pub(super) fn failed(engine: &Arc<dyn Engine>, reason: String) -> EngineError {
+    EngineError::Failed { engine: engine.description().name.clone(), reason }
+}
+
+pub(super) fn no_thread(engine: &Arc<dyn Engine>, error: &io::Error) -> EngineError {
+    EngineError::Unavailable {
+        engine: engine.description().name.clone(),
+        reason: format!("no thread could be started for it: {error}"),
+    }
+}
+
+pub(super) const PANICKED: &str = "its thread panicked";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_changed() {
+        let thread = Thread::default();
+        let registered = thread.begin();
+        assert_eq!(*thread.lock(), Some(gettid()));
+        drop(registered);
+        // The number may be another thread's now.
+        assert_eq!(*thread.lock(), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! Memory that an engine lends, whose driver may hang.
+use std::sync::Arc;
+use std::time::Duration;
+use std::{io, thread};
+
+use evener_core::{Engine, Recall, WipedBuffer, wipe_stack};
+
+use super::helper::STACK;
+use crate::foreign;
+use crate::patience::{Mailbox, Missed, mailbox};
+
+/// A buffer in an engine's own memory, which a driver gives; `None` if it has none, or if the caller heeds
+/// a recall that is called.
+///
+/// # Errors
+/// When it takes longer than the deadline to find out. Then it is abandoned with its thread.
+pub(super) fn buffer_within(
+    engine: &Arc<dyn Engine>,
+    bytes: usize,
+    deadline: Duration,
+) -> Result<Option<WipedBuffer>, Late> {
+    wipe_stack::<STACK>();
+    let Ok(buffers) = ask(Arc::clone(engine), bytes) else { return Ok(None) };
+    match buffers.receive(deadline) {
+        Ok(buffer) => Ok(buffer),
+        Err(Missed::Gone | Missed::Recalled) => Ok(None),
+        Err(Missed::Late) => Err(Late),
+    }
+}
+
+/// The deadline has passed.
+pub(super) struct Late;
+
+/// By itself, so that its variables lie where the stack was wiped.
+#[inline(never)]
+fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Mailbox<Option<WipedBuffer>>> {
+    let (sender, buffers) = mailbox(Recall::heeded().as_ref());
+    let ask = move || {
+        foreign::begin();
+        let unwanted = sender.send(engine.buffer(bytes));
+        drop(unwanted);
+    };
+    thread::Builder::new().name("evener-module".to_owned()).spawn(ask)?;
+    Ok(buffers)
+}

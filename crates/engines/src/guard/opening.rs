@@ -1,0 +1,134 @@
+//! Opening sessions, beside work that goes on.
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use evener_core::{
+    Cipher, Direction, Engine, EngineError, IgnorePoison, Key, Recall, Session, SessionRequest,
+    WipedBuffer, wipe_stack,
+};
+
+use super::helper::{STACK, Thread, failed, missed, no_thread};
+use super::known_answers;
+use super::left::Busy;
+use crate::foreign;
+use crate::patience::{Mailbox, mailbox};
+
+/// Opens a session on a thread, and tests it there against `reference`, if there is one; `None` if it
+/// gave a wrong answer. A caller that heeds a recall has no work that waits for the session meanwhile,
+/// so if that takes long the thread lets all others go before it.
+pub(super) fn open(
+    engine: &Arc<dyn Engine>,
+    reference: Option<&Arc<dyn Engine>>,
+    request: &SessionRequest<'_>,
+    deadline: Duration,
+    brief: &Brief,
+) -> Opened {
+    let recall = Recall::heeded();
+    let busy = recall.as_ref().map(|recall| Busy::enter(engine, recall, deadline));
+    let busy = busy.transpose().map_err(|why| missed(engine, "open", deadline, why))?;
+    let &SessionRequest { cipher, direction, key } = request;
+    let opening = Opening {
+        engine: Arc::clone(engine),
+        reference: reference.map(Arc::clone),
+        cipher,
+        direction,
+        key: key.map(copy),
+    };
+    // What is moved to a place of its own, such as a channel, is copied with what lies between its
+    // fields: what was on the stack, where keys may have been.
+    wipe_stack::<STACK>();
+    let thread: Arc<Thread> = Arc::default();
+    let opened = start_opening(opening, busy, Arc::clone(&thread), recall.as_ref());
+    let opened = opened.map_err(|error| no_thread(engine, &error))?;
+    if recall.is_some() && !brief.spend(|time| opened.is_full_within(time)) {
+        thread.step_back();
+    }
+    opened.receive(deadline).unwrap_or_else(|why| {
+        thread.step_back();
+        Err(missed(engine, "open", deadline, why))
+    })
+}
+
+/// For how long all openings of an engine may take time from the cores that work meanwhile.
+pub(super) struct Brief(Mutex<Duration>);
+
+impl Default for Brief {
+    fn default() -> Brief {
+        Brief(Mutex::new(Duration::from_millis(10)))
+    }
+}
+
+impl Brief {
+    /// Spends at most what is left on a wait.
+    fn spend(&self, wait: impl FnOnce(Duration) -> bool) -> bool {
+        let left = *self.0.lock().ignore_poison();
+        let begun = Instant::now();
+        let waited = wait(left);
+        let mut left = self.0.lock().ignore_poison();
+        *left = left.saturating_sub(begun.elapsed());
+        waited
+    }
+}
+
+/// A key's bytes by themselves, because what a thread is given is moved, and copies of it stay in freed
+/// memory.
+fn copy(key: &Key) -> WipedBuffer {
+    let mut bytes = WipedBuffer::zeros(key.len());
+    bytes.copy_from_slice(key.bytes());
+    bytes
+}
+
+/// A session to open.
+struct Opening {
+    engine: Arc<dyn Engine>,
+    /// The engine to test it against.
+    reference: Option<Arc<dyn Engine>>,
+    cipher: Cipher,
+    direction: Direction,
+    key: Option<WipedBuffer>,
+}
+
+/// A session that was opened, and tested if it can be; `None` if it gave a wrong answer.
+type Opened = Result<Option<Box<dyn Session>>, EngineError>;
+
+/// Starts a thread that opens a session. By itself, as [`ask`].
+#[inline(never)]
+fn start_opening(
+    opening: Opening,
+    busy: Option<Busy>,
+    thread: Arc<Thread>,
+    recall: Option<&Recall>,
+) -> io::Result<Mailbox<Opened>> {
+    let (sender, opened) = mailbox(recall);
+    let open = move || {
+        let busy = busy;
+        let _registered = thread.begin();
+        foreign::begin();
+        let opened = opening.open();
+        wipe_stack::<STACK>();
+        // Where nobody waits any more, it is closed here.
+        let unwanted = sender.send(opened);
+        drop((unwanted, busy));
+    };
+    thread::Builder::new().name("evener-module".to_owned()).spawn(open)?;
+    Ok(opened)
+}
+
+impl Opening {
+    /// Opens and tests the engine's own session. By itself, as [`ask`].
+    #[inline(never)]
+    fn open(self) -> Opened {
+        let Opening { engine, reference, cipher, direction, key } = self;
+        // It was a key, so it is one.
+        let key = key.and_then(|bytes| Key::new(&bytes).ok());
+        let request = SessionRequest { cipher, direction, key: key.as_ref() };
+        let mut session = engine.open(&request)?;
+        let Some(reference) = reference else { return Ok(Some(session)) };
+        match known_answers::are_right(&mut *session, &*reference, &request) {
+            Ok(are_right) => Ok(are_right.then_some(session)),
+            Err(error @ EngineError::Failed { .. }) => Err(error),
+            Err(error) => Err(failed(&engine, error.to_string())),
+        }
+    }
+}
