@@ -152,7 +152,7 @@ impl Metadata {
         let has_owner =
             !self.owner || (there.st_uid, there.st_gid) == (status.st_uid, status.st_gid);
         // Below a directory with this bit, new ones have it as well.
-        let is_as_made = before & !Mode::SGID == self.directory_mode(status)
+        let is_as_made = before & !(Mode::SGID | Mode::SVTX) == self.directory_mode(status)
             && Uid::from_raw(there.st_uid) == geteuid();
         let access = Mode::from_raw_mode(0o777);
         let is_finished = has_owner && before == wanted;

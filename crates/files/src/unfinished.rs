@@ -6,15 +6,40 @@
 //! not become that. Where the filesystem has no attributes there is no mark, and such a directory stays as
 //! it is. A read-only directory that a run has made writable has the mark too, with the mode that it is to
 //! get back.
+//!
+//! A directory that is made with less access than it is to have is made with the sticky bit, which nobody
+//! gives a directory of his own alone: a run may be killed before the mark or the mode is set.
 
-use std::os::fd::BorrowedFd;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
+use rustix::fs::{Mode, RawDir, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
 use rustix::process::geteuid;
 
-use crate::metadata::{Metadata, while_writable};
+use crate::FileError;
+use crate::metadata::{Metadata, permissions, while_writable};
 
 impl Metadata {
+    /// The mode to make a directory with that has the mode `at_first` until it has another mark or `mode`.
+    pub(crate) fn mode_to_make(&self, at_first: Mode, mode: Mode) -> Mode {
+        let gains_access = self.owner || at_first != mode || mode.bits() & self.umask != 0;
+        if gains_access { at_first | Mode::SVTX } else { at_first }
+    }
+
+    /// Whether a directory is one that a run has made with the mode `at_first` just before it was killed.
+    pub(crate) fn is_just_made(
+        &self,
+        directory: &OwnedFd,
+        at_first: Mode,
+    ) -> Result<bool, FileError> {
+        let there = fstat(directory).map_err(FileError::system("read its status"))?;
+        let mode = permissions(&there);
+        let is_made = mode.contains(Mode::SVTX)
+            && (at_first | Mode::SVTX | Mode::SGID).contains(mode)
+            && there.st_uid == geteuid().as_raw();
+        Ok(is_made && is_empty(directory)?)
+    }
+
     /// Marks a directory that this run has made, the counterpart of one with the status `source`.
     pub(crate) fn mark(&self, directory: BorrowedFd<'_>, source: &Stat) {
         if self.owner {
@@ -42,6 +67,20 @@ impl Metadata {
             unmark(directory);
         }
     }
+}
+
+/// Whether nothing is in a directory. By the name under which one was just made, another may be
+/// found: whoever may write beside it can put it there. With something in it, it was not made now.
+pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
+    let mut buffer = [MaybeUninit::uninit(); 1 << 10];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(FileError::system("read its output directory"))?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Marks a directory that was made writable and is to get this mode back.

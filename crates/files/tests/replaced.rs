@@ -179,3 +179,27 @@ fn an_unfinished_directory_that_was_moved_stays_private() {
     told.sort();
     assert_eq!(told, ["other", "shared"].map(|name| plain.join(name)));
 }
+
+/// A killed run may leave a directory without its mark and its mode.
+#[test]
+fn a_directory_that_was_only_made_gets_its_mode() {
+    for owner in [false, true] {
+        let home = home();
+        let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+        // One with something in it was not left so, and one of more access than it is to have is a user's.
+        let cases = [("below", 0o755, 0o1700), ("full", 0o755, 0o1700), ("wide", 0o750, 0o1707)];
+        for (name, mode, there) in cases {
+            fs::create_dir_all(plain.join(name)).unwrap();
+            set_mode(&plain.join(name), mode);
+            fs::create_dir_all(sealed.join(name)).unwrap();
+            set_mode(&sealed.join(name), there);
+        }
+        fs::write(sealed.join("full/of"), "something").unwrap();
+        let options = Options { owner, resume: true, ..options() };
+        let report =
+            process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
+        assert!(report.is_success(), "{:?}", report.failures);
+        let mode = |name: &str| fs::metadata(sealed.join(name)).unwrap().mode() & 0o7777;
+        assert_eq!(["below", "full", "wide"].map(mode), [0o755, 0o1700, 0o1707]);
+    }
+}

@@ -1,12 +1,11 @@
 //! A directory in the source tree with its directory in the target tree.
 
 use std::ffi::{OsStr, OsString};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, Stat, fstat, mkdirat, openat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::location::Location;
@@ -17,6 +16,7 @@ use crate::identity::Identity;
 use crate::inherited::Inherited;
 use crate::metadata::{Metadata, permissions};
 use crate::naming::no_output_directory;
+use crate::unfinished::is_empty;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
 /// relative to it, which is quick and follows no link that somebody puts in the way meanwhile.
@@ -127,7 +127,8 @@ pub(super) fn make_below(
 ) -> Result<Made, FileError> {
     let mode = metadata.directory_mode(source);
     let (inherited, parent) = (parent.inherited, parent.as_fd());
-    let made = match mkdirat(parent, name, inherited.mode_at_first(mode)) {
+    let at_first = inherited.mode_at_first(mode);
+    let made = match mkdirat(parent, name, metadata.mode_to_make(at_first, mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -139,22 +140,10 @@ pub(super) fn make_below(
     };
     let directory = open_directory(parent, name, false)
         .map_err(|errno| no_output_directory(parent, name, errno))?;
-    let is_new = made && is_empty(&directory)? || metadata.is_marked(directory.as_fd(), source);
+    let is_new = made && is_empty(&directory)?
+        || metadata.is_marked(directory.as_fd(), source)
+        || metadata.is_just_made(&directory, at_first)?;
     Made::of(directory, is_new)
-}
-
-/// Whether nothing is in a directory. By the name under which one was just made, another may be
-/// found: whoever may write beside it can put it there. With something in it, it was not made now.
-pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
-    let mut buffer = [MaybeUninit::uninit(); 1 << 10];
-    let mut entries = RawDir::new(directory, &mut buffer);
-    while let Some(entry) = entries.next() {
-        let entry = entry.map_err(FileError::system("read its output directory"))?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// Opens a directory in another. Unless `follow` allows it, none is opened through a symbolic link.

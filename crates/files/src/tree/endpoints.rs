@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, ope
 use rustix::io::Errno;
 
 use super::around::Around;
-use super::directory::{Directory, Item, Made, is_empty};
+use super::directory::{Directory, Item, Made};
 use super::location::Location;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
@@ -21,6 +21,7 @@ use crate::naming::{
     behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
     refuse_planted_directory,
 };
+use crate::unfinished::is_empty;
 use crate::{Failure, FileError, Options};
 use crate::{Operation, SystemError};
 
@@ -286,7 +287,7 @@ fn make_directory(
     let mode = metadata.directory_mode(source);
     let inherited = inherited_at(path)?;
     let at_first = inherited.mode_at_first(mode);
-    let made = match mkdirat(CWD, path, at_first) {
+    let made = match mkdirat(CWD, path, metadata.mode_to_make(at_first, mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => {
@@ -295,7 +296,7 @@ fn make_directory(
     };
     let directory = open_target(path)?;
     refuse_planted_directory(directory.as_fd(), path)?;
-    let is_new = made && is_empty(&directory)?;
+    let is_new = made && is_empty(&directory)? || metadata.is_just_made(&directory, at_first)?;
     let is_unfinished = metadata.is_marked(directory.as_fd(), source);
     if is_new {
         metadata.mark(directory.as_fd(), source);

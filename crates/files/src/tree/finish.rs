@@ -295,7 +295,7 @@ impl TreeWork<'_> {
         }
         if is_new {
             let mode = permissions(&there);
-            let may_have = self.metadata.wanted_mode(status) | Mode::RWXU | Mode::SGID;
+            let may_have = self.metadata.wanted_mode(status) | Mode::RWXU | Mode::SGID | Mode::SVTX;
             if !may_have.contains(mode) {
                 self.metadata.unkept.modes.note();
             }
