@@ -83,7 +83,7 @@ pub use evener_files::{
     refuse_planted, takes_a_stream, wrapped_key_name,
 };
 
-pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, hurry};
+pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process, hurry};
 
 /// The file formats.
 pub mod format {

@@ -43,6 +43,11 @@ impl Rival {
         }
     }
 
+    /// Whether a module goes on that takes more of the cores' time than it saves, as in the papers.
+    pub(crate) fn ignores_burden(self) -> bool {
+        self.of_queue() == PolicyName::Pull
+    }
+
     /// The policy of the queue. Behind a dispatcher, a worker takes what it is given.
     pub(crate) fn of_queue(self) -> PolicyName {
         match self {

@@ -78,6 +78,13 @@ impl<'j, 'm> Work for Messages<'_, 'j, 'm> {
         Load::jobs(task.len() as u64, bytes)
     }
 
+    fn split(task: &mut Self::Task, jobs: u64) -> Option<Self::Task> {
+        let (whole, jobs) = (std::mem::take(task), usize::try_from(jobs).unwrap_or(usize::MAX));
+        let (first, rest) = whole.split_at_mut(jobs.min(whole.len()));
+        *task = first;
+        (!rest.is_empty()).then_some(rest)
+    }
+
     fn perform(
         &self,
         task: Self::Task,

@@ -141,7 +141,7 @@ impl<T> Queue<'_, T> {
             scheduler = self.answer(scheduler);
             match turn {
                 Turn::Leave => return None,
-                Turn::Work { measured } => return Some(Claimed { measured }),
+                Turn::Work { measured, timed } => return Some(Claimed { measured, timed }),
                 Turn::Wait(at_most) => scheduler = self.inner.wait(scheduler, worker, at_most),
             }
             turn = scheduler.turn(worker, None, claim, self.inner.now());
@@ -198,6 +198,8 @@ impl<T> Queue<'_, T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimed {
     /// Whether to measure CPU time.
+    pub(crate) timed: bool,
+    /// Whether to measure also what the engine does.
     pub(crate) measured: bool,
 }
 
@@ -237,9 +239,10 @@ impl<T> Inner<T> {
         seats: &[Seat],
         capacity: usize,
         load: fn(&T) -> Load,
+        cores: Option<usize>,
     ) -> Inner<T> {
         Inner {
-            scheduler: Mutex::new(Scheduler::new(policy, seats)),
+            scheduler: Mutex::new(Scheduler::new(policy, seats, cores)),
             capacity: capacity.max(1),
             load,
             started: Instant::now(),
@@ -249,6 +252,13 @@ impl<T> Inner<T> {
             recalls: seats.iter().map(|_| Recall::default()).collect(),
             failure: Mutex::default(),
         }
+    }
+
+    /// Has tasks divided, as [`Work::split`](crate::Work::split) does.
+    pub(crate) fn splitting(mut self, split: fn(&mut T, u64) -> Option<T>) -> Inner<T> {
+        let load = self.load;
+        self.scheduler.get_mut().ignore_poison().divide(split, load);
+        self
     }
 
     /// Puts tasks into the queue before the run begins, as many as there are.
@@ -333,7 +343,8 @@ mod tests {
         let (engine, kind) = ("cpu".to_owned(), Kind::Cpu);
         let seat = Seat { engine, kind, batch: 1, bytes: 0, opening: None };
         let seats = vec![seat; workers];
-        Inner::new(PolicyName::Pull.policy(&seats, &setting), &seats, capacity, |_| Load::job(1))
+        let policy = PolicyName::Pull.policy(&seats, &setting);
+        Inner::new(policy, &seats, capacity, |_| Load::job(1), None)
     }
 
     fn nobody(_: usize) {}

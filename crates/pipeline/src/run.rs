@@ -12,6 +12,7 @@ use evener_core::{Cipher, Direction, Engine, EngineError, IgnorePoison, shown_er
 
 use crate::clock::thread_cpu_time;
 use crate::costs::{Costs, EngineCosts};
+use crate::hidden::Meter;
 use crate::openings;
 use crate::policy::{PolicyName, Seat, Setting};
 use crate::pressure::Pressure;
@@ -35,6 +36,13 @@ pub trait Work: Sync {
     fn load(task: &Self::Task) -> Load {
         let _ = task;
         Load::unknown(1)
+    }
+
+    /// Divides a task, for an engine that is to do little at first: leaves `jobs` of its jobs, at least one,
+    /// and returns the rest.
+    fn split(task: &mut Self::Task, jobs: u64) -> Option<Self::Task> {
+        let _ = (task, jobs);
+        None
     }
 
     /// Performs a task on the worker's engine. Failures of the task itself (an unreadable
@@ -106,6 +114,9 @@ pub struct RunOptions {
     /// Whether [`Courtesy::in_background`] sets only the scheduling class and causes no pauses, to
     /// measure the effect of the pauses.
     pub ignores_pressure: bool,
+    /// Whether a module goes on that takes more of the cores' time than it saves, as in the papers'
+    /// experiments.
+    pub ignores_burden: bool,
 }
 
 /// How a run shares the cores with other programs.
@@ -140,6 +151,7 @@ impl RunOptions {
             costs: Costs::default(),
             courtesy: Courtesy::default(),
             ignores_pressure: false,
+            ignores_burden: false,
         }
     }
 }
@@ -180,6 +192,7 @@ pub(crate) struct Run<'run, W: Work> {
     pub(crate) inner: Inner<W::Task>,
     pub(crate) throttle: Option<Throttle>,
     pub(crate) pressure: Option<Pressure>,
+    pub(crate) meter: Option<Meter>,
     ended: Mutex<Vec<Ended>>,
 }
 
@@ -201,13 +214,15 @@ impl<'run, W: Work> Run<'run, W> {
             costs: options.costs.clone(),
         };
         let policy = options.policy.policy(&facts, &setting);
-        let inner = Inner::new(policy, &facts, options.capacity, W::load);
+        let spared = (!options.ignores_burden).then_some(setting.cores);
+        let inner =
+            Inner::new(policy, &facts, options.capacity, W::load, spared).splitting(W::split);
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
         let in_background = options.courtesy.in_background;
         let pressure = (in_background && !options.ignores_pressure).then(Pressure::watch).flatten();
         let ended = Mutex::default();
-        Run { options, seats, work, inner, throttle, pressure, ended }
+        Run { options, seats, work, inner, throttle, pressure, meter: Meter::begin(), ended }
     }
 
     fn perform(mut self, feed: impl FnOnce(&Queue<'_, W::Task>)) -> RunStatistics {
@@ -215,6 +230,7 @@ impl<'run, W: Work> Run<'run, W> {
         self.inner.begin(started);
         let panicked = Mutex::new(None);
         thread::scope(|scope| {
+            let _counted = self.meter.as_ref().and_then(Meter::count);
             let crew = Crew { run: &self, scope, panicked: &panicked };
             let start = |worker| crew.start(worker);
             let queue = Queue { inner: &self.inner, start: &start };

@@ -1,6 +1,7 @@
-//! The scheduling classes of threads, which neither `std` nor `rustix` sets.
+//! The scheduling classes of threads, and their clocks for others, which neither `std` nor `rustix` has.
 
 use std::io;
+use std::time::Duration;
 
 /// Has the calling thread run only where no other wants to (`SCHED_IDLE`), or, where that is
 /// refused, as batch work (`SCHED_BATCH`).
@@ -52,4 +53,28 @@ pub(crate) fn run_as_usual(thread: i32) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn run_when_idle() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A thread's clock of CPU time, for other threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    /// That of the calling thread, if the system has such.
+    pub(crate) fn of_this_thread() -> Option<ThreadClock> {
+        let mut clock = 0;
+        // SAFETY: the thread is the calling one, which is alive, and the pointer is to a live value of the
+        // type that the call writes.
+        let result = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        (result == 0).then_some(ThreadClock(clock))
+    }
+
+    /// The CPU time that the thread has used so far; zero if it has ended.
+    pub(crate) fn read(self) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a live value of the type that the call writes; a clock that is none any
+        // more is refused, and the time stays zero.
+        unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+    }
 }

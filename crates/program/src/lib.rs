@@ -46,6 +46,7 @@ pub fn run(name: &'static str, perform: impl FnOnce() -> ExitCode) -> ! {
         sys::refuse_closed_stdout();
         limits::prepare_open_files();
         evener::gate::explain_bus_errors();
+        evener::claim_process();
         let status = perform();
         left_behind::tell();
         status

@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Outcome, Parcel, Recall, Records,
@@ -80,10 +80,14 @@ impl HelperSession {
 
     /// Waits for the helper's reply; abandons the helper if there is none within `limit`, or when the
     /// recall is called.
-    fn wait(&mut self, action: &str, limit: Duration) -> Result<Parcel, EngineError> {
+    fn wait(&mut self, bytes: u64) -> Result<Parcel, EngineError> {
+        let limit = self.deadline.saturating_add(longest_work(bytes));
         let Some((_, replies)) = &self.channels else {
             return Err(failed(&self.engine, "it was left behind".to_owned()));
         };
+        if self.recall.is_some() {
+            self.step_back_if_it_computes(replies, bytes, limit);
+        }
         match replies.receive(limit) {
             Ok(reply) => {
                 self.cpu = reply.cpu;
@@ -92,19 +96,30 @@ impl HelperSession {
             Err(why) => {
                 self.channels = None;
                 self.thread.step_back();
-                Err(missed(&self.engine, action, limit, why))
+                Err(missed(&self.engine, "finish a batch", limit, why))
+            }
+        }
+    }
+
+    /// Has a helper let all others go first that computes for long, while cores work as well.
+    fn step_back_if_it_computes(&self, replies: &Mailbox<Reply>, bytes: u64, limit: Duration) {
+        let (begun, longest) = (Instant::now(), LONGEST_COMPUTING + Duration::from_nanos(bytes));
+        while !replies.is_full_within(LOOK_EVERY) && begun.elapsed() < limit {
+            if self.thread.cpu_time().saturating_sub(self.cpu) > longest {
+                self.thread.step_back();
+                return;
             }
         }
     }
 
     /// Has the helper do a batch, and owns it again afterwards.
     fn process_there(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        let limit = self.deadline.saturating_add(longest_work(parcel));
+        let bytes = bytes(parcel);
         if let Some((requests, _)) = &self.channels {
             // If the helper has ended, the wait below reports why.
             let _ = requests.send(parcel.hand_over());
         }
-        match self.wait("finish a batch", limit) {
+        match self.wait(bytes) {
             Ok(handed) => {
                 parcel.take_back(handed);
                 Ok(())
@@ -182,14 +197,23 @@ impl Drop for HelperSession {
 
 /// The time that the slowest healthy module takes for a batch, beside the time limit: the same for a
 /// message of 16 bytes and for one of a gigabyte would retire a module that is only slow.
-fn longest_work(parcel: &Parcel) -> Duration {
+fn longest_work(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / LEAST_BYTES_A_SECOND)
+}
+
+/// The length of a batch's messages.
+fn bytes(parcel: &Parcel) -> u64 {
     let length = |range: &Range<usize>| range.len() as u64;
-    let bytes = parcel.jobs().iter().map(|job| length(&job.aad) + length(&job.input));
-    Duration::from_secs(bytes.sum::<u64>() / LEAST_BYTES_A_SECOND)
+    parcel.jobs().iter().map(|job| length(&job.aad) + length(&job.input)).sum()
 }
 
 /// A module that does less in a second counts as one that hangs.
 const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
+
+/// How much CPU time a batch may take from the cores that work meanwhile, beside a nanosecond for each byte,
+/// and how often to look at it.
+const LONGEST_COMPUTING: Duration = Duration::from_millis(10);
+const LOOK_EVERY: Duration = Duration::from_millis(4);
 
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
@@ -354,8 +378,8 @@ mod tests {
             parcel.add(WipedBuffer::zeros(bytes), WipedBuffer::zeros(bytes));
             parcel
         };
-        assert_eq!(longest_work(&parcel(16)), Duration::ZERO);
-        assert_eq!(longest_work(&parcel(256 << 10)), Duration::from_secs(4));
-        assert_eq!(longest_work(&parcel(64 << 20)), Duration::from_secs(1024));
+        assert_eq!(longest_work(bytes(&parcel(16))), Duration::ZERO);
+        assert_eq!(longest_work(bytes(&parcel(256 << 10))), Duration::from_secs(4));
+        assert_eq!(longest_work(bytes(&parcel(64 << 20))), Duration::from_secs(1024));
     }
 }

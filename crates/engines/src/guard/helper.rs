@@ -9,7 +9,7 @@ use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
 #[cfg(target_os = "linux")]
-use super::sys::run_when_idle;
+use super::sys::{cpu_time_of, run_when_idle};
 use crate::patience::Missed;
 
 /// A helper's thread: its number for the system, from its beginning to its end. The system may give the
@@ -32,6 +32,15 @@ impl Thread {
             let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
             run_when_idle(thread);
         }
+    }
+
+    /// The CPU time that the thread has used; zero where that can't be told.
+    pub(super) fn cpu_time(&self) -> Duration {
+        #[cfg(target_os = "linux")]
+        if let Some(thread) = *self.lock() {
+            return cpu_time_of(thread);
+        }
+        Duration::ZERO
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Option<Pid>> {

@@ -192,6 +192,13 @@ impl Work for TreeWork<'_> {
         }
     }
 
+    fn split(task: &mut Task, jobs: u64) -> Option<Task> {
+        let Task::Files { directory, files } = task else { return None };
+        let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
+        let rest = files.split_off(jobs.min(files.len()));
+        (!rest.is_empty()).then(|| Task::Files { directory: Arc::clone(directory), files: rest })
+    }
+
     fn perform(
         &self,
         task: Task,

@@ -209,6 +209,7 @@ fn take_turn(
     let processing = Processing::new(cipher, direction);
     let jobs = files.jobs();
     let mut options = RunOptions::new(policy.of_queue(), cipher, direction, jobs.len());
+    options.ignores_burden = policy.ignores_burden();
     options.costs = costs.clone();
     let statistics = match policy {
         Rival::Own(_) => run_filled(&seats, &options, &processing, jobs),

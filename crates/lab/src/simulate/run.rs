@@ -31,6 +31,9 @@ pub struct Scene<'a> {
     pub opening: (Duration, Duration),
     /// The batch of all of the modules' at which their device begins to hang, counted from 1.
     pub hangs_at: Option<u64>,
+    /// Whether modules rest under `pull` that take more of the cores' time than they save, as they do in the
+    /// program and not in the papers.
+    pub pull_spares_cores: bool,
 }
 
 /// The result of a run.
@@ -53,7 +56,16 @@ impl<'a> Scene<'a> {
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
         let (slowness, hidden) = (|_, _| (1.0, 1.0), |_, _| 1.0);
         let opening = (Duration::ZERO, Duration::ZERO);
-        Scene { cores, engines, jobs, slowness, hidden, opening, hangs_at: None }
+        Scene {
+            cores,
+            engines,
+            jobs,
+            slowness,
+            hidden,
+            opening,
+            hangs_at: None,
+            pull_spares_cores: false,
+        }
     }
 
     /// Simulates a run under a policy that starts from `costs`.
@@ -75,13 +87,14 @@ impl<'a> Scene<'a> {
                     opening: costs.engine(&profile.name).and_then(opening),
                 });
                 let [thread, driver] = [(); 2].map(|()| processor.add_thread());
-                let opener = processor.add_idle_thread();
-                workers.push(Worker::new(engine, thread, driver, opener));
+                let idle = processor.add_idle_thread();
+                workers.push(Worker::new(engine, thread, driver, idle));
             }
         }
         let setting = Setting { cores: self.cores, costs };
         let policy = rival.of_queue().policy(&seats, &setting);
-        let mut scheduler = Scheduler::new(policy, &seats);
+        let spares = self.pull_spares_cores || !rival.ignores_burden();
+        let mut scheduler = Scheduler::new(policy, &seats, spares.then_some(self.cores));
         let dispatcher = (rival == Rival::Polling)
             .then(|| Dispatcher { thread: processor.add_thread(), jobs: self.jobs.clone().into() });
         if dispatcher.is_none() {
@@ -136,8 +149,10 @@ struct Worker {
     thread: usize,
     /// The thread of its engine's driver.
     driver: usize,
-    /// The thread that opens its session, once that has taken a while.
-    opener: usize,
+    /// The thread that opens its session, and computes for it, once that has taken a while.
+    idle: usize,
+    /// Whether the idle one computes for its session.
+    has_stepped_back: bool,
     phase: Phase,
     /// The rest of its claim, batch by batch.
     stages: VecDeque<Stage>,
@@ -150,8 +165,9 @@ struct Worker {
 /// The stages of a batch, in microseconds, one after the other.
 #[derive(Clone, Copy)]
 struct Stage {
-    /// Of the worker's CPU time.
+    /// Of the worker's CPU time, and how much of it is left for an idle thread.
     cpu: f64,
+    rest: f64,
     /// Of the driver's.
     hidden: f64,
     /// In the device.
@@ -167,6 +183,7 @@ struct Claim {
     /// How many of them are a batch.
     batch: usize,
     /// Whether the scheduler wants to know its CPU time, and what its engine did.
+    timed: bool,
     measured: bool,
 }
 
@@ -190,10 +207,26 @@ enum Phase {
 }
 
 impl Worker {
-    fn new(engine: usize, thread: usize, driver: usize, opener: usize) -> Worker {
+    fn new(engine: usize, thread: usize, driver: usize, idle: usize) -> Worker {
         let (phase, stages) = (Phase::Absent, VecDeque::new());
         let (claim, has_session, is_cold) = (None, false, true);
-        Worker { engine, thread, driver, opener, phase, stages, claim, has_session, is_cold }
+        Worker {
+            engine,
+            thread,
+            driver,
+            idle,
+            has_stepped_back: false,
+            phase,
+            stages,
+            claim,
+            has_session,
+            is_cold,
+        }
+    }
+
+    /// The CPU time that it has used so far, in microseconds.
+    fn used(&self, processor: &Processor) -> f64 {
+        processor.used(self.thread) + processor.used(self.idle)
     }
 }
 
@@ -258,13 +291,25 @@ impl Simulation<'_> {
         if self.dispatcher.as_ref().is_some_and(|dispatcher| dispatcher.thread == thread) {
             return self.dispatch();
         }
-        let is_of =
-            |worker: &Worker| [worker.thread, worker.driver, worker.opener].contains(&thread);
+        let is_of = |worker: &Worker| [worker.thread, worker.driver, worker.idle].contains(&thread);
         let Some(number) = self.workers.iter().position(is_of) else {
             return;
         };
         let opens = self.opens(number);
         let worker = &mut self.workers[number];
+        if worker.phase == Phase::OnCore
+            && let Some(stage) = worker.stages.front_mut()
+        {
+            let rest = std::mem::take(&mut stage.rest);
+            if rest > 0.0 {
+                worker.has_stepped_back = true;
+                self.processor.sleep(thread);
+                return self.processor.work(worker.idle, rest);
+            }
+            if thread == worker.idle {
+                self.processor.sleep(thread);
+            }
+        }
         match (worker.phase, worker.stages.front()) {
             (Phase::OnCore, Some(stage)) if stage.hidden > 0.0 => {
                 worker.phase = Phase::InDriver;
@@ -283,7 +328,7 @@ impl Simulation<'_> {
             (Phase::Opening(rest), _) if rest > 0.0 => {
                 worker.phase = Phase::Opening(0.0);
                 self.processor.sleep(thread);
-                self.processor.work(worker.opener, rest);
+                self.processor.work(worker.idle, rest);
             }
             (Phase::Opening(_), _) => {
                 let in_device = self.scene.opening.1.as_secs_f64() * 1e6;
@@ -311,7 +356,7 @@ impl Simulation<'_> {
     /// is done, and its device may do with the rest what it likes.
     fn recall(&mut self, number: usize) {
         let worker = &mut self.workers[number];
-        for thread in [worker.thread, worker.driver, worker.opener] {
+        for thread in [worker.thread, worker.driver, worker.idle] {
             self.processor.sleep(thread);
         }
         worker.phase = Phase::Absent;
@@ -378,11 +423,20 @@ impl Simulation<'_> {
         worker.stages.pop_front();
         match worker.stages.front() {
             None => self.ask(number),
-            Some(stage) => {
-                worker.phase = Phase::OnCore;
-                self.processor.work(worker.thread, stage.cpu);
-            }
+            Some(_) => self.compute(number),
         }
+    }
+
+    /// Begins a stage. A module's thread that computes for long lets all others go first.
+    fn compute(&mut self, number: usize) {
+        let worker = &mut self.workers[number];
+        worker.phase = Phase::OnCore;
+        let is_module = self.scene.engines[worker.engine].kind == Kind::Module;
+        let at_once = if worker.has_stepped_back { 0.0 } else { LONGEST_COMPUTING };
+        let at_once = if is_module { at_once } else { f64::INFINITY };
+        let Some(stage) = worker.stages.front_mut() else { return };
+        stage.rest = (stage.cpu - at_once).max(0.0);
+        self.processor.work(worker.thread, stage.cpu - stage.rest);
     }
 
     /// Handles a worker that has finished its claim, if any, and asks for the next.
@@ -391,15 +445,15 @@ impl Simulation<'_> {
         let now = self.processor.now();
         let performed = worker.claim.take().map(|claim| {
             let wall = micros(now - claim.at);
-            let cpu = micros(self.processor.used(worker.thread) - claim.cpu_before);
-            let Claim { jobs, batch, measured, .. } = claim;
+            let cpu = micros(worker.used(&self.processor) - claim.cpu_before);
+            let Claim { jobs, batch, timed, measured, .. } = claim;
             let batches = jobs.len().div_ceil(batch) as u64;
             let bytes = jobs.iter().map(|&bytes| bytes as u64).sum();
             let jobs = jobs.len() as u64;
             self.jobs[worker.engine] += jobs;
             self.bytes += bytes;
             let engine = measured.then_some(Processed { batches, jobs, bytes, wall, cpu });
-            let cpu = if measured { cpu } else { Duration::ZERO };
+            let cpu = if measured || timed { cpu } else { Duration::ZERO };
             let opened = std::mem::take(&mut worker.is_cold);
             Performed { wall, cpu, engine, opened }
         });
@@ -418,7 +472,7 @@ impl Simulation<'_> {
                 self.processor.sleep(worker.thread);
                 self.let_dispatcher_look();
             }
-            Turn::Work { measured } => {
+            Turn::Work { measured, timed } => {
                 let tasks: Vec<_> = tasks.into();
                 let profile = self.scene.engines[worker.engine];
                 let slowness = (self.scene.slowness)(worker.engine, micros(now));
@@ -435,14 +489,13 @@ impl Simulation<'_> {
                 }
                 worker.claim = Some(Claim {
                     at: now,
-                    cpu_before: self.processor.used(worker.thread),
+                    cpu_before: worker.used(&self.processor),
                     jobs: tasks,
                     batch,
+                    timed,
                     measured,
                 });
-                worker.phase = Phase::OnCore;
-                let cpu = worker.stages.front().map_or(0.0, |stage| stage.cpu);
-                self.processor.work(worker.thread, cpu);
+                self.compute(number);
             }
         }
         self.answer();
@@ -483,6 +536,9 @@ fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
 /// How long an engine's openings are as urgent as the work, in microseconds.
 const BRIEF: f64 = 10_000.0;
 
+/// How long a module's thread may compute at a time before it lets all others go first, in microseconds.
+const LONGEST_COMPUTING: f64 = 10_000.0;
+
 /// The times of a claim's batches.
 fn stages(
     profile: &EngineProfile,
@@ -504,7 +560,7 @@ fn stages(
         let jobs = if 2 * tasks.len() <= batch { batch.div_ceil(2) } else { batch } as f64;
         let (on_core, hidden) = (point.cpu_us * cpu, point.hidden_us * hidden);
         let in_device = (point.wall_us * wall - on_core - hidden).max(0.0);
-        Stage { cpu: jobs * on_core, hidden: jobs * hidden, device: jobs * in_device }
+        Stage { cpu: jobs * on_core, rest: 0.0, hidden: jobs * hidden, device: jobs * in_device }
     };
     tasks.chunks(batch).map(stage).collect()
 }

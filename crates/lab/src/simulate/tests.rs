@@ -534,6 +534,8 @@ struct Beside {
     opening: (Duration, Duration),
     /// How many times slower than a core.
     slower: f64,
+    /// How much of its time is a core's.
+    on_core: f64,
     batch: usize,
     depth: usize,
 }
@@ -547,7 +549,7 @@ impl Beside {
             self.batch,
             self.cost_on_cpu * self.slower,
             f64::INFINITY,
-            0.02 / self.slower,
+            self.on_core,
         );
         [cores, EngineProfile { depth: self.depth, ..module }]
     }
@@ -560,16 +562,18 @@ impl Beside {
         let jobs = vec![4096; self.jobs];
         let scene =
             Scene { opening: self.opening, hangs_at, ..Scene::new(2, vec![cores, module], jobs) };
+        let scene = Scene { pull_spares_cores: true, ..scene };
         let both = scene.run(policy, Costs::default()).unwrap();
         let task = Duration::from_nanos((self.cost_on_cpu * 1e3) as u64);
         assert!(
             both.wall <= alone + task + NOTICED,
-            "{policy}, {} jobs of {} us, opening {:?}, {} times slower, {} a batch, depth {}, hangs at \
-             {hangs_at:?}: {:?} beside {alone:?} alone; {:?}",
+            "{policy}, {} jobs of {} us, opening {:?}, {} times slower, {} of it on a core, {} a batch, depth \
+             {}, hangs at {hangs_at:?}: {:?} beside {alone:?} alone; {:?}",
             self.jobs,
             self.cost_on_cpu,
             self.opening,
             self.slower,
+            self.on_core,
             self.batch,
             self.depth,
             both.wall,
@@ -590,7 +594,9 @@ fn no_module_makes_a_run_slower() {
         for (cost_on_cpu, jobs) in runs {
             for slower in [1.0, 10.0, 1_000.0] {
                 for (batch, depth) in [(1, 1), (1, 4), (32, 1), (32, 2)] {
-                    let beside = Beside { cost_on_cpu, jobs, opening, slower, batch, depth };
+                    let on_core = 0.02 / slower;
+                    let beside =
+                        Beside { cost_on_cpu, jobs, opening, slower, on_core, batch, depth };
                     for policy in [PolicyName::Pull, PolicyName::Adaptive] {
                         let last = beside.check(policy, None);
                         for hangs_at in [1, 10, last] {
@@ -603,4 +609,23 @@ fn no_module_makes_a_run_slower() {
         }
     }
     assert_eq!(cases, 2_880);
+}
+
+#[test]
+fn no_module_takes_more_time_from_the_cores_than_it_saves() {
+    let opening = (Duration::ZERO, Duration::ZERO);
+    let runs = [(100.0, 1_000), (2_000.0, 50), (1_000.0, 1_000), (20.0, 100_000), (5_000.0, 4_000)];
+    for (cost_on_cpu, jobs) in runs {
+        for slower in [1.0, 1.5, 3.0, 30.0, 1_000.0] {
+            for (batch, depth) in [(1, 1), (1, 4), (32, 1), (32, 2)] {
+                for on_core in [0.5, 1.0] {
+                    let beside =
+                        Beside { cost_on_cpu, jobs, opening, slower, on_core, batch, depth };
+                    for policy in [PolicyName::Pull, PolicyName::Adaptive] {
+                        beside.check(policy, None);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -22,4 +22,9 @@ impl Policy for OneKind {
     fn next(&self, worker: usize, _: &Waiting, _: Duration) -> Decision {
         if self.takes_part[worker] { Decision::Claim(Claim::ONE) } else { Decision::Leave }
     }
+
+    /// Its shares are fixed.
+    fn restrain(&self, _: Duration) -> Option<Decision> {
+        None
+    }
 }

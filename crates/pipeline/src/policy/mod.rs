@@ -39,6 +39,12 @@ pub trait Policy: Send {
         true
     }
 
+    /// What becomes of a module's worker whose engine takes more time from the cores than it saves, and may
+    /// try again after a rest; `None` where that is as it should be.
+    fn restrain(&self, rest: Duration) -> Option<Decision> {
+        Some(Decision::Wait(Some(rest)))
+    }
+
     /// Learns what happened to a worker, and says what that means for the others.
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
         let _ = (worker, event, waiting, now);
@@ -105,7 +111,8 @@ pub enum Event {
 pub struct Performed {
     /// Wall time from claiming the tasks to having performed them.
     pub wall: Duration,
-    /// CPU time meanwhile, of its thread and of its sessions' own; zero unless it was measured.
+    /// CPU time meanwhile, of its thread and of those of its sessions and their drivers; zero unless it was
+    /// measured.
     pub cpu: Duration,
     /// What its engine did in that time; `None` unless it was measured.
     pub engine: Option<Processed>,

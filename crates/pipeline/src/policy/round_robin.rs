@@ -67,4 +67,9 @@ impl Policy for RoundRobin {
         }
         Effect::Nothing
     }
+
+    /// Its shares are fixed.
+    fn restrain(&self, _: Duration) -> Option<Decision> {
+        None
+    }
 }

@@ -41,6 +41,9 @@ pub struct Scheduler<T> {
     claims: usize,
     in_service: usize,
     calls: Vec<Call>,
+    /// How tasks are divided, if they can be.
+    split: fn(&mut T, u64) -> Option<T>,
+    load: fn(&T) -> Load,
 }
 
 /// What a worker is told.
@@ -48,8 +51,10 @@ pub struct Scheduler<T> {
 pub enum Turn {
     /// It has tasks to perform.
     Work {
-        /// Whether to measure CPU time meanwhile.
+        /// Whether to measure CPU time meanwhile, and the engine's part of it.
         measured: bool,
+        /// Whether to measure CPU time.
+        timed: bool,
     },
     /// It is to wait until it is called, or for at most so long, and ask again.
     Wait(Option<Duration>),
@@ -96,13 +101,15 @@ enum Phase {
 
 impl<T> Scheduler<T> {
     /// A scheduler for these workers, none of which has started.
-    pub fn new(policy: Box<dyn Policy>, seats: &[Seat]) -> Scheduler<T> {
+    /// Of so many `cores`, which their workers keep busy, no module gets to take more time than it saves;
+    /// `None` where modules may.
+    pub fn new(policy: Box<dyn Policy>, seats: &[Seat], cores: Option<usize>) -> Scheduler<T> {
         let workers = seats.len();
         Scheduler {
             backlog: Backlog::new(),
             policy,
             workers: vec![State::Unstarted; workers],
-            pace: Pace::new(seats),
+            pace: Pace::new(seats, cores),
             idle_since: None,
             next_look: None,
             feed_is_held: false,
@@ -110,7 +117,15 @@ impl<T> Scheduler<T> {
             claims: 0,
             in_service: workers,
             calls: Vec::new(),
+            split: |_, _| None,
+            load: |_| Load::unknown(1),
         }
+    }
+
+    /// Has tasks divided for modules that are to do little at first: `split` leaves so many jobs of one, and
+    /// returns the rest.
+    pub fn divide(&mut self, split: fn(&mut T, u64) -> Option<T>, load: fn(&T) -> Load) {
+        (self.split, self.load) = (split, load);
     }
 
     /// Starts all workers that will have something to do, where the policy wants that.
@@ -235,16 +250,18 @@ impl<T> Scheduler<T> {
             self.end_when_drained();
             return Turn::Leave;
         }
+        let was_first = self.pace.is_new_module(worker);
         if self.workers[worker] == State::Working {
             self.end_claim(worker, performed);
         }
+        let was_first = was_first && !self.pace.is_new_module(worker);
         self.workers[worker] = State::Called;
         let effect = match performed {
             Some(performed) => self.note(worker, &Event::Performed(*performed), now),
             None => Effect::Nothing,
         };
         let turn = self.decide(worker, claim, now);
-        if effect == Effect::AskAgain {
+        if effect == Effect::AskAgain || was_first {
             self.consider(now);
         }
         turn
@@ -311,8 +328,11 @@ impl<T> Scheduler<T> {
             self.set_left(worker, now);
             return Turn::Leave;
         }
+        let restraint = self.restraint(worker, now);
         let decision = if self.backlog.waiting().tasks == 0 {
             Decision::Wait(None)
+        } else if let Some(restraint) = restraint {
+            restraint
         } else {
             match self.policy.next(worker, self.backlog.waiting(), now) {
                 // Whatever a policy hopes for, tasks don't wait for nobody.
@@ -324,8 +344,9 @@ impl<T> Scheduler<T> {
         };
         match decision {
             Decision::Claim(wanted) => {
+                let timed = self.pace.is_timed(worker);
                 self.take(worker, wanted, claim, now);
-                Turn::Work { measured: wanted.measured }
+                Turn::Work { measured: wanted.measured, timed }
             }
             Decision::Wait(mut at_most) => {
                 if !self.pace.is_module(worker)
@@ -347,12 +368,24 @@ impl<T> Scheduler<T> {
     fn take(&mut self, worker: usize, wanted: Claim, claim: &mut VecDeque<T>, now: Duration) {
         let mut sum = Load { jobs: 0, bytes: Some(0), is_divisible: false };
         let mut class = wanted.class;
-        let tasks = if self.pace.is_new_module(worker) { 1 } else { wanted.tasks.max(1) };
-        for _ in 0..tasks {
-            let Some((task, load)) = self.backlog.pop(class) else {
+        for _ in 0..wanted.tasks.max(1) {
+            let Some((mut task, mut load)) = self.backlog.pop(class) else {
                 // None of the class is left, and a claim is of something.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
             };
+            let most = self.pace.most_jobs(worker, load, now);
+            let most = most.map_or(u64::MAX, |most| most.saturating_sub(sum.jobs));
+            if load.jobs > most {
+                if most == 0 {
+                    self.backlog.push_front(task, load);
+                    break;
+                }
+                if let Some(rest) = (self.split)(&mut task, most) {
+                    let load_of_rest = (self.load)(&rest);
+                    self.backlog.push_front(rest, load_of_rest);
+                    load = (self.load)(&task);
+                }
+            }
             sum.jobs = sum.jobs.saturating_add(load.jobs);
             sum.bytes = sum.bytes.zip(load.bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
             claim.push_back(task);
@@ -399,7 +432,21 @@ impl<T> Scheduler<T> {
     }
 
     fn claims(&self, worker: usize, now: Duration) -> bool {
-        matches!(self.policy.next(worker, self.backlog.waiting(), now), Decision::Claim(_))
+        self.restraint(worker, now).is_none()
+            && matches!(self.policy.next(worker, self.backlog.waiting(), now), Decision::Claim(_))
+    }
+
+    /// What a module's worker does that is to have no work now, although some waits: another worker is at
+    /// its engine's first claim, or the engine takes more time from the cores than it saves.
+    fn restraint(&self, worker: usize, now: Duration) -> Option<Decision> {
+        if self.pace.is_being_tried(worker) {
+            return Some(Decision::Wait(None));
+        }
+        let rest = self.pace.rest(worker, now)?;
+        let cores = self.workers.iter().enumerate();
+        let cores =
+            cores.filter(|&(worker, state)| !self.pace.is_module(worker) && *state != State::Left);
+        self.policy.restrain(rest).filter(|_| self.pace.are_enough(cores.count()))
     }
 
     /// Whether a worker works or will ask again by itself.

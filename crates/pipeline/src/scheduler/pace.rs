@@ -1,4 +1,5 @@
-//! How fast each engine does its claims: which of them is late, and which sessions are worth opening.
+//! How fast each engine does its claims: which of them is late, which sessions are worth opening, and which
+//! modules take more time from the cores than they save.
 
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ use crate::scheduler::Waiting;
 pub(super) struct Pace {
     seats: Vec<Place>,
     engines: Vec<Engine>,
+    /// How many cores there are, if no module is to be a burden to them.
+    cores: Option<f64>,
+    /// Whether it is known how long a core takes for a job.
+    knows_cores: bool,
 }
 
 /// A worker's seat.
@@ -27,8 +32,14 @@ struct Place {
 struct Engine {
     name: String,
     costs: EngineCosts,
-    /// Whether it has finished a claim.
-    has_worked: bool,
+    /// The CPU time of its jobs, of an engine that computes on the cores.
+    on_cores: EngineCosts,
+    /// How many claims it has finished, and how many of them were timed.
+    claims: u64,
+    timed: u64,
+    /// How much CPU time a module has taken, and how much the cores would have, in microseconds.
+    spent: f64,
+    saved: f64,
 }
 
 /// A claim that is not finished.
@@ -38,28 +49,45 @@ struct Claim {
 }
 
 impl Pace {
-    pub(super) fn new(seats: &[Seat]) -> Pace {
+    pub(super) fn new(seats: &[Seat], cores: Option<usize>) -> Pace {
         let mut engines: Vec<Engine> = Vec::new();
         let place = |seat: &Seat| {
             let known = engines.iter().position(|engine| engine.name == seat.engine);
             let engine = known.unwrap_or(engines.len());
             if known.is_none() {
                 let costs = EngineCosts::new(seat.batch).of_bytes(seat.bytes);
-                engines.push(Engine { name: seat.engine.clone(), costs, has_worked: false });
+                engines.push(Engine {
+                    name: seat.engine.clone(),
+                    on_cores: costs.clone(),
+                    costs,
+                    claims: 0,
+                    timed: 0,
+                    spent: 0.0,
+                    saved: 0.0,
+                });
             }
             Place { engine, kind: seat.kind, opening: seat.opening, claim: None }
         };
-        let seats = seats.iter().map(place).collect();
-        Pace { seats, engines }
+        let seats: Vec<_> = seats.iter().map(place).collect();
+        let is_mixed =
+            [Kind::Cpu, Kind::Module].iter().all(|kind| seats.iter().any(|it| it.kind == *kind));
+        let cores = cores.filter(|_| is_mixed).map(|cores| cores as f64);
+        Pace { seats, engines, cores, knows_cores: false }
     }
 
     pub(super) fn is_module(&self, worker: usize) -> bool {
         self.seats[worker].kind == Kind::Module
     }
 
-    /// Whether a worker's next claim is to be one task: nothing is known of a module before its first.
+    /// Whether nothing is known of a module, or nothing to compare it with yet.
     pub(super) fn is_new_module(&self, worker: usize) -> bool {
-        self.is_module(worker) && !self.engines[self.seats[worker].engine].has_worked
+        let is_compared = || !self.knows_cores && self.cores.is_some() && self.cores_are_at_work();
+        self.is_module(worker)
+            && (self.engines[self.seats[worker].engine].claims == 0 || is_compared())
+    }
+
+    fn cores_are_at_work(&self) -> bool {
+        self.seats.iter().any(|place| place.kind == Kind::Cpu && place.claim.is_some())
     }
 
     pub(super) fn begin(&mut self, worker: usize, load: Load, now: Duration) {
@@ -70,12 +98,90 @@ impl Pace {
     pub(super) fn end(&mut self, worker: usize, performed: Option<&Performed>) {
         let place = &mut self.seats[worker];
         let (Some(claim), Some(performed)) = (place.claim.take(), performed) else { return };
-        let engine = &mut self.engines[place.engine];
-        engine.has_worked = true;
-        let bytes = claim.load.bytes.unwrap_or_default();
-        let (jobs, wall) = (claim.load.jobs, performed.wall);
-        let processed = Processed { batches: 1, jobs, bytes, wall, cpu: Duration::ZERO };
-        engine.costs.learn(&processed, performed.opened);
+        let (number, kind, load) = (place.engine, place.kind, claim.load);
+        let saved = self.time_of_cores(load);
+        let engine = &mut self.engines[number];
+        engine.claims += 1;
+        let processed = |wall| Processed {
+            batches: 1,
+            jobs: load.jobs,
+            bytes: load.bytes.unwrap_or_default(),
+            wall,
+            cpu: Duration::ZERO,
+        };
+        engine.costs.learn(&processed(performed.wall), performed.opened);
+        if performed.cpu == Duration::ZERO {
+            return;
+        }
+        engine.timed += 1;
+        if kind != Kind::Module {
+            engine.on_cores.learn(&processed(performed.cpu), performed.opened);
+            self.knows_cores = true;
+        } else if let Some(saved) = saved {
+            engine.spent += performed.cpu.as_secs_f64() * 1e6;
+            engine.saved += saved;
+        }
+    }
+
+    /// Whether a worker's next claim is to be timed: each of a module's, and some of a core's.
+    pub(super) fn is_timed(&self, worker: usize) -> bool {
+        let engine = &self.engines[self.seats[worker].engine];
+        let is_sample = engine.timed < FIRM || engine.claims.is_multiple_of(SAMPLE);
+        self.cores.is_some() && (self.is_module(worker) || is_sample)
+    }
+
+    /// How long a module is to rest until it may try again, if it is a burden.
+    pub(super) fn rest(&self, worker: usize, now: Duration) -> Option<Duration> {
+        let cores = self.cores.filter(|_| self.is_module(worker))?;
+        let over = self.burden(worker) - allowance(cores, now);
+        (over > 0.0).then(|| from_micros(over / (cores * ALLOWED_PART)))
+    }
+
+    /// How many jobs like those of a load a module may claim: one at first, and then so many that it will
+    /// not be too much of a burden if they cost as much as those before.
+    pub(super) fn most_jobs(&self, worker: usize, load: Load, now: Duration) -> Option<u64> {
+        if self.is_new_module(worker) {
+            return Some(1);
+        }
+        let cores = self.cores.filter(|_| self.is_module(worker))?;
+        let excess = self.excess(self.seats[worker].engine, load)? / load.jobs.max(1) as f64;
+        let left = allowance(cores, now) - self.burden(worker);
+        (excess > 0.0).then(|| ((left / excess).max(0.0) as u64).max(1))
+    }
+
+    /// How much more CPU time than it saves a module has taken and is about to take, in microseconds.
+    fn burden(&self, worker: usize) -> f64 {
+        let number = self.seats[worker].engine;
+        let engine = &self.engines[number];
+        let open = self.seats.iter().filter(|place| place.engine == number);
+        let open = open.filter_map(|place| self.excess(number, place.claim.as_ref()?.load));
+        engine.spent - engine.saved + open.map(|excess| excess.max(0.0)).sum::<f64>()
+    }
+
+    /// How much more CPU time than the cores an engine takes for a load, if that costs as much as those before.
+    fn excess(&self, engine: usize, load: Load) -> Option<f64> {
+        let Engine { spent, saved, .. } = self.engines[engine];
+        Some(self.time_of_cores(load)? * (spent / saved.max(1e-3) - 1.0)).filter(|_| saved > 0.0)
+    }
+
+    /// Whether so many workers are enough for all cores.
+    pub(super) fn are_enough(&self, workers: usize) -> bool {
+        self.cores.is_some_and(|cores| workers as f64 >= cores)
+    }
+
+    /// Whether another worker of a module is at its first claim.
+    pub(super) fn is_being_tried(&self, worker: usize) -> bool {
+        let engine = self.seats[worker].engine;
+        let is_at_work = |place: &Place| place.engine == engine && place.claim.is_some();
+        self.is_new_module(worker) && self.seats.iter().any(is_at_work)
+    }
+
+    /// How much CPU time the cores would need for a load, in microseconds.
+    fn time_of_cores(&self, load: Load) -> Option<f64> {
+        let cpu = self.seats.iter().filter(|place| place.kind == Kind::Cpu);
+        let times =
+            cpu.filter_map(|place| Some(time(&self.engines[place.engine].on_cores, load)?.0));
+        times.min_by(f64::total_cmp)
     }
 
     /// When a claim should be done, with some room for chance. A module of which nothing is known should
@@ -135,11 +241,20 @@ impl Pace {
 
     /// Mean and spread of an engine's time for a load, in microseconds.
     fn time(&self, engine: usize, load: Load) -> Option<(f64, f64)> {
-        let jobs = load.jobs.max(1) as f64;
-        let bytes = load.bytes.unwrap_or_default() as f64 / jobs;
-        let cost = self.engines[engine].costs.cost(bytes, jobs)?;
-        Some((cost.wall * jobs, cost.spread * jobs))
+        time(&self.engines[engine].costs, load)
     }
+}
+
+fn time(costs: &EngineCosts, load: Load) -> Option<(f64, f64)> {
+    let jobs = load.jobs.max(1) as f64;
+    let bytes = load.bytes.unwrap_or_default() as f64 / jobs;
+    let cost = costs.cost(bytes, jobs)?;
+    Some((cost.wall * jobs, cost.spread * jobs))
+}
+
+/// How much more CPU time than it saves a module may take until now, in microseconds.
+fn allowance(cores: f64, now: Duration) -> f64 {
+    cores * (ALLOWED + ALLOWED_PART * now.as_secs_f64() * 1e6)
 }
 
 fn from_micros(time: f64) -> Duration {
@@ -155,3 +270,12 @@ const LEAST_LATE: f64 = 1_000.0;
 
 /// An opening may take so much of the time that the cores have left.
 const WORTH: f64 = 1.25;
+
+/// How much longer the cores may work on account of a module that takes more time than it saves, in
+/// microseconds, and as a part of the time: it is tried again now and then.
+const ALLOWED: f64 = 6_000.0;
+const ALLOWED_PART: f64 = 0.0008;
+
+/// How many claims of an engine are timed at first, and one in how many later.
+const FIRM: u64 = 4;
+const SAMPLE: u64 = 4;

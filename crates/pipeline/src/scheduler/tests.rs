@@ -11,7 +11,7 @@ fn scheduler(policy: PolicyName) -> (Scheduler<u32>, Vec<Call>) {
     let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1, bytes: 0, opening: None };
     let seats = [seat(Kind::Cpu), seat(Kind::Module)];
     let setting = Setting { cores: 1, costs: Costs::default() };
-    let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats);
+    let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats, None);
     for task in 0..10 {
         scheduler.fill(task, Load::job(100));
     }
@@ -57,7 +57,7 @@ fn a_module_that_opens_slowly_starts_only_where_cores_have_work_for_so_long() {
     let seats = [seat(Kind::Cpu, None), seat(Kind::Module, Some(Duration::from_secs(3)))];
     let setting = Setting { cores: 1, costs: Costs::default() };
     let started = |policy: PolicyName| {
-        let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats);
+        let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats, None);
         scheduler.open(NOW);
         (0..10).for_each(|task| scheduler.push(task, Load::job(100), NOW));
         scheduler.calls().collect::<Vec<_>>()
@@ -110,4 +110,19 @@ fn when_all_have_left_the_run_is_over_and_the_tasks_stay() {
     }
     assert!(scheduler.is_deserted() && scheduler.is_over());
     assert_eq!(scheduler.into_tasks().len(), 10);
+}
+
+#[test]
+fn a_module_of_which_nothing_is_known_gets_one_job() {
+    let (mut scheduler, _) = scheduler(PolicyName::Pull);
+    // A task is as many jobs as its number has units here.
+    let split = |task: &mut u32, jobs: u64| {
+        let rest = task.checked_sub(jobs as u32).filter(|rest| *rest > 0)?;
+        *task = jobs as u32;
+        Some(rest)
+    };
+    scheduler.divide(split, |task| Load::jobs(u64::from(*task), 100));
+    scheduler.share(7, Load::jobs(7, 100), NOW);
+    assert_eq!(turn(&mut scheduler, 1), Some(vec![1]));
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![6]));
 }

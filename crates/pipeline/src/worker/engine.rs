@@ -6,8 +6,10 @@ use evener_core::{Cipher, Direction, Engine, EngineError, Job, Parcel, Session, 
 
 use crate::WorkerStatistics;
 use crate::clock::thread_cpu_time;
+use crate::hidden::{Hidden, Meter};
 use crate::policy::{Performed, Processed};
 use crate::pressure::{Pressure, Way};
+use crate::queue::Claimed;
 use crate::throttle::Throttle;
 
 /// A worker's engine with its open sessions and its statistics.
@@ -24,6 +26,8 @@ pub struct Worker<'e> {
     throttle: Option<&'e Throttle>,
     /// Pauses the worker while other programs wait for its core.
     way: Option<Way<'e>>,
+    /// The CPU time of its module that is in no worker's clock, where that can be told.
+    hidden: Option<Hidden<'e>>,
     statistics: WorkerStatistics,
 }
 
@@ -50,6 +54,7 @@ impl<'e> Worker<'e> {
             processed: None,
             throttle: None,
             way: None,
+            hidden: None,
             statistics,
         }
     }
@@ -64,6 +69,11 @@ impl<'e> Worker<'e> {
     pub(super) fn giving_way(self, pressure: Option<&'e Pressure>) -> Worker<'e> {
         let kind = self.engine.description().kind;
         Worker { way: pressure.map(|pressure| Way::new(pressure, kind)), ..self }
+    }
+
+    /// Counts the CPU time that is hidden from now on as its module's.
+    pub(super) fn watch_hidden(&mut self, meter: Option<&'e Meter>) {
+        self.hidden = meter.map(Hidden::begin);
     }
 
     /// The worker's engine.
@@ -125,7 +135,8 @@ impl<'e> Worker<'e> {
         if let Some(way) = &mut self.way {
             way.give();
         }
-        let begun = self.processed.is_some().then(|| (Instant::now(), self.cpu_time()));
+        let is_measured = self.processed.is_some();
+        let begun = is_measured.then(|| (Instant::now(), self.cpu_time()));
         let processed = act(&mut *self.sessions[session].session);
         if let Some(way) = &mut self.way {
             way.done();
@@ -151,11 +162,11 @@ impl<'e> Worker<'e> {
         self.statistics.units += units;
     }
 
-    /// Begins a claim; where it is `measured`, returns the CPU time so far.
-    pub(super) fn begin(&mut self, measured: bool) -> Option<Duration> {
+    /// Begins a claim; where it is timed, returns the CPU time so far.
+    pub(super) fn begin(&mut self, claim: Claimed) -> Option<Duration> {
         self.sessions_before = self.sessions.len();
-        self.processed = measured.then(Processed::default);
-        measured.then(|| self.cpu_time())
+        self.processed = claim.measured.then(Processed::default);
+        (claim.measured || claim.timed).then(|| self.cpu_time())
     }
 
     /// The work since [`Worker::begin`] returned `cpu_before`, `wall` ago.
@@ -169,14 +180,12 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// CPU time of this thread and of the sessions' own.
-    fn cpu_time(&self) -> Duration {
-        thread_cpu_time() + self.cpu_elsewhere()
-    }
-
-    /// CPU time that the worker's sessions have used on threads of their own.
-    pub(crate) fn cpu_elsewhere(&self) -> Duration {
-        self.sessions.iter().map(|open| open.session.cpu_elsewhere()).sum()
+    /// CPU time of this thread, of the sessions' own, and of its driver's as far as that can be told.
+    pub(super) fn cpu_time(&mut self) -> Duration {
+        let sessions = self.sessions.iter().map(|open| open.session.cpu_elsewhere());
+        // What is hidden includes the sessions' threads.
+        let hidden = self.hidden.as_mut().map(Hidden::so_far).unwrap_or_default();
+        thread_cpu_time() + hidden.max(sessions.sum())
     }
 
     pub(super) fn statistics_mut(&mut self) -> &mut WorkerStatistics {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use evener_core::{EngineError, Kind};
 
-use crate::clock::thread_cpu_time;
+use crate::hidden::Meter;
 use crate::priority::{self, Ahead};
 use crate::run::{Ended, Run, Work};
 use crate::{Queue, Recall, openings};
@@ -45,18 +45,22 @@ impl<W: Work> Run<'_, W> {
             Kind::Module if !in_background && self.has_cpu_workers() => ahead = Some(Ahead::go()),
             _ => {}
         }
+        let _counted = self.meter.as_ref().and_then(Meter::count);
         let mut worker = Worker::new(engine, number)
             .throttled(self.throttle.as_ref())
             .giving_way(self.pressure.as_ref());
         let is_module = engine.description().kind == Kind::Module;
         let _heeding = is_module.then(|| queue.recall(number).heed());
         let opened = if is_module { self.open(&mut worker, queue.recall(number)) } else { Ok(()) };
+        if is_module && self.has_cpu_workers() {
+            worker.watch_hidden(self.meter.as_ref());
+        }
         let failure = match opened {
             Ok(()) => self.work_with(&mut worker, number, tasks, queue).err(),
             Err(cause) => Some(cause),
         };
         drop(ahead);
-        let cpu = thread_cpu_time() + worker.cpu_elsewhere();
+        let cpu = worker.cpu_time();
         let mut statistics = worker.into_statistics();
         statistics.cpu = cpu.saturating_sub(callers_cpu.unwrap_or_default());
         let is_recalled = queue.recall(number).is_called();
@@ -99,7 +103,7 @@ impl<W: Work> Run<'_, W> {
         let mut ended = self.inner.now();
         while let Some(claim) = queue.claim(number, performed.as_ref(), tasks, ended) {
             let begun = self.inner.now();
-            let before = worker.begin(claim.measured);
+            let before = worker.begin(claim);
             let workspace = workspace.get_or_insert_with(|| self.work.workspace(engine));
             let result = self.work.perform_claim(tasks, workspace, worker, queue);
             ended = self.inner.now();

@@ -480,6 +480,11 @@ impl Policy for Adaptive {
         }
         Effect::Nothing
     }
+
+    /// It would plan with a worker that rests.
+    fn restrain(&self, _: Duration) -> Option<Decision> {
+        Some(Decision::Leave)
+    }
 }
 
 impl Worker {

@@ -1,0 +1,167 @@
+//! CPU time that no worker's clock shows: that of the threads of a module's driver.
+//!
+//! It is the time of the process less that of the run's own threads, so it can be told only where the process
+//! does nothing else: see [`claim_process`].
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use evener_core::IgnorePoison;
+
+use crate::clock::{process_cpu_time, thread_cpu_time};
+use crate::sys::ThreadClock;
+
+static PROCESS_IS_CLAIMED: AtomicBool = AtomicBool::new(false);
+
+/// Says that this process does nothing but runs, one after another. The CPU time of other threads than the
+/// workers' then counts as that of the modules, of which a run gives no work to one that takes more time from
+/// the cores than it saves. For programs; a library can't know its process.
+pub fn claim_process() {
+    PROCESS_IS_CLAIMED.store(true, Ordering::Relaxed);
+}
+
+/// The CPU time of a run's own threads, and that of all.
+pub(crate) struct Meter {
+    threads: Mutex<Threads>,
+    /// How many workers of modules share what is hidden.
+    modules: AtomicUsize,
+}
+
+struct Threads {
+    /// The clocks of those that have not ended, and their times when they were counted first.
+    clocks: Vec<(ThreadClock, Duration)>,
+    /// The time of those that have.
+    ended: Duration,
+    /// The process's time when the run began.
+    before: Duration,
+    /// The most that was hidden so far: the clock of a process lags behind those of its threads.
+    most: Duration,
+}
+
+impl Meter {
+    /// One for a run that begins; `None` where the process is not the run's alone.
+    pub(crate) fn begin() -> Option<Meter> {
+        let threads = || Threads {
+            clocks: Vec::new(),
+            ended: Duration::ZERO,
+            before: process_cpu_time(),
+            most: Duration::ZERO,
+        };
+        let is_claimed = PROCESS_IS_CLAIMED.load(Ordering::Relaxed);
+        is_claimed.then(|| Meter { threads: Mutex::new(threads()), modules: AtomicUsize::new(0) })
+    }
+
+    /// Counts the calling thread as the run's own until the result is dropped.
+    pub(crate) fn count(&self) -> Option<Counted<'_>> {
+        let clock = ThreadClock::of_this_thread()?;
+        let mut threads = self.threads.lock().ignore_poison();
+        if threads.clocks.iter().any(|(counted, _)| *counted == clock) {
+            return None;
+        }
+        threads.clocks.push((clock, thread_cpu_time()));
+        Some(Counted { meter: self, clock })
+    }
+
+    fn hidden(&self) -> Duration {
+        let mut threads = self.threads.lock().ignore_poison();
+        let own = threads.clocks.iter().map(|(clock, before)| clock.read().saturating_sub(*before));
+        let own = threads.ended + own.sum::<Duration>();
+        let all = process_cpu_time().saturating_sub(threads.before);
+        threads.most = threads.most.max(all.saturating_sub(own));
+        threads.most
+    }
+}
+
+/// A thread whose time is known.
+pub(crate) struct Counted<'m> {
+    meter: &'m Meter,
+    clock: ThreadClock,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut threads = self.meter.threads.lock().ignore_poison();
+        if let Some(at) = threads.clocks.iter().position(|(clock, _)| *clock == self.clock) {
+            let (_, before) = threads.clocks.swap_remove(at);
+            threads.ended += thread_cpu_time().saturating_sub(before);
+        }
+    }
+}
+
+/// What is hidden while a module's worker works: its share, where there are several.
+pub(crate) struct Hidden<'m> {
+    meter: &'m Meter,
+    looked: Instant,
+    seen: Duration,
+    total: Duration,
+}
+
+impl<'m> Hidden<'m> {
+    /// Begins with nothing.
+    pub(crate) fn begin(meter: &'m Meter) -> Hidden<'m> {
+        meter.modules.fetch_add(1, Ordering::Relaxed);
+        Hidden { meter, looked: Instant::now(), seen: meter.hidden(), total: Duration::ZERO }
+    }
+
+    /// How much there was so far. It looks at most so often that it costs little.
+    pub(crate) fn so_far(&mut self) -> Duration {
+        if self.looked.elapsed() >= LOOK_EVERY {
+            let hidden = self.meter.hidden();
+            let modules = self.meter.modules.load(Ordering::Relaxed).max(1) as u32;
+            self.total += hidden.saturating_sub(self.seen) / modules;
+            (self.seen, self.looked) = (hidden, Instant::now());
+        }
+        self.total
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        self.meter.modules.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// To look takes a system call for each worker.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::thread;
+
+    use super::*;
+
+    fn compute(time: Duration) {
+        let begun = thread_cpu_time();
+        while thread_cpu_time() - begun < time {
+            (0..1000).for_each(|number| _ = black_box(number));
+        }
+    }
+
+    /// The tests of a process run at once, and each thread of theirs is hidden from this meter.
+    #[test]
+    fn a_threads_time_is_hidden_unless_it_is_counted() {
+        claim_process();
+        let meter = Meter::begin().unwrap();
+        let _caller = meter.count().unwrap();
+        assert!(meter.count().is_none());
+        let mut hidden = Hidden::begin(&meter);
+        let time = Duration::from_millis(60);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _counted = meter.count().unwrap();
+                compute(time);
+                assert_eq!(meter.threads.lock().unwrap().clocks.len(), 2);
+            });
+        });
+        assert!(meter.threads.lock().unwrap().ended >= time);
+        assert_eq!(meter.threads.lock().unwrap().clocks.len(), 1);
+        let before = hidden.so_far();
+        thread::scope(|scope| {
+            scope.spawn(|| compute(time));
+        });
+        // The clock of a process may lag by a tick.
+        assert!(hidden.so_far() - before >= time / 2);
+    }
+}

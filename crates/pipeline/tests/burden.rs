@@ -1,0 +1,105 @@
+//! A module whose driver computes on the cores, on threads of its own. By itself, since in a process with
+//! other tests their threads would count as the driver's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener_core::{
+    Cipher, Description, Direction, Engine, EngineError, Iv, Job, Kind, Offer, Outcome, Session,
+    SessionRequest,
+};
+use evener_pipeline::{PolicyName, RunOptions, claim_process, run_batch};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Copies messages, and takes a while for each on some threads at once.
+struct Copier {
+    description: Description,
+    threads: usize,
+    each: Duration,
+    done: Arc<AtomicUsize>,
+}
+
+impl Copier {
+    fn new(kind: Kind, threads: usize, each: Duration) -> Copier {
+        let (name, detail) = (format!("{kind:?}"), String::new());
+        Copier {
+            description: Description { name, kind, detail },
+            threads,
+            each,
+            done: Arc::default(),
+        }
+    }
+}
+
+impl Engine for Copier {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+        Some(Offer { depth: 1, batch: 1, bytes: 0, holders: None })
+    }
+
+    fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        let Copier { threads, each, ref done, .. } = *self;
+        Ok(Box::new(CopierSession { threads, each, done: Arc::clone(done) }))
+    }
+}
+
+struct CopierSession {
+    threads: usize,
+    each: Duration,
+    done: Arc<AtomicUsize>,
+}
+
+impl Session for CopierSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let time = self.each * batch.len() as u32;
+        if self.threads == 0 {
+            compute(time);
+        }
+        thread::scope(|scope| {
+            for _ in 0..self.threads {
+                scope.spawn(|| compute(time));
+            }
+        });
+        self.done.fetch_add(batch.len(), Ordering::Relaxed);
+        for job in batch {
+            job.output[..job.input.len()].copy_from_slice(job.input);
+            job.outcome = Outcome::Done { written: job.input.len() };
+        }
+        Ok(())
+    }
+}
+
+/// Takes so much time from a core.
+fn compute(time: Duration) {
+    let cpu = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+    let (begun, began) = (cpu(), Instant::now());
+    while cpu() - begun < time && began.elapsed() < 100 * time {}
+}
+
+#[test]
+fn a_module_that_takes_more_time_from_the_cores_than_it_saves_gets_little_work() {
+    claim_process();
+    let cores = thread::available_parallelism().unwrap().get();
+    for policy in [PolicyName::Pull, PolicyName::Adaptive] {
+        let cpu: Arc<dyn Engine> = Arc::new(Copier::new(Kind::Cpu, 0, Duration::from_micros(200)));
+        let module = Copier::new(Kind::Module, 2, Duration::from_micros(800));
+        let done = Arc::clone(&module.done);
+        let mut seats = vec![cpu; cores];
+        seats.push(Arc::new(module));
+        let total = 4_000 * cores;
+        let mut outputs = vec![[0; 0]; total];
+        let mut jobs: Vec<_> =
+            outputs.iter_mut().map(|output| Job::new(Iv::NONE, &[], output)).collect();
+        let options = RunOptions::new(policy, Cipher::Aes128Ctr, Direction::Encrypt, 1);
+        assert_eq!(run_batch(&seats, &options, &mut jobs, &|| false), None);
+        assert!(jobs.iter().all(|job| job.outcome == Outcome::Done { written: 0 }));
+        let by_module = done.load(Ordering::Relaxed);
+        println!("{policy}: {by_module} of {total} by the module");
+        assert!(by_module * 20 < total, "{policy}: {by_module} of {total}");
+    }
+}
