@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Control;
+use evener::engines::await_logins;
 use evener_core::IgnorePoison;
 use evener_program::limits::with_first_limit;
 use evener_program::{end, witness};
@@ -117,6 +118,7 @@ impl Signals {
                 control.stop();
                 // Threads in the background would get no core to end on.
                 evener::hurry();
+                await_logins();
                 if !ending.await_end(&control, &at_once) {
                     farewell();
                     evener::hurry();
@@ -267,6 +269,7 @@ impl Farewell {
     /// Tells it, once, and ends the program. A signal handler may call this: it takes no lock and no
     /// memory. Returns where the program is ending already.
     fn end(&self) {
+        await_logins();
         match self.state.compare_exchange(DUE, TELLING_IT, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
                 let [document, line] = match self.words.get() {

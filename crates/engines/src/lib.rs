@@ -55,6 +55,6 @@ mod kernel;
 pub use foreign::is_modules_thread;
 pub use guard::{Watch, guard, is_watched, watched};
 pub use modules::{check_module, find_module};
-pub use pkcs11::{expect_end, forget_refused_pins, process_ends};
+pub use pkcs11::{await_logins, expect_end, forget_refused_pins, process_ends};
 pub use probing::PinPrompt;
 pub use registry::{Probed, find, find_with, loads_foreign_code, names, probe_all};

@@ -9,7 +9,7 @@ use evener_core::IgnorePoison;
 use signal_hook::low_level;
 
 use crate::messages;
-use crate::sys::{output, output_file};
+use crate::sys::{self, output, output_file};
 use crate::witness::{self, Ending};
 
 /// Ends the program without running destructors of foreign libraries, which may hang.
@@ -28,7 +28,7 @@ pub fn now(status: ExitCode) -> ! {
 pub fn with(status: u8) -> ! {
     let document = DOCUMENT.lock().ignore_poison();
     announce(Ending::Status(status), &document);
-    low_level::exit(status.into())
+    leave(status)
 }
 
 /// As [`with`], in a signal handler: with this document instead of any other, and without a lock or memory.
@@ -39,8 +39,19 @@ pub fn at_once(status: u8, document: &[u8]) {
         let _ = rustix::io::write(output(), document);
     }
     if witness::say(Ending::Status(status), document) {
-        low_level::exit(status.into());
+        leave(status);
     }
+}
+
+/// Ends this process. Threads of modules may get no core to end on for a while: as long the readers of its
+/// output would wait.
+fn leave(status: u8) -> ! {
+    if witness::is_there() {
+        sys::let_go();
+        // Nor is it to keep a file system busy.
+        let _ = rustix::process::chdir(c"/");
+    }
+    low_level::exit(status.into())
 }
 
 /// Prints a document on standard output; if the program has a witness, when that knows that the work

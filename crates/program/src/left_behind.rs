@@ -5,6 +5,7 @@
 //! driver answers, and so do processes that wait for it. The program can only report that. (A
 //! driver may also block when its device is closed, which is too late for a report.)
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::thread;
@@ -17,10 +18,11 @@ use crate::witness;
 
 /// Prints a message if an abandoned thread keeps the process from ending.
 pub(crate) fn tell() {
-    // A thread may be in the kernel for a moment; a thread that hangs is still there later.
-    if stuck_threads() > 0 {
+    // A thread may be in the kernel for a moment; one that hangs is there later and has done nothing since.
+    let before = stuck_threads();
+    if !before.is_empty() {
         thread::sleep(A_MOMENT);
-        let stuck = stuck_threads();
+        let stuck = stuck_threads().intersection(&before).count();
         if stuck > 0 {
             let threads = if stuck == 1 { "a thread hangs" } else { "several threads hang" };
             let remains = match witness::is_there() {
@@ -37,21 +39,23 @@ pub(crate) fn tell() {
     }
 }
 
-/// Number of threads of modules that can't be ended.
-fn stuck_threads() -> usize {
+/// The threads of modules that can't be ended: the number of each, and how often it has had or left a core.
+fn stuck_threads() -> HashSet<(String, String)> {
     // The directory has a link for each thread plus two. Usually this shows at once that only the
     // program's own two threads exist.
     if fs::metadata(TASKS).is_ok_and(|tasks| tasks.nlink() <= 2 + OWN_THREADS) {
-        return 0;
+        return HashSet::new();
     }
     // The standard library's directories panic where closing one fails.
     let opened = fs::File::open(TASKS).and_then(|tasks| Ok(Dir::read_from(tasks)?));
-    let Ok(tasks) = opened else { return 0 };
-    let states = tasks.flatten().filter_map(|task| {
+    let Ok(tasks) = opened else { return HashSet::new() };
+    let stuck = tasks.flatten().filter_map(|task| {
         let name = task.file_name().to_str().ok()?;
-        fs::read_to_string(format!("{TASKS}/{name}/stat")).ok()
+        let read = |file| fs::read_to_string(format!("{TASKS}/{name}/{file}")).ok();
+        let is_stuck = is_stuck(&read("stat")?);
+        Some((name.to_owned(), read("schedstat").unwrap_or_default())).filter(|_| is_stuck)
     });
-    states.filter(|state| is_stuck(state)).count()
+    stuck.collect()
 }
 
 /// Reads proc(5)'s `stat`: the number of a task, its name in parentheses, and its state, which
@@ -70,7 +74,7 @@ const NAMES: [&str; 2] = ["evener-probe", "evener-module"];
 /// The main thread, and the one that waits for signals.
 const OWN_THREADS: u64 = 2;
 
-const A_MOMENT: Duration = Duration::from_millis(20);
+const A_MOMENT: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
@@ -83,6 +87,6 @@ mod tests {
         assert!(!is_stuck("4711 (evener-module) S 4000 4711 4000 0 -1"));
         assert!(!is_stuck("4711 (evener) D 4000 4711 4000 0 -1"));
         assert!(!is_stuck("") && !is_stuck("4711 (evener-module)"));
-        assert_eq!(stuck_threads(), 0);
+        assert!(stuck_threads().is_empty());
     }
 }

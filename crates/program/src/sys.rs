@@ -3,10 +3,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_getfd};
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
@@ -70,6 +71,20 @@ pub fn output() -> BorrowedFd<'static> {
 /// A writer to the standard output, where it is now.
 pub fn output_file() -> io::Result<File> {
     Ok(File::from(output().try_clone_to_owned()?))
+}
+
+/// Lets go of the standard input, output and error, wherever they are now: who reads the output gets its
+/// end. A signal handler may call this.
+pub(crate) fn let_go() {
+    let own = [&INPUT, &OUTPUT].into_iter().filter_map(|kept| Some(kept.get()?.as_raw_fd()));
+    let Ok(null) = open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) else {
+        return;
+    };
+    for number in (0..=2).chain(own) {
+        // SAFETY: the call takes numbers, and no pointer. Each number stays a descriptor that is open, so
+        // that what refers to it goes on doing so; what it reads and writes is nothing from here on.
+        unsafe { libc::dup2(null.as_raw_fd(), number) };
+    }
 }
 
 static OUTPUT: OnceLock<File> = OnceLock::new();

@@ -21,8 +21,8 @@ pub(super) fn end_by(
         }
     };
     // SAFETY: a handler may do only what is safe at any instruction of any thread. This one loads
-    // and swaps atomics (`OnceLock::get` is a load too), makes the system calls `write`, `fstat`,
-    // `nanosleep` and `_exit`, which are safe there (signal-safety(7) lists all but `nanosleep`),
+    // and swaps atomics (`OnceLock::get` is a load too), makes the system calls `write`, `fstat`, `open`,
+    // `dup2`, `chdir`, `nanosleep` and `_exit`, which are safe there (signal-safety(7) lists all but `nanosleep`),
     // through rustix, the standard library and signal-hook; it takes no lock
     // and no memory, frees none, and can't unwind.
     unsafe { low_level::register(signal, action) }.map(drop)

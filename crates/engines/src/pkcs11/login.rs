@@ -82,7 +82,7 @@ impl Login {
     ) -> Result<Arc<Stay>, String> {
         let anchor = self.open_between_others().map_err(|failure| refused(&failure))?;
         // Before it is known: the process may be killed meanwhile, or ended by the module.
-        file.inspect(|file| file.note_try());
+        let trying = file.map(PinFile::note_try);
         let begun = self.begin(anchor);
         let stay = Arc::new(begun.map_err(|error| match error {
             Refusal::Login(failure) => {
@@ -103,6 +103,7 @@ impl Login {
             }
         })?);
         file.inspect(|file| file.forget());
+        drop(trying);
         self.current = Mutex::new(Current::Stay(Arc::downgrade(&stay)));
         if !scarce || matches!(self.pin, Some(Pin::Pad)) {
             self.kept = Some(Arc::clone(&stay));

@@ -32,7 +32,7 @@ use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
 pub use ending::process_ends;
 use probe::Token;
-pub use refused::forget_refused_pins;
+pub use refused::{await_logins, forget_refused_pins};
 use session::Pkcs11Session;
 use uri::Uri;
 

@@ -10,6 +10,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use evener_core::{shown, shown_error};
 
@@ -67,10 +70,12 @@ impl PinFile {
         ))
     }
 
-    /// Notes that this process tries it.
-    pub(super) fn note_try(&self) {
+    /// Notes that this process tries it, until the result is dropped.
+    pub(super) fn note_try(&self) -> Trying {
+        TRYING.fetch_add(1, Ordering::SeqCst);
         // Where that fails, the refusal is told with it.
         let _ = self.keep(&format!(" {}", std::process::id()));
+        Trying(())
     }
 
     /// Notes that the token has refused it. Returns what to say where that failed.
@@ -96,6 +101,33 @@ impl PinFile {
         }
     }
 }
+
+/// How many PINs are being tried.
+static TRYING: AtomicUsize = AtomicUsize::new(0);
+
+/// A PIN that is being tried.
+pub(super) struct Trying(());
+
+impl Drop for Trying {
+    fn drop(&mut self) {
+        TRYING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until no PIN is being tried, at most for as long as people don't notice. A process that ends
+/// meanwhile leaves a note that stops those after it. A signal handler may call this: it takes no lock and
+/// no memory.
+pub fn await_logins() {
+    for _ in 0..LONGEST_LOGIN {
+        if TRYING.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// In milliseconds.
+const LONGEST_LOGIN: u32 = 150;
 
 /// Has PINs tried again that tokens have refused, of all of the user's PIN files.
 ///

@@ -114,8 +114,8 @@ impl Watch {
         }
     }
 
-    /// Waits for the end of the process after its word, but not for ever: a thread of it may hang in a
-    /// driver.
+    /// Waits for the end of the process after its word, but not for long: a thread of it may hang in a
+    /// driver, or get no core to end on.
     fn await_end(&mut self) {
         let begun = Instant::now();
         self.line = None;
@@ -129,7 +129,8 @@ impl Watch {
         let line = self.line.iter().map(|line| PollFd::new(line, PollFlags::IN));
         let mut all: Vec<_> = line.chain([signals]).collect();
         // An error is that a signal came, which is looked for next.
-        let time = if self.stop_at.is_some() { OF_ITSELF } else { LOOK_AGAIN };
+        let time =
+            if self.stop_at.is_some() || self.line.is_none() { OF_ITSELF } else { LOOK_AGAIN };
         let time = Timespec::try_from(time).ok();
         let _ = poll(&mut all, time.as_ref());
     }
@@ -291,8 +292,8 @@ const INTERRUPTED: i32 = 130;
 /// The status of failed work.
 const NOT_DONE: u8 = 1;
 
-/// How long the process may take to end after its word.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long the process may take to end after its word. It has let go of its output.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// How often to look without a signal, which whoever started this program may have blocked.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
