@@ -261,6 +261,12 @@ impl Evener {
             .collect()
     }
 
+    /// Leaves its engines open when it is dropped, for a program that ends then: to log out of a token may
+    /// take long.
+    pub fn keep_engines_open(&self) {
+        std::mem::forget(self.engines.clone());
+    }
+
     /// The selected engines that have the cipher and get no worker, since the builder's number of
     /// workers is smaller than that of engines; they are not used.
     pub fn engines_without_workers(&self, operation: Operation) -> Vec<&str> {

@@ -117,7 +117,7 @@ pub mod engines {
         SessionRequest, Verification, padding,
     };
     pub use evener_engines::{
-        PinPrompt, Probed, Watch, check_module, cpu, find, find_with, forget_refused_pins,
-        loads_foreign_code, measure, names, probe_all, self_test, watched,
+        PinPrompt, Probed, Watch, await_logins, check_module, cpu, find, find_with,
+        forget_refused_pins, loads_foreign_code, measure, names, probe_all, self_test, watched,
     };
 }

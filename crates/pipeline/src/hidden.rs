@@ -26,6 +26,16 @@ pub(crate) struct Meter {
     threads: Mutex<Threads>,
     /// How many workers of modules share what is hidden.
     modules: AtomicUsize,
+    openings: Mutex<Openings>,
+}
+
+/// What was hidden while sessions were opened.
+#[derive(Default)]
+struct Openings {
+    count: usize,
+    /// What was hidden when the first of those began that go on.
+    since: Duration,
+    ended: Duration,
 }
 
 struct Threads {
@@ -49,7 +59,11 @@ impl Meter {
             most: Duration::ZERO,
         };
         let is_claimed = PROCESS_IS_CLAIMED.load(Ordering::Relaxed);
-        is_claimed.then(|| Meter { threads: Mutex::new(threads()), modules: AtomicUsize::new(0) })
+        is_claimed.then(|| Meter {
+            threads: Mutex::new(threads()),
+            modules: AtomicUsize::new(0),
+            openings: Mutex::default(),
+        })
     }
 
     /// Counts the calling thread as the run's own until the result is dropped.
@@ -61,6 +75,23 @@ impl Meter {
         }
         threads.clocks.push((clock, thread_cpu_time()));
         Some(Counted { meter: self, clock })
+    }
+
+    /// Counts what is hidden as that of openings until the result is dropped.
+    pub(crate) fn begin_opening(&self) -> Opening<'_> {
+        let mut openings = self.openings.lock().ignore_poison();
+        if openings.count == 0 {
+            openings.since = self.hidden();
+        }
+        openings.count += 1;
+        Opening(self)
+    }
+
+    /// The CPU time of openings so far.
+    pub(crate) fn of_openings(&self) -> Duration {
+        let openings = self.openings.lock().ignore_poison();
+        let goes_on = if openings.count > 0 { self.hidden() } else { openings.since };
+        openings.ended + goes_on.saturating_sub(openings.since)
     }
 
     fn hidden(&self) -> Duration {
@@ -85,6 +116,22 @@ impl Drop for Counted<'_> {
         if let Some(at) = threads.clocks.iter().position(|(clock, _)| *clock == self.clock) {
             let (_, before) = threads.clocks.swap_remove(at);
             threads.ended += thread_cpu_time().saturating_sub(before);
+        }
+    }
+}
+
+/// A session that is being opened.
+pub(crate) struct Opening<'m>(&'m Meter);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut openings = self.0.openings.lock().ignore_poison();
+        openings.count = openings.count.saturating_sub(1);
+        if openings.count == 0 {
+            let hidden = self.0.hidden();
+            let time = hidden.saturating_sub(openings.since);
+            openings.ended += time;
+            openings.since = hidden;
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use evener_core::{EngineError, IgnorePoison, Recall};
+use evener_core::{EngineError, IgnorePoison, Kind, Recall};
 
-use crate::Load;
 use crate::policy::{Performed, Policy, Seat};
 use crate::scheduler::{Call, Scheduler, Turn};
+use crate::{Load, Worker};
 
 /// A bounded queue between one feed and many workers, as those see it.
 pub struct Queue<'run, T> {
@@ -66,6 +66,13 @@ impl<T> Queue<'_, T> {
         let mut scheduler = self.inner.lock();
         scheduler.hold_feed(self.inner.now());
         drop(self.answer(scheduler));
+    }
+
+    /// A worker goes on with its claim, of which it has done so much as the queue was told to be all of it.
+    pub fn renew(&self, worker: &Worker<'_>) {
+        if worker.engine().description().kind == Kind::Module {
+            self.inner.lock().renew(worker.number(), self.inner.now());
+        }
     }
 
     /// Whether the run was ended early.
@@ -330,8 +337,6 @@ impl<T> Inner<T> {
 mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
-
-    use evener_core::Kind;
 
     use super::*;
     use crate::costs::Costs;

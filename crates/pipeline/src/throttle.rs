@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::clock::process_cpu_time;
+use crate::hidden::Meter;
 
 /// Lets workers wait while the process has used more CPU time than its limit.
 #[derive(Debug)]
@@ -21,10 +22,12 @@ impl Throttle {
         Throttle { cores, started: Instant::now(), used_before: process_cpu_time() }
     }
 
-    /// Sleeps until the process is within its limit again.
-    pub(crate) fn wait(&self) {
+    /// Sleeps until the process is within its limit again. Openings of sessions take the cores' idle time but
+    /// for a moment, and those that work don't wait on their account.
+    pub(crate) fn wait(&self, meter: Option<&Meter>) {
         loop {
-            let used = process_cpu_time().saturating_sub(self.used_before);
+            let openings = meter.map(Meter::of_openings).unwrap_or_default();
+            let used = process_cpu_time().saturating_sub(self.used_before + openings);
             match pause(self.cores, self.started.elapsed(), used) {
                 Some(pause) => thread::sleep(pause),
                 None => return,

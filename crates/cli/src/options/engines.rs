@@ -147,7 +147,9 @@ impl EngineOptions {
         if !self.foreign().is_empty() {
             streams::keep_input();
         }
-        Ok(evener.build_with(&|token| ask_for_pin(signals, token))?)
+        let evener = evener.build_with(&|token| ask_for_pin(signals, token))?;
+        evener.keep_engines_open();
+        Ok(evener)
     }
 }
 

@@ -23,7 +23,7 @@ use evener_core::{
     Session, SessionRequest,
 };
 
-use super::helper::{PANICKED, Thread, failed, missed, no_thread, thread_cpu_time};
+use super::helper::{NAME, PANICKED, Thread, failed, missed, no_thread, thread_cpu_time};
 use super::left::{Busy, begin_closing, end_closing};
 use super::lending::buffer_within;
 use super::packing::{pack, unpack};
@@ -275,7 +275,7 @@ fn start(
         }
         drop(to_caller);
     };
-    thread::Builder::new().name("evener-module".to_owned()).spawn(help)?;
+    thread::Builder::new().name(NAME.to_owned()).spawn(help)?;
     Ok((to_helper, replies))
 }
 

@@ -1,4 +1,5 @@
 //! A thread that works in an engine, and may be left behind there.
+
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -20,7 +21,9 @@ pub(super) struct Thread(Mutex<Option<Pid>>);
 impl Thread {
     /// Registers the calling thread as the helper's until the result is dropped.
     pub(super) fn begin(&self) -> Registered<'_> {
-        *self.lock() = Some(gettid());
+        let thread = gettid();
+        OWN.lock().ignore_poison().push(thread);
+        *self.lock() = Some(thread);
         Registered(self)
     }
 
@@ -29,8 +32,27 @@ impl Thread {
     pub(super) fn step_back(&self) {
         #[cfg(target_os = "linux")]
         if let Some(thread) = *self.lock() {
-            let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
-            run_when_idle(thread);
+            step_back(thread);
+        }
+    }
+
+    /// The same for the threads that its driver has started since it began and that compute. Only they have
+    /// its name and no place in this program.
+    pub(super) fn have_drivers_step_back(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(own) = *self.lock() {
+            let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+            let started = threads.filter_map(|thread| {
+                let number = thread.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+                let is_later = number.as_raw_nonzero() > own.as_raw_nonzero();
+                let name = is_later.then(|| std::fs::read(thread.path().join("comm")).ok())??;
+                (name.trim_ascii_end() == NAME.as_bytes()).then_some(number)
+            });
+            for thread in started {
+                if !OWN.lock().ignore_poison().contains(&thread) && cpu_time_of(thread) > LONG {
+                    step_back(thread);
+                }
+            }
         }
     }
 
@@ -52,9 +74,27 @@ pub(super) struct Registered<'t>(&'t Thread);
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = None;
+        if let Some(thread) = self.0.lock().take() {
+            OWN.lock().ignore_poison().retain(|own| *own != thread);
+        }
     }
 }
+
+/// The threads of all helpers.
+static OWN: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// The name of a helper's thread, which those that it starts have as well.
+pub(super) const NAME: &str = "evener-module";
+
+#[cfg(target_os = "linux")]
+fn step_back(thread: Pid) {
+    let _ = rustix::process::setpriority_process(Some(thread), LOWEST);
+    run_when_idle(thread);
+}
+
+/// A thread of a driver that has computed for so long is one that computes.
+#[cfg(target_os = "linux")]
+const LONG: Duration = Duration::from_millis(4);
 
 /// The nice value of those that all others go before.
 #[cfg(target_os = "linux")]

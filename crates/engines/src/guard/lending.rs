@@ -5,7 +5,7 @@ use std::{io, thread};
 
 use evener_core::{Engine, Recall, WipedBuffer, wipe_stack};
 
-use super::helper::STACK;
+use super::helper::{NAME, STACK};
 use crate::foreign;
 use crate::patience::{Mailbox, Missed, mailbox};
 
@@ -40,6 +40,6 @@ fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Mailbox<Option<Wiped
         let unwanted = sender.send(engine.buffer(bytes));
         drop(unwanted);
     };
-    thread::Builder::new().name("evener-module".to_owned()).spawn(ask)?;
+    thread::Builder::new().name(NAME.to_owned()).spawn(ask)?;
     Ok(buffers)
 }

@@ -8,7 +8,7 @@ use evener_core::{
     WipedBuffer, wipe_stack,
 };
 
-use super::helper::{STACK, Thread, failed, missed, no_thread};
+use super::helper::{NAME, STACK, Thread, failed, missed, no_thread};
 use super::known_answers;
 use super::left::Busy;
 use crate::foreign;
@@ -43,12 +43,22 @@ pub(super) fn open(
     let opened = opened.map_err(|error| no_thread(engine, &error))?;
     if recall.is_some() && !brief.spend(|time| opened.is_full_within(time)) {
         thread.step_back();
+        let begun = Instant::now();
+        loop {
+            thread.have_drivers_step_back();
+            if opened.is_full_within(LOOK_EVERY) || begun.elapsed() > deadline {
+                break;
+            }
+        }
     }
     opened.receive(deadline).unwrap_or_else(|why| {
         thread.step_back();
         Err(missed(engine, "open", deadline, why))
     })
 }
+
+/// How often to look for threads that a driver starts.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// For how long all openings of an engine may take time from the cores that work meanwhile.
 pub(super) struct Brief(Mutex<Duration>);
@@ -111,7 +121,7 @@ fn start_opening(
         let unwanted = sender.send(opened);
         drop((unwanted, busy));
     };
-    thread::Builder::new().name("evener-module".to_owned()).spawn(open)?;
+    thread::Builder::new().name(NAME.to_owned()).spawn(open)?;
     Ok(opened)
 }
 

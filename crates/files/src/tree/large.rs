@@ -142,6 +142,7 @@ impl TreeWork<'_> {
                 invited = true;
             }
             self.perform_segments(&large, claimed, workspace, worker, queue)?;
+            queue.renew(worker);
         }
     }
 

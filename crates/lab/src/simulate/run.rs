@@ -455,7 +455,7 @@ impl Simulation<'_> {
             let engine = measured.then_some(Processed { batches, jobs, bytes, wall, cpu });
             let cpu = if measured || timed { cpu } else { Duration::ZERO };
             let opened = std::mem::take(&mut worker.is_cold);
-            Performed { wall, cpu, engine, opened }
+            Performed { wall, cpu, done: (jobs, bytes), engine, opened }
         });
         let mut tasks = VecDeque::new();
         let turn = self.scheduler.turn(number, performed.as_ref(), &mut tasks, micros(now));

@@ -114,6 +114,8 @@ pub struct Performed {
     /// CPU time meanwhile, of its thread and of those of its sessions and their drivers; zero unless it was
     /// measured.
     pub cpu: Duration,
+    /// How many jobs its engine did, and how many bytes they had.
+    pub done: (u64, u64),
     /// What its engine did in that time; `None` unless it was measured.
     pub engine: Option<Processed>,
     /// Whether a session was opened, which takes time that other claims don't.

@@ -6,6 +6,7 @@
 //! lock; the simulator drives one on its own clock.
 
 mod backlog;
+mod model;
 mod pace;
 mod watch;
 
@@ -265,6 +266,11 @@ impl<T> Scheduler<T> {
             self.consider(now);
         }
         turn
+    }
+
+    /// A worker goes on with its claim, for as long again.
+    pub fn renew(&mut self, worker: usize, now: Duration) {
+        self.pace.renew(worker, now);
     }
 
     /// A worker leaves, with what is left of its claim.

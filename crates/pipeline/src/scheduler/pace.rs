@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
+use super::model::Model;
 use crate::Load;
-use crate::costs::{EngineCosts, Processed};
+use crate::costs::EngineCosts;
 use crate::policy::{Performed, Seat};
 use crate::scheduler::Waiting;
 
@@ -31,9 +32,9 @@ struct Place {
 
 struct Engine {
     name: String,
-    costs: EngineCosts,
+    costs: Model,
     /// The CPU time of its jobs, of an engine that computes on the cores.
-    on_cores: EngineCosts,
+    on_cores: Model,
     /// How many claims it has finished, and how many of them were timed.
     claims: u64,
     timed: u64,
@@ -55,7 +56,7 @@ impl Pace {
             let known = engines.iter().position(|engine| engine.name == seat.engine);
             let engine = known.unwrap_or(engines.len());
             if known.is_none() {
-                let costs = EngineCosts::new(seat.batch).of_bytes(seat.bytes);
+                let costs = Model::new(EngineCosts::new(seat.batch).of_bytes(seat.bytes));
                 engines.push(Engine {
                     name: seat.engine.clone(),
                     on_cores: costs.clone(),
@@ -94,28 +95,31 @@ impl Pace {
         self.seats[worker].claim = Some(Claim { load, since: now });
     }
 
+    pub(super) fn renew(&mut self, worker: usize, now: Duration) {
+        if let Some(claim) = &mut self.seats[worker].claim {
+            claim.since = now;
+        }
+    }
+
     /// A worker has finished its claim, and learns from it, or has left.
     pub(super) fn end(&mut self, worker: usize, performed: Option<&Performed>) {
         let place = &mut self.seats[worker];
         let (Some(claim), Some(performed)) = (place.claim.take(), performed) else { return };
         let (number, kind, load) = (place.engine, place.kind, claim.load);
-        let saved = self.time_of_cores(load);
+        let done = match (load.bytes, performed.done) {
+            (Some(_), (jobs @ 1.., bytes)) => Load::jobs(jobs, bytes),
+            _ => load,
+        };
+        let saved = self.time_of_cores(done);
         let engine = &mut self.engines[number];
         engine.claims += 1;
-        let processed = |wall| Processed {
-            batches: 1,
-            jobs: load.jobs,
-            bytes: load.bytes.unwrap_or_default(),
-            wall,
-            cpu: Duration::ZERO,
-        };
-        engine.costs.learn(&processed(performed.wall), performed.opened);
+        engine.costs.learn(load, performed, performed.wall);
         if performed.cpu == Duration::ZERO {
             return;
         }
         engine.timed += 1;
         if kind != Kind::Module {
-            engine.on_cores.learn(&processed(performed.cpu), performed.opened);
+            engine.on_cores.learn(load, performed, performed.cpu);
             self.knows_cores = true;
         } else if let Some(saved) = saved {
             engine.spent += performed.cpu.as_secs_f64() * 1e6;
@@ -179,8 +183,7 @@ impl Pace {
     /// How much CPU time the cores would need for a load, in microseconds.
     fn time_of_cores(&self, load: Load) -> Option<f64> {
         let cpu = self.seats.iter().filter(|place| place.kind == Kind::Cpu);
-        let times =
-            cpu.filter_map(|place| Some(time(&self.engines[place.engine].on_cores, load)?.0));
+        let times = cpu.filter_map(|place| Some(self.engines[place.engine].on_cores.time(load)?.0));
         times.min_by(f64::total_cmp)
     }
 
@@ -192,7 +195,7 @@ impl Pace {
         let own = self.time(place.engine, claim.load).map(|(wall, spread)| {
             wall + (SPREADS * spread).max(wall * LEAST_SPREAD).max(LEAST_LATE)
         });
-        let due = own.or_else(|| self.on_cores(claim.load)).unwrap_or(0.0);
+        let due = own.or_else(|| self.on_cores(claim.load)).unwrap_or(UNKNOWN);
         Some(claim.since.saturating_add(from_micros(due)))
     }
 
@@ -241,15 +244,8 @@ impl Pace {
 
     /// Mean and spread of an engine's time for a load, in microseconds.
     fn time(&self, engine: usize, load: Load) -> Option<(f64, f64)> {
-        time(&self.engines[engine].costs, load)
+        self.engines[engine].costs.time(load)
     }
-}
-
-fn time(costs: &EngineCosts, load: Load) -> Option<(f64, f64)> {
-    let jobs = load.jobs.max(1) as f64;
-    let bytes = load.bytes.unwrap_or_default() as f64 / jobs;
-    let cost = costs.cost(bytes, jobs)?;
-    Some((cost.wall * jobs, cost.spread * jobs))
 }
 
 /// How much more CPU time than it saves a module may take until now, in microseconds.
@@ -279,3 +275,6 @@ const ALLOWED_PART: f64 = 0.0008;
 /// How many claims of an engine are timed at first, and one in how many later.
 const FIRM: u64 = 4;
 const SAMPLE: u64 = 4;
+
+/// When a claim is late of which nothing is known, in microseconds: as long as idle cores wait.
+const UNKNOWN: f64 = super::watch::PATIENCE.as_micros() as f64;

@@ -126,3 +126,37 @@ fn a_module_of_which_nothing_is_known_gets_one_job() {
     assert_eq!(turn(&mut scheduler, 1), Some(vec![1]));
     assert_eq!(turn(&mut scheduler, 0), Some(vec![6]));
 }
+
+/// What tasks of unknown size took says nothing of others.
+#[test]
+fn a_module_that_hangs_with_its_first_long_task_loses_it() {
+    let ms = Duration::from_millis;
+    let seat = |kind| Seat { engine: kind_name(kind), kind, batch: 1, bytes: 0, opening: None };
+    let seats = [seat(Kind::Cpu), seat(Kind::Module)];
+    let setting = Setting { cores: 1, costs: Costs::default() };
+    let mut scheduler = Scheduler::new(PolicyName::Pull.policy(&seats, &setting), &seats, None);
+    for task in 0..6 {
+        scheduler.fill(task, Load::unknown(1));
+    }
+    scheduler.open(NOW);
+    let mut claim = VecDeque::new();
+    let performed = Performed { wall: ms(1), done: (1, 4096), ..Performed::default() };
+    for round in 0..3 {
+        for worker in [0, 1] {
+            let performed = (round > 0).then_some(&performed);
+            let turn = scheduler.turn(worker, performed, &mut claim, ms(round));
+            assert!(matches!(turn, Turn::Work { .. }), "{turn:?}");
+        }
+    }
+    scheduler.share(6, Load::job(1 << 20), ms(3));
+    claim.clear();
+    scheduler.turn(1, Some(&performed), &mut claim, ms(3));
+    assert_eq!(claim, [6]);
+    scheduler.close(ms(3));
+    assert!(matches!(
+        scheduler.turn(0, Some(&performed), &mut claim, ms(3)),
+        Turn::Wait(Some(time)) if time <= ms(10)
+    ));
+    scheduler.turn(0, None, &mut claim, ms(20));
+    assert!(scheduler.calls().any(|call| call == Call::Recall(1)));
+}

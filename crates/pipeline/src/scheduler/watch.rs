@@ -69,7 +69,7 @@ impl<T> Scheduler<T> {
 
 /// How long idle cores wait for a module's claim. With the time that an opening may take from the cores
 /// (`engines/guard`) it is less than the 20 ms by which a run may be longer with a module than without.
-const PATIENCE: Duration = Duration::from_millis(8);
+pub(super) const PATIENCE: Duration = Duration::from_millis(8);
 
 /// A wait that lasts so much longer than planned was not one of the modules.
 const OVERSLEPT: Duration = Duration::from_millis(250);

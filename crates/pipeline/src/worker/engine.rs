@@ -20,10 +20,13 @@ pub struct Worker<'e> {
     sessions: Vec<OpenSession>,
     /// Number of sessions before this claim.
     sessions_before: usize,
+    /// How many jobs and bytes it had done before this claim.
+    done_before: (u64, u64),
     /// The engine's work for this claim, if it is measured.
     processed: Option<Processed>,
     /// Limits the run's CPU time.
     throttle: Option<&'e Throttle>,
+    meter: Option<&'e Meter>,
     /// Pauses the worker while other programs wait for its core.
     way: Option<Way<'e>>,
     /// The CPU time of its module that is in no worker's clock, where that can be told.
@@ -51,8 +54,10 @@ impl<'e> Worker<'e> {
             is_watched: engine.account().is_some(),
             sessions: Vec::new(),
             sessions_before: 0,
+            done_before: (0, 0),
             processed: None,
             throttle: None,
+            meter: None,
             way: None,
             hidden: None,
             statistics,
@@ -60,8 +65,12 @@ impl<'e> Worker<'e> {
     }
 
     /// Lets the worker wait before each batch while the run has used too much CPU time.
-    pub(super) fn throttled(self, throttle: Option<&'e Throttle>) -> Worker<'e> {
-        Worker { throttle, ..self }
+    pub(super) fn throttled(
+        self,
+        throttle: Option<&'e Throttle>,
+        meter: Option<&'e Meter>,
+    ) -> Worker<'e> {
+        Worker { throttle, meter, ..self }
     }
 
     /// Lets the worker, on its own thread, pause before a batch while other programs wait for a core
@@ -72,8 +81,8 @@ impl<'e> Worker<'e> {
     }
 
     /// Counts the CPU time that is hidden from now on as its module's.
-    pub(super) fn watch_hidden(&mut self, meter: Option<&'e Meter>) {
-        self.hidden = meter.map(Hidden::begin);
+    pub(super) fn watch_hidden(&mut self) {
+        self.hidden = self.meter.map(Hidden::begin);
     }
 
     /// The worker's engine.
@@ -130,7 +139,7 @@ impl<'e> Worker<'e> {
     ) -> Result<(), EngineError> {
         let session = self.session(cipher, direction)?;
         if let Some(throttle) = self.throttle {
-            throttle.wait();
+            throttle.wait(self.meter);
         }
         if let Some(way) = &mut self.way {
             way.give();
@@ -157,6 +166,11 @@ impl<'e> Worker<'e> {
         Ok(())
     }
 
+    /// Its number in the run.
+    pub fn number(&self) -> usize {
+        self.statistics.worker
+    }
+
     /// Counts units (files, records) that this worker has finished.
     pub fn count_units(&mut self, units: u64) {
         self.statistics.units += units;
@@ -165,6 +179,7 @@ impl<'e> Worker<'e> {
     /// Begins a claim; where it is timed, returns the CPU time so far.
     pub(super) fn begin(&mut self, claim: Claimed) -> Option<Duration> {
         self.sessions_before = self.sessions.len();
+        self.done_before = (self.statistics.jobs, self.statistics.bytes);
         self.processed = claim.measured.then(Processed::default);
         (claim.measured || claim.timed).then(|| self.cpu_time())
     }
@@ -175,6 +190,10 @@ impl<'e> Worker<'e> {
         Performed {
             wall,
             cpu: cpu.unwrap_or_default(),
+            done: (
+                self.statistics.jobs - self.done_before.0,
+                self.statistics.bytes - self.done_before.1,
+            ),
             engine: self.processed.take(),
             opened: self.sessions.len() > self.sessions_before,
         }

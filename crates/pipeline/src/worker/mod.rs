@@ -47,13 +47,13 @@ impl<W: Work> Run<'_, W> {
         }
         let _counted = self.meter.as_ref().and_then(Meter::count);
         let mut worker = Worker::new(engine, number)
-            .throttled(self.throttle.as_ref())
+            .throttled(self.throttle.as_ref(), self.meter.as_ref())
             .giving_way(self.pressure.as_ref());
         let is_module = engine.description().kind == Kind::Module;
         let _heeding = is_module.then(|| queue.recall(number).heed());
         let opened = if is_module { self.open(&mut worker, queue.recall(number)) } else { Ok(()) };
         if is_module && self.has_cpu_workers() {
-            worker.watch_hidden(self.meter.as_ref());
+            worker.watch_hidden();
         }
         let failure = match opened {
             Ok(()) => self.work_with(&mut worker, number, tasks, queue).err(),
@@ -74,6 +74,7 @@ impl<W: Work> Run<'_, W> {
     /// Opens the session of a module's worker, which has no task meanwhile.
     fn open(&self, worker: &mut Worker<'_>, recall: &Recall) -> Result<(), EngineError> {
         let begun = Instant::now();
+        let _opening = self.meter.as_ref().map(Meter::begin_opening);
         let opened = worker.open(self.options.cipher, self.options.direction);
         let name = &worker.engine().description().name;
         match opened {
