@@ -210,5 +210,13 @@ mod tests {
         });
         // The clock of a process may lag by a tick.
         assert!(hidden.so_far() - before >= time / 2);
+        let before = meter.of_openings();
+        let opening = meter.begin_opening();
+        thread::scope(|scope| {
+            scope.spawn(|| compute(time));
+        });
+        assert!(meter.of_openings() - before >= time / 2);
+        drop(opening);
+        assert!(meter.of_openings() - before >= time / 2);
     }
 }

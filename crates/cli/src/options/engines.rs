@@ -18,15 +18,15 @@ use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
 pub(crate) struct EngineOptions {
-    /// Engine to use; repeat it to use several at once (`evener engines` lists them)
+    /// Engine to use (`evener engines` lists all); repeat the option to use several at once
     /// [default: cpu]
     #[arg(long = "engine", value_name = "NAME", help_heading = "Engines",
         value_parser = named::engine(), hide_possible_values = true)]
     engines: Vec<String>,
-    /// Recompute one in N jobs on OpenSSL, chosen at random, and compare, with two jobs of every
-    /// file besides; an engine with a wrong result gets no more jobs. 1 checks every job, 0 none
-    /// [default: 0 for CPU engines; for modules 1 where that takes at most 5 % of the module's
-    /// time, otherwise 1000]
+    /// Verify one in N jobs, chosen at random, and two jobs of every file that one engine does
+    /// alone, by recomputing them on OpenSSL. After a wrong result the engine gets no more jobs. 1
+    /// verifies every job, 0 none [default: 0 for CPU engines; for modules 1 if that takes at most
+    /// 5 % of the module's time, otherwise 1000]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
     /// Retry a PIN from a `pin-source` file that a token has refused. Without this option, the
@@ -34,10 +34,10 @@ pub(crate) struct EngineOptions {
     /// several wrong PINs
     #[arg(long, help_heading = "Engines")]
     retry_pin: bool,
-    /// How tasks are assigned to workers: with `pull` each worker takes the next task when it is
-    /// free; `adaptive` measures the engines during the run and uses the fastest combination;
-    /// `round-robin`, `cpu-only` and `module-only` serve comparisons [default: adaptive
-    /// with modules, pull without]
+    /// Policy that assigns tasks to workers: `pull` gives each free worker the next task;
+    /// `adaptive` measures the engines during the run and uses the fastest combination;
+    /// `round-robin`, `cpu-only` and `module-only` are for comparison [default: adaptive with
+    /// modules, pull without]
     #[arg(long, value_name = "POLICY", help_heading = "Policies", value_parser = named::policy(),
         hide_possible_values = true)]
     policy: Option<PolicyName>,
@@ -49,7 +49,8 @@ pub(crate) struct EngineOptions {
     /// work, as far as their drivers leave the cores alone
     #[arg(long, help_heading = "Resources")]
     background: bool,
-    /// CPU limit, as a percentage of all cores (1-100)
+    /// Limit CPU time to this percentage of all cores (1-100), averaged over the run; opening a
+    /// module's session is not counted
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
         help_heading = "Resources")]
     max_cpu: Option<u8>,

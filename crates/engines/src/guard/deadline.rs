@@ -212,8 +212,8 @@ const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
 
 /// How much CPU time a batch may take from the cores that work meanwhile, beside a nanosecond for each byte,
 /// and how often to look at it.
-const LONGEST_COMPUTING: Duration = Duration::from_millis(10);
-const LOOK_EVERY: Duration = Duration::from_millis(4);
+const LONGEST_COMPUTING: Duration = Duration::from_millis(4);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);

@@ -139,9 +139,54 @@ pub(super) fn no_thread(engine: &Arc<dyn Engine>, error: &io::Error) -> EngineEr
 
 pub(super) const PANICKED: &str = "its thread panicked";
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
     use super::*;
+
+    #[test]
+    fn threads_that_a_driver_starts_and_that_compute_step_back() {
+        let (tell, told) = mpsc::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let helper = Arc::new(Thread::default());
+        let work = {
+            let (helper, is_over) = (Arc::clone(&helper), Arc::clone(&is_over));
+            move || {
+                let _registered = helper.begin();
+                let drivers = [true, false].map(|computes| {
+                    let (tell, is_over) = (tell.clone(), Arc::clone(&is_over));
+                    thread::spawn(move || {
+                        tell.send((computes, gettid())).unwrap();
+                        while !is_over.load(Ordering::Relaxed) {
+                            if !computes {
+                                thread::sleep(Duration::from_millis(1));
+                            }
+                        }
+                    })
+                });
+                drivers.map(|driver| driver.join().unwrap());
+            }
+        };
+        let work = thread::Builder::new().name(NAME.to_owned()).spawn(work).unwrap();
+        // Field 41 of proc(5), where 5 is SCHED_IDLE.
+        let is_idle = |thread: Pid| {
+            let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+            let stat = std::fs::read_to_string(stat).unwrap();
+            stat.rsplit(')').next().unwrap().split_whitespace().nth(38) == Some("5")
+        };
+        let threads = [told.recv().unwrap(), told.recv().unwrap()];
+        let number = |computes| threads.iter().find(|thread| thread.0 == computes).unwrap().1;
+        while !is_idle(number(true)) {
+            helper.have_drivers_step_back();
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!is_idle(number(false)));
+        is_over.store(true, Ordering::Relaxed);
+        work.join().unwrap();
+    }
 
     #[test]
     fn a_thread_that_has_ended_is_not_changed() {

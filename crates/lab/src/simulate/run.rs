@@ -537,7 +537,7 @@ fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
 const BRIEF: f64 = 10_000.0;
 
 /// How long a module's thread may compute at a time before it lets all others go first, in microseconds.
-const LONGEST_COMPUTING: f64 = 10_000.0;
+const LONGEST_COMPUTING: f64 = 4_000.0;
 
 /// The times of a claim's batches.
 fn stages(
