@@ -23,7 +23,9 @@ use evener_core::{
     Session, SessionRequest,
 };
 
-use super::helper::{NAME, PANICKED, Thread, failed, missed, no_thread, thread_cpu_time};
+use super::helper::{
+    NAME, PANICKED, Thread, failed, have_drivers_step_back, missed, no_thread, thread_cpu_time,
+};
 use super::left::{Busy, begin_closing, end_closing};
 use super::lending::buffer_within;
 use super::packing::{pack, unpack};
@@ -104,7 +106,12 @@ impl HelperSession {
     /// Has a helper let all others go first that computes for long, while cores work as well.
     fn step_back_if_it_computes(&self, replies: &Mailbox<Reply>, bytes: u64, limit: Duration) {
         let (begun, longest) = (Instant::now(), LONGEST_COMPUTING + Duration::from_nanos(bytes));
+        let mut next = LONGEST_COMPUTING;
         while !replies.is_full_within(LOOK_EVERY) && begun.elapsed() < limit {
+            if begun.elapsed() >= next {
+                have_drivers_step_back();
+                next = 4 * next;
+            }
             if self.thread.cpu_time().saturating_sub(self.cpu) > longest {
                 self.thread.step_back();
                 return;

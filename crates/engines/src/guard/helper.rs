@@ -36,26 +36,6 @@ impl Thread {
         }
     }
 
-    /// The same for the threads that its driver has started since it began and that compute. Only they have
-    /// its name and no place in this program.
-    pub(super) fn have_drivers_step_back(&self) {
-        #[cfg(target_os = "linux")]
-        if let Some(own) = *self.lock() {
-            let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-            let started = threads.filter_map(|thread| {
-                let number = thread.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
-                let is_later = number.as_raw_nonzero() > own.as_raw_nonzero();
-                let name = is_later.then(|| std::fs::read(thread.path().join("comm")).ok())??;
-                (name.trim_ascii_end() == NAME.as_bytes()).then_some(number)
-            });
-            for thread in started {
-                if !OWN.lock().ignore_poison().contains(&thread) && cpu_time_of(thread) > LONG {
-                    step_back(thread);
-                }
-            }
-        }
-    }
-
     /// The CPU time that the thread has used; zero where that can't be told.
     pub(super) fn cpu_time(&self) -> Duration {
         #[cfg(target_os = "linux")]
@@ -80,11 +60,30 @@ impl Drop for Registered<'_> {
     }
 }
 
+/// Has threads of drivers that compute let all others go first. They have the name of the thread that has
+/// started them, and are none of this program's.
+pub(super) fn have_drivers_step_back() {
+    #[cfg(target_os = "linux")]
+    for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let name = std::fs::read(thread.path().join("comm")).unwrap_or_default();
+        let is_modules = [NAME, PROBE].iter().any(|it| name.trim_ascii_end() == it.as_bytes());
+        let number = thread.file_name().to_str().and_then(|number| number.parse().ok());
+        let Some(thread) = number.and_then(Pid::from_raw).filter(|_| is_modules) else { continue };
+        if !OWN.lock().ignore_poison().contains(&thread) && cpu_time_of(thread) > LONG {
+            step_back(thread);
+        }
+    }
+}
+
 /// The threads of all helpers.
 static OWN: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// The name of a helper's thread, which those that it starts have as well.
 pub(super) const NAME: &str = "evener-module";
+
+/// The name of the threads that look for modules.
+#[cfg(target_os = "linux")]
+const PROBE: &str = "evener-probe";
 
 #[cfg(target_os = "linux")]
 fn step_back(thread: Pid) {
@@ -167,7 +166,9 @@ mod tests {
                         }
                     })
                 });
-                drivers.map(|driver| driver.join().unwrap());
+                for driver in drivers {
+                    driver.join().unwrap();
+                }
             }
         };
         let work = thread::Builder::new().name(NAME.to_owned()).spawn(work).unwrap();
@@ -180,7 +181,7 @@ mod tests {
         let threads = [told.recv().unwrap(), told.recv().unwrap()];
         let number = |computes| threads.iter().find(|thread| thread.0 == computes).unwrap().1;
         while !is_idle(number(true)) {
-            helper.have_drivers_step_back();
+            have_drivers_step_back();
             thread::sleep(Duration::from_millis(1));
         }
         assert!(!is_idle(number(false)));

@@ -8,7 +8,7 @@ use evener_core::{
     WipedBuffer, wipe_stack,
 };
 
-use super::helper::{NAME, STACK, Thread, failed, missed, no_thread};
+use super::helper::{NAME, STACK, Thread, failed, have_drivers_step_back, missed, no_thread};
 use super::known_answers;
 use super::left::Busy;
 use crate::foreign;
@@ -45,7 +45,7 @@ pub(super) fn open(
         thread.step_back();
         let begun = Instant::now();
         loop {
-            thread.have_drivers_step_back();
+            have_drivers_step_back();
             if opened.is_full_within(LOOK_EVERY) || begun.elapsed() > deadline {
                 break;
             }

@@ -8,7 +8,7 @@ use evener_core::{Direction, Engine, IgnorePoison, WipedBuffer};
 use super::chunks_in;
 use crate::FileError;
 use crate::format::FileCipher;
-use crate::workspace::{buffer_for, bytes_at_once, zeros};
+use crate::workspace::{bytes_at_once, zeros};
 
 /// A fixed number of pairs of buffers, made when they are first needed.
 pub(super) struct Pool {
@@ -18,19 +18,20 @@ pub(super) struct Pool {
     chunks: u64,
     input: usize,
     output: usize,
-    /// An engine that wants many bytes at once, and may have memory for them.
-    lender: Option<Arc<dyn Engine>>,
 }
 
 struct Free {
     buffers: Vec<Buffers>,
     unmade: usize,
+    /// In an engine's memory, to take the place of others that come back.
+    lent: Vec<Buffers>,
 }
 
 /// One piece's input and output, wiped on drop.
 pub(super) struct Buffers {
     pub(super) input: WipedBuffer,
     pub(super) output: WipedBuffer,
+    pub(super) is_lent: bool,
 }
 
 impl Pool {
@@ -53,8 +54,6 @@ impl Pool {
         let more = seats.iter().map(wanted).fold(0_usize, usize::saturating_add);
         let pieces = pieces.saturating_add(more / room.max(1)).min(memory / (2 * room).max(1));
         let pieces = pieces.max(1);
-        let lender = seats.iter().max_by_key(|engine| wanted(engine));
-        let lender = lender.filter(|_| more > 0).cloned();
         let chunks = chunks_in(geometry, room);
         if chunks == 0 {
             return Err(FileError::Memory { needed: chunk.saturating_mul(2) });
@@ -66,8 +65,8 @@ impl Pool {
             Direction::Encrypt => (full, full + slack),
             Direction::Decrypt => (full + slack, full + slack),
         };
-        let free = Mutex::new(Free { buffers: Vec::new(), unmade: pieces });
-        Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output, lender })
+        let free = Mutex::new(Free { buffers: Vec::new(), unmade: pieces, lent: Vec::new() });
+        Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output })
     }
 
     /// How many pieces there are at most.
@@ -90,10 +89,10 @@ impl Pool {
             return Ok(Some(buffers));
         }
         let Some(left) = free.unmade.checked_sub(1) else { return Ok(None) };
-        match (self.buffer(self.input), self.buffer(self.output)) {
+        match (zeros(self.input as u64), zeros(self.output as u64)) {
             (Ok(input), Ok(output)) => {
                 free.unmade = left;
-                Ok(Some(Buffers { input, output }))
+                Ok(Some(Buffers { input, output, is_lent: false }))
             }
             // Others come back, and later there may be memory.
             _ if free.unmade < self.pieces => Ok(None),
@@ -111,14 +110,35 @@ impl Pool {
         self.free.lock().ignore_poison()
     }
 
-    fn buffer(&self, length: usize) -> Result<WipedBuffer, FileError> {
-        let lent = self.lender.as_ref().and_then(|engine| buffer_for(&**engine, length));
-        lent.map_or_else(|| zeros(length as u64), Ok)
+    /// Has the pieces lie in an engine's memory, as many as it wants at once. To be called on its worker,
+    /// once its session is open: the engine may take long to answer.
+    pub(super) fn borrow_from(&self, engine: &dyn Engine, wanted: usize) {
+        let lent = |bytes| engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
+        for _ in 0..(wanted / self.input.max(1)).min(self.pieces) {
+            let (Some(input), Some(output)) = (lent(self.input), lent(self.output)) else { return };
+            let lent = Buffers { input, output, is_lent: true };
+            let mut free = self.lock();
+            if let Some(left) = free.unmade.checked_sub(1) {
+                free.unmade = left;
+                free.buffers.push(lent);
+                self.returned.notify_one();
+            } else {
+                free.lent.push(lent);
+            }
+        }
     }
 
     pub(super) fn give_back(&self, buffers: Buffers) {
-        self.lock().buffers.push(buffers);
+        let mut free = self.lock();
+        let lent = if buffers.is_lent { None } else { free.lent.pop() };
+        let (kept, unwanted) = match lent {
+            Some(lent) => (lent, Some(buffers)),
+            None => (buffers, None),
+        };
+        free.buffers.push(kept);
+        drop(free);
         self.returned.notify_one();
+        drop(unwanted);
     }
 }
 
@@ -128,18 +148,19 @@ const MOMENT: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
+    use evener_core::{Cipher, Description, EngineError, Kind, Offer, Session, SessionRequest};
+
     use super::*;
 
     #[test]
     fn buffers_that_no_memory_holds_are_an_error_unless_others_come_back() {
         let pool = |unmade, input| Pool {
-            free: Mutex::new(Free { buffers: Vec::new(), unmade }),
+            free: Mutex::new(Free { buffers: Vec::new(), unmade, lent: Vec::new() }),
             returned: Condvar::new(),
             pieces: 2,
             chunks: 1,
             input,
             output: 1,
-            lender: None,
         };
         let error = pool(2, usize::MAX).take().err().unwrap().to_string();
         assert!(error.contains("Cannot allocate memory"), "{error}");
@@ -148,5 +169,51 @@ mod tests {
         assert_eq!(one_is_out.lock().unmade, 1);
         let buffers = pool(1, 3).take().unwrap().unwrap();
         assert_eq!((buffers.input.len(), buffers.output.len()), (3, 1));
+    }
+
+    /// Gives memory of this length only.
+    struct Lender(Description, usize);
+
+    impl Engine for Lender {
+        fn description(&self) -> &Description {
+            &self.0
+        }
+
+        fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+            None
+        }
+
+        fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+            Err(EngineError::Interrupted { engine: String::new() })
+        }
+
+        fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
+            (bytes == self.1).then(|| WipedBuffer::zeros(bytes))
+        }
+    }
+
+    #[test]
+    fn what_an_engine_lends_takes_the_place_of_what_comes_back() {
+        let pool = Pool {
+            free: Mutex::new(Free { buffers: Vec::new(), unmade: 2, lent: Vec::new() }),
+            returned: Condvar::new(),
+            pieces: 2,
+            chunks: 1,
+            input: 8,
+            output: 8,
+        };
+        let description =
+            Description { name: String::new(), kind: Kind::Module, detail: String::new() };
+        let own = pool.take().unwrap().unwrap();
+        pool.borrow_from(&Lender(description.clone(), 4), 100);
+        assert_eq!(pool.lock().unmade, 1);
+        // One is not made yet, and one is out.
+        pool.borrow_from(&Lender(description, 8), 100);
+        let lent = pool.take().unwrap().unwrap();
+        assert!(lent.is_lent && pool.take().unwrap().is_none());
+        pool.give_back(own);
+        assert!(pool.take().unwrap().unwrap().is_lent);
+        pool.give_back(lent);
+        assert!(pool.lock().lent.is_empty());
     }
 }

@@ -110,7 +110,7 @@ mod tests {
     fn finished(number: u64) -> Finished {
         let mut output = WipedBuffer::zeros(8);
         output.fill(number as u8);
-        let buffers = Buffers { input: WipedBuffer::zeros(0), output };
+        let buffers = Buffers { input: WipedBuffer::zeros(0), output, is_lent: false };
         Finished { buffers, written: number as usize + 1 }
     }
 

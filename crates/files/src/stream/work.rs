@@ -180,7 +180,7 @@ impl<'a> StreamWork<'a> {
                 Direction::Decrypt if !is_chained => piece.before,
                 _ => *self.chain.lock().ignore_poison(),
             };
-            let Buffers { input, output } = &mut piece.buffers;
+            let Buffers { input, output, .. } = &mut piece.buffers;
             let chunks = piece.chunks.iter().cloned();
             let start = parcel.jobs().len();
             for part in
@@ -200,7 +200,7 @@ impl<'a> StreamWork<'a> {
         });
         let written: Vec<_> = written.collect();
         for (piece, (input, output)) in pieces.iter_mut().zip(parcel.drain()) {
-            piece.buffers = Buffers { input, output };
+            (piece.buffers.input, piece.buffers.output) = (input, output);
         }
         processed?;
         let bytes = pieces.iter().map(|piece| piece.input_length as u64).sum();
@@ -250,7 +250,9 @@ impl Work for StreamWork<'_> {
     type Task = Piece;
     type Workspace = Parcel;
 
-    fn workspace(&self, _: &dyn Engine) -> Parcel {
+    fn workspace(&self, engine: &dyn Engine) -> Parcel {
+        let wanted = bytes_at_once(engine, self.file.cipher(), self.direction);
+        self.pool.borrow_from(engine, wanted);
         Parcel::default()
     }
 
