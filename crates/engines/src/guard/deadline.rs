@@ -105,7 +105,8 @@ impl HelperSession {
 
     /// Has a helper let all others go first that computes for long, while cores work as well.
     fn step_back_if_it_computes(&self, replies: &Mailbox<Reply>, bytes: u64, limit: Duration) {
-        let (begun, longest) = (Instant::now(), LONGEST_COMPUTING + Duration::from_nanos(bytes));
+        let (begun, longest) =
+            (Instant::now(), LONGEST_COMPUTING + Duration::from_nanos(bytes.saturating_mul(10)));
         let mut next = LONGEST_COMPUTING;
         while !replies.is_full_within(LOOK_EVERY) && begun.elapsed() < limit {
             if begun.elapsed() >= next {
@@ -217,8 +218,8 @@ fn bytes(parcel: &Parcel) -> u64 {
 /// A module that does less in a second counts as one that hangs.
 const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
 
-/// How much CPU time a batch may take from the cores that work meanwhile, beside a nanosecond for each byte,
-/// and how often to look at it.
+/// How much CPU time a batch may take from the cores that work meanwhile, beside ten nanoseconds for each
+/// byte (a small processor copies it twice in that), and how often to look at it.
 const LONGEST_COMPUTING: Duration = Duration::from_millis(4);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
