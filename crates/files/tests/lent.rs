@@ -202,7 +202,7 @@ fn what_a_pipe_brings_lies_in_the_engines_memory() {
         let home = home();
         let seat = guarded(&engine, watch);
         let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
-        fs::write(&plain, bytes((9 << 20) + 77)).unwrap();
+        fs::write(&plain, bytes((40 << 20) + 77)).unwrap();
         for (operation, from, to) in
             [(Operation::Encrypt, &plain, &sealed), (Operation::Decrypt, &sealed, &back)]
         {
@@ -213,8 +213,10 @@ fn what_a_pipe_brings_lies_in_the_engines_memory() {
             let report =
                 process_stream(operation, &cobblestone(), source, target, &options).unwrap();
             assert!(report.is_success(), "{operation:?}: {:?}", report.failures);
-            // The beginning of a stream is read before there are buffers.
-            assert_eq!(arena.copies.load(Ordering::SeqCst), 0, "{operation:?} under {watch:?}");
+            // The beginning of a stream is read before a session is open; its buffers come back.
+            let jobs = (40 << 20) / (16 << 10);
+            let copies = arena.copies.swap(0, Ordering::SeqCst);
+            assert!(copies < jobs / 4, "{operation:?} under {watch:?}: {copies} of {jobs}");
         }
         assert!(fs::read(&plain).unwrap() == fs::read(&back).unwrap());
         drop(seat);

@@ -75,6 +75,6 @@ impl ThreadClock {
         // SAFETY: the pointer is to a live value of the type that the call writes; a clock that is none any
         // more is refused, and the time stays zero.
         unsafe { libc::clock_gettime(self.0, &raw mut time) };
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec as u32)
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn cpu_time_of(thread: Pid) -> Duration {
     // SAFETY: the pointer is to a live value of the type that the call writes; a clock of another process's
     // thread, or of none, is refused, and the time stays zero.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec as u32)
 }
 
 /// Has a function called when the process ends, before those that were registered until now.

@@ -25,6 +25,8 @@ struct Free {
     unmade: usize,
     /// In an engine's memory, to take the place of others that come back.
     lent: Vec<Buffers>,
+    /// How many pairs an engine has lent so far.
+    borrowed: usize,
 }
 
 /// One piece's input and output, wiped on drop.
@@ -65,7 +67,8 @@ impl Pool {
             Direction::Encrypt => (full, full + slack),
             Direction::Decrypt => (full + slack, full + slack),
         };
-        let free = Mutex::new(Free { buffers: Vec::new(), unmade: pieces, lent: Vec::new() });
+        let free =
+            Mutex::new(Free { buffers: Vec::new(), unmade: pieces, lent: Vec::new(), borrowed: 0 });
         Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output })
     }
 
@@ -110,14 +113,24 @@ impl Pool {
         self.free.lock().ignore_poison()
     }
 
-    /// Has the pieces lie in an engine's memory, as many as it wants at once. To be called on its worker,
-    /// once its session is open: the engine may take long to answer.
+    /// Has the pieces lie in an engine's memory, as many more as it wants at once. To be called on its worker,
+    /// once its session is open, again and again: the engine may take long to answer.
     pub(super) fn borrow_from(&self, engine: &dyn Engine, wanted: usize) {
         let lent = |bytes| engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
-        for _ in 0..(wanted / self.input.max(1)).min(self.pieces) {
-            let (Some(input), Some(output)) = (lent(self.input), lent(self.output)) else { return };
+        let at_once = wanted / self.input.max(1);
+        let are_enough = |free: &Free| free.borrowed >= self.pieces || free.lent.len() >= at_once;
+        for _ in 0..at_once {
+            if are_enough(&self.lock()) {
+                return;
+            }
+            let (Some(input), Some(output)) = (lent(self.input), lent(self.output)) else {
+                // It is not asked again.
+                self.lock().borrowed = self.pieces;
+                return;
+            };
             let lent = Buffers { input, output, is_lent: true };
             let mut free = self.lock();
+            free.borrowed += 1;
             if let Some(left) = free.unmade.checked_sub(1) {
                 free.unmade = left;
                 free.buffers.push(lent);
@@ -155,7 +168,7 @@ mod tests {
     #[test]
     fn buffers_that_no_memory_holds_are_an_error_unless_others_come_back() {
         let pool = |unmade, input| Pool {
-            free: Mutex::new(Free { buffers: Vec::new(), unmade, lent: Vec::new() }),
+            free: Mutex::new(Free { buffers: Vec::new(), unmade, lent: Vec::new(), borrowed: 0 }),
             returned: Condvar::new(),
             pieces: 2,
             chunks: 1,
@@ -194,8 +207,13 @@ mod tests {
 
     #[test]
     fn what_an_engine_lends_takes_the_place_of_what_comes_back() {
-        let pool = Pool {
-            free: Mutex::new(Free { buffers: Vec::new(), unmade: 2, lent: Vec::new() }),
+        let pool = || Pool {
+            free: Mutex::new(Free {
+                buffers: Vec::new(),
+                unmade: 2,
+                lent: Vec::new(),
+                borrowed: 0,
+            }),
             returned: Condvar::new(),
             pieces: 2,
             chunks: 1,
@@ -204,9 +222,12 @@ mod tests {
         };
         let description =
             Description { name: String::new(), kind: Kind::Module, detail: String::new() };
+        let without = pool();
+        without.borrow_from(&Lender(description.clone(), 4), 100);
+        assert_eq!(without.lock().unmade, 2);
+        assert_eq!(without.lock().borrowed, 2);
+        let pool = pool();
         let own = pool.take().unwrap().unwrap();
-        pool.borrow_from(&Lender(description.clone(), 4), 100);
-        assert_eq!(pool.lock().unmade, 1);
         // One is not made yet, and one is out.
         pool.borrow_from(&Lender(description, 8), 100);
         let lent = pool.take().unwrap().unwrap();

@@ -250,9 +250,7 @@ impl Work for StreamWork<'_> {
     type Task = Piece;
     type Workspace = Parcel;
 
-    fn workspace(&self, engine: &dyn Engine) -> Parcel {
-        let wanted = bytes_at_once(engine, self.file.cipher(), self.direction);
-        self.pool.borrow_from(engine, wanted);
+    fn workspace(&self, _: &dyn Engine) -> Parcel {
         Parcel::default()
     }
 
@@ -281,6 +279,8 @@ impl Work for StreamWork<'_> {
         worker: &mut Worker<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), EngineError> {
+        let wanted = bytes_at_once(worker.engine(), self.file.cipher(), self.direction);
+        self.pool.borrow_from(worker.engine(), wanted);
         while !pieces.is_empty() {
             let together = self.together(pieces, worker.engine());
             let written =
