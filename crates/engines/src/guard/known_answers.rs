@@ -1,13 +1,16 @@
 //! The test of a session before its first job.
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Rejection, Session,
+    Direction, Engine, EngineError, Iv, Job, Key, Outcome, Padding, Rejection, Session,
     SessionRequest,
 };
 
 /// Tests a new session with messages whose results the reference engine knows: short and long,
 /// padded and of odd lengths where the cipher allows it, and a forged one for authenticated
 /// ciphers. Returns whether all results are right.
+///
+/// A session that has a key is tested with it. To change keys, some devices end a session and start
+/// another, and others take its place meanwhile.
 ///
 /// # Errors
 /// As [`Session::process`].
@@ -16,8 +19,7 @@ pub(super) fn are_right(
     reference: &dyn Engine,
     request: &SessionRequest<'_>,
 ) -> Result<bool, EngineError> {
-    let &SessionRequest { cipher, direction, .. } = request;
-    let Ok(mut questions) = questions(reference, cipher, direction) else { return Ok(true) };
+    let Ok(mut questions) = questions(reference, request) else { return Ok(true) };
     let mut batch: Vec<_> = questions.iter_mut().map(Question::job).collect();
     session.process(&mut batch)?;
     let outcomes: Vec<_> = batch.iter().map(|job| job.outcome).collect();
@@ -57,18 +59,21 @@ impl Question {
 
 fn questions(
     reference: &dyn Engine,
-    cipher: Cipher,
-    direction: Direction,
+    request: &SessionRequest<'_>,
 ) -> Result<Vec<Question>, EngineError> {
+    let &SessionRequest { cipher, direction, key } = request;
     let mut encryptor =
-        reference.open(&SessionRequest { cipher, direction: Direction::Encrypt, key: None })?;
+        reference.open(&SessionRequest { direction: Direction::Encrypt, ..*request })?;
     let mut questions = Vec::new();
     for (index, &length) in LENGTHS.iter().enumerate() {
         let seed = index as u8;
         let is_ragged = length % LONGEST_BLOCK != 0;
         let takes_padding = cipher.block_length() > 1;
         let mut plain = Question {
-            key: Key::new(&bytes(seed, cipher.key_length())).ok(),
+            key: match key {
+                Some(_) => None,
+                None => Key::new(&bytes(seed, cipher.key_length())).ok(),
+            },
             iv: Iv::new(&bytes(!seed, cipher.iv_length())).unwrap_or(Iv::NONE),
             aad: bytes(seed, if cipher.is_authenticated() { length % 50 } else { 0 }),
             padding: if is_ragged && takes_padding { Padding::Pkcs7 } else { Padding::None },

@@ -173,6 +173,7 @@ impl Guarded {
         let Some(reference) = reference else { return Ok(Some(session)) };
         match known_answers::are_right(&mut *session, &**reference, request) {
             Ok(are_right) => Ok(are_right.then_some(session)),
+            Err(error @ EngineError::Unavailable { .. }) => Err(error),
             Err(error) => Err(self.service.end(error)),
         }
     }

@@ -137,7 +137,10 @@ impl Opening {
         let Some(reference) = reference else { return Ok(Some(session)) };
         match known_answers::are_right(&mut *session, &*reference, &request) {
             Ok(are_right) => Ok(are_right.then_some(session)),
-            Err(error @ EngineError::Failed { .. }) => Err(error),
+            // It may be that another took its place.
+            Err(error @ (EngineError::Failed { .. } | EngineError::Unavailable { .. })) => {
+                Err(error)
+            }
             Err(error) => Err(failed(&engine, error.to_string())),
         }
     }

@@ -1,5 +1,6 @@
 //! Engines that fail in every way, and runs that lose nothing with them.
 
+mod crowded;
 mod expense;
 mod parcels;
 
