@@ -3,14 +3,15 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use evener_core::{Direction, Engine, IgnorePoison, WipedBuffer};
+use evener_core::{Direction, Engine, IgnorePoison, Kind, WipedBuffer};
 
 use super::chunks_in;
 use crate::FileError;
 use crate::format::FileCipher;
 use crate::workspace::{bytes_at_once, zeros};
 
-/// A fixed number of pairs of buffers, made when they are first needed.
+/// A number of pairs of buffers, made when they are first needed. Modules get theirs when they have
+/// taken work: more pieces than the caches hold slow the cores down.
 pub(super) struct Pool {
     free: Mutex<Free>,
     returned: Condvar,
@@ -23,6 +24,8 @@ pub(super) struct Pool {
 struct Free {
     buffers: Vec<Buffers>,
     unmade: usize,
+    /// How many more may be made for modules.
+    reserve: usize,
     /// In an engine's memory, to take the place of others that come back.
     lent: Vec<Buffers>,
     /// How many pairs an engine has lent so far.
@@ -56,6 +59,11 @@ impl Pool {
         let more = seats.iter().map(wanted).fold(0_usize, usize::saturating_add);
         let pieces = pieces.saturating_add(more / room.max(1)).min(memory / (2 * room).max(1));
         let pieces = pieces.max(1);
+        let is_module = |engine: &&Arc<dyn Engine>| engine.description().kind == Kind::Module;
+        let unmade = match seats.iter().filter(is_module).count() {
+            modules if modules < seats.len() => pieces.min(seats.len() - modules + 3),
+            _ => pieces,
+        };
         let chunks = chunks_in(geometry, room);
         if chunks == 0 {
             return Err(FileError::Memory { needed: chunk.saturating_mul(2) });
@@ -67,8 +75,13 @@ impl Pool {
             Direction::Encrypt => (full, full + slack),
             Direction::Decrypt => (full + slack, full + slack),
         };
-        let free =
-            Mutex::new(Free { buffers: Vec::new(), unmade: pieces, lent: Vec::new(), borrowed: 0 });
+        let free = Mutex::new(Free {
+            buffers: Vec::new(),
+            unmade,
+            reserve: pieces - unmade,
+            lent: Vec::new(),
+            borrowed: 0,
+        });
         Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output })
     }
 
@@ -98,7 +111,7 @@ impl Pool {
                 Ok(Some(Buffers { input, output, is_lent: false }))
             }
             // Others come back, and later there may be memory.
-            _ if free.unmade < self.pieces => Ok(None),
+            _ if free.unmade + free.reserve < self.pieces => Ok(None),
             (Err(error), _) | (_, Err(error)) => Err(error),
         }
     }
@@ -113,9 +126,22 @@ impl Pool {
         self.free.lock().ignore_poison()
     }
 
-    /// Has the pieces lie in an engine's memory, as many more as it wants at once. To be called on its worker,
-    /// once its session is open, again and again: the engine may take long to answer.
-    pub(super) fn borrow_from(&self, engine: &dyn Engine, wanted: usize) {
+    /// Allows so many pieces more, of those that modules may have.
+    pub(super) fn grant(&self, pieces: usize) {
+        let mut free = self.lock();
+        let granted = pieces.min(free.reserve);
+        free.reserve -= granted;
+        free.unmade += granted;
+    }
+
+    /// Gives an engine that takes several pieces as many as it wants at once, in its own memory if it lends
+    /// any. To be called on its worker, again and again: the engine may take long to answer.
+    pub(super) fn serve(&self, engine: &dyn Engine, wanted: usize) {
+        self.grant(wanted / self.input.max(1));
+        self.borrow_from(engine, wanted);
+    }
+
+    fn borrow_from(&self, engine: &dyn Engine, wanted: usize) {
         let lent = |bytes| engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
         let at_once = wanted / self.input.max(1);
         let are_enough = |free: &Free| free.borrowed >= self.pieces || free.lent.len() >= at_once;
@@ -161,14 +187,23 @@ const MOMENT: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
-    use evener_core::{Cipher, Description, EngineError, Kind, Offer, Session, SessionRequest};
+    use evener_core::{
+        Cipher, Description, EngineError, Key, Kind, Offer, Session, SessionRequest,
+    };
 
     use super::*;
+    use crate::format::{CobblestoneSuite, Recipe};
 
     #[test]
     fn buffers_that_no_memory_holds_are_an_error_unless_others_come_back() {
         let pool = |unmade, input| Pool {
-            free: Mutex::new(Free { buffers: Vec::new(), unmade, lent: Vec::new(), borrowed: 0 }),
+            free: Mutex::new(Free {
+                buffers: Vec::new(),
+                unmade,
+                reserve: 0,
+                lent: Vec::new(),
+                borrowed: 0,
+            }),
             returned: Condvar::new(),
             pieces: 2,
             chunks: 1,
@@ -184,7 +219,7 @@ mod tests {
         assert_eq!((buffers.input.len(), buffers.output.len()), (3, 1));
     }
 
-    /// Gives memory of this length only.
+    /// Gives memory of this length only, and wants so much of it at once.
     struct Lender(Description, usize);
 
     impl Engine for Lender {
@@ -193,7 +228,7 @@ mod tests {
         }
 
         fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-            None
+            Some(Offer { bytes: self.1, ..Offer::default() })
         }
 
         fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -211,6 +246,7 @@ mod tests {
             free: Mutex::new(Free {
                 buffers: Vec::new(),
                 unmade: 2,
+                reserve: 0,
                 lent: Vec::new(),
                 borrowed: 0,
             }),
@@ -236,5 +272,31 @@ mod tests {
         assert!(pool.take().unwrap().unwrap().is_lent);
         pool.give_back(lent);
         assert!(pool.lock().lent.is_empty());
+    }
+
+    #[test]
+    fn modules_add_pieces_when_they_take_several() {
+        let engine = |kind, bytes| {
+            let description = Description { name: String::new(), kind, detail: String::new() };
+            Arc::new(Lender(description, bytes)) as Arc<dyn Engine>
+        };
+        let module = engine(Kind::Module, 4 * USUAL_ROOM);
+        let seats = [engine(Kind::Cpu, 0), engine(Kind::Cpu, 0), Arc::clone(&module)];
+        let key = Key::new(&[3; 32]).unwrap();
+        let recipe = Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"").unwrap();
+        let (file, _) = recipe.create().unwrap();
+        let pool = Pool::new(&file, Direction::Encrypt, 64 << 20, &seats).unwrap();
+        let mut out = Vec::new();
+        let mut take = || {
+            out.extend(std::iter::from_fn(|| pool.take().unwrap()));
+            out.len()
+        };
+        assert_eq!(take(), 2 + 3);
+        pool.grant(1);
+        assert_eq!(take(), 2 + 3 + 1);
+        pool.serve(&*module, 4 * USUAL_ROOM);
+        assert_eq!((take(), pool.pieces()), (2 + 3 + 1 + 4, 2 + 3 + 1 + 4));
+        let alone = Pool::new(&file, Direction::Encrypt, 64 << 20, &[module]).unwrap();
+        assert_eq!(std::iter::from_fn(|| alone.take().unwrap()).count(), 1 + 3 + 4);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use evener_core::{Direction, Engine, EngineError, IgnorePoison, Iv, Parcel};
+use evener_core::{Direction, Engine, EngineError, IgnorePoison, Iv, Kind, Parcel};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::pool::{Buffers, Pool};
@@ -250,7 +250,10 @@ impl Work for StreamWork<'_> {
     type Task = Piece;
     type Workspace = Parcel;
 
-    fn workspace(&self, _: &dyn Engine) -> Parcel {
+    fn workspace(&self, engine: &dyn Engine) -> Parcel {
+        if engine.description().kind == Kind::Module {
+            self.pool.grant(1);
+        }
         Parcel::default()
     }
 
@@ -279,8 +282,10 @@ impl Work for StreamWork<'_> {
         worker: &mut Worker<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), EngineError> {
-        let wanted = bytes_at_once(worker.engine(), self.file.cipher(), self.direction);
-        self.pool.borrow_from(worker.engine(), wanted);
+        if pieces.len() > 1 {
+            let wanted = bytes_at_once(worker.engine(), self.file.cipher(), self.direction);
+            self.pool.serve(worker.engine(), wanted);
+        }
         while !pieces.is_empty() {
             let together = self.together(pieces, worker.engine());
             let written =

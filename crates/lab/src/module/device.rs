@@ -143,8 +143,7 @@ impl Device {
                 (told, *amount)
             }
             _ => {
-                let input = tempfile::tempfile().map_err(LabError::file("make", "a file"))?;
-                input.set_len(work.bytes()).map_err(LabError::file("make", "a file"))?;
+                let input = self.input(work.bytes())?;
                 let told = self.take(command.args(["-", "/dev/null"]), input.into())?;
                 (told, Amount { files: 1, bytes: work.bytes() })
             }
@@ -153,6 +152,15 @@ impl Device {
         all_done(&self.name(beside), Amount { files, bytes }, wanted)?;
         let run = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         Ok(Turn { run, outside: whole.saturating_sub(run) })
+    }
+
+    /// What comes through a pipe: one file for all turns, whose pages stay in memory after the first.
+    fn input(&self, bytes: u64) -> Result<File, LabError> {
+        let path = self.path("input");
+        let input = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let input = input.map_err(LabError::file("open", &path))?;
+        input.set_len(bytes).map_err(LabError::file("make", &path))?;
+        Ok(input)
     }
 
     /// `evener encrypt` with the engines, before keys and paths.
