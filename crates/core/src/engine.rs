@@ -176,6 +176,16 @@ pub struct Offer {
     /// Number of processes that can have sessions at once; `None` for no limit. All processes get
     /// the same number, whatever sessions are open.
     pub holders: Option<usize>,
+    /// How long the first session of a process takes to open, about. A run with less to do does not
+    /// wait for it. Zero for engines that open at once, and where nothing is known.
+    pub opening: Duration,
+}
+
+impl Default for Offer {
+    /// One worker that does job after job, of an engine that opens at once and has no limits.
+    fn default() -> Offer {
+        Offer { depth: 1, batch: 1, bytes: 0, holders: None, opening: Duration::ZERO }
+    }
 }
 
 impl Offer {
@@ -227,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_full_by_jobs_or_by_bytes() {
-        let offer = |batch, bytes| Offer { depth: 1, batch, bytes, holders: None };
+        let offer = |batch, bytes| Offer { batch, bytes, ..Offer::default() };
         assert_eq!(offer(0, 0).batch_of(100), 1);
         assert_eq!(offer(16, 0).batch_of(1), 16);
         assert_eq!(offer(1, 4 << 20).batch_of(64 << 10), 64);

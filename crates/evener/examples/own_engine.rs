@@ -23,7 +23,7 @@ impl Engine for TwoAtATime {
 
     /// Only AES-256-GCM; two workers keep the device busy, with two jobs at once.
     fn offer(&self, cipher: Cipher, _: Direction) -> Option<Offer> {
-        let offer = Offer { depth: 2, batch: 2, bytes: 0, holders: None };
+        let offer = Offer { depth: 2, batch: 2, ..Offer::default() };
         (cipher == Cipher::Aes256Gcm).then_some(offer)
     }
 

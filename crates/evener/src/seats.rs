@@ -70,12 +70,7 @@ mod tests {
         }
 
         fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-            (cipher == Cipher::Aes256Gcm).then_some(Offer {
-                depth: self.1,
-                batch: 1,
-                bytes: 0,
-                holders: None,
-            })
+            (cipher == Cipher::Aes256Gcm).then_some(Offer { depth: self.1, ..Offer::default() })
         }
 
         fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

@@ -128,7 +128,7 @@ impl Engine for ModelEngine {
         let is_cpu = self.description.kind == Kind::Cpu;
         let depth = if is_cpu { cores() } else { depth };
         let is_modelled = cipher == self.cipher && direction == self.direction;
-        is_modelled.then_some(Offer { depth, batch, bytes, holders: None })
+        is_modelled.then_some(Offer { depth, batch, bytes, ..Offer::default() })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

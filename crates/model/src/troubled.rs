@@ -63,7 +63,7 @@ impl Engine for Troubled {
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
         self.inner.offer(cipher, direction)?;
-        Some(Offer { depth: DEPTH, batch: BATCH, bytes: 0, holders: None })
+        Some(Offer { depth: DEPTH, batch: BATCH, ..Offer::default() })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

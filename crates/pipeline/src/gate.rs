@@ -249,7 +249,7 @@ mod tests {
         }
 
         fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-            Some(Offer { depth: 2, batch: 1, bytes: 0, holders: Some(1) })
+            Some(Offer { depth: 2, holders: Some(1), ..Offer::default() })
         }
 
         fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

@@ -270,10 +270,11 @@ impl<'run, W: Work> Run<'run, W> {
 fn facts(engine: &dyn Engine, options: &RunOptions) -> Seat {
     let description = engine.description();
     let offer = engine.offer(options.cipher, options.direction);
-    let known = options.costs.engine(&description.name).and_then(EngineCosts::opening);
-    let opening = known.map(|micros| Duration::from_nanos((micros * 1000.0) as u64));
+    let measured = options.costs.engine(&description.name).and_then(EngineCosts::opening);
+    let measured = measured.map(|micros| Duration::from_nanos((micros * 1000.0) as u64));
+    let stated = offer.map(|offer| offer.opening).filter(|opening| !opening.is_zero());
     Seat {
-        opening: opening.or_else(|| openings::last(&description.name)),
+        opening: measured.or_else(|| openings::last(&description.name)).or(stated),
         engine: description.name.clone(),
         kind: description.kind,
         batch: offer.map_or(1, |offer| offer.batch.max(1)),

@@ -1,8 +1,8 @@
-//! A module whose driver computes on the cores, on threads of its own. By itself, since in a process with
-//! other tests their threads would count as the driver's.
+//! A module whose driver computes on the cores, on threads of its own. The tests take turns in a process
+//! of their own: the threads of others would count as the driver's.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ struct Copier {
     description: Description,
     threads: usize,
     each: Duration,
+    /// How long the driver computes to open a session.
+    opening: Duration,
     done: Arc<AtomicUsize>,
 }
 
@@ -28,6 +30,7 @@ impl Copier {
             description: Description { name, kind, detail },
             threads,
             each,
+            opening: Duration::ZERO,
             done: Arc::default(),
         }
     }
@@ -39,11 +42,12 @@ impl Engine for Copier {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { depth: 1, batch: 1, bytes: 0, holders: None })
+        Some(Offer::default())
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let Copier { threads, each, ref done, .. } = *self;
+        let Copier { threads, each, opening, ref done, .. } = *self;
+        thread::scope(|scope| scope.spawn(|| compute(opening)).join()).unwrap();
         Ok(Box::new(CopierSession { threads, each, done: Arc::clone(done) }))
     }
 }
@@ -81,8 +85,27 @@ fn compute(time: Duration) {
     while cpu() - begun < time && began.elapsed() < 100 * time {}
 }
 
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Has these engines do so many messages, and returns how long that took.
+fn run(engines: &[Arc<dyn Engine>], options: &RunOptions, total: usize) -> Duration {
+    let mut outputs = vec![[0; 0]; total];
+    let mut jobs: Vec<_> =
+        outputs.iter_mut().map(|output| Job::new(Iv::NONE, &[], output)).collect();
+    let begun = Instant::now();
+    assert_eq!(run_batch(engines, options, &mut jobs, &|| false), None);
+    let time = begun.elapsed();
+    assert!(jobs.iter().all(|job| job.outcome == Outcome::Done { written: 0 }));
+    time
+}
+
+fn options(policy: PolicyName) -> RunOptions {
+    RunOptions::new(policy, Cipher::Aes128Ctr, Direction::Encrypt, 1)
+}
+
 #[test]
 fn a_module_that_takes_more_time_from_the_cores_than_it_saves_gets_little_work() {
+    let _turn = TURN.lock().unwrap();
     claim_process();
     let cores = thread::available_parallelism().unwrap().get();
     for policy in [PolicyName::Pull, PolicyName::Adaptive] {
@@ -92,14 +115,29 @@ fn a_module_that_takes_more_time_from_the_cores_than_it_saves_gets_little_work()
         let mut seats = vec![cpu; cores];
         seats.push(Arc::new(module));
         let total = 4_000 * cores;
-        let mut outputs = vec![[0; 0]; total];
-        let mut jobs: Vec<_> =
-            outputs.iter_mut().map(|output| Job::new(Iv::NONE, &[], output)).collect();
-        let options = RunOptions::new(policy, Cipher::Aes128Ctr, Direction::Encrypt, 1);
-        assert_eq!(run_batch(&seats, &options, &mut jobs, &|| false), None);
-        assert!(jobs.iter().all(|job| job.outcome == Outcome::Done { written: 0 }));
+        run(&seats, &options(policy), total);
         let by_module = done.load(Ordering::Relaxed);
         println!("{policy}: {by_module} of {total} by the module");
         assert!(by_module * 20 < total, "{policy}: {by_module} of {total}");
     }
+}
+
+#[test]
+fn the_cores_do_not_wait_for_the_cpu_time_of_an_opening() {
+    let _turn = TURN.lock().unwrap();
+    claim_process();
+    let cores = thread::available_parallelism().unwrap().get();
+    let cpu: Arc<dyn Engine> = Arc::new(Copier::new(Kind::Cpu, 0, Duration::from_micros(200)));
+    let opening = Duration::from_millis(400);
+    let module = Copier { opening, ..Copier::new(Kind::Module, 0, Duration::from_millis(1)) };
+    let alone = vec![cpu; cores];
+    let beside = [&alone[..], &[Arc::new(module) as Arc<dyn Engine>]].concat();
+    let mut options = options(PolicyName::Pull);
+    options.courtesy.most_cpu = Some((100 / cores).clamp(1, 100) as u8);
+    let extra = (0..3).map(|_| {
+        let alone = run(&alone, &options, 2_000);
+        run(&beside, &options, 2_000).saturating_sub(alone)
+    });
+    let least = extra.min().unwrap();
+    assert!(least < opening / 2, "{least:?} more");
 }

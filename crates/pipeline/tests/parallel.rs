@@ -46,7 +46,7 @@ impl Engine for Inverter {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { depth: 1, batch: 1, bytes: 0, holders: self.holders })
+        Some(Offer { holders: self.holders, ..Offer::default() })
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

@@ -32,7 +32,7 @@ impl Engine for Reference {
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let is_it = |work: &Work| work.cipher(cipher.key_length()) == Some(cipher);
         let is_offered = Work::ALL.iter().any(is_it);
-        is_offered.then_some(Offer { depth: 1, batch: 1, bytes: 0, holders: None })
+        is_offered.then_some(Offer::default())
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

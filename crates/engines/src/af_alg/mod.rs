@@ -82,7 +82,7 @@ impl Engine for AfAlgEngine {
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let driver = self.driver(cipher)?;
         let depth = if driver.is_hardware() { HARDWARE_DEPTH } else { cores::available_cores() };
-        Some(Offer { depth, batch: 1, bytes: 0, holders: None })
+        Some(Offer { depth, ..Offer::default() })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

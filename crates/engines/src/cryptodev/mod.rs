@@ -77,7 +77,7 @@ impl Engine for CryptodevEngine {
         let service = self.service(cipher)?;
         let depth = if service.is_hardware { HARDWARE_DEPTH } else { cores::available_cores() };
         let batch = if service.is_asynchronous { bounce::TOGETHER } else { 1 };
-        Some(Offer { depth, batch, bytes: 0, holders: None })
+        Some(Offer { depth, batch, ..Offer::default() })
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

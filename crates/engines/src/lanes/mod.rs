@@ -58,8 +58,7 @@ impl Engine for LanesEngine {
         self.kernel.does(cipher, direction).then_some(Offer {
             depth: self.depth,
             batch,
-            bytes: 0,
-            holders: None,
+            ..Offer::default()
         })
     }
 

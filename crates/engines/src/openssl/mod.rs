@@ -68,7 +68,7 @@ impl OpensslEngine {
         let depth = if kind == Kind::Cpu { cores } else { cores.max(LEAST_MODULE_DEPTH) };
         OpensslEngine {
             description: Description { name: library.engine().to_owned(), kind, detail },
-            offer: Offer { depth, batch: 1, bytes: 0, holders: None },
+            offer: Offer { depth, ..Offer::default() },
             library: Arc::new(library),
         }
     }

@@ -143,9 +143,8 @@ impl Pkcs11Engine {
             description: Description { name, kind: Kind::Module, detail: token.detail.clone() },
             offer: Offer {
                 depth,
-                batch: 1,
-                bytes: 0,
                 holders: token.session_limit.map(|limit| holders(limit, usual)),
+                ..Offer::default()
             },
             token: Arc::new(token),
         }

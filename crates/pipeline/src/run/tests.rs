@@ -24,7 +24,7 @@ impl Engine for Copier {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { depth: 1, batch: 1, bytes: 0, holders: None })
+        Some(Offer::default())
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
