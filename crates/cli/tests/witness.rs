@@ -4,6 +4,7 @@ mod common;
 
 use std::fs::{self, File};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use common::provider::{ENGINE, FILES, build, command, run};
 use common::{Ended, Fixture};
@@ -204,34 +205,61 @@ fn a_crash_after_the_word_of_completion_changes_nothing() {
     if !build(&fixture, "static void act(int call) { (void)call; }") {
         return;
     }
-    let code = "
-        #include <stdlib.h>
-        #include <sys/syscall.h>
-        #include <unistd.h>
-        void _exit(int status)
-        {
-            if (getppid() == atoi(getenv(\"EVENER_TEST_PROCESS\")))
-                for (;;) syscall(SYS_exit_group, status);
-            abort();
-        }";
-    fs::write(fixture.path("crash.c"), code).unwrap();
-    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    compiler.args(["-D_GNU_SOURCE", "-shared", "-fPIC", "-w", "-o"]);
-    compiler.arg(fixture.path("crash.so")).arg(fixture.path("crash.c"));
-    assert!(compiler.status().unwrap().success());
-    let process = std::process::id().to_string();
+    build_ending(&fixture, "abort();");
     for (arguments, status) in [
         (["encrypt", "--json", "many", "out"], 0),
         (["encrypt", "--json", "many", "out"], 1),
         (["decrypt", "--json", "many", "none"], 1),
     ] {
-        let mut command = command(&fixture, &arguments);
-        command.env("LD_PRELOAD", fixture.path("crash.so")).env("EVENER_TEST_PROCESS", &process);
-        let ended = Ended::of(&mut command);
+        let ended = Ended::of(&mut with_ending(&fixture, &arguments));
         assert_eq!(ended.status, Some(status), "{arguments:?}: {}", ended.messages);
         assert!(!ended.messages.contains("the process"), "{}", ended.messages);
         assert_eq!(ended.document()["files"], if status == 0 { FILES } else { 0 });
     }
+}
+
+/// Threads in a driver may leave it no core to end on. Who reads its output does not wait for its end.
+#[test]
+fn a_process_that_ends_late_keeps_nobody_waiting() {
+    let fixture = Fixture::new();
+    if !build(&fixture, "static void act(int call) { (void)call; }") {
+        return;
+    }
+    build_ending(&fixture, "sleep(60);");
+    let begun = Instant::now();
+    let mut command = with_ending(&fixture, &["encrypt", "-", "-"]);
+    let ended = Ended::of(command.stdin(File::open(fixture.path("many/1")).unwrap()));
+    assert_eq!(ended.status, Some(0), "{}", ended.messages);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(ended.output.len() > 3000, "{}", ended.output.len());
+}
+
+/// Compiles a library in which the process that works ends with this code.
+fn build_ending(fixture: &Fixture, code: &str) {
+    let code = format!(
+        "
+        #include <stdlib.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        void _exit(int status)
+        {{
+            if (getppid() != atoi(getenv(\"EVENER_TEST_PROCESS\"))) {{ {code} }}
+            for (;;) syscall(SYS_exit_group, status);
+        }}"
+    );
+    fs::write(fixture.path("ending.c"), code).unwrap();
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.args(["-D_GNU_SOURCE", "-shared", "-fPIC", "-w", "-o"]);
+    compiler.arg(fixture.path("ending.so")).arg(fixture.path("ending.c"));
+    assert!(compiler.status().unwrap().success());
+}
+
+/// The program with that library.
+fn with_ending(fixture: &Fixture, arguments: &[&str]) -> Command {
+    let mut command = command(fixture, arguments);
+    let process = std::process::id().to_string();
+    command.env("LD_PRELOAD", fixture.path("ending.so")).env("EVENER_TEST_PROCESS", process);
+    command
 }
 
 /// What a driver for GPUs does when it is looked for.

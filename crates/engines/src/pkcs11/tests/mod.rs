@@ -343,7 +343,7 @@ fn a_module_that_hangs_is_left_behind() {
 
 #[test]
 fn a_module_that_never_closes_a_session_holds_nobody_up() {
-    let settings = [("EVENER_SHIM_NEVER_CLOSES", "1")];
+    let settings = [("EVENER_SHIM_CLOSING", "1000000000")];
     with_token("a_module_that_never_closes_a_session_holds_nobody_up", &settings, |home| {
         let Some(uri) = home.shim("token=evener") else { return };
         let engine = engine(&uri);

@@ -7,7 +7,9 @@
  *   EVENER_SHIM_PIN_LOCKED     the user's PIN is locked
  *   EVENER_SHIM_WITHOUT        a mechanism, by its number, that is not listed
  *   EVENER_SHIM_HANGS          asked about its token, it never answers
- *   EVENER_SHIM_NEVER_CLOSES   asked to close a session, it never answers
+ *   EVENER_SHIM_CLOSING        how many milliseconds it takes longer to close a session
+ *   EVENER_SHIM_LOGIN          how many milliseconds a login takes longer; it makes the file
+ *                              that EVENER_SHIM_TALLY names
  *   EVENER_SHIM_LIE            what is wrong with its results: flip, repeat, swap, truncate,
  *                              late, long, rare, symmetric, error, hang, die, exit, scribble
  *   EVENER_SHIM_LIE_AFTER      after so many messages; the test with known answers counts
@@ -39,7 +41,7 @@ typedef ulong (*any_function)();
 enum { FUNCTIONS = 68 };
 enum {
     GET_FUNCTION_LIST = 3, GET_TOKEN_INFO = 6, GET_MECHANISM_LIST = 7,
-    OPEN_SESSION = 12, CLOSE_SESSION = 13, CREATE_OBJECT = 20,
+    OPEN_SESSION = 12, CLOSE_SESSION = 13, LOGIN = 18, CREATE_OBJECT = 20,
     ENCRYPT_INIT = 29, ENCRYPT = 30, DECRYPT_INIT = 33, DECRYPT = 34
 };
 enum { DEVICE_ERROR = 0x30, DEVICE_REMOVED = 0x32, SESSION_COUNT = 0xB1, USER_PIN_LOCKED = 0x40000 };
@@ -61,6 +63,12 @@ static long setting(const char *name, long otherwise)
 {
     const char *text = getenv(name);
     return text ? strtol(text, NULL, 0) : otherwise;
+}
+
+static void sleep_for(long milliseconds)
+{
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&time, NULL);
 }
 
 static int removed(void)
@@ -111,8 +119,7 @@ static ulong open_session(ulong slot, ulong flags, void *data, void *notify, ulo
 
 static ulong close_session(ulong handle)
 {
-    while (setting("EVENER_SHIM_NEVER_CLOSES", 0))
-        pause();
+    sleep_for(setting("EVENER_SHIM_CLOSING", 0));
     atomic_fetch_sub(&sessions, 1);
     return theirs.functions[CLOSE_SESSION](handle);
 }
@@ -129,21 +136,22 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char kept[LONGEST_KEPT];
 static ulong kept_length;
 
-static int lies(const char *kind)
+static void make_tally(void)
 {
-    const char *lie = getenv("EVENER_SHIM_LIE"), *tally = getenv("EVENER_SHIM_TALLY");
-    int tells = lie && !strcmp(lie, kind) &&
-                atomic_load(&messages) > setting("EVENER_SHIM_LIE_AFTER", 0);
-    FILE *told = tells && tally ? fopen(tally, "w") : NULL;
+    const char *tally = getenv("EVENER_SHIM_TALLY");
+    FILE *told = tally ? fopen(tally, "w") : NULL;
     if (told)
         fclose(told);
-    return tells;
 }
 
-static void sleep_for(long milliseconds)
+static int lies(const char *kind)
 {
-    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-    nanosleep(&time, NULL);
+    const char *lie = getenv("EVENER_SHIM_LIE");
+    int tells = lie && !strcmp(lie, kind) &&
+                atomic_load(&messages) > setting("EVENER_SHIM_LIE_AFTER", 0);
+    if (tells)
+        make_tally();
+    return tells;
 }
 
 /* True once in `every` calls, at random. */
@@ -260,6 +268,15 @@ static ulong crypt_init(int function, ulong session, struct mechanism *given, ul
     return theirs.functions[function](session, &mechanism, key);
 }
 
+static ulong login(ulong session, ulong user, unsigned char *pin, ulong length)
+{
+    long takes = setting("EVENER_SHIM_LOGIN", 0);
+    if (takes)
+        make_tally();
+    sleep_for(takes);
+    return theirs.functions[LOGIN](session, user, pin, length);
+}
+
 static ulong encrypt_init(ulong session, struct mechanism *mechanism, ulong key)
 {
     return crypt_init(ENCRYPT_INIT, session, mechanism, key);
@@ -293,6 +310,7 @@ ulong C_GetFunctionList(struct function_list **list)
     ours.functions[GET_MECHANISM_LIST] = (any_function)get_mechanism_list;
     ours.functions[OPEN_SESSION] = (any_function)open_session;
     ours.functions[CLOSE_SESSION] = (any_function)close_session;
+    ours.functions[LOGIN] = (any_function)login;
     ours.functions[CREATE_OBJECT] = (any_function)create_object;
     ours.functions[ENCRYPT_INIT] = (any_function)encrypt_init;
     ours.functions[DECRYPT_INIT] = (any_function)decrypt_init;
