@@ -3,10 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use evener_core::{Cipher, Engine, Iv, Key};
-use evener_files::format::{Digest, OpensslSecret, Recipe, recognise};
+use evener_files::keys::recognise;
 use evener_files::{
     KeyRing, Operation, Options, StreamSource, StreamTarget, buffer, process_stream, random_access,
 };
+use evener_format::{Digest, OpensslSecret, Recipe};
 use zeroize::Zeroizing;
 
 use crate::memory_file::MemoryFile;

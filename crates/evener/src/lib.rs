@@ -87,7 +87,8 @@ pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process, hu
 
 /// The file formats.
 pub mod format {
-    pub use evener_files::format::*;
+    pub use evener_files::keys::{Guess, recognise};
+    pub use evener_format::*;
 }
 
 /// Keys and key files.

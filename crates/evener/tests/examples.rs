@@ -125,9 +125,15 @@ fn the_readme() {
 fn every_example_with_files_runs_on_changed_ones() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
-    for place in
-        ["README.md", "docs", "bindings/c", "bindings/java", "crates/evener", "crates/files/src"]
-    {
+    for place in [
+        "README.md",
+        "docs",
+        "bindings/c",
+        "bindings/java",
+        "crates/evener",
+        "crates/format/src",
+        "crates/files/src",
+    ] {
         find_examples(&root, &root.join(place), &mut found);
     }
     found.sort();

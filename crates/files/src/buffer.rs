@@ -8,9 +8,9 @@ use std::sync::Arc;
 use evener_core::{
     Direction, Engine, EngineError, Job, Outcome, Rejection, SessionRequest, WipedBuffer, wipe,
 };
+use evener_format::{FileCipher, Layout};
 use evener_pipeline::run_batch;
 
-use crate::format::{FileCipher, Layout};
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use crate::segment::{collect, push_jobs};
 use crate::{FileError, KeyRing, Options, seats};

@@ -3,10 +3,9 @@
 use std::{fmt, io};
 
 use evener_core::{EngineError, Kind, Rejection, shown_error};
+use evener_format::FormatError;
 use evener_pipeline::PolicyName;
 use rustix::io::Errno;
-
-use crate::format::FormatError;
 
 /// Why one file (or the whole operation, before it began) could not be done. The path is
 /// named beside it, in [`Failure`](crate::Failure).

@@ -1,7 +1,7 @@
 //! Evener's formats, key files and trees on disk.
 //!
 //! [`process`] encrypts, decrypts or verifies a file or a tree with all workers at once, and
-//! [`mod@format`] holds the layouts of the files that it makes.
+//! `evener-format` holds the layouts of the files that it makes.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,6 @@ mod contradictions;
 mod control;
 mod error;
 mod exposure;
-pub mod format;
 mod identity;
 mod inherited;
 pub mod keys;

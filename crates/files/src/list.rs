@@ -5,12 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use evener_format::{Cobblestone, Ending, Geometry, Layout};
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::error::IntoSystemError;
-use crate::format::{Cobblestone, Ending, Geometry, Guess, Layout, Recipe, recognise};
+use crate::keys::{Guess, recognise};
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
@@ -189,7 +190,7 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
         (Guess::OpensslBase64, _) => ("openssl -a", true, None),
         // Tink and raw openssl keys open any header; only decrypting is proof.
         (_, Some(recipe)) => {
-            (recipe.format(), is_proof(recipe), plain_length(&recipe.geometry(), bytes))
+            (recipe.format(), recipe.proves_format(), plain_length(&recipe.geometry(), bytes))
         }
         (Guess::OpensslEnc, None) => ("openssl", true, None),
         (Guess::PerhapsTink, None) => ("tink?", false, None),
@@ -199,15 +200,6 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
         (Guess::Unknown, None) => ("unknown", false, None),
     };
     Ok(Listed { path: path.to_owned(), format: format.to_owned(), certain, bytes, plain_bytes })
-}
-
-/// Whether a recipe that opens a header has thereby proven the format.
-fn is_proof(recipe: &Recipe) -> bool {
-    match recipe {
-        Recipe::Cobblestone(_) => true,
-        Recipe::OpensslEnc(_) => !recipe.repeats_ivs(),
-        Recipe::Tink(_) => false,
-    }
 }
 
 /// The plaintext's length; `None` where it depends on the encrypted padding.
@@ -232,7 +224,7 @@ mod tests {
     use evener_core::Key;
 
     use super::*;
-    use crate::format::CobblestoneSuite;
+    use evener_format::{CobblestoneSuite, Recipe};
 
     #[test]
     fn a_key_makes_the_format_certain() {

@@ -1,9 +1,9 @@
 //! Prepares one file: its cipher, its layout, its header.
 
 use evener_core::{Direction, Outcome, Rejection};
+use evener_format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
 use evener_pipeline::Worker;
 
-use crate::format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
 use crate::ring::Candidates;
 use crate::segment::{SegmentError, push_jobs};
 use crate::source::Source;
@@ -68,7 +68,7 @@ pub(crate) fn opens_header(keys: &KeyRing, sealed: &Source) -> Result<bool, File
 
 /// How many of a sealed file's first bytes [`prepare_sealed`] needs at most.
 pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
-    let first_chunk = |geometry: crate::format::Geometry| geometry.full_sealed_length(0);
+    let first_chunk = |geometry: evener_format::Geometry| geometry.full_sealed_length(0);
     let chunk = match keys.recipes().count() {
         1 => 0,
         _ => keys.recipes().map(|recipe| first_chunk(recipe.geometry())).max().unwrap_or(0),

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evener_core::{Direction, Engine};
+use evener_format::FileCipher;
 use evener_pipeline::Worker;
 use rustix::fs::CWD;
 
-use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_sealed};
 use crate::segment::{SegmentError, Segments, process_segment};
 use crate::source::Source;

@@ -1,7 +1,8 @@
 //! Key rings: the keys of an operation.
 
+use evener_format::{FileCipher, FormatError, Recipe};
+
 use crate::FileError;
-use crate::format::{FileCipher, FormatError, Recipe};
 use crate::keys::age::is_encrypted;
 
 /// The recipes (format, key and context) that an operation may use: the first encrypts, all of

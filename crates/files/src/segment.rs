@@ -5,10 +5,10 @@ use std::ops::Range;
 use evener_core::{
     Direction, EngineError, Iv, Job, KeyNumber, Mode, Outcome, Padding, PlacedJob, Verification,
 };
+use evener_format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
 use evener_pipeline::Worker;
 
 use crate::FileError;
-use crate::format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
 use crate::trail::Seen;
 use crate::workspace::Workspace;
 

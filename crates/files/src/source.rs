@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use evener_core::{Direction, Iv};
+use evener_format::FileCipher;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
 use crate::error::IntoSystemError;
-use crate::format::FileCipher;
 use crate::identity::{FileState, status_now};
 
 /// A regular file, open for reading, with its status when it was opened.

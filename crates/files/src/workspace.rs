@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, EngineError, Parcel, WipedBuffer};
+use evener_format::Recipe;
 use evener_pipeline::Worker;
 use rustix::io::Errno;
 
 use crate::error::IntoSystemError;
-use crate::format::Recipe;
 use crate::trail::{Seen, Trail};
 use crate::{FileError, KeyRing};
 

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use common::{bytes, cobblestone, every_key_ring, home, options, process, tink};
 use evener_core::{Cipher, Iv, Key};
-use evener_files::format::{CobblestoneSuite, Digest, OpensslSecret, Recipe};
 use evener_files::{KeyRing, Operation, Options, Report};
+use evener_format::{CobblestoneSuite, Digest, OpensslSecret, Recipe};
 use zeroize::Zeroizing;
 
 /// How a format's files are built, as far as damaging them takes.

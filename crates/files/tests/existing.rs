@@ -8,8 +8,8 @@ use std::path::Path;
 
 use common::{bytes, every_key_ring, home, options, process, tink};
 use evener_core::Key;
-use evener_files::format::{CobblestoneSuite, Recipe};
 use evener_files::{FileError, KeyRing, Operation, Options, Report};
+use evener_format::{CobblestoneSuite, Recipe};
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, keys, from, Some(to), options).unwrap()

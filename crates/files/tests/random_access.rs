@@ -7,8 +7,8 @@ use std::io::{Read, Seek, SeekFrom};
 
 use common::{bytes, every_key_ring, options, process};
 use evener_core::{Cipher, Iv, Key};
-use evener_files::format::{OpensslSecret, Recipe};
 use evener_files::{KeyRing, Operation, Options, random_access};
+use evener_format::{OpensslSecret, Recipe};
 
 #[test]
 fn any_part_of_any_format_can_be_read() {

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, tink};
 use evener_core::Key;
-use evener_files::format::{CobblestoneSuite, Recipe};
 use evener_files::{FileError, KeyRing, Operation, Options, Report, Selection};
+use evener_format::{CobblestoneSuite, Recipe};
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, keys, from, Some(to), options).unwrap()

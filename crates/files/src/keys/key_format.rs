@@ -3,46 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use evener_core::Cipher;
-
-/// The variants of C2SP chunked encryption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CobblestoneSuite {
-    /// Cobblestone-256.
-    Aes256Gcm,
-    /// Cobblestone-128.
-    Aes128Gcm,
-}
-
-impl CobblestoneSuite {
-    /// Every suite.
-    pub const ALL: [CobblestoneSuite; 2] =
-        [CobblestoneSuite::Aes256Gcm, CobblestoneSuite::Aes128Gcm];
-
-    pub(super) const LONGEST_KEY: usize = 32;
-
-    /// The name, such as `cobblestone-256`.
-    pub fn name(self) -> &'static str {
-        match self {
-            CobblestoneSuite::Aes256Gcm => "cobblestone-256",
-            CobblestoneSuite::Aes128Gcm => "cobblestone-128",
-        }
-    }
-
-    /// The cipher of the chunks.
-    pub fn cipher(self) -> Cipher {
-        match self {
-            CobblestoneSuite::Aes256Gcm => Cipher::Aes256Gcm,
-            CobblestoneSuite::Aes128Gcm => Cipher::Aes128Gcm,
-        }
-    }
-
-    /// The length in bytes of the key that files are encrypted with, and also of the one that
-    /// is derived from it for each file.
-    pub fn key_length(self) -> usize {
-        self.cipher().key_length()
-    }
-}
+use evener_format::CobblestoneSuite;
 
 /// The formats that `evener keygen` makes keys for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -19,6 +19,7 @@ mod passphrase;
 mod pipe_head;
 mod process;
 mod random;
+mod recognise;
 mod text;
 mod tink_json;
 mod tink_keyset;
@@ -29,21 +30,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use evener_core::Key;
+use evener_format::{FormatError, Recipe};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::KeyRing;
-use crate::format::{FormatError, Recipe};
 
 pub use error::{KeyError, MalformedKey};
+pub use evener_format::{CobblestoneSuite, HkdfHash, TinkKey};
 pub use key_file::{Exposed, check_private, check_secret_file};
-pub use key_format::{CobblestoneSuite, KeyFormat, UnknownKeyFormat};
+pub use key_format::{KeyFormat, UnknownKeyFormat};
 pub use new_file::{NewKeyFile, create};
 pub use passphrase::{Oddity, Passphrase};
 pub use pipe_head::PipeHead;
 pub use process::{Protection, protect_process};
+pub use recognise::{Guess, recognise};
 pub use text::plain_text;
-pub use tink_keyset::{HkdfHash, TinkKey, TinkKeyset, TinkTemplate};
+pub use tink_keyset::{TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
 
 /// Reads a key file, and decrypts it first if it is encrypted with age.

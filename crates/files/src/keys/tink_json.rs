@@ -97,8 +97,10 @@ fn read_key(key: &JsonKey) -> Result<Option<TinkKey>, MalformedKey> {
         derived_key_length: params.derived_key_size as usize,
         segment_length: params.ciphertext_segment_size,
     };
-    key.check()?;
-    Ok(Some(key))
+    match key.flaw() {
+        Some(reason) => Err(wrong(reason)),
+        None => Ok(Some(key)),
+    }
 }
 
 fn write_key(key: &TinkKey) -> JsonKey {

@@ -23,11 +23,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use evener_core::Direction;
+use evener_format::FileCipher;
 use evener_pipeline::Worker;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
 
-use crate::format::FileCipher;
 use crate::identity::FileState;
 use crate::naming::kind_of_name;
 use crate::output::Outputs;

@@ -4,10 +4,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use evener_core::{Direction, Engine, IgnorePoison, Kind, WipedBuffer};
+use evener_format::FileCipher;
 
 use super::chunks_in;
 use crate::FileError;
-use crate::format::FileCipher;
 use crate::workspace::{bytes_at_once, zeros};
 
 /// A number of pairs of buffers, made when they are first needed. Modules get theirs when they have
@@ -192,7 +192,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::format::{CobblestoneSuite, Recipe};
+    use evener_format::{CobblestoneSuite, Recipe};
 
     #[test]
     fn buffers_that_no_memory_holds_are_an_error_unless_others_come_back() {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use evener_core::{Direction, Engine, EngineError, IgnorePoison, Iv, Kind, Parcel};
+use evener_format::{Chunk, Ending, FileCipher, FormatError, Geometry};
 use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
-use crate::format::{Chunk, Ending, FileCipher, FormatError, Geometry};
 use crate::segment::{collect, explain, iv_after, last_block, parts};
 use crate::workspace::bytes_at_once;
 use crate::{FileError, Options};

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use evener_core::IgnorePoison;
+use evener_format::FileCipher;
 use evener_pipeline::{Courtesy, Worker};
 use rustix::fs::{Mode, Stat, fstat};
 
@@ -21,7 +22,6 @@ use super::location::Location;
 use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
-use crate::format::FileCipher;
 use crate::identity::Identity;
 use crate::metadata::permissions;
 use crate::output::Output;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use evener_core::{Direction, IgnorePoison, Iv};
+use evener_format::FileCipher;
 use evener_pipeline::{Load, Queue, Returned, Worker};
 
 use super::directory::{Directory, Item};
@@ -15,7 +16,6 @@ use super::work::{Task, TreeWork};
 use super::writing::Writing;
 use crate::FileError;
 use crate::Operation;
-use crate::format::FileCipher;
 use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use crate::segment::{Segment, SegmentError, Segments, iv_after, process_segment};
 use crate::source::Source;

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use evener_format::Layout;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
@@ -12,7 +13,6 @@ use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
 use crate::access::may_remove;
-use crate::format::Layout;
 use crate::naming::refuse_special;
 use crate::segment::{SegmentError, Segments};
 use crate::source::Source;

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_core::shown;
+use evener_format::{Ending, Layout, Recipe};
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
@@ -14,7 +15,6 @@ use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
-use crate::format::{Ending, Layout, Recipe};
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
 use crate::prepare::{bytes_to_know, check_key};

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction};
+use evener_format::{FileCipher, Header, Layout};
 use evener_pipeline::{Queue, Returned, Worker};
 
 use super::directory::{Directory, Item};
@@ -16,7 +17,6 @@ use super::resume::Existing;
 use super::work::{Task, TreeWork};
 use crate::FileError;
 use crate::Operation;
-use crate::format::{FileCipher, Header, Layout};
 use crate::prepare::{Prepared, prepare_plain, prepare_sealed};
 use crate::segment::{SegmentError, Segments, collect, explain, parts, verify_some};
 use crate::source::Source;

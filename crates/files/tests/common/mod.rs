@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::{Cipher, Engine, Iv, Key};
-use evener_files::format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 use evener_files::{
     Failure, KeyRing, Operation, OperationError, Options, Report, StreamSource, StreamTarget,
 };
+use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 use zeroize::Zeroizing;
 
 /// As the library's, with a report of failed files too, which most tests look at.

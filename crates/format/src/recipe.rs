@@ -3,13 +3,12 @@
 use evener_core::{Cipher, Key};
 
 use super::FormatError;
-use super::cobblestone::Cobblestone;
+use super::cobblestone::{Cobblestone, CobblestoneSuite};
 use super::file_cipher::FileCipher;
 use super::geometry::Geometry;
 use super::header::Header;
 use super::openssl_enc::{OpensslEnc, OpensslSecret};
-use super::tink::Tink;
-use crate::keys::{CobblestoneSuite, TinkKey};
+use super::tink::{Tink, TinkKey};
 
 /// A format together with its secret: makes and reads any number of files, on any thread.
 ///
@@ -26,6 +25,16 @@ pub enum Recipe {
 }
 
 impl Recipe {
+    /// Whether a header that [opens](Recipe::open) is proof of the format: one of Tink's, and the absence of any,
+    /// is not.
+    pub fn proves_format(&self) -> bool {
+        match self {
+            Recipe::Cobblestone(_) => true,
+            Recipe::OpensslEnc(_) => !self.repeats_ivs(),
+            Recipe::Tink(_) => false,
+        }
+    }
+
     /// Cobblestone with an input key and a context, which may be empty; see [`Cobblestone`].
     ///
     /// # Errors

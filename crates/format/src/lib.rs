@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use evener_core::Key;
-//! use evener_files::format::{ChunkIv, Layout, Recipe, CobblestoneSuite};
+//! use evener_format::{ChunkIv, Layout, Recipe, CobblestoneSuite};
 //!
 //! let key = Key::new(&[7; 32]).unwrap(); // use a random one
 //! let recipe = Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"")?;
@@ -29,8 +29,10 @@
 //!     # let _ = iv;
 //! }
 //! assert_eq!(layout.sealed_length(), 56 + 100_000 + 7 * 16);
-//! # Ok::<(), evener_files::format::FormatError>(())
+//! # Ok::<(), evener_format::FormatError>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod cobblestone;
 mod error;
@@ -39,19 +41,16 @@ mod geometry;
 mod header;
 mod openssl_enc;
 mod recipe;
-mod recognise;
 mod tink;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::keys::{CobblestoneSuite, HkdfHash, TinkKey};
-pub use cobblestone::Cobblestone;
+pub use cobblestone::{Cobblestone, CobblestoneSuite};
 pub use error::FormatError;
 pub use file_cipher::{ChunkIv, FileCipher};
 pub use geometry::{Chunk, Ending, Geometry, Layout};
 pub use header::Header;
 pub use openssl_enc::{Digest, Kdf, OpensslEnc, OpensslSecret, UnknownDigest};
 pub use recipe::Recipe;
-pub use recognise::{Guess, recognise};
-pub use tink::Tink;
+pub use tink::{HkdfHash, Tink, TinkKey};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::scramble;
-use crate::format::{Chunk, Ending, FormatError, Geometry, Layout};
+use crate::{Chunk, Ending, FormatError, Geometry, Layout};
 
 #[test]
 fn every_small_geometry_agrees_with_the_model() {

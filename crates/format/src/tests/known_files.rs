@@ -3,7 +3,7 @@
 use evener_core::Cipher;
 
 use super::{is_available, open};
-use crate::format::{Digest, Guess, HkdfHash, OpensslSecret, Recipe, TinkKey, recognise};
+use crate::{Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 
 const TEXT: &[u8] =
     b"The quick brown fox jumps over the lazy dog, twice a day, and never on Sundays.";
@@ -38,7 +38,6 @@ fn tink_files_open() {
         let key = TinkKey { id: 1, value, hash, derived_key_length, segment_length };
         let recipe = Recipe::tink(key, aad.as_bytes()).unwrap();
         let sealed = bytes(hex);
-        assert_eq!(recognise(&sealed), Guess::PerhapsTink);
         assert_eq!(open(&recipe, &sealed).as_deref(), Ok(TEXT), "{hash:?}");
     }
 }
@@ -82,7 +81,6 @@ fn openssl_files_open() {
         let secret = OpensslSecret::Passphrase { passphrase, digest, iterations };
         let recipe = Recipe::openssl_enc(cipher, secret).unwrap();
         let sealed = bytes(hex);
-        assert_eq!(recognise(&sealed), Guess::OpensslEnc);
         if is_available(cipher) {
             assert_eq!(open(&recipe, &sealed).as_deref(), Ok(TEXT), "{cipher}");
         }

@@ -7,11 +7,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use evener_core::{Cipher, Iv, Key, Mode};
-use openssl::error::ErrorStack;
-use openssl::hash::{Hasher, MessageDigest};
-use openssl::pkcs5::pbkdf2_hmac;
-use zeroize::{Zeroize, Zeroizing};
+use blake2::{Blake2b512, Blake2s256};
+use evener_core::{Cipher, Iv, Key, Mode, wipe_stack};
+use hmac::digest::generic_array::GenericArray;
+use hmac::{Hmac, SimpleHmac};
+use md5::Md5;
+use pbkdf2::pbkdf2;
+use sha1::Sha1;
+use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_256};
+use sha3::{Sha3_256, Sha3_384, Sha3_512};
+use zeroize::Zeroizing;
 
 use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
@@ -92,7 +97,7 @@ impl OpensslEnc {
     pub(super) const FORMAT: &'static str = "openssl enc";
 
     /// The first bytes of a file with salt.
-    pub(super) const MAGIC: &'static [u8; 8] = b"Salted__";
+    pub const MAGIC: &'static [u8; 8] = b"Salted__";
 
     /// Takes a cipher in ECB, CBC, CFB, OFB or CTR mode, or ChaCha20, and a secret.
     ///
@@ -202,14 +207,9 @@ impl OpensslEnc {
             OpensslSecret::Passphrase { passphrase, digest, iterations } => {
                 let mut output = Zeroizing::new([0; Key::MAX_LENGTH + Iv::MAX_LENGTH]);
                 let output = &mut output[..self.cipher.key_length() + self.cipher.iv_length()];
-                let digest = digest.openssl()?;
-                match self.kdf {
-                    Kdf::Pbkdf2 => {
-                        pbkdf2_hmac(passphrase, salt, *iterations as usize, digest, output)
-                    }
-                    Kdf::Legacy => bytes_to_key(passphrase, salt, digest, output),
-                }
-                .map_err(|error| FormatError::Derivation(error.to_string()))?;
+                let legacy = self.kdf == Kdf::Legacy;
+                derive_with(*digest, passphrase, salt, (!legacy).then_some(*iterations), output)?;
+                wipe_stack::<STACK>();
                 let (key, iv) = output.split_at(self.cipher.key_length());
                 let pair = Key::new(key).ok().zip(Iv::new(iv).ok());
                 pair.ok_or(FormatError::NoSuchCipher(self.cipher))?
@@ -219,27 +219,54 @@ impl OpensslEnc {
     }
 }
 
-/// `EVP_BytesToKey` with a count of 1: `D₁ ‖ D₂ ‖ …` where `Dᵢ = digest(Dᵢ₋₁ ‖ passphrase ‖ salt)`.
-fn bytes_to_key(
+/// PBKDF2 with so many iterations, or the legacy KDF. By itself, so that what lies on the stack is wiped.
+#[inline(never)]
+fn derive_with(
+    digest: Digest,
     passphrase: &[u8],
     salt: &[u8],
-    digest: MessageDigest,
+    iterations: Option<u32>,
     output: &mut [u8],
-) -> Result<(), ErrorStack> {
+) -> Result<(), FormatError> {
+    macro_rules! with {
+        ($hmac:ident, $digest:ty) => {
+            match iterations {
+                Some(iterations) => pbkdf2::<$hmac<$digest>>(passphrase, salt, iterations, output)
+                    .map_err(|error| FormatError::Derivation(error.to_string())),
+                None => Ok(bytes_to_key::<$digest>(passphrase, salt, output)),
+            }
+        };
+    }
+    match digest {
+        Digest::Md5 => with!(Hmac, Md5),
+        Digest::Sha1 => with!(Hmac, Sha1),
+        Digest::Sha224 => with!(Hmac, Sha224),
+        Digest::Sha256 => with!(Hmac, Sha256),
+        Digest::Sha384 => with!(Hmac, Sha384),
+        Digest::Sha512 => with!(Hmac, Sha512),
+        Digest::Sha512_256 => with!(Hmac, Sha512_256),
+        Digest::Sha3_256 => with!(Hmac, Sha3_256),
+        Digest::Sha3_384 => with!(Hmac, Sha3_384),
+        Digest::Sha3_512 => with!(Hmac, Sha3_512),
+        Digest::Blake2b512 => with!(SimpleHmac, Blake2b512),
+        Digest::Blake2s256 => with!(SimpleHmac, Blake2s256),
+    }
+}
+
+/// `EVP_BytesToKey` with a count of 1: `D₁ ‖ D₂ ‖ …` where `Dᵢ = digest(Dᵢ₋₁ ‖ passphrase ‖ salt)`.
+fn bytes_to_key<D: md5::Digest>(passphrase: &[u8], salt: &[u8], output: &mut [u8]) {
     let mut block = Zeroizing::new([0; LONGEST_DIGEST]);
+    let size = <D as md5::Digest>::output_size();
     let mut length = 0;
-    for part in output.chunks_mut(digest.size()) {
-        let mut hasher = Hasher::new(digest)?;
-        hasher.update(&block[..length])?;
-        hasher.update(passphrase)?;
-        hasher.update(salt)?;
-        let mut made = hasher.finish()?;
-        length = made.len();
-        block[..length].copy_from_slice(&made);
-        made.zeroize();
+    for part in output.chunks_mut(size) {
+        let mut hasher = D::new();
+        hasher.update(&block[..length]);
+        hasher.update(passphrase);
+        hasher.update(salt);
+        hasher.finalize_into(GenericArray::from_mut_slice(&mut block[..size]));
+        length = size;
         part.copy_from_slice(&block[..part.len()]);
     }
-    Ok(())
 }
 
 fn check(
@@ -308,12 +335,6 @@ impl Digest {
             Digest::Blake2s256 => "blake2s256",
         }
     }
-
-    fn openssl(self) -> Result<MessageDigest, FormatError> {
-        MessageDigest::from_name(self.name()).ok_or_else(|| {
-            FormatError::Derivation(format!("this OpenSSL has no digest {}", self.name()))
-        })
-    }
 }
 
 impl fmt::Display for Digest {
@@ -339,6 +360,9 @@ impl FromStr for Digest {
 pub struct UnknownDigest(pub String);
 
 const SALT_LENGTH: usize = 8;
+
+/// On how many bytes of the stack a key's derivation leaves something.
+const STACK: usize = 16 << 10;
 
 /// In bytes: that of SHA-512.
 const LONGEST_DIGEST: usize = 64;

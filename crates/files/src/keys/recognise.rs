@@ -1,9 +1,9 @@
 //! Recognises a format from the first bytes of a file, without a key.
 
-use super::cobblestone::Cobblestone;
-use super::openssl_enc::OpensslEnc;
-use crate::keys::age::is_encrypted;
-use crate::keys::{PipeHead, plain_text};
+use evener_format::{Cobblestone, OpensslEnc};
+
+use super::age::is_encrypted;
+use super::{PipeHead, plain_text};
 
 /// The format of a file by its first bytes. Variants that begin with `Perhaps` are not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::hint::black_box;
 
-use evener_core::Key;
+use evener_core::{Cipher, Key};
 use hmac::digest::FixedOutput;
 use hmac::digest::generic_array::GenericArray;
 use hmac::{Hmac, Mac};
@@ -18,7 +18,46 @@ use super::FormatError;
 use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
 use super::header::{Header, random};
-use crate::keys::CobblestoneSuite;
+
+/// The variants of C2SP chunked encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CobblestoneSuite {
+    /// Cobblestone-256.
+    Aes256Gcm,
+    /// Cobblestone-128.
+    Aes128Gcm,
+}
+
+impl CobblestoneSuite {
+    /// Every suite.
+    pub const ALL: [CobblestoneSuite; 2] =
+        [CobblestoneSuite::Aes256Gcm, CobblestoneSuite::Aes128Gcm];
+
+    /// In bytes.
+    pub const LONGEST_KEY: usize = 32;
+
+    /// The name, such as `cobblestone-256`.
+    pub fn name(self) -> &'static str {
+        match self {
+            CobblestoneSuite::Aes256Gcm => "cobblestone-256",
+            CobblestoneSuite::Aes128Gcm => "cobblestone-128",
+        }
+    }
+
+    /// The cipher of the chunks.
+    pub fn cipher(self) -> Cipher {
+        match self {
+            CobblestoneSuite::Aes256Gcm => Cipher::Aes256Gcm,
+            CobblestoneSuite::Aes128Gcm => Cipher::Aes128Gcm,
+        }
+    }
+
+    /// The length in bytes of the key that files are encrypted with, and also of the one that
+    /// is derived from it for each file.
+    pub fn key_length(self) -> usize {
+        self.cipher().key_length()
+    }
+}
 
 /// A Cobblestone input key and context, ready to derive each file's key.
 ///
@@ -43,7 +82,8 @@ impl Cobblestone {
         most_chunks: 1 << 38,
     };
 
-    pub(super) const HEADER_LENGTH: usize = SALT_LENGTH + COMMITMENT_LENGTH;
+    /// Salt and commitment, in bytes.
+    pub const HEADER_LENGTH: usize = SALT_LENGTH + COMMITMENT_LENGTH;
 
     /// Takes an input key, which must be uniformly random, and a context, which may be empty;
     /// files open only with the same context.

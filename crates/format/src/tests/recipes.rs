@@ -1,12 +1,14 @@
 //! Round trips, refusals and secrecy of all recipes.
 
 use evener_core::{Cipher, Direction, Iv, Key, Mode, Padding};
+use openssl::hash::MessageDigest;
+use openssl::pkcs5::{bytes_to_key, pbkdf2_hmac};
 use zeroize::Zeroizing;
 
 use super::{OpenError, is_available, open, process, seal, text};
-use crate::format::{
-    Chunk, ChunkIv, CobblestoneSuite, Digest, Ending, FileCipher, FormatError, HkdfHash,
-    OpensslSecret, Recipe, TinkKey,
+use crate::{
+    Chunk, ChunkIv, CobblestoneSuite, Digest, Ending, FileCipher, FormatError, HkdfHash, Kdf,
+    Layout, OpensslEnc, OpensslSecret, Recipe, TinkKey,
 };
 
 #[test]
@@ -207,14 +209,52 @@ fn debug_shows_no_secret() {
 fn digests_have_their_openssl_names() {
     for &digest in Digest::ALL {
         assert_eq!(digest.name().to_uppercase().parse(), Ok(digest));
-        let secret = OpensslSecret::Passphrase {
-            passphrase: b"horse power".to_vec().into(),
-            digest,
-            iterations: 2,
-        };
-        Recipe::openssl_enc(Cipher::Aes128Cbc, secret).unwrap().create().unwrap();
     }
     assert!("md6".parse::<Digest>().is_err());
+}
+
+/// With keys and IVs that take several blocks of the digest, and a passphrase longer than one.
+#[test]
+fn keys_of_passphrases_are_those_of_openssl() {
+    let passphrase = [7; 150];
+    let salt = *b"saltsalt";
+    for &digest in Digest::ALL {
+        let Some(by_openssl) = MessageDigest::from_name(digest.name()) else {
+            evener_skipped::skipped!("this OpenSSL has no {digest}");
+            continue;
+        };
+        for kdf in [Kdf::Pbkdf2, Kdf::Legacy] {
+            let secret = OpensslSecret::Passphrase {
+                passphrase: passphrase.to_vec().into(),
+                digest,
+                iterations: 3,
+            };
+            let recipe = OpensslEnc::new(Cipher::Aes256Cbc, secret).unwrap().kdf(kdf);
+            let recipe = Recipe::OpensslEnc(recipe);
+            let file = recipe.open(&[&OpensslEnc::MAGIC[..], &salt].concat()).unwrap();
+            let mut expected = [0; 48];
+            match kdf {
+                Kdf::Pbkdf2 => {
+                    pbkdf2_hmac(&passphrase, &salt, 3, by_openssl, &mut expected).unwrap();
+                }
+                Kdf::Legacy => {
+                    let derived = bytes_to_key(
+                        openssl::symm::Cipher::aes_256_cbc(),
+                        by_openssl,
+                        &passphrase,
+                        Some(&salt),
+                        1,
+                    )
+                    .unwrap();
+                    expected[..32].copy_from_slice(&derived.key);
+                    expected[32..].copy_from_slice(&derived.iv.unwrap());
+                }
+            }
+            let layout = Layout::for_plaintext(file.geometry(), 0).unwrap();
+            let ChunkIv::Known(iv) = file.iv(&layout.chunk(0)) else { panic!("the first has one") };
+            assert_eq!([file.key().bytes(), iv.bytes()].concat(), expected, "{digest}, {kdf:?}");
+        }
+    }
 }
 
 #[test]

