@@ -134,16 +134,15 @@ impl Pool {
         free.unmade += granted;
     }
 
-    /// Gives an engine that takes several pieces as many as it wants at once, in its own memory if it lends
-    /// any. To be called on its worker, again and again: the engine may take long to answer.
-    pub(super) fn serve(&self, engine: &dyn Engine, wanted: usize) {
-        self.grant(wanted / self.input.max(1));
-        self.borrow_from(engine, wanted);
+    /// How many pieces have so many bytes.
+    pub(super) fn pieces_of(&self, bytes: usize) -> usize {
+        bytes / self.input.max(1)
     }
 
-    fn borrow_from(&self, engine: &dyn Engine, wanted: usize) {
+    /// Has the pieces lie in an engine's memory, as many more as it wants at once. To be called on its worker,
+    /// once its session is open, again and again: the engine may take long to answer.
+    pub(super) fn borrow_from(&self, engine: &dyn Engine, at_once: usize) {
         let lent = |bytes| engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
-        let at_once = wanted / self.input.max(1);
         let are_enough = |free: &Free| free.borrowed >= self.pieces || free.lent.len() >= at_once;
         for _ in 0..at_once {
             if are_enough(&self.lock()) {
@@ -259,13 +258,13 @@ mod tests {
         let description =
             Description { name: String::new(), kind: Kind::Module, detail: String::new() };
         let without = pool();
-        without.borrow_from(&Lender(description.clone(), 4), 100);
+        without.borrow_from(&Lender(description.clone(), 4), 12);
         assert_eq!(without.lock().unmade, 2);
         assert_eq!(without.lock().borrowed, 2);
         let pool = pool();
         let own = pool.take().unwrap().unwrap();
         // One is not made yet, and one is out.
-        pool.borrow_from(&Lender(description, 8), 100);
+        pool.borrow_from(&Lender(description, 8), 12);
         let lent = pool.take().unwrap().unwrap();
         assert!(lent.is_lent && pool.take().unwrap().is_none());
         pool.give_back(own);
@@ -294,7 +293,7 @@ mod tests {
         assert_eq!(take(), 2 + 3);
         pool.grant(1);
         assert_eq!(take(), 2 + 3 + 1);
-        pool.serve(&*module, 4 * USUAL_ROOM);
+        pool.grant(pool.pieces_of(4 * USUAL_ROOM));
         assert_eq!((take(), pool.pieces()), (2 + 3 + 1 + 4, 2 + 3 + 1 + 4));
         let alone = Pool::new(&file, Direction::Encrypt, 64 << 20, &[module]).unwrap();
         assert_eq!(std::iter::from_fn(|| alone.take().unwrap()).count(), 1 + 3 + 4);

@@ -282,9 +282,11 @@ impl Work for StreamWork<'_> {
         worker: &mut Worker<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), EngineError> {
+        let wanted = bytes_at_once(worker.engine(), self.file.cipher(), self.direction);
+        let at_once = self.pool.pieces_of(wanted);
+        self.pool.borrow_from(worker.engine(), at_once);
         if pieces.len() > 1 {
-            let wanted = bytes_at_once(worker.engine(), self.file.cipher(), self.direction);
-            self.pool.serve(worker.engine(), wanted);
+            self.pool.grant(at_once);
         }
         while !pieces.is_empty() {
             let together = self.together(pieces, worker.engine());
