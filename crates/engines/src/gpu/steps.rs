@@ -27,19 +27,18 @@ enum Family {
     ChaCha,
     Des,
     Camellia,
-    Blowfish,
 }
 
 impl Family {
     fn of(cipher: Cipher) -> Option<Family> {
         match (cipher, cipher.mode()) {
-            (Cipher::Enc(_), _) => None,
+            // Blowfish's look-ups depend on the key, and would be in memory that others could time.
+            (Cipher::Enc(_) | Cipher::BfCbc, _) => None,
             (Cipher::ChaCha20Poly1305, _) => Some(Family::ChaCha),
             (Cipher::DesEde3Cbc, _) => Some(Family::Des),
             (Cipher::Camellia128Cbc | Cipher::Camellia192Cbc | Cipher::Camellia256Cbc, _) => {
                 Some(Family::Camellia)
             }
-            (Cipher::BfCbc, _) => Some(Family::Blowfish),
             (_, Mode::Ecb | Mode::Cbc | Mode::Ctr | Mode::Gcm | Mode::Xts) => Some(Family::Aes),
             _ => None,
         }
@@ -52,7 +51,6 @@ impl Family {
             Family::ChaCha => 8,
             Family::Des => 96,
             Family::Camellia => 136,
-            Family::Blowfish => 1_044,
         };
         words * 4
     }
@@ -126,7 +124,6 @@ impl Steps {
             }
             Family::ChaCha => self.run(channel, "chacha_expand", threads, &plain)?,
             Family::Des => self.run(channel, "des_expand", threads, &plain)?,
-            Family::Blowfish => self.run(channel, "blowfish_expand", threads, &plain)?,
         }
         if self.cipher.mode() == Mode::Gcm {
             let arguments = [keys, U32(self.rounds()), slot, count];
@@ -224,8 +221,6 @@ impl Steps {
             (Family::Des, true) => "des3_cbc_decrypt",
             (Family::Camellia, false) => "camellia_cbc_encrypt",
             (Family::Camellia, true) => "camellia_cbc_decrypt",
-            (Family::Blowfish, false) => "blowfish_cbc_encrypt",
-            (Family::Blowfish, true) => "blowfish_cbc_decrypt",
             (_, false) => "aes_cbc_encrypt",
             (_, true) => "aes_cbc_decrypt",
         }

@@ -95,7 +95,6 @@ const FILES: &[&str] = &[
     include_str!("des.cl"),
     include_str!("des_sliced.cl"),
     include_str!("camellia.cl"),
-    include_str!("blowfish.cl"),
     include_str!("shared.cl"),
     include_str!("wide.cl"),
     include_str!("rounds.cl"),

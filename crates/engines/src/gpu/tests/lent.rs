@@ -12,7 +12,7 @@ use evener_core::{
 };
 
 use super::Random;
-use super::random::{FILL, Message, Pair, job, message, open};
+use super::random::{FILL, Message, Pair, job, message, pairs};
 use super::sys::{Failing, PANICS, never_freed};
 use crate::gpu::lent::Lending;
 use crate::gpu::straight::LEAST;
@@ -145,14 +145,7 @@ fn random_batches_in_lent_memory_are_those_of_openssl() {
     let ours = super::straight_engine(Arc::new(failing));
     let theirs = crate::find("openssl").unwrap();
     let mut random = Random(0x6C65_6E74);
-    let mut pairs = Vec::new();
-    for &cipher in Cipher::ALL {
-        for direction in [Direction::Encrypt, Direction::Decrypt] {
-            if theirs.offer(cipher, direction).is_some() {
-                pairs.push(open(&*ours, &*theirs, cipher, direction, &mut random));
-            }
-        }
-    }
+    let mut pairs = pairs(&*ours, &*theirs, &mut random);
     let (mut rejected, mut straight) = (0, 0);
     for number in 0..BATCHES {
         let which = random.below(pairs.len());

@@ -46,14 +46,7 @@ fn run(ours: &dyn Engine, mut random: Random) {
         Ok(number) => number.parse().expect("EVENER_GPU_BATCHES is a number"),
         Err(_) => USUAL_BATCHES,
     };
-    let mut pairs = Vec::new();
-    for &cipher in Cipher::ALL {
-        for direction in [Direction::Encrypt, Direction::Decrypt] {
-            if theirs.offer(cipher, direction).is_some() {
-                pairs.push(open(ours, &*theirs, cipher, direction, &mut random));
-            }
-        }
-    }
+    let mut pairs = pairs(ours, &*theirs, &mut random);
     let (mut messages, mut rejected) = (0, 0);
     for batch in 0..batches {
         // In a large batch each thread has several blocks, of one message or of different ones.
@@ -73,7 +66,20 @@ fn run(ours: &dyn Engine, mut random: Random) {
     assert!(batches < 100 || rejected > 0, "nothing was forged");
 }
 
-pub(super) fn open(
+/// Sessions for all ciphers of OpenSSL, in both directions; a GPU has no Blowfish.
+pub(super) fn pairs(ours: &dyn Engine, theirs: &dyn Engine, random: &mut Random) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for &cipher in Cipher::ALL.iter().filter(|cipher| **cipher != Cipher::BfCbc) {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            if theirs.offer(cipher, direction).is_some() {
+                pairs.push(open(ours, theirs, cipher, direction, random));
+            }
+        }
+    }
+    pairs
+}
+
+fn open(
     ours: &dyn Engine,
     theirs: &dyn Engine,
     cipher: Cipher,
