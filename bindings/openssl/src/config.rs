@@ -1,4 +1,4 @@
-//! What the provider's section of OpenSSL's configuration says.
+//! The provider's section of OpenSSL's configuration.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use evener_core::Mode;
 
 use crate::machine;
 
-/// Where records are counted.
+/// The place where records are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counting {
     /// Nowhere.
@@ -20,8 +20,8 @@ pub(crate) enum Counting {
 }
 
 impl Counting {
-    /// The value of `counters`, if the section has that line. Where it can't be understood, the
-    /// answer is what to say of it.
+    /// Parses the value of `counters`, if the section has that line. The error is the message about
+    /// an invalid value.
     pub(crate) fn parse(value: Option<&CStr>) -> Result<Counting, String> {
         match value.map(CStr::to_bytes) {
             None | Some(b"off" | b"no" | b"0") => Ok(Counting::Off),
@@ -37,26 +37,26 @@ impl Counting {
     }
 }
 
-/// Which module does records, and how.
+/// The module for records, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Routing {
     /// Its name, as the program `evener` takes it.
     pub(crate) engine: String,
-    /// The modes of AES of which it does a part.
+    /// The AES modes that use it.
     pub(crate) modes: Vec<Mode>,
-    /// From so many bytes on a text is the module's; `None` to measure it.
+    /// The shortest text for the module, in bytes; `None` to measure it.
     pub(crate) crossover: Option<usize>,
-    /// One of so many results is computed again.
+    /// One result in this many is computed again.
     pub(crate) verify_every: u64,
-    /// How many processes may use it at once; `None` for as many as it says itself.
+    /// The most processes that use it at once; `None` for the module's own limit.
     pub(crate) permits: Option<usize>,
-    /// By so many steps of the nice value a thread that uses it goes before others.
+    /// The steps of the nice value by which a thread that uses it raises its priority.
     pub(crate) ahead: Option<i32>,
 }
 
 impl Routing {
-    /// The values of the lines that the section has. A line that can't be understood is told of,
-    /// and counts as absent.
+    /// Parses the lines of the section. An invalid line is reported and ignored; if it is `engine`
+    /// or `modes`, no module is used.
     pub(crate) fn parse<'v>(
         value: impl Fn(&'static CStr) -> Option<&'v CStr>,
         tell: &mut dyn FnMut(String),
@@ -72,7 +72,7 @@ impl Routing {
         let name = match name.and_then(|name| machine::check(name).map(|()| name)) {
             Ok(name) => name,
             Err(reason) => {
-                // Behind the colon a PIN may be, which does not belong into logs.
+                // A PIN may follow the colon, and must not get into logs.
                 let kind = engine.split(|&byte| byte == b':').next().unwrap_or_default();
                 let kind = kind.escape_ascii();
                 tell(format!("`engine = {kind}`: {reason}; no module is used"));
@@ -111,7 +111,7 @@ impl Routing {
     }
 }
 
-/// The modes that are named, with commas or blanks between them.
+/// Parses modes with commas or blanks between them.
 fn modes(text: &[u8]) -> Option<Vec<Mode>> {
     let words = text.split(|byte| b", ".contains(byte)).filter(|word| !word.is_empty());
     let mode = |word: &[u8]| match word {
@@ -131,14 +131,14 @@ const VERIFY: &CStr = c"verify";
 const PERMITS: &CStr = c"permits";
 const AHEAD: &CStr = c"ahead";
 
-/// One of so many results is computed again where nothing else is said.
+/// One result in this many is computed again by default.
 const VERIFIED: u64 = 100;
 
 /// The steps from the usual nice value to the lowest one.
 const MOST_AHEAD: usize = 20;
 
-/// Says something on standard error: that is where a program's log begins. Not at the end of the
-/// process: what fails then fails because of that.
+/// Prints a message on standard error, where a program's log begins. Prints nothing at the end of
+/// the process, since failures then come from that end.
 pub(crate) fn warn(text: &dyn std::fmt::Display) {
     use std::io::Write;
     if evener_engines::process_ends() {
@@ -147,7 +147,8 @@ pub(crate) fn warn(text: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "evener: provider: {text}");
 }
 
-/// Says once in a session what each process finds wrong with its configuration or its system.
+/// Prints a message once in a session, since each process finds the same faults in its
+/// configuration or its system.
 pub(crate) fn warn_once(text: &dyn std::fmt::Display) {
     if crate::counters::is_first(&text.to_string()) {
         warn(text);

@@ -1,13 +1,12 @@
-//! Evener as a provider of OpenSSL: AES-128, 192 and 256 in GCM, CBC, CTR and ECB, for TLS and for
-//! other users of `EVP`. Programs that use OpenSSL load it by their configuration, as they are.
+//! Evener as an OpenSSL provider: AES-128, 192 and 256 in GCM, CBC, CTR and ECB, for TLS and other
+//! users of `EVP`. Programs that use OpenSSL load it through their configuration, unmodified.
 //!
-//! One file serves OpenSSL 3.0 to 4.x. It has no copy of OpenSSL and links none: what it needs of
-//! it are the few types in [`sys`]. `OSSL_provider_init` ([`entry`]) gives OpenSSL a table of
-//! functions ([`dispatch`]); these make safe types of what C passes and call the cipher
-//! ([`cipher`]), which does its work with the crate `evener-lanes`. When it is loaded it starts no
-//! thread, opens no file but that of the counters, where they are wanted, and keeps no state that a
-//! `fork` could spoil. Where the configuration names a crypto module, that does some of the work
-//! ([`module`]).
+//! One file serves OpenSSL 3.0 to 4.x. It neither contains nor links OpenSSL: it needs only the few
+//! types in [`sys`]. `OSSL_provider_init` ([`entry`]) gives OpenSSL a table of functions
+//! ([`dispatch`]). These convert C arguments to safe types and call the cipher ([`cipher`]), which
+//! computes with the crate `evener-lanes`. Loading it starts no thread, opens files only for
+//! counters and warnings, and keeps no state that a `fork` could corrupt. If the configuration
+//! names a crypto module, the module does some of the work ([`module`]).
 
 #![deny(unsafe_code)]
 

@@ -1,17 +1,17 @@
-//! What can be wrong, as OpenSSL's error queue has it.
+//! The reasons for errors in OpenSSL's error queue.
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use crate::sys::Item;
 
-/// Why a call failed.
+/// The reason for which a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Reason {
     /// The text or its tag is not genuine. As in OpenSSL's own ciphers, the status of the call
-    /// says it and nothing is put into the queue: a caller may go on after it. (Of a record of
-    /// TLS 1.2 it is [`Reason::OperationFailed`].)
+    /// reports it and nothing is put into the queue: a caller may continue after it. (For a TLS 1.2
+    /// record it is [`Reason::OperationFailed`].)
     Forged = 1,
     KeyLength,
     IvLength,
@@ -30,8 +30,8 @@ pub(crate) enum Reason {
     /// `ERR_R_MALLOC_FAILURE`, which all of OpenSSL's libraries have.
     Memory = 3 << 18 | 256,
 
-    // Those of OpenSSL's own ciphers that ECB, CBC and CTR have too, with its numbers: programs ask
-    // for them by these (`openssl/proverr.h`).
+    // Reasons that ECB, CBC and CTR share with OpenSSL's own ciphers, with OpenSSL's numbers:
+    // programs look for these (`openssl/proverr.h`).
     BadDecrypt = OPENSSLS | 100,
     OperationFailed = OPENSSLS | 102,
     NoParameter = OPENSSLS | 103,
@@ -43,11 +43,11 @@ pub(crate) enum Reason {
     NoKeySet = OPENSSLS | 114,
 }
 
-/// What marks a number as one of OpenSSL's own providers: their library, as its errors have it.
+/// The library of OpenSSL's own providers, in its place in an error number.
 const OPENSSLS: u32 = 57 << 23;
 
 impl Reason {
-    /// Those that OpenSSL has no words for, but [`Reason::Forged`].
+    /// The reasons for which OpenSSL has no text, except [`Reason::Forged`].
     const RAISED: [Reason; 13] = [
         Reason::KeyLength,
         Reason::IvLength,
@@ -87,7 +87,7 @@ impl Reason {
     }
 }
 
-/// For OpenSSL: the numbers with their words.
+/// The numbers and their texts, for OpenSSL.
 pub(crate) static REASONS: [Item; Reason::RAISED.len() + 1] = {
     let mut items = [const { Item { number: 0, text: ptr::null::<c_char>() } }; 14];
     let mut index = 0;

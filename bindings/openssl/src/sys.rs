@@ -1,12 +1,12 @@
-//! OpenSSL's interface to providers, as far as it is used here: `openssl/core.h`,
-//! `openssl/core_dispatch.h` and `openssl/core_names.h`. All of it is the same from OpenSSL 3.0
-//! on, and providers of one version are promised to work with later ones.
+//! The part of OpenSSL's interface to providers that is used here: `openssl/core.h`,
+//! `openssl/core_dispatch.h` and `openssl/core_names.h`. All of it is the same from OpenSSL 3.0 on,
+//! and OpenSSL promises that providers of one version work with later ones.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// `OSSL_PARAM`: a named value, either one that is passed or a place for one that is asked for.
-/// A list of them ends with one without name.
+/// `OSSL_PARAM`: a named value that is passed, or the place for a requested one. A list of them
+/// ends with one that has no name.
 #[repr(C)]
 pub(crate) struct Param {
     pub(crate) key: *const c_char,
@@ -16,12 +16,12 @@ pub(crate) struct Param {
     pub(crate) return_size: usize,
 }
 
-// SAFETY: those that are shared are descriptions in statics, which hold pointers to static names
-// and are never written to.
+// SAFETY: only descriptions in statics are shared. They hold pointers to static names and are never
+// written to.
 unsafe impl Sync for Param {}
 
 impl Param {
-    /// Says that there is such a parameter.
+    /// Declares that there is such a parameter.
     pub(crate) const fn described(key: &'static CStr, data_type: c_uint) -> Param {
         let size = if data_type == UNSIGNED { size_of::<usize>() } else { 0 };
         let data = ptr::null_mut();
@@ -55,7 +55,7 @@ pub(crate) struct Dispatch {
     pub(crate) function: *const c_void,
 }
 
-// SAFETY: they hold pointers to functions, which anybody may have.
+// SAFETY: they hold pointers to functions, which any thread may have.
 unsafe impl Sync for Dispatch {}
 
 impl Dispatch {
@@ -63,8 +63,8 @@ impl Dispatch {
     pub(crate) const END: Dispatch = Dispatch { number: 0, function: ptr::null() };
 }
 
-/// `OSSL_ALGORITHM`: its names, what distinguishes it from others of that name, its functions. A
-/// list of them ends with one without names.
+/// `OSSL_ALGORITHM`: its names, the properties that distinguish it from others of that name, and
+/// its functions. A list of them ends with one that has no names.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Algorithm {
@@ -97,7 +97,7 @@ pub(crate) struct Item {
 // SAFETY: they hold pointers to static texts.
 unsafe impl Sync for Item {}
 
-/// `OSSL_CORE_HANDLE`, of which only OpenSSL knows what it is.
+/// `OSSL_CORE_HANDLE`, which is opaque.
 #[repr(C)]
 pub(crate) struct Handle {
     _private: [u8; 0],
@@ -109,9 +109,9 @@ pub(crate) type NewError = unsafe extern "C" fn(*const Handle);
 /// The last argument is a `va_list`: see [`NO_LIST`].
 pub(crate) type SetError = unsafe extern "C" fn(*const Handle, u32, *const c_char, *const NoList);
 
-/// A `va_list` for a text that is NULL, so that nothing is taken from it. On aarch64 it is a structure of
-/// 32 bytes, which is passed by its address and is copied all the same; elsewhere it is a pointer, or as
-/// long as one.
+/// A `va_list` for a NULL text, so nothing is taken from it. On aarch64 it is a structure of 32
+/// bytes, which is passed by its address but is copied all the same; elsewhere it is a pointer, or
+/// as long as one.
 pub(crate) type NoList = [u64; 4];
 pub(crate) static NO_LIST: NoList = [0; 4];
 pub(crate) const CORE_GET_PARAMS: c_int = 2;
@@ -142,7 +142,7 @@ pub(crate) const CIPHER_GETTABLE_PARAMS: c_int = 12;
 pub(crate) const CIPHER_GETTABLE_CONTEXT_PARAMS: c_int = 13;
 pub(crate) const CIPHER_SETTABLE_CONTEXT_PARAMS: c_int = 14;
 
-/// Fills a buffer of up to 256 bytes with random bytes of the kernel's; `None` when it can't.
+/// Fills a buffer of up to 256 bytes with random bytes from the kernel; `None` if that fails.
 pub(crate) fn random(bytes: &mut [u8]) -> Option<()> {
     // SAFETY: the buffer is writable and has that length.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };

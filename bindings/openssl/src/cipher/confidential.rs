@@ -1,5 +1,5 @@
-//! AES in ECB, CBC and CTR as OpenSSL's own provider has it, call by call: a message in pieces, with
-//! PKCS #7's padding or without, or with TLS's parameters a record of CBC in one call.
+//! AES in ECB, CBC and CTR, with the calls of OpenSSL's own provider: a message in pieces, with or
+//! without PKCS #7 padding, or, with TLS's parameters, a CBC record in one call.
 
 use std::sync::Arc;
 
@@ -24,31 +24,31 @@ pub(crate) struct Context {
     mode: Mode,
     key_length: usize,
     direction: Direction,
-    /// There is one once there is a key.
+    /// Present once a key has been set.
     cipher: Option<Confidential>,
-    /// Where the message is. Its number of used bytes is what OpenSSL calls `num`.
+    /// The position in the message. OpenSSL calls its number of used bytes `num`.
     chain: Chain,
     /// The IV, as it was set.
     iv: Option<[u8; BLOCK]>,
-    /// Whether the message has PKCS #7's padding.
+    /// True if the message has PKCS #7 padding.
     is_padded: bool,
-    /// The first bytes of a block that is not complete, or when padding may come a whole one.
+    /// The first bytes of an incomplete block, or a whole block that may contain padding.
     buffer: [u8; BLOCK],
     buffered: usize,
-    /// Each call is for a record of this version, if it is not 0.
+    /// If not 0, each call is for a record of this version.
     tls_version: u32,
     tls_mac_length: usize,
-    /// That of the last record, if it has one.
+    /// The MAC of the last record, if it has one.
     tls_mac: [u8; LONGEST_MAC],
     has_tls_mac: bool,
     /// Bytes of the message so far.
     length: u64,
-    /// For records in CBC, where a module is configured for them.
+    /// Present for CBC records if a module is configured for them.
     connection: Option<Box<Connection>>,
 }
 
-/// What becomes of the bytes of a call: so many complete the block that is buffered, which is done
-/// or not; then so many are done as whole blocks, and the rest is buffered.
+/// The division of a call's bytes: `fill` bytes go to the buffered block, which is computed if
+/// `is_flushed`; `whole` bytes are computed as whole blocks; the `rest` is buffered.
 struct Plan {
     fill: usize,
     is_flushed: bool,
@@ -57,7 +57,7 @@ struct Plan {
 }
 
 impl Context {
-    /// A context without key, for keys of so many bytes.
+    /// A context without a key, for keys of this many bytes.
     pub(crate) fn new(core: Arc<Core>, kernel: Kernel, mode: Mode, key_length: usize) -> Context {
         Context {
             core,
@@ -80,8 +80,8 @@ impl Context {
         }
     }
 
-    /// How many bytes come out of so many that go in, or out of a record that is so long. To
-    /// encrypt a record takes room for padding.
+    /// The length of the result for an input, or a record, of this length. An encrypted record
+    /// needs room for padding.
     pub(crate) fn result_length(&self, length: usize) -> usize {
         if self.mode == Mode::Ctr {
             length
@@ -96,12 +96,12 @@ impl Context {
         }
     }
 
-    /// Whether each call is for a record.
+    /// Returns whether each call is for a record.
     pub(crate) fn is_for_records(&self) -> bool {
         self.tls_version > 0 && self.mode != Mode::Ctr
     }
 
-    /// Encrypts or decrypts the next part of the message. Returns how many bytes there are now.
+    /// Encrypts or decrypts the next part of the message. Returns the length of the result.
     pub(crate) fn update(&mut self, mut memory: Memory<'_>) -> Result<usize, Reason> {
         let cipher = self.cipher.as_ref().ok_or(Reason::NoKeySet)?;
         let length = memory.length();
@@ -141,7 +141,7 @@ impl Context {
     fn plan(&self, length: usize) -> Plan {
         let fill = if self.buffered > 0 { length.min(BLOCK - self.buffered) } else { 0 };
         let left = length - fill;
-        // The last block that is decrypted may have padding.
+        // The last block to decrypt may contain padding.
         let is_kept = self.direction == Direction::Decrypt && self.is_padded;
         let is_flushed = self.buffered + fill == BLOCK && !(is_kept && left == 0);
         let mut whole = left - left % BLOCK;
@@ -151,8 +151,8 @@ impl Context {
         Plan { fill, is_flushed, whole, rest: left - whole }
     }
 
-    /// Ends the message. Returns what is left of it: up to a block, and none where there is no
-    /// padding.
+    /// Ends the message. Returns the rest of the result, up to a block. Without padding there is
+    /// none, unless padding was turned off while a whole block was buffered.
     pub(crate) fn finish(&mut self) -> Result<&[u8], Reason> {
         let cipher = self.cipher.as_ref().ok_or(Reason::NoKeySet)?;
         if self.is_for_records() {
@@ -183,8 +183,9 @@ impl Context {
         Ok(&self.buffer[..left])
     }
 
-    /// Encrypts or decrypts bytes that are no part of the message before: whole blocks except for
-    /// CTR. (What ECB gets besides stays as it is, as with OpenSSL's own.) Returns their number.
+    /// Encrypts or decrypts bytes that are no part of the message before: whole blocks, except in
+    /// CTR. (ECB leaves a remainder as it is, like OpenSSL's own provider.) Returns the length of
+    /// the input.
     pub(crate) fn whole(&mut self, mut memory: Memory<'_>) -> Result<usize, Reason> {
         let cipher = self.cipher.as_ref().ok_or(Reason::NoKeySet)?;
         let all = memory.length();
@@ -198,9 +199,9 @@ impl Context {
         Ok(all)
     }
 
-    /// Encrypts or decrypts a record of TLS, of so many bytes, in its place; encrypted, it gets
-    /// padding, for which there is room. Returns the length of the record, or of its text when it is
-    /// decrypted: that is secret, and so is the MAC, which can be asked for then.
+    /// Encrypts or decrypts a TLS record of `length` bytes in place. An encrypted record gets
+    /// padding, for which `record` has room. Returns the length of the record, or of the decrypted
+    /// text. The latter is secret, and so is the MAC, which can then be read.
     pub(crate) fn transform_record(
         &mut self,
         record: &mut [u8],
@@ -235,7 +236,7 @@ impl Context {
         }
     }
 
-    /// Takes the explicit IV, MAC and padding from a record that has been decrypted.
+    /// Removes the explicit IV, MAC and padding from a decrypted record.
     fn open_record(&mut self, record: &[u8]) -> Result<usize, Reason> {
         self.has_tls_mac = false;
         let (iv_length, padding) = match self.tls_version {
@@ -257,7 +258,7 @@ impl Context {
     fn forget_buffer(&mut self) {
         self.buffer = [0; BLOCK];
         self.buffered = 0;
-        // Or the compiler would see that nobody reads it any more.
+        // Otherwise the compiler would see that nobody reads it again.
         std::hint::black_box(&self.buffer);
     }
 }
@@ -380,7 +381,7 @@ impl State for Context {
     }
 }
 
-/// What can be asked of a context.
+/// The parameters of a context that can be read.
 static GETTABLE: [Param; 8] = [
     Param::described(c"keylen", UNSIGNED),
     Param::described(c"ivlen", UNSIGNED),
@@ -392,7 +393,7 @@ static GETTABLE: [Param; 8] = [
     Param::END,
 ];
 
-/// What can be set.
+/// The parameters that can be set.
 static SETTABLE: [Param; 6] = [
     Param::described(c"padding", UNSIGNED),
     Param::described(c"num", UNSIGNED),
@@ -410,9 +411,9 @@ impl Drop for Context {
     }
 }
 
-/// How many bytes of the last block are padding (RFC 5652, section 6.3), if they can be. As with
-/// OpenSSL's own, the time that it takes tells something of them: a program that decrypts must know before
-/// that the message is genuine.
+/// The length of the padding in the last block (RFC 5652, section 6.3), if it is valid. As in
+/// OpenSSL's own provider, the time that this takes reveals something about the padding: a program
+/// must know that a message is genuine before it decrypts.
 fn padding_length(block: &[u8; BLOCK]) -> Option<usize> {
     let length = usize::from(block[BLOCK - 1]);
     let padding = block.get(BLOCK.checked_sub(length)?..)?;
@@ -420,10 +421,10 @@ fn padding_length(block: &[u8; BLOCK]) -> Option<usize> {
     is_right.then_some(length)
 }
 
-/// Length of a block in bytes.
+/// The length of a block, in bytes.
 pub(crate) const BLOCK: usize = 16;
 
-/// The versions of TLS, as OpenSSL has them.
+/// OpenSSL's numbers for the versions of TLS.
 const SSL_3: u32 = 0x300;
 const TLS_1_0: u32 = 0x301;
 const TLS_1_1: u32 = 0x302;

@@ -1,5 +1,5 @@
-//! AES in GCM as OpenSSL's own provider has it, call by call: a message in pieces, or with TLS
-//! 1.2's parameters a record in one call.
+//! AES in GCM, with the calls of OpenSSL's own provider: a message in pieces, or, with TLS 1.2's
+//! parameters, a record in one call.
 
 use std::sync::Arc;
 
@@ -21,33 +21,33 @@ pub(crate) struct Context {
     kernel: Kernel,
     key_length: usize,
     direction: Direction,
-    /// There is one once there is a key.
+    /// Present once a key has been set.
     gcm: Option<Gcm>,
     iv: [u8; LONGEST_IV],
     iv_length: usize,
     iv_state: IvState,
-    /// Whether IVs follow each other, as TLS wants it.
+    /// True if IVs follow each other, as TLS requires.
     iv_is_generated: bool,
-    /// Whether the context made the message's IV of random bytes, as the caller gave none.
+    /// True if the context made the message's IV of random bytes, since the caller gave none.
     iv_is_random: bool,
     tag: [u8; TAG_LENGTH],
-    /// There is one once a tag was set or made.
+    /// Present once a tag has been set or made.
     tag_length: Option<usize>,
-    /// The next call is for a record with these additional data.
+    /// If present, the next call is for a record with these additional data.
     tls_aad: Option<[u8; TLS_AAD]>,
-    /// So many bytes it gets longer.
+    /// The number of bytes by which the record grows.
     tls_pad: usize,
     /// Bytes of the message's text so far.
     text_length: u64,
-    /// Where a module is configured.
+    /// Present if a module is configured.
     connection: Option<Box<Connection>>,
 }
 
-/// What has become of the IV.
+/// The state of the IV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IvState {
     None,
-    /// It waits for the message to begin.
+    /// The message has not begun.
     Set,
     /// The message has begun.
     InUse,
@@ -56,7 +56,7 @@ enum IvState {
 }
 
 impl Context {
-    /// A context without key, for keys of so many bytes.
+    /// A context without a key, for keys of this many bytes.
     pub(crate) fn new(core: Arc<Core>, kernel: Kernel, key_length: usize) -> Context {
         Context {
             core,
@@ -93,7 +93,7 @@ impl Context {
         Ok(())
     }
 
-    /// Gives up a message that has begun. Its IV is used, whatever comes next.
+    /// Gives up a message that has begun. Its IV counts as used, whatever comes next.
     fn give_up(&mut self) {
         if self.iv_state == IvState::InUse {
             self.iv_state = IvState::Used;
@@ -105,7 +105,7 @@ impl Context {
         self.begin()?.add_data(data).ok_or(Reason::Order)
     }
 
-    /// Encrypts or decrypts the next part of the message, of so many bytes.
+    /// Encrypts or decrypts the next part of the message, of `length` bytes.
     pub(crate) fn transform(&mut self, text: Text<'_>, length: usize) -> Result<(), Reason> {
         self.begin()?;
         self.transform_text(text)?;
@@ -113,7 +113,7 @@ impl Context {
         Ok(())
     }
 
-    /// By the module or by the processor.
+    /// Encrypts or decrypts text on the module or the CPU.
     fn transform_text(&mut self, text: Text<'_>) -> Result<(), Reason> {
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         match &mut self.connection {
@@ -126,7 +126,7 @@ impl Context {
     /// Ends the message: makes the tag, or compares it with the one that was set.
     pub(crate) fn finish(&mut self) -> Result<(), Reason> {
         if self.tls_aad.take().is_some() {
-            // A record is one call, and this was none for it.
+            // Additional data for a record were set, but no call brought the record.
             self.iv_state = IvState::Used;
             return Err(Reason::Record);
         }
@@ -147,7 +147,7 @@ impl Context {
         self.account(is_genuine, self.text_length)
     }
 
-    /// Counts a message that is done.
+    /// Counts a finished message.
     fn account(&mut self, is_genuine: bool, bytes: u64) -> Result<(), Reason> {
         let by_module = self.connection.as_mut().map_or(0, |connection| connection.end_message());
         if !is_genuine {
@@ -159,14 +159,14 @@ impl Context {
         Ok(())
     }
 
-    /// The message, which begins if it has not.
+    /// Returns the message, and starts it if necessary.
     fn begin(&mut self) -> Result<&mut Gcm, Reason> {
         if self.gcm.is_none() {
             return Err(Reason::NoKey);
         }
         match self.iv_state {
             IvState::Used => return Err(Reason::IvUsed),
-            // Whoever encrypts without an IV gets one, and asks for it.
+            // A caller that encrypts without an IV gets a random one, and reads it.
             IvState::None if self.direction == Direction::Encrypt => {
                 if self.iv_length < IV_LENGTH {
                     return Err(Reason::IvLength);
@@ -182,27 +182,27 @@ impl Context {
         self.gcm.as_mut().ok_or(Reason::NoKey)
     }
 
-    /// Starts a message with the IV.
+    /// Starts a message with the current IV.
     fn start(&mut self) -> Result<(), Reason> {
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         gcm.start(&self.iv[..self.iv_length]).ok_or(Reason::IvLength)?;
         self.iv_state = IvState::InUse;
         self.text_length = 0;
         if let Some(connection) = &mut self.connection {
-            // What was done of a message that was given up.
+            // Discards the count of a message that was given up.
             connection.end_message();
         }
         Ok(())
     }
 
-    /// Whether the next call is for a record of TLS 1.2.
+    /// Returns whether the next call is for a TLS 1.2 record.
     pub(crate) fn is_record(&self) -> bool {
         self.tls_aad.is_some()
     }
 
-    /// Encrypts or decrypts a record of TLS 1.2 (RFC 5288) in its place: the explicit part of the
-    /// IV, the text, the tag. Returns the length of the record, or of the text when it is
-    /// decrypted, which then begins behind the IV. The text of a forged record is wiped.
+    /// Encrypts or decrypts a TLS 1.2 record (RFC 5288) in place: the explicit part of the IV, the
+    /// text, the tag. Returns the length of the record, or of the decrypted text, which begins
+    /// after the IV. The text of a forged record is wiped.
     pub(crate) fn transform_record(&mut self, record: &mut [u8]) -> Result<usize, Reason> {
         let aad = self.tls_aad.take().ok_or(Reason::Aad)?;
         let result = self.record(&aad, record);
@@ -247,7 +247,7 @@ impl Context {
         Ok(())
     }
 
-    /// An IV of another length, if there is one, can't be used any more.
+    /// Sets the length of the IV. An IV of another length can't be used any more.
     fn set_iv_length(&mut self, length: u64) -> Result<(), Reason> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if length == 0 || length > LONGEST_IV {
@@ -262,8 +262,8 @@ impl Context {
         Ok(())
     }
 
-    /// Sets the additional data of the next record. What OpenSSL passes has the length of the
-    /// record, with the explicit IV and, when it is decrypted, the tag.
+    /// Sets the additional data of the next record. OpenSSL's data contain the length of the
+    /// record, including the explicit IV and, for decryption, the tag.
     fn set_aad(&mut self, aad: &[u8]) -> Result<(), Reason> {
         let mut aad = <[u8; TLS_AAD]>::try_from(aad).map_err(|_| Reason::Aad)?;
         let [.., high, low] = &mut aad;
@@ -276,8 +276,8 @@ impl Context {
         Ok(())
     }
 
-    /// Sets the part of the IV that all records have; those that are encrypted have a part that
-    /// grows besides, which begins somewhere.
+    /// Sets the part of the IV that all records share. Records that are encrypted also have a part
+    /// that counts up from a random start.
     fn set_fixed(&mut self, value: &Value<'_>) -> Result<(), Reason> {
         let iv = &mut self.iv[..self.iv_length];
         if let Some(all) = value.octets_of_known_length(iv.len()) {
@@ -299,8 +299,8 @@ impl Context {
         Ok(())
     }
 
-    /// Starts a message with the next IV of the ones that follow each other, and writes its end,
-    /// or all of it where there is as much room.
+    /// Starts a message with the next IV of the sequence, and writes its end to `to`, or all of it
+    /// if there is room.
     fn generate_iv(&mut self, to: &mut [u8]) -> Result<(), Reason> {
         if !self.iv_is_generated || self.iv_length < EXPLICIT_IV {
             return Err(Reason::IvUsed);
@@ -328,7 +328,7 @@ impl Context {
         self.start()
     }
 
-    /// Gives the beginning of the tag, of the length that is asked for.
+    /// Answers with the beginning of the tag, of the requested length.
     fn answer_tag(&self, value: &mut Value<'_>) -> Result<(), Reason> {
         let made = self.tag_length.is_some() && self.direction == Direction::Encrypt;
         let length = value.place().ok_or(Reason::Tag)?.len();
@@ -427,7 +427,7 @@ impl State for Context {
     }
 }
 
-/// What can be asked of a context.
+/// The parameters of a context that can be read.
 static GETTABLE: [Param; 10] = [
     Param::described(c"keylen", UNSIGNED),
     Param::described(c"ivlen", UNSIGNED),
@@ -441,7 +441,7 @@ static GETTABLE: [Param; 10] = [
     Param::END,
 ];
 
-/// What can be set.
+/// The parameters that can be set.
 static SETTABLE: [Param; 6] = [
     Param::described(c"ivlen", UNSIGNED),
     Param::described(c"tag", OCTETS),
@@ -451,21 +451,21 @@ static SETTABLE: [Param; 6] = [
     Param::END,
 ];
 
-/// Length of an IV in bytes where nothing else is said.
+/// The default length of an IV, in bytes.
 pub(crate) const IV_LENGTH: usize = 12;
 
 /// `EVP_CIPH_GCM_MODE`.
 pub(crate) const MODE: u64 = 6;
 
-/// `aead` and `custom-iv`: what GCM has, as OpenSSL sees it.
+/// The value of OpenSSL's `aead` and `custom-iv` for GCM.
 pub(crate) const FLAGS: u64 = 1;
 
-/// The most bytes of an IV that OpenSSL takes.
+/// The longest IV that OpenSSL accepts, in bytes.
 const LONGEST_IV: usize = 128;
 
-/// The parts of TLS 1.2's IVs: that of the connection at least, and that of the record.
+/// The parts of a TLS 1.2 IV, in bytes: the connection's, at least, and the record's.
 const FIXED_IV: usize = 4;
 const EXPLICIT_IV: usize = 8;
 
-/// Length of the additional data of a TLS 1.2 record.
+/// The length of a TLS 1.2 record's additional data, in bytes.
 const TLS_AAD: usize = 13;

@@ -1,17 +1,17 @@
-//! What a call is passed, and where its result goes.
+//! The input of a call, and the place for its result.
 
 use evener_lanes::stream::Text;
 
 /// Bytes and the place for their result.
 pub(crate) enum Memory<'a> {
-    /// They are apart.
+    /// They do not overlap.
     Apart(&'a [u8], &'a mut [u8]),
-    /// They have bytes in common: so many bytes from `input` on, and their result from `output` on.
+    /// They overlap: `length` bytes begin at `input`, and their result at `output`.
     Common { all: &'a mut [u8], input: usize, output: usize, length: usize },
 }
 
 impl Memory<'_> {
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn length(&self) -> usize {
         match self {
             Memory::Apart(input, _) => input.len(),
@@ -19,7 +19,8 @@ impl Memory<'_> {
         }
     }
 
-    /// Whether the bytes from `from` on can still be read once the result as far as `to` is there.
+    /// Returns whether the bytes from `from` on can still be read once the result up to `to` is
+    /// written.
     pub(crate) fn lasts(&self, from: usize, to: usize) -> bool {
         match self {
             Memory::Apart(..) => true,
@@ -29,7 +30,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Copies bytes from `start` on, as many as there is room for.
+    /// Copies bytes from `start` on, as many as `to` has room for.
     pub(crate) fn copy(&self, start: usize, to: &mut [u8]) {
         let input = match self {
             Memory::Apart(input, _) => input,
@@ -38,7 +39,7 @@ impl Memory<'_> {
         to.copy_from_slice(&input[start..][..to.len()]);
     }
 
-    /// Puts a result.
+    /// Writes a result to the beginning of the output.
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         let output = match self {
             Memory::Apart(_, output) => output,
@@ -47,7 +48,8 @@ impl Memory<'_> {
         output[..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The `length` bytes from `from` on, whose result goes to `to`; `None` where they don't last.
+    /// The `length` bytes from `from` on, whose result goes to `to`; `None` if the result would
+    /// overwrite them too early.
     pub(crate) fn text(&mut self, from: usize, to: usize, length: usize) -> Option<Text<'_>> {
         match self {
             Memory::Apart(input, output) => {

@@ -17,18 +17,18 @@ use crate::upcalls::Core;
 
 /// A cipher's state between OpenSSL's calls.
 pub(crate) trait State: Sized {
-    /// What can be asked of it.
+    /// The parameters that can be read.
     const GETTABLE: &'static [Param];
-    /// What can be set.
+    /// The parameters that can be set.
     const SETTABLE: &'static [Param];
 
-    /// The same once more, which goes on by itself; `None` where there is no memory for it.
+    /// An independent copy in the same state; `None` if there is no memory for it.
     fn try_clone(&self) -> Option<Self>;
 
-    /// What is told of errors.
+    /// OpenSSL's functions, for reporting errors.
     fn core(&self) -> &Core;
 
-    /// Sets what is given, for a message in this direction.
+    /// Sets the given key, IV and parameters, for a message in this direction.
     fn init(
         &mut self,
         direction: Direction,
@@ -37,9 +37,9 @@ pub(crate) trait State: Sized {
         params: Params<'_>,
     ) -> Result<(), Reason>;
 
-    /// Tells what is asked.
+    /// Fills in the requested parameters.
     fn answer(&mut self, params: Params<'_>) -> Result<(), Reason>;
 
-    /// Sets what is given.
+    /// Sets the given parameters.
     fn set_params(&mut self, params: Params<'_>) -> Result<(), Reason>;
 }

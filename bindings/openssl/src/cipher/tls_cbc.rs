@@ -1,27 +1,28 @@
-//! What is at the end of a record of TLS that CBC has decrypted: a MAC, padding and its length
-//! (RFC 5246, section 6.2.3.2). An attacker who could measure whether the padding was right would
-//! decrypt records (Vaudenay 2002; "Lucky Thirteen", 2013): what is done here, and which memory is
-//! touched, depends on lengths that everybody sees and on nothing in the record. (Sums wrap, since a
-//! check would be a branch.)
+//! The end of a TLS record that CBC has decrypted: a MAC, padding and its length (RFC 5246, section
+//! 6.2.3.2). An attacker who could measure whether the padding was right would decrypt records
+//! (Vaudenay 2002; "Lucky Thirteen", 2013). So the operations and the memory that they touch depend
+//! on lengths that everybody sees and on nothing in the record. (Sums wrap, since a check would be
+//! a branch.)
 //!
-//! The file needs no other, so that `tests/tls/constant-time` can compile it by itself and watch it.
+//! The file needs no other, so that `tests/tls/constant-time` can compile it by itself and watch
+//! it.
 
 use std::hint::black_box;
 
-/// How a record is padded.
+/// The padding of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// By less than a block, of any bytes: SSL 3.
+    /// SSL 3: less than a block, of any bytes.
     Short,
-    /// By up to 255 bytes, each of which is their number: TLS.
+    /// TLS: up to 255 bytes, each of which holds their number.
     Any,
 }
 
-/// Takes padding and MAC from a record that has been decrypted. Returns the length of the text,
-/// which like the MAC is secret: the caller finds out in constant time whether the MAC is right.
+/// Removes padding and MAC from a decrypted record. Returns the length of the text, which is
+/// secret, as is the MAC: the caller checks the MAC in constant time.
 ///
-/// `mac` has the length of one, up to 64, and random bytes that stay where the padding is wrong.
-/// `None` where the record is too short, or when there is no MAC and the padding is wrong.
+/// `mac` has the MAC's length, up to 64, and random bytes, which stay if the padding is wrong.
+/// `None` if the record is too short, or if there is no MAC and the padding is wrong.
 pub(crate) fn open(padding: Padding, record: &[u8], mac: &mut [u8]) -> Option<usize> {
     let &last = record.last()?;
     let overhead = mac.len() + 1;
@@ -49,13 +50,14 @@ pub(crate) fn open(padding: Padding, record: &[u8], mac: &mut [u8]) -> Option<us
     Some(end.wrapping_sub(mac.len()))
 }
 
-/// Copies the MAC that ends at `end`, where the padding is good.
+/// Copies the MAC that ends at `end`, if the padding is good.
 fn copy_mac(record: &[u8], end: usize, good: usize, mac: &mut [u8]) {
     let length = mac.len();
     if length == 0 {
         return;
     }
-    // Where it can be. Its bytes are collected in order, beginning at any of them.
+    // Scans every place where the MAC can be, and collects its bytes in order, but rotated by
+    // `turned`.
     let first = record.len().saturating_sub(length + LONGEST_PADDING);
     let start = end.wrapping_sub(length);
     let (mut collected, mut turned, mut place) = ([0; LONGEST_MAC], 0, 0);
@@ -68,7 +70,7 @@ fn copy_mac(record: &[u8], end: usize, good: usize, mac: &mut [u8]) {
             place = 0;
         }
     }
-    // Turns them back: by each power of two that is in the number, or not.
+    // Rotates them back by each power of two that `turned` contains.
     let mut power = 1;
     while power < length {
         let is_in = equal(turned & power, power) as u8;
@@ -83,37 +85,37 @@ fn copy_mac(record: &[u8], end: usize, good: usize, mac: &mut [u8]) {
     }
 }
 
-/// All bits, or none, for numbers of less than 63 bits.
+/// All bits if `number >= other`, else none, for numbers up to `isize::MAX`.
 fn at_least(number: usize, other: usize) -> usize {
     let is_less = number.wrapping_sub(other) as isize >> (isize::BITS - 1);
     black_box(!is_less as usize)
 }
 
-/// All bits, or none.
+/// All bits if the numbers are equal, else none.
 fn equal(number: usize, other: usize) -> usize {
     let difference = number ^ other;
     at_least(0, difference)
 }
 
-/// One byte where the mask has all bits, the other where it has none.
+/// `one` if the mask has all bits, `other` if it has none.
 fn select(mask: u8, one: u8, other: u8) -> u8 {
     other ^ mask & (one ^ other)
 }
 
-/// The most bytes of a MAC (OpenSSL's `EVP_MAX_MD_SIZE`).
+/// The longest MAC, in bytes (OpenSSL's `EVP_MAX_MD_SIZE`).
 pub(crate) const LONGEST_MAC: usize = 64;
 
-/// The most bytes of padding, with the one that holds their number.
+/// The longest padding, in bytes, including the byte that holds their number.
 const LONGEST_PADDING: usize = 256;
 
-/// Length of AES's blocks in bytes.
+/// The length of an AES block, in bytes.
 const BLOCK: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A record of a text, a MAC and padding, all of which tell where they belong.
+    /// A record of text, MAC and padding, whose bytes show their places.
     fn record(text: usize, mac: usize, padded: u8) -> Vec<u8> {
         let text = (0..text).map(|index| index as u8 & 0x3F);
         let mac = (0..mac).map(|index| index as u8 | 0x40);
@@ -155,7 +157,7 @@ mod tests {
                 assert_eq!(open(Padding::Any, &record, &mut []), None);
             }
         }
-        // More padding than there is record.
+        // More padding than record.
         let mut mac = [0xEE; 20];
         assert_eq!(open(Padding::Any, &[200; 96], &mut mac), Some(76));
         assert_eq!(mac, [0xEE; 20]);

@@ -1,12 +1,12 @@
-//! How much the processes of a user have done, in a file that they share; `evener tls status`
-//! reads it. Nothing is counted where the configuration doesn't say so.
+//! Counts the work of a user's processes in a file that they share; `evener tls status` reads it.
+//! Nothing is counted unless the configuration asks for it.
 //!
-//! The file has lines of 128 bytes of numbers in the machine's order: [`MAGIC`]; what processes did
-//! that have ended and have no line below, and those that found no line; then a line for each
-//! process. A process that ends leaves its line; where few lines are free, a process that starts or
-//! forks keeps one for each program ([`SUMMED`]) and adds the others to it. The file is opened when the
-//! provider is loaded, and belongs to who the process is then: a server's workers still count in it
-//! once they have another root, another user and no right to open files.
+//! The file has lines of 128 bytes of numbers in the machine's byte order: [`MAGIC`]; a line for
+//! processes that have ended and have no line below, and for those that found no line; then a line
+//! for each process. A process that ends leaves its line. If few lines are free, a process that
+//! starts or forks keeps one for each program ([`SUMMED`]) and adds the others to it. The file is
+//! opened when the provider is loaded, and belongs to the process's user at that time: a server's
+//! workers still count in it once they have another root, another user and no right to open files.
 
 mod once;
 #[allow(unsafe_code)]
@@ -20,7 +20,7 @@ use evener_core::Direction;
 use crate::config::Counting;
 pub(crate) use once::is_first;
 
-/// A line of the file: what a process has done.
+/// A line of the file: the counters of a process.
 #[repr(C)]
 struct Line {
     /// The process, [`FREE`], [`CLEARED`] or [`SUMMED`].
@@ -29,11 +29,11 @@ struct Line {
     opened: Sum,
     /// Records whose tag was wrong.
     forged: AtomicU64,
-    /// Of all records those that a module did, in whole or in part, and the bytes that it did.
+    /// The records that a module computed, in whole or in part, and the bytes that it computed.
     by_module: Sum,
-    /// When it last did a record, in seconds since 1970.
+    /// The time of its last record, in seconds since 1970.
     last: AtomicU64,
-    /// For what is to be counted later.
+    /// Reserved for further counters.
     _unused: [AtomicU64; 5],
     /// The program's name.
     name: [AtomicU64; 2],
@@ -46,7 +46,7 @@ struct Sum {
     bytes: AtomicU64,
 }
 
-/// Does what the configuration says.
+/// Applies the configuration.
 pub(crate) fn configure(counting: Counting) {
     match counting {
         Counting::Off => {}
@@ -55,7 +55,8 @@ pub(crate) fn configure(counting: Counting) {
     }
 }
 
-/// Counts a record of so many bytes that was encrypted, or decrypted and found to be genuine.
+/// Counts a record of this many bytes that was encrypted or decrypted, in GCM only if it is
+/// genuine.
 #[inline]
 pub(crate) fn done(direction: Direction, bytes: u64) {
     if let Some(line) = sys::line() {
@@ -69,7 +70,7 @@ pub(crate) fn done(direction: Direction, bytes: u64) {
     }
 }
 
-/// Counts what a module did of a record, if it did any of it.
+/// Counts a module's part of a record, if it computed any.
 #[inline]
 pub(crate) fn by_module(bytes: u64) {
     if bytes > 0
@@ -87,8 +88,8 @@ pub(crate) fn forged() {
     }
 }
 
-/// The user's file: below the directory that is the user's own, or where all may write. The system
-/// removes the first when the user logs out, and root's servers go on.
+/// The user's file: in the user's own directory, or where all may write. The system removes the
+/// former when the user logs out, but root's servers go on.
 fn usual_place(user: u32, has_own: bool) -> PathBuf {
     if has_own && user != 0 {
         format!("/run/user/{user}/evener-tls").into()
@@ -97,12 +98,13 @@ fn usual_place(user: u32, has_own: bool) -> PathBuf {
     }
 }
 
-/// Takes a free line of a file for a process. What finds none is counted with those that have ended.
+/// Takes a free line of a file for a process. A process that finds none is counted with those that
+/// have ended.
 fn take(lines: &[Line], process: u64, name: [u64; 2]) -> Option<&Line> {
     let [_, total, rest @ ..] = lines else { return None };
     for line in rest {
         let holder = line.process.load(Ordering::Relaxed);
-        // One of this number is of a program that was here before this one.
+        // A line with this process's number belongs to an earlier program.
         if (holder == FREE || holder == process) && line.swap(holder, process) {
             line.give_to(sum_of(rest, line).unwrap_or(total));
             line.name[0].store(name[0], Ordering::Relaxed);
@@ -113,8 +115,8 @@ fn take(lines: &[Line], process: u64, name: [u64; 2]) -> Option<&Line> {
     Some(total)
 }
 
-/// Frees the lines of processes that have ended, where few are free. Who takes one can't do it: it may
-/// be a process that is ended by a signal when it asks for another one.
+/// Frees the lines of ended processes if few lines are free. A process that takes a line can't do
+/// this: a signal may end it when it tests for another process.
 fn make_room(lines: &[Line], lives: impl Fn(u64) -> bool) {
     let [_, total, rest @ ..] = lines else { return };
     let holder = |line: &Line| line.process.load(Ordering::Relaxed);
@@ -137,24 +139,24 @@ fn make_room(lines: &[Line], lives: impl Fn(u64) -> bool) {
     }
 }
 
-/// The lines that have what ended processes did.
+/// The lines that sum up ended processes.
 fn sums(lines: &[Line]) -> impl Iterator<Item = &Line> {
     lines.iter().filter(|line| line.process.load(Ordering::Relaxed) == SUMMED)
 }
 
-/// That of a line's program.
+/// The line that sums up a line's program.
 fn sum_of<'l>(lines: &'l [Line], line: &Line) -> Option<&'l Line> {
     sums(lines).find(|sum| sum.program() == line.program())
 }
 
 impl Line {
-    /// Has it change hands, if it is still `holder`'s.
+    /// Hands the line to `next` if it is still `holder`'s.
     fn swap(&self, holder: u64, next: u64) -> bool {
         let relaxed = Ordering::Relaxed;
         self.process.compare_exchange(holder, next, relaxed, relaxed).is_ok()
     }
 
-    /// Moves all numbers to another line.
+    /// Moves all counters to another line.
     fn give_to(&self, other: &Line) {
         for (from, to) in [
             (&self.sealed.records, &other.sealed.records),
@@ -176,26 +178,26 @@ impl Line {
     }
 }
 
-/// What the file begins with: `EVNRTLS2`.
+/// The first number of the file: `EVNRTLS2`, read as a big-endian number.
 const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
 
 /// The number of lines.
 const LINES: usize = 256;
 
-/// What holds a free line.
+/// The holder of a free line.
 const FREE: u64 = 0;
 
-/// What holds a line that is being freed. There is no such process, so that it is freed later if that
-/// does not end.
+/// The holder of a line that is being freed. No such process exists, so an interrupted freeing is
+/// completed later.
 const CLEARED: u64 = u64::MAX;
 
-/// What holds a line that has what processes of its program did that have ended.
+/// The holder of a line that sums up ended processes of its program.
 const SUMMED: u64 = u64::MAX - 1;
 
-/// How many programs have such a line.
+/// The most programs with such a line.
 const MOST_SUMMED: usize = 64;
 
-/// How many lines are to be free for the processes that come.
+/// The number of lines to keep free for new processes.
 const SPARE: usize = 32;
 
 const _: () = assert!(size_of::<Line>() == 128);
@@ -237,7 +239,7 @@ mod tests {
         let line = take(&lines, 14, [3, 4]).unwrap();
         assert!(std::ptr::eq(line, &lines[3]));
         assert_eq!(line.sealed.bytes.load(Ordering::Relaxed), 0);
-        // A program that another one became.
+        // A program that replaced another one in its process.
         assert!(std::ptr::eq(take(&lines, 12, [5, 6]).unwrap(), &lines[4]));
         assert_eq!(lines[2].sealed.bytes.load(Ordering::Relaxed), 33);
     }

@@ -1,8 +1,10 @@
-//! What each process would say alike is said once in a session (setsid(2)): that of a server and its
-//! processes, or of a login with its programs. A server that is started anew says it anew.
+//! Gives a message once in a session (setsid(2)), since every process of it would give the same
+//! one. A session is that of a server and its processes, or of a login and its programs. A server
+//! that is started again gives it again.
 //!
-//! The file has a record for each thing said, which is appended: what is said, as a hash, and who
-//! said it. Of several processes that append the same one at once, the first one's counts.
+//! The file has a record for each message, which is appended: a hash of the message and its
+//! session, and the process that gave it. If several processes append the same message at once, the
+//! first one counts.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +12,7 @@ use std::io::{self, Read, Seek, Write};
 
 use super::sys;
 
-/// Whether no other process of the session has said this. Where that can't be known, it is to be said.
+/// Returns whether no process of the session has given this message; true if that can't be known.
 pub(crate) fn is_first(text: &str) -> bool {
     let mut hasher = DefaultHasher::new();
     (sys::session(), text).hash(&mut hasher);
@@ -29,7 +31,7 @@ fn is_first_in(file: &mut File, said: u64, process: u64) -> io::Result<bool> {
     Ok(teller(file, said)?.is_none_or(|teller| teller == process))
 }
 
-/// The process that was the first to say it.
+/// The first process that gave a message.
 fn teller(file: &mut File, said: u64) -> io::Result<Option<u64>> {
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -40,7 +42,7 @@ fn teller(file: &mut File, said: u64) -> io::Result<Option<u64>> {
     Ok(first.and_then(process))
 }
 
-/// From so many bytes on the file begins anew.
+/// The size, in bytes, at which the file starts over.
 const MOST: usize = 4096;
 
 #[cfg(test)]
@@ -57,7 +59,7 @@ mod tests {
         assert!(is_first_in(&mut file, 7, 1).unwrap());
         assert!(!is_first_in(&mut other, 7, 2).unwrap());
         assert!(is_first_in(&mut other, 8, 2).unwrap());
-        // Two that append at once: the first one says it.
+        // Two processes append at once: the first one gives the message.
         other.write_all([9_u64, 3, 9, 4].map(u64::to_ne_bytes).as_flattened()).unwrap();
         assert_eq!(teller(&mut file, 9).unwrap(), Some(3));
         for said in 100..1000 {

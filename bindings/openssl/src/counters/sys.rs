@@ -1,4 +1,4 @@
-//! The file in this process's memory.
+//! The file, mapped into this process's memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,32 +14,32 @@ use super::{LINES, Line, MAGIC, make_room, take, usual_place};
 use crate::config::warn_once;
 use crate::module;
 
-/// The lines of the file, from when the provider was loaded, and the program's name at that time:
-/// a process that has changed its root, its user or what it may call can still count.
+/// The lines of the file, mapped when the provider was loaded, and the program's name at that time:
+/// a process can still count after it has changed its root, its user or its permitted system calls.
 static FILE: OnceLock<(&'static [Line], [u64; 2])> = OnceLock::new();
 
-/// What this process has: one of the next two, or the address of its line.
+/// The state of this process: one of the next two, or the address of its line.
 static STATE: AtomicUsize = AtomicUsize::new(OFF);
 
 /// Nothing is counted.
 const OFF: usize = 0;
-/// A line is to be had.
+/// A line is to be taken.
 const WANTED: usize = 1;
 
-/// Counts from now on, in this file or in the user's. The first file that is opened is the one.
+/// Starts counting in this file, or in the user's. Only the first file that opens is used.
 pub(super) fn want(place: Option<PathBuf>) {
     if FILE.get().is_some() {
         return;
     }
-    // SAFETY: it asks the system for a number.
+    // SAFETY: the call only returns a number.
     let user = unsafe { libc::geteuid() };
     let place = place.unwrap_or_else(|| usual_place(user, has_own_directory(user)));
     match map(&place, user) {
         Ok(lines) => {
             make_room(lines, lives);
             if FILE.set((lines, program())).is_ok() {
-                // SAFETY: the handlers use atomic numbers and ask for processes, and this library is
-                // never unloaded.
+                // SAFETY: the handlers use atomic numbers and test for processes, and this library
+                // is never unloaded.
                 let is_set =
                     unsafe { libc::pthread_atfork(Some(prepare), None, Some(forget)) } == 0;
                 STATE.store(if is_set { WANTED } else { OFF }, Ordering::Release);
@@ -51,21 +51,21 @@ pub(super) fn want(place: Option<PathBuf>) {
     }
 }
 
-/// Before a fork: the child may be forbidden to ask for processes, as sshd's are.
+/// Makes room before a fork: the child may not be allowed to test for processes, as sshd's are not.
 extern "C" fn prepare() {
     if let Some((lines, _)) = FILE.get() {
         make_room(lines, lives);
     }
 }
 
-/// In a child: the line is its parent's.
+/// Gives up the line in a child: it is its parent's.
 extern "C" fn forget() {
     if STATE.load(Ordering::Relaxed) != OFF {
         STATE.store(WANTED, Ordering::Relaxed);
     }
 }
 
-/// This process's line, if it counts what is done now.
+/// This process's line, if the current call is counted.
 #[inline]
 pub(super) fn line() -> Option<&'static Line> {
     match STATE.load(Ordering::Acquire) {
@@ -102,34 +102,35 @@ pub(super) fn now() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or_default()
 }
 
-/// This process.
+/// The number of this process.
 pub(super) fn process() -> u64 {
-    // SAFETY: it asks the system for a number.
+    // SAFETY: the call only returns a number.
     u64::from(unsafe { libc::getpid() }.cast_unsigned())
 }
 
-/// The session of this process.
+/// The number of this process's session.
 pub(super) fn session() -> i32 {
-    // SAFETY: it asks the system for a number.
+    // SAFETY: the call only returns a number.
     unsafe { libc::getsid(0) }
 }
 
-/// The user's file of what was said, to append to, where files may be so long.
+/// Opens the user's file of messages for appending, if this process may write files of twice this
+/// size.
 pub(super) fn open_said(size: usize) -> io::Result<File> {
     check_limit(2 * size)?;
-    // SAFETY: it asks the system for a number.
+    // SAFETY: the call only returns a number.
     let user = unsafe { libc::geteuid() };
     let place = format!("/dev/shm/evener-tls-{user}.said");
     open_own(OpenOptions::new().append(true), Path::new(&place), user)
 }
 
-/// Whether the system has made a directory for the user.
+/// Returns whether the system has made a directory for the user.
 fn has_own_directory(user: u32) -> bool {
     fs::symlink_metadata(format!("/run/user/{user}"))
         .is_ok_and(|found| found.is_dir() && found.uid() == user)
 }
 
-/// Maps the file, which belongs to the user alone.
+/// Maps the file, which must belong to the user alone.
 fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
     let size = LINES * size_of::<Line>();
     let file = open_own(OpenOptions::new().write(true), place, user)?;
@@ -149,7 +150,7 @@ fn map(place: &Path, user: u32) -> io::Result<&'static [Line]> {
     Ok(lines)
 }
 
-/// Opens or makes a file that belongs to the user alone.
+/// Opens or creates a file that must belong to the user alone.
 fn open_own(options: &mut OpenOptions, place: &Path, user: u32) -> io::Result<File> {
     let file = options
         .read(true)
@@ -169,7 +170,7 @@ fn open_own(options: &mut OpenOptions, place: &Path, user: u32) -> io::Result<Fi
     Ok(file)
 }
 
-/// Fails where this process may not make a file so long: the system would end it by a signal.
+/// Fails if this process may not write a file of this size: a signal would end it.
 fn check_limit(size: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one `rlimit`.
@@ -183,15 +184,15 @@ fn check_limit(size: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the file so long and without holes: the system would end a process by a signal that writes
-/// to a hole where the file system is full.
+/// Allocates the file to this size, without holes: on a full file system, a signal would end a
+/// process that writes to a hole.
 fn allocate(file: &File, size: usize) -> io::Result<()> {
     let length = libc::off_t::try_from(size).map_err(io::Error::other)?;
     // SAFETY: the descriptor is open, and the call takes no pointer.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(()),
         error => {
-            // A part of the length would be taken for another kind of file.
+            // A shorter file would be taken for one of another kind.
             if file.metadata()?.len() < size as u64 {
                 file.set_len(0)?;
             }
@@ -202,8 +203,8 @@ fn allocate(file: &File, size: usize) -> io::Result<()> {
 
 fn map_lines(file: &File, size: usize) -> io::Result<&'static [Line]> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the system chooses a place where nothing is. The mapping stays, a page is aligned
-    // for lines, which are atomic numbers, so that any bytes are some and others may write too.
+    // SAFETY: the system chooses an unused place. The mapping stays, and a page is aligned for
+    // lines. Lines are atomic numbers: all bytes are valid, and other processes may write too.
     unsafe {
         let start =
             libc::mmap(ptr::null_mut(), size, access, libc::MAP_SHARED, file.as_raw_fd(), 0);
@@ -214,7 +215,7 @@ fn map_lines(file: &File, size: usize) -> io::Result<&'static [Line]> {
     }
 }
 
-/// Whether there is such a process.
+/// Returns whether there is such a process.
 fn lives(process: u64) -> bool {
     let Ok(process) = libc::pid_t::try_from(process) else { return false };
     // SAFETY: no signal is sent.
@@ -222,7 +223,7 @@ fn lives(process: u64) -> bool {
     found || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// The program's name, as the system has it.
+/// The program's name, from the system.
 fn program() -> [u64; 2] {
     let mut bytes = [0; 16];
     let name = fs::read("/proc/self/comm").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The tables of functions that OpenSSL is given.
+//! The tables of functions for OpenSSL.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
@@ -41,7 +41,7 @@ pub(crate) static CIPHERS: [Algorithm; 13] = [
     Algorithm::END,
 ];
 
-/// The ciphers of which a module does a part that is configured for these modes.
+/// The ciphers for a module that is configured for these modes.
 pub(crate) fn ciphers_with_module(modes: &[Mode]) -> &'static [Algorithm] {
     match (modes.contains(&Mode::Gcm), modes.contains(&Mode::Cbc)) {
         (true, true) => &BOTH,
@@ -56,7 +56,7 @@ static GCM_ALONE: [Algorithm; 4] = [GCM[0], GCM[1], GCM[2], Algorithm::END];
 
 static CBC_ALONE: [Algorithm; 4] = [CBC[0], CBC[1], CBC[2], Algorithm::END];
 
-/// AES in GCM, under all names that OpenSSL's own ciphers have.
+/// AES in GCM, under all names of OpenSSL's own ciphers.
 const GCM: [Algorithm; 3] = [
     algorithm(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", &AES_128_GCM),
     algorithm(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", &AES_192_GCM),
@@ -79,7 +79,7 @@ const fn algorithm(names: &'static CStr, functions: &'static [Dispatch]) -> Algo
     }
 }
 
-/// The functions that a cipher has by itself.
+/// The functions that are specific to a cipher.
 struct Own {
     new: *const c_void,
     update: *const c_void,
@@ -112,7 +112,7 @@ const fn functions<C: State>(own: Own) -> [Dispatch; 15] {
     ]
 }
 
-/// What can be asked of a cipher.
+/// The parameters of a cipher that can be read.
 static GETTABLE: [Param; 11] = [
     Param::described(c"mode", UNSIGNED),
     Param::described(c"keylen", UNSIGNED),

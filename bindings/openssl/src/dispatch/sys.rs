@@ -1,8 +1,8 @@
-//! The functions that all ciphers have alike. Each makes safe types of what it is passed. OpenSSL's
-//! contract (provider-cipher(7)) is what the notes here and in the ciphers' own files build on: a
-//! context is one that `new` or `duplicate` returned, is used by one thread at a time and not after
-//! `free`; buffers are as long as their lengths say and stay so during the call; parameters are
-//! lists as OpenSSL has them.
+//! The functions that all ciphers share. Each converts its arguments to safe types. The SAFETY
+//! notes here and in the ciphers' own files rely on OpenSSL's contract (provider-cipher(7)): `new`
+//! or `duplicate` returned the context, one thread at a time uses it, and none after `free`;
+//! buffers are as long as their lengths say and stay so during the call; parameters are OpenSSL's
+//! lists.
 
 use std::ffi::{c_int, c_void};
 use std::{ptr, slice};
@@ -18,10 +18,10 @@ use crate::sys::Param;
 
 pub(super) unsafe extern "C" fn free<C: State>(context: *mut c_void) {
     if !context.is_null() {
-        // SAFETY: a context comes from `Box::into_raw`, and is not used any more.
+        // SAFETY: a context comes from `Box::into_raw` and is not used again.
         let context = unsafe { Box::from_raw(context.cast::<C>()) };
         drop(context);
-        // What the calls before have left there of keys.
+        // Earlier calls have left key data on the stack.
         wipe_stack::<STACK>();
     }
 }
@@ -33,13 +33,13 @@ pub(super) unsafe extern "C" fn duplicate<C: State>(context: *mut c_void) -> *mu
     copy
 }
 
-/// By itself, so that its variables lie where the stack is wiped.
+/// Not inlined, so that the wiped stack includes its variables.
 #[inline(never)]
 fn copy<C: State>(context: &C) -> *mut c_void {
     handed(context.try_clone())
 }
 
-/// A context for OpenSSL, or NULL where there is none or no memory for it.
+/// A context for OpenSSL, or NULL if there is none or no memory for it.
 pub(super) fn handed<C>(context: Option<C>) -> *mut c_void {
     context.and_then(boxed).map_or(ptr::null_mut(), |context| Box::into_raw(context).cast())
 }
@@ -89,7 +89,7 @@ unsafe fn init<C: State>(
     status(context, result)
 }
 
-/// By itself, as [`copy`].
+/// Not inlined, as [`copy`].
 #[inline(never)]
 fn set<C: State>(
     context: &mut C,
@@ -153,7 +153,7 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> Option<&'a [u8]> {
     (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start, length) })
 }
 
-/// Says how many bytes there are now, and 1 or 0 as OpenSSL has it.
+/// Stores the length of the result, and returns OpenSSL's 1 or 0.
 ///
 /// # Safety
 /// The contract.
@@ -169,14 +169,14 @@ pub(super) unsafe fn answer<C: State>(
     status(context, result)
 }
 
-/// On how many bytes of the stack calls leave what is made of keys; texts of GCM leave nothing. To fill more at
-/// once takes much longer (glibc).
+/// The bytes of stack on which calls leave data derived from keys; GCM texts leave none. Filling
+/// more at once takes much longer (glibc).
 const STACK: usize = 2 << 10;
 
-/// How much of the stack it takes at most to copy a context, in bytes.
+/// The most stack that copying a context takes, in bytes.
 const STACK_OF_COPY: usize = 16 << 10;
 
-/// 1 or 0, as OpenSSL has it, and what is wrong in its queue.
+/// Returns OpenSSL's 1 or 0, and puts an error into its queue.
 pub(super) fn status<C: State, T>(context: &C, result: Result<T, Reason>) -> c_int {
     match result {
         Ok(_) => 1,

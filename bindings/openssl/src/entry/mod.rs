@@ -1,4 +1,4 @@
-//! The provider as a whole: what OpenSSL knows of it, and what it knows of OpenSSL.
+//! The provider as a whole: OpenSSL's view of it, and its view of OpenSSL.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::config::{Counting, Routing, warn_once};
 use crate::upcalls::Core;
 use crate::{counters, module};
 
-/// A provider that is loaded.
+/// A loaded provider.
 pub(crate) struct Provider {
     core: Arc<Core>,
-    /// What does all ciphers on this CPU; the portable one, which is there with a module, only those
-    /// that the module is for.
-    /// Without any there are no ciphers, and OpenSSL's own serve.
+    /// The kernel that computes all ciphers on this CPU. The portable one, which serves only with a
+    /// module, computes just the ciphers that the module is for. Without a kernel there are no
+    /// ciphers, and OpenSSL's own serve.
     kernel: Option<Kernel>,
 }
 
@@ -38,7 +38,8 @@ impl Provider {
         if let Some(routing) =
             Routing::parse(|name| core.setting(name), &mut |text| warn_once(&text))
         {
-            // A record is one provider's, whatever its length: what the module leaves is done here.
+            // A record belongs to one provider, whatever its length: the CPU computes what the
+            // module leaves.
             let kernel = *kernel.get_or_insert_with(Kernel::portable);
             module::configure(routing, kernel);
             evener_engines::expect_end();
@@ -46,12 +47,12 @@ impl Provider {
         Provider { core: Arc::new(core), kernel }
     }
 
-    /// A context of GCM for keys of so many bytes.
+    /// A GCM context for keys of this many bytes.
     pub(crate) fn context(&self, key_length: usize) -> Option<Context> {
         Some(Context::new(Arc::clone(&self.core), self.kernel?, key_length))
     }
 
-    /// A context of ECB, CBC or CTR for keys of so many bytes.
+    /// An ECB, CBC or CTR context for keys of this many bytes.
     pub(crate) fn confidential(
         &self,
         mode: Mode,

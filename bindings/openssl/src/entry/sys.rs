@@ -1,4 +1,4 @@
-//! Where OpenSSL comes in.
+//! OpenSSL's entry into the provider.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
@@ -20,8 +20,8 @@ use crate::upcalls::Core;
 /// Loads the provider: OpenSSL calls it once for each of its library contexts.
 ///
 /// # Safety
-/// As OpenSSL's documentation has it (provider(7)): `functions` is its list of functions, and
-/// `out` and `context` are places for this provider's.
+/// As in OpenSSL's documentation (provider(7)): `functions` is OpenSSL's list of functions; `out`
+/// and `context` are places for the provider's functions and context.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn OSSL_provider_init(
     handle: *const Handle,
@@ -48,7 +48,7 @@ static FUNCTIONS: [Dispatch; 6] = [
 ];
 
 unsafe extern "C" fn teardown(provider: *mut c_void) {
-    // SAFETY: it is what `OSSL_provider_init` gave out, and is not used any more.
+    // SAFETY: the pointer comes from `OSSL_provider_init` and is not used again.
     drop(unsafe { Box::from_raw(provider.cast::<Provider>()) });
 }
 
@@ -57,8 +57,7 @@ unsafe extern "C" fn query(
     operation: c_int,
     no_cache: *mut c_int,
 ) -> *const Algorithm {
-    // SAFETY: the provider is what `OSSL_provider_init` gave out; OpenSSL passes a place for the
-    // answer.
+    // SAFETY: the provider comes from `OSSL_provider_init`; OpenSSL passes a place for the answer.
     unsafe {
         if !no_cache.is_null() {
             *no_cache = 0;

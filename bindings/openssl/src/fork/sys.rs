@@ -1,15 +1,15 @@
-//! The page.
+//! The page that a child gets empty.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use evener_lanes::boxed;
 
-/// A value of this process.
+/// A value that belongs to one process.
 pub(crate) struct OfProcess<T: 'static> {
     /// NULL or a page that begins with the pointer; it is never unmapped.
     page: AtomicPtr<AtomicPtr<T>>,
-    /// The system gives no such page.
+    /// True if the system can't provide such a page.
     has_failed: AtomicBool,
 }
 
@@ -21,20 +21,20 @@ impl<T: Send + Sync> OfProcess<T> {
     /// The value, if this process has made one.
     pub(crate) fn get(&self) -> Option<&'static T> {
         let page = self.page.load(Ordering::Acquire);
-        // SAFETY: a page stays, and holds NULL or what `set` put there in this process, which is
-        // never freed.
+        // SAFETY: a page is never unmapped, and holds NULL or the pointer that `set` stored in this
+        // process and never frees.
         unsafe { page.as_ref()?.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes the value, unless another thread was faster. Returns the value, and whether it is
-    /// this one; `None` where there is no memory for it, or none that a child does not inherit.
+    /// Stores the value, unless another thread was faster. Returns the stored value, and whether it
+    /// is this one; `None` if there is no memory for it, or no page that a child gets empty.
     pub(crate) fn set(&self, value: T) -> Option<(&'static T, bool)> {
         let page = self.page()?;
         let new = Box::into_raw(boxed(value)?);
         match page.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: it comes from a box, and nobody frees it.
             Ok(_) => Some((unsafe { &*new }, true)),
-            // SAFETY: the new one was not given to anybody; the other one is as in `get`.
+            // SAFETY: nobody else has the new one; the other one is as in `get`.
             Err(other) => unsafe {
                 drop(Box::from_raw(new));
                 Some((&*other, false))
@@ -58,9 +58,10 @@ impl<T: Send + Sync> OfProcess<T> {
         let new = new.cast();
         let none = ptr::null_mut();
         match self.page.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: the page is aligned for a pointer, is zero, which is NULL, and stays.
+            // SAFETY: the page is aligned for a pointer, holds zero, which is NULL, and is never
+            // unmapped.
             Ok(_) => Some(unsafe { &*new }),
-            // SAFETY: the new page was not given to anybody; the other one is as above.
+            // SAFETY: nobody else has the new page; the other one is as above.
             Err(other) => unsafe {
                 libc::munmap(new.cast(), PAGE);
                 Some(&*other)
@@ -69,11 +70,11 @@ impl<T: Send + Sync> OfProcess<T> {
     }
 }
 
-/// Maps a page of zeros that a child has as zeros again.
+/// Maps a page of zeros, which a child gets as zeros again.
 fn map() -> Option<*mut libc::c_void> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: the system chooses a place where nothing is; the advice is for that place.
+    // SAFETY: the system chooses an unused place; the advice is for that place.
     unsafe {
         let page = libc::mmap(ptr::null_mut(), PAGE, access, flags, -1, 0);
         if page == libc::MAP_FAILED {
@@ -87,7 +88,7 @@ fn map() -> Option<*mut libc::c_void> {
     }
 }
 
-/// In bytes; the system makes it as long as its pages are.
+/// In bytes; the system rounds it up to its page size.
 const PAGE: usize = 4096;
 
 #[cfg(test)]
@@ -100,8 +101,8 @@ mod tests {
         assert_eq!(VALUE.get(), None);
         assert_eq!(VALUE.set(1), Some((&1, true)));
         assert_eq!(VALUE.set(2), Some((&1, false)));
-        // SAFETY: the child calls what is safe after a fork, allocates, which glibc allows, and
-        // ends.
+        // SAFETY: the child calls only functions that are safe after a fork, allocates, which glibc
+        // allows, and ends.
         unsafe {
             let child = libc::fork();
             assert!(child >= 0);

@@ -1,7 +1,7 @@
-//! The machine: where its module comes from, and what its processor's work takes.
+//! The machine: the source of its module, and the time that its processor's work takes.
 //!
-//! It is this machine. For measurements (feature `model`, which nothing that is installed has) it may be
-//! another one, by a profile of its engines.
+//! It is this machine. For measurements (feature `model`, which no installed build has) it may be
+//! another one, modelled by a profile of its engines.
 
 #[cfg(not(feature = "model"))]
 mod here;

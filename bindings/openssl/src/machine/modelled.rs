@@ -1,5 +1,6 @@
-//! Another machine, whose profile the configuration names: `engine = model:FILE#module`. Its processor is
-//! the engine `cpu` of the same file, and then does all that the module does not.
+//! Another machine, whose profile the configuration names: `engine = model:FILE#module`. Its
+//! processor is the engine `cpu` of the same file, and computes everything that the module does
+//! not.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +12,7 @@ use crate::config::warn;
 
 static PROCESSOR: OnceLock<Processor> = OnceLock::new();
 
-/// As [`check_module`]; reads the profile.
+/// Checks a selector as [`check_module`] does; for a model, reads the profile.
 pub(crate) fn check(selector: &str) -> Result<(), String> {
     let Some((_, processor)) = models(selector) else { return check_module(selector) };
     let processor = Processor::find(&processor).map_err(|error| error.to_string())?;
@@ -19,7 +20,8 @@ pub(crate) fn check(selector: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`find_module`]. What the guard computes again takes the modelled processor's time.
+/// Finds a module as [`find_module`] does. The guard's recomputations take the modelled processor's
+/// time.
 pub(crate) fn find(
     selector: &str,
     reference: Arc<dyn Engine>,
@@ -33,14 +35,14 @@ pub(crate) fn find(
     Ok(guard(module, reference, watch))
 }
 
-/// The parameters of a modelled module, and of the processor beside it.
+/// The parameters of a modelled module and of the processor beside it.
 fn models(selector: &str) -> Option<(String, String)> {
     let module = selector.strip_prefix(evener_model::NAME)?.strip_prefix(':')?;
     let (file, _) = module.rsplit_once('#')?;
     Some((module.to_owned(), format!("{file}#cpu")))
 }
 
-/// Does a message of so many bytes.
+/// Runs the work of a message of this many bytes.
 pub(crate) fn message<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     match PROCESSOR.get() {
         Some(processor) => processor.message(bytes, work),
@@ -48,7 +50,7 @@ pub(crate) fn message<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Does so many bytes within a message.
+/// Runs the work of this many bytes within a message.
 pub(crate) fn part<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     match PROCESSOR.get() {
         Some(processor) => processor.part(bytes, work),

@@ -1,4 +1,4 @@
-//! Threads that go before others while they use the module.
+//! Raises the priority of threads while they use the module.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,16 @@ use rustix::process::{getpriority_process, setpriority_process};
 use super::SETTING;
 use crate::config::warn;
 
-/// The calling thread goes before others by the steps of the nice value that the configuration names,
-/// until this is dropped on the same thread. Threads that it starts meanwhile do so for good.
+/// Raises the calling thread's priority by the configured steps of the nice value, until this is
+/// dropped on the same thread. Threads that it starts meanwhile keep the raised priority.
 ///
-/// A thread that uses a module needs a core for a moment at a time, and each moment that it waits for
-/// one the module stands still. Linux shares a core out evenly, so beside a process that computes all
-/// the time it would wait for most of a time slice.
+/// A thread that uses a module needs a core for short moments, and the module stands still while
+/// the thread waits for one. Linux shares a core evenly, so beside a process that computes all the
+/// time the thread would wait for most of a time slice.
 ///
-/// Root may go ahead, and others as far as `RLIMIT_NICE` allows. Where the system refuses, that is
-/// said once, and no thread tries it again. Without the line in the configuration there is no
-/// system call, since a filter may kill for it.
+/// Root may raise its priority, and other users may as far as `RLIMIT_NICE` allows. If the system
+/// refuses, that is reported once, and no thread tries again. Without the line in the configuration
+/// there is no system call, since a filter may kill the process for it.
 pub(super) struct Ahead {
     usual: Option<i32>,
 }
@@ -34,7 +34,7 @@ impl Ahead {
 impl Drop for Ahead {
     fn drop(&mut self) {
         if let Some(usual) = self.usual
-            // Stepping back is allowed to everybody, but a filter may refuse that too.
+            // Anyone may lower the priority again, but a filter may refuse that too.
             && let Err(cause) = setpriority_process(None, usual)
         {
             let cause = shown_error(&cause.into());
@@ -43,7 +43,7 @@ impl Drop for Ahead {
     }
 }
 
-/// Returns the nice value before, where the system allows it.
+/// Lowers the nice value by `steps`. Returns the value before, or `None` if the system refuses.
 fn go_by(steps: i32) -> Option<i32> {
     let usual = match getpriority_process(None) {
         Ok(usual) => usual,
@@ -54,7 +54,7 @@ fn go_by(steps: i32) -> Option<i32> {
         }
     };
     if setpriority_process(None, usual - steps).is_err() {
-        // With a sign it is a nice value to systemd.
+        // systemd takes a signed number as a nice value.
         let least = (usual - steps).max(-20);
         refused(&format_args!(
             "`ahead = {steps}`: the system does not allow it; systemd does by `LimitNICE={least:+}`"
@@ -64,7 +64,7 @@ fn go_by(steps: i32) -> Option<i32> {
     Some(usual)
 }
 
-/// No thread goes ahead any more, and why is said by the first.
+/// Keeps threads from raising their priority from now on. Only the first call reports its reason.
 fn refused(why: &dyn fmt::Display) {
     if !IS_REFUSED.swap(true, Ordering::Relaxed) {
         warn(why);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_thread_goes_ahead_for_a_while_where_it_may() {
         let nice = || getpriority_process(None).unwrap();
-        // Of its own, since others can't step forward again.
+        // Its own thread, since it may not be able to lower its nice value again.
         let of_thread = thread::spawn(move || {
             let usual = nice();
             let ahead = Ahead { usual: go_by(3) };
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(nice(), expected);
             drop(ahead);
             assert_eq!(nice(), usual);
-            // Everybody may step back, so it is known whether a step forward is allowed.
+            // Anyone may raise the nice value, so lowering it again shows whether that is allowed.
             setpriority_process(None, usual + 1).unwrap();
             (ahead_is_allowed(usual), IS_REFUSED.load(Ordering::Relaxed))
         });

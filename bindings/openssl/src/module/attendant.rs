@@ -1,5 +1,5 @@
-//! The thread that finds and measures the module, and opens and closes sessions: all that may take
-//! long, so that no record waits for it.
+//! The thread that finds and measures the module, and opens and closes its sessions. These steps
+//! may take long, and no record waits for them.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::config::{Routing, warn};
 use crate::machine;
 use crate::sys::random;
 
-/// Starts the thread. It ends with the process.
+/// Starts the thread. It ends with the process, or earlier if no module can be used.
 pub(super) fn start(
     module: &'static Module,
     routing: &'static Routing,
@@ -44,15 +44,15 @@ pub(super) fn start(
 struct Attendant {
     module: &'static Module,
     engine: Arc<dyn Engine>,
-    /// Where the engine admits a number of processes only.
+    /// Present if the engine admits a limited number of processes.
     gate: Option<Gate>,
-    /// There is one while there are sessions.
+    /// Held while there are sessions.
     permit: Option<Permit>,
     sessions: usize,
 }
 
 impl Attendant {
-    /// Finds the module and has records go to it.
+    /// Finds the module and puts it into service.
     fn new(
         module: &'static Module,
         routing: &Routing,
@@ -125,7 +125,7 @@ impl Attendant {
                 Task::Open { owner, cipher, direction, key } => {
                     let session = match self.open(cipher, direction, &key) {
                         Ok(session) => session,
-                        // It may be that there is no room now.
+                        // The module may have no room at the moment.
                         Err(EngineError::Unavailable { .. } | EngineError::NotOffered { .. }) => {
                             None
                         }
@@ -151,7 +151,7 @@ impl Attendant {
         }
     }
 
-    /// Opens a session; `None` where this process has to wait for its turn.
+    /// Opens a session; `None` if this process has to wait for a permit.
     fn open(
         &mut self,
         cipher: Cipher,
@@ -159,13 +159,13 @@ impl Attendant {
         key: &Key,
     ) -> Result<Option<Box<dyn Session>>, EngineError> {
         if let (Some(gate), None) = (&self.gate, &self.permit) {
-            // Where the gate can't be passed, others use the engine.
+            // Other processes use the engine, or the gate failed.
             let Ok(Some(permit)) = gate.try_enter() else { return Ok(None) };
             self.permit = Some(permit);
         }
         let request = SessionRequest { cipher, direction, key: Some(key) };
         let session = {
-            // A session may have a thread of its own.
+            // The session's own thread, if it has one, inherits the priority.
             let _ahead = Ahead::go();
             self.engine.open(&request)
         };
@@ -188,7 +188,8 @@ impl Attendant {
         }
     }
 
-    /// Measures from which size on a record's text takes the module no longer than the CPU.
+    /// Measures the crossover: the size of a record's text, in bytes, from which on the module
+    /// takes no longer than the CPU.
     fn measure(&mut self, work: Work, kernel: Kernel) -> Result<usize, EngineError> {
         let mut key = [0; 16];
         let _ = random(&mut key);
@@ -197,7 +198,7 @@ impl Attendant {
         else {
             return Ok(NEVER);
         };
-        // Another process may have the last session, or permit.
+        // Another process may have the last session or permit.
         let Some(mut session) = self.open(cipher, work.direction(), &session_key)? else {
             return Ok(SIZES[0]);
         };
@@ -215,7 +216,7 @@ impl Attendant {
     }
 }
 
-/// What does a kind of message on the CPU.
+/// The CPU's cipher for a kind of message.
 enum Processor {
     Gcm(Box<Gcm>),
     Cbc(Box<Confidential>, Direction),
@@ -232,7 +233,7 @@ impl Processor {
         })
     }
 
-    /// Starts a message and does something with it.
+    /// Starts a message and calls `act` with it.
     fn with<T>(&mut self, act: impl FnOnce(&mut dyn Message) -> T) -> T {
         match self {
             Processor::Gcm(gcm) => {
@@ -247,7 +248,7 @@ impl Processor {
     }
 }
 
-/// The least of some times for a text, of module and CPU in turns.
+/// Times a text on the module and on the CPU in turn. Returns the shortest time of each.
 fn cost(
     session: &mut dyn Session,
     processor: &mut Processor,
@@ -276,18 +277,17 @@ fn cost(
     Ok(cost)
 }
 
-/// How long a session may take to open, or to do a piece. The records of one connection wait so
-/// long, once in a process.
+/// Time limit to open a session, and to compute a piece; the guard adds 1 s for a piece of 64 KiB.
+/// The records of one connection wait this long, once in a process.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// How long a session may take to close. What hangs longer would keep a descriptor and a thread each
-/// time.
+/// Time limit to close a session. Each session that hangs keeps a descriptor and a thread.
 const LONGEST_CLOSING: Duration = Duration::from_secs(1);
 
-/// The sizes that are measured, of a record's text, in bytes.
+/// The sizes of a record's text to measure, in bytes.
 const SIZES: [usize; 6] = [16_384, 8_192, 4_096, 2_048, 1_024, 512];
 
 const ROUNDS: usize = 5;
 
-/// When it has taken so long, smaller sizes are the CPU's.
+/// The time after which the measurement ends. Smaller sizes stay on the CPU.
 const LONGEST_MEASUREMENT: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! A context's part: its text goes to the module or to the CPU.
+//! A context's part: sends its text to the module or to the CPU.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,34 +19,35 @@ use crate::sys::random;
 
 /// One direction of a connection: a context, with its key.
 pub(crate) struct Connection {
-    /// No other context of this process has it.
+    /// Unique among the contexts of this process.
     number: u64,
     key: Option<(Work, Cipher, Key)>,
     volume: Volume,
-    /// Whether it ever asked for a session.
+    /// True once it has asked for a session with its current key.
     has_asked: bool,
-    /// Bytes of the message that the module did.
+    /// Bytes of the message that the module computed.
     by_module: u64,
-    /// Results that are to replace their text.
+    /// Results of pieces in place, before they replace their text.
     results: WipedBuffer,
-    /// For the choice of blocks to look at; 0 until it is needed.
+    /// State of the generator that chooses the blocks to check; 0 until it is needed.
     chance: u64,
 }
 
 impl Connection {
-    /// One for a new context, where a module is configured for the mode; none for the module's own.
+    /// A connection for a new context. `None` if no module is configured for the mode, for a
+    /// module's own contexts, and if there is no memory.
     pub(crate) fn new(mode: Mode) -> Option<Box<Connection>> {
         let (routing, _) = SETTING.get()?;
         (routing.modes.contains(&mode) && !is_calling()).then_some(())?;
         Connection::with(None, 0)
     }
 
-    /// One for a context's copy, which begins anew with the same key.
+    /// A connection for a context's copy, which starts again with the same key.
     pub(crate) fn again(&self) -> Option<Box<Connection>> {
         Connection::with(self.key.clone(), self.by_module)
     }
 
-    /// `None` where there is no memory for it: then the processor does all.
+    /// `None` if there is no memory for it: then the CPU does everything.
     fn with(key: Option<(Work, Cipher, Key)>, by_module: u64) -> Option<Box<Connection>> {
         boxed(Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -59,7 +60,7 @@ impl Connection {
         })
     }
 
-    /// What is done from now on, and the key.
+    /// Sets the kind of work and the key for what follows.
     pub(crate) fn set_key(&mut self, work: Work, key: &[u8]) {
         self.leave();
         let cipher = work.cipher(key.len()).zip(Key::new(key).ok());
@@ -67,13 +68,14 @@ impl Connection {
         self.volume = Volume::default();
     }
 
-    /// What follows is not for a module, as long as no key is set.
+    /// Leaves all text to the CPU until a key is set.
     pub(crate) fn forget_key(&mut self) {
         self.leave();
         self.key = None;
     }
 
-    /// Encrypts or decrypts the next part of a message. `None` as [`Message::transform`] has it.
+    /// Encrypts or decrypts the next part of a message. Returns `None` as [`Message::transform`]
+    /// does.
     pub(crate) fn transform(
         &mut self,
         message: &mut dyn Message,
@@ -82,7 +84,7 @@ impl Connection {
         let length = match &text {
             Text::InPlace(text) => text.len(),
             Text::Apart(input, output) if output.len() >= input.len() => input.len(),
-            // No module gets text that moves.
+            // A module can't take text that moves.
             Text::Apart(..) | Text::Down(..) => return None,
         };
         let mut done = 0;
@@ -109,13 +111,13 @@ impl Connection {
         })
     }
 
-    /// How many bytes of the message the module did, which ends.
+    /// Ends the message. Returns the number of its bytes that the module computed.
     pub(crate) fn end_message(&mut self) -> u64 {
         std::mem::take(&mut self.by_module)
     }
 
-    /// Has the module do the first bytes of a text, and returns how many it did. By itself, so that its
-    /// variables lie where the stack is wiped.
+    /// Has the module compute the first bytes of a text, and returns their number. Not inlined, so
+    /// that the wiped stack includes its variables.
     #[inline(never)]
     fn use_module(
         &mut self,
@@ -154,8 +156,8 @@ impl Connection {
         done
     }
 
-    /// `None` where the piece is none for a module, or there is no memory for its result. Then, and where
-    /// the module fails, the text is as it was.
+    /// Computes a piece with the module. `None` if the module can't compute it, or if there is no
+    /// memory for its result. Then, and if the module fails, the text is unchanged.
     fn piece(
         &mut self,
         session: &mut dyn Session,
@@ -186,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// Computes the next bytes of the message with the module, and goes on behind them.
+    /// Computes the next bytes of the message with the module, and advances the message past them.
     fn compute(
         &mut self,
         session: &mut dyn Session,
@@ -196,8 +198,8 @@ impl Connection {
     ) -> Result<Option<()>, EngineError> {
         let Some(first) = message.iv(input.len()) else { return Ok(None) };
         let Ok(iv) = Iv::new(&first) else { return Ok(None) };
-        // Where the module writes nothing, the result before would be there, of which most blocks follow from
-        // each other as they should.
+        // Without this, a module that writes nothing would leave the previous result, most of whose
+        // blocks follow from each other correctly.
         output.fill(0);
         let mut batch = [Job::new(iv, input, output)];
         session.process(&mut batch)?;
@@ -210,7 +212,7 @@ impl Connection {
         Ok(message.go_on(input, output))
     }
 
-    /// Computes some blocks, chosen at random, and compares.
+    /// Recomputes some blocks, chosen at random, and compares them.
     fn looks_right(
         &mut self,
         message: &mut dyn Message,
@@ -230,7 +232,7 @@ impl Connection {
     fn draw(&mut self) -> u64 {
         if self.chance == 0 {
             let mut bytes = [0; 8];
-            // Without random numbers it is a sequence all the same.
+            // If the system has no random bytes, a fixed sequence will do.
             let _ = random(&mut bytes);
             self.chance = u64::from_ne_bytes(bytes) | 1;
         }
@@ -242,7 +244,7 @@ impl Connection {
 
     /// Gives up the session.
     fn leave(&mut self) {
-        // A child after a fork has none of its parent's.
+        // A forked child has none of its parent's sessions.
         if std::mem::take(&mut self.has_asked)
             && let Some(module) = MODULE.get()
         {
@@ -273,14 +275,14 @@ fn failed(reason: String) -> EngineError {
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// What one request to the module has at most, in bytes.
+/// The longest piece in one request to the module, in bytes.
 const LONGEST_PIECE: usize = 64 << 10;
 
-/// Of so many blocks of a piece one is looked at, and so many at least.
+/// One block in this many of a piece is checked, and at least `LEAST_LOOKS` blocks.
 const BLOCKS_A_LOOK: usize = 64;
 const LEAST_LOOKS: usize = 2;
 
-/// On how many bytes of the stack a module's session leaves what is made of the key.
+/// The bytes of stack on which a module's session leaves data derived from the key.
 const STACK: usize = 16 << 10;
 
 #[cfg(test)]
@@ -292,7 +294,7 @@ mod tests {
     use super::super::InCbc;
     use super::*;
 
-    /// Says that all is done, and does nothing.
+    /// Reports all jobs as done, and writes nothing.
     struct Silent;
 
     impl Session for Silent {
@@ -304,7 +306,7 @@ mod tests {
         }
     }
 
-    /// A text that comes again has a result like that before, which the buffer still holds.
+    /// A repeated text has the same result as before, which the buffer still holds.
     #[test]
     fn a_module_that_writes_nothing_is_found_wrong() {
         for direction in [Direction::Encrypt, Direction::Decrypt] {

@@ -1,17 +1,17 @@
-//! A message that the processor does, and of which a module can do a part.
+//! A message that the CPU computes, and of which a module can compute a part.
 
 use evener_core::{Cipher, Direction, Mode};
 use evener_lanes::stream::{Chain, Confidential, Gcm, Text};
 
 use super::route::BLOCK;
 
-/// A block.
+/// An AES block.
 pub(super) type Block = [u8; BLOCK];
 
-/// What a module does for a kind of message.
+/// The part of a kind of message that a module computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// AES in CTR. The processor makes the tag.
+    /// AES in CTR. The CPU computes the tag.
     Gcm,
     /// AES in CBC.
     Cbc(Direction),
@@ -30,7 +30,7 @@ impl Work {
         }
     }
 
-    /// The module's cipher with keys of so many bytes.
+    /// The module's cipher for keys of this many bytes.
     pub(super) fn cipher(self, key_length: usize) -> Option<Cipher> {
         Some(match (self, key_length) {
             (Work::Gcm, 16) => Cipher::Aes128Ctr,
@@ -51,7 +51,7 @@ impl Work {
         }
     }
 
-    /// CTR decrypts as it encrypts.
+    /// CTR decryption is the same as encryption.
     pub(super) fn direction(self) -> Direction {
         match self {
             Work::Gcm => Direction::Encrypt,
@@ -62,18 +62,18 @@ impl Work {
 
 /// A message in the middle of its text.
 pub(crate) trait Message {
-    /// The IV of a module that does so many next bytes; `None` where it can't.
+    /// The IV for a module that computes the next `length` bytes; `None` if no module can.
     fn iv(&self, length: usize) -> Option<Block>;
 
-    /// Whether one block of a module's result, which began with this IV, is right. A tag says
-    /// nothing of it: it is made of the ciphertext, wrong or right.
+    /// Returns whether one block of a module's result, which began with this IV, is right. The tag
+    /// does not show this: it is computed from the ciphertext, wrong or right.
     fn is_right(&mut self, iv: Block, input: &[Block], output: &[Block], index: usize) -> bool;
 
-    /// Goes on behind bytes that a module has done. `None` without doing so where
+    /// Advances past bytes that a module has computed. `None`, without advancing, where
     /// [`Message::iv`] is `None`.
     fn go_on(&mut self, input: &[u8], output: &[u8]) -> Option<()>;
 
-    /// Has the processor do the next bytes.
+    /// Encrypts or decrypts the next bytes on the CPU.
     fn transform(&mut self, text: Text<'_>) -> Option<()>;
 }
 
@@ -89,7 +89,7 @@ impl Message for InGcm<'_> {
         let counter = u128::from_be_bytes(iv).wrapping_add(index as u128);
         let pad = self.0.pad(counter.to_be_bytes());
         let sum = u128::from_ne_bytes(input[index]) ^ u128::from_ne_bytes(pad);
-        // In one comparison, since a plaintext is secret.
+        // A single comparison, since plaintext is secret.
         sum == u128::from_ne_bytes(output[index])
     }
 

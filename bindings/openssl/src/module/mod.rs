@@ -1,18 +1,18 @@
-//! A crypto module that does some of the text: what a process has of it.
+//! Has a crypto module encrypt and decrypt some of a process's text.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `route.rs` | which engine does a piece of text |
-//! | `message.rs` | a message, as the CPU does it and as a module can go on with it |
-//! | `connection.rs` | a context's part: its text goes to the module or to the CPU |
+//! | `route.rs` | the choice of an engine for a piece of text |
+//! | `message.rs` | a message, as the CPU computes it and as a module can continue it |
+//! | `connection.rs` | a context's part: sends its text to the module or to the CPU |
 //! | `sessions.rs` | the table of sessions |
 //! | `reference.rs` | the engine with which the module's results are compared |
-//! | `ahead.rs` | threads that go before others while they use the module |
+//! | `ahead.rs` | the raised priority of threads that use the module |
 //! | `attendant.rs` | the thread that finds and measures the module, and opens and closes sessions |
 //!
-//! Nothing of it is there before a context of this process has had much text. Then the attendant
-//! starts; until it has found the module and opened a session, and whenever the module is busy,
-//! fails or hangs, the CPU does the text.
+//! None of this exists until a context of this process has processed much text. Then the attendant
+//! starts. Until it has found the module and opened a session, and whenever the module is busy,
+//! fails or hangs, the CPU processes the text.
 
 mod ahead;
 mod attendant;
@@ -39,41 +39,41 @@ pub(crate) use message::{InCbc, InGcm, Work};
 use route::{Delay, NEVER};
 use sessions::{Sessions, Turn};
 
-/// What the configuration says, and what does the ciphers on the CPU.
+/// The configuration, and the kernel that computes ciphers on the CPU.
 static SETTING: OnceLock<(Routing, Kernel)> = OnceLock::new();
 
-/// The module as this process has it.
+/// This process's module.
 static MODULE: OfProcess<Module> = OfProcess::new();
 
-/// Does what the configuration says. The first one holds.
+/// Applies the configuration. Only the first call has an effect.
 pub(crate) fn configure(routing: Routing, kernel: Kernel) {
     let _ = SETTING.set((routing, kernel));
 }
 
-/// The modes of AES of which a module does a part.
+/// The AES modes that use the module.
 pub(crate) fn modes() -> &'static [Mode] {
     SETTING.get().map_or(&[], |(routing, _)| &routing.modes)
 }
 
-/// Whether a module's library calls, which may compute with the OpenSSL of its process, and so with
-/// this provider, as SoftHSM does. Then the CPU does it, since the module would wait for itself, and
-/// it is no record of the program's.
+/// Returns whether a module's library makes the call. Such a library may compute with the OpenSSL
+/// of its process, and so with this provider, as SoftHSM does. The CPU computes these calls, since
+/// the module would wait for itself, and they are not counted as the program's records.
 pub(crate) fn is_calling() -> bool {
     SETTING.get().is_some() && is_modules_thread()
 }
 
 struct Module {
-    /// For each kind of work: shorter pieces are for the CPU; [`NEVER`] until the module is ready,
-    /// and after it failed.
+    /// The crossover of each kind of work: shorter pieces stay on the CPU. [`NEVER`] until the
+    /// module is ready, and after it failed.
     crossovers: [AtomicUsize; Work::ALL.len()],
     sessions: Mutex<Sessions<Box<dyn Session>>>,
     delay: Delay,
     tasks: Sender<Task>,
 }
 
-/// What the attendant is to do.
+/// A task for the attendant.
 enum Task {
-    /// The key is boxed, because what goes through a channel is moved, and copies of it stay there.
+    /// The key is boxed: a channel moves its messages, and moving leaves copies behind.
     Open {
         owner: u64,
         cipher: Cipher,
@@ -84,8 +84,8 @@ enum Task {
 }
 
 impl Module {
-    /// The module, whose attendant starts now if this process has none. `None` where none is
-    /// configured or can be had.
+    /// Returns the module, and starts its attendant if this process has none. `None` if no module
+    /// is configured, or if its state can't be allocated.
     fn of_this_process() -> Option<&'static Module> {
         if let Some(module) = MODULE.get() {
             return Some(module);
@@ -108,7 +108,7 @@ impl Module {
         self.crossovers[work.index()].load(Ordering::Acquire)
     }
 
-    /// A context's session, if it may use it now.
+    /// Takes a context's session, if the context may use it now.
     fn take(&self, owner: u64, work: Work, cipher: Cipher, key: &Key) -> Option<Box<dyn Session>> {
         let turn = self.sessions().take(owner);
         match turn {
@@ -120,7 +120,7 @@ impl Module {
                     Some(key) => {
                         let _ = self.tasks.send(Task::Open { owner, cipher, direction, key });
                     }
-                    // There is no memory. The next record asks again.
+                    // Out of memory. The next record asks again.
                     None => drop(self.sessions().forget(owner)),
                 }
             }
@@ -139,7 +139,7 @@ impl Module {
         self.close(over);
     }
 
-    /// Takes the module out of service in this process, for good.
+    /// Takes the module permanently out of service in this process.
     fn fail(&self, error: &EngineError) {
         let before = self.crossovers.each_ref().map(|one| one.swap(NEVER, Ordering::AcqRel));
         if before != [NEVER; Work::ALL.len()] {
@@ -149,7 +149,7 @@ impl Module {
         self.close(over);
     }
 
-    /// Has sessions closed, which may take long.
+    /// Leaves sessions to the attendant, since closing may take long.
     fn close(&self, sessions: impl IntoIterator<Item = Box<dyn Session>>) {
         for session in sessions {
             let _ = self.tasks.send(Task::Close(session));
@@ -161,5 +161,5 @@ impl Module {
     }
 }
 
-/// The most sessions of a process. Each has a thread and a descriptor.
+/// The most sessions of a process, each with a thread and a descriptor.
 const MOST_SESSIONS: usize = 32;

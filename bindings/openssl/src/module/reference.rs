@@ -1,5 +1,5 @@
-//! The engine with which the guard compares: AES in CTR and CBC on the CPU, by what does GCM and
-//! CBC there.
+//! The engine with which the guard compares results: AES in CTR and CBC on the CPU, computed by its
+//! code for GCM and CBC.
 
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Key, Kind, Mode, Offer, Outcome,
@@ -53,7 +53,7 @@ struct ReferenceSession {
     cipher: Cipher,
     direction: Direction,
     kernel: Kernel,
-    /// With the session's key.
+    /// The mode with the session's key, if the session has one.
     of_session: Option<Keyed>,
 }
 
@@ -81,7 +81,7 @@ impl Session for ReferenceSession {
 /// A mode with a key.
 enum Keyed {
     Ctr(Box<Gcm>),
-    /// There is a key in it.
+    /// Always contains a key.
     Cbc(Box<Option<Confidential>>),
 }
 
@@ -104,7 +104,7 @@ impl Keyed {
         .ok_or_else(|| failed("it can't use this key"))
     }
 
-    /// Does a job that has been checked.
+    /// Computes a job that has been checked.
     fn transform(&mut self, job: &mut Job<'_>) -> Result<(), EngineError> {
         let iv = *job.iv.bytes().first_chunk().ok_or_else(|| failed("there is no IV"))?;
         match self {
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// NIST SP 800-38A, F.5.1, of which the last block is cut.
+    /// NIST SP 800-38A, F.5.1, with a shortened last block.
     #[test]
     fn it_gives_the_standards_example() {
         let key = Key::new(&0x2b7e1516_28aed2a6_abf71588_09cf4f3c_u128.to_be_bytes()).unwrap();

@@ -1,9 +1,9 @@
-//! Which engine does a piece of text.
+//! The choice of an engine for a piece of text.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many bytes a context has had since its key was set.
+/// The number of bytes that a context has processed since its key was set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Volume(u64);
 
@@ -12,18 +12,19 @@ impl Volume {
         self.0 = self.0.saturating_add(bytes as u64);
     }
 
-    /// Whether it is enough for a session of the module. Most connections end before.
+    /// Returns whether this is enough for a session of the module. Most connections end sooner.
     pub(super) fn is_promoted(self) -> bool {
         self.0 >= PROMOTED
     }
 
-    /// How many bytes of a piece, from its beginning, are for the module: all whole blocks, or none.
+    /// The number of bytes at the beginning of a piece that go to the module: all whole blocks, or
+    /// none.
     pub(super) fn share_of_module(self, piece: usize, crossover: usize) -> usize {
         if self.is_promoted() && piece >= crossover { piece / BLOCK * BLOCK } else { 0 }
     }
 }
 
-/// What a piece of some size takes.
+/// The time that a piece of some size takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     /// The size in bytes.
@@ -32,25 +33,25 @@ pub(super) struct Cost {
     pub(super) cpu: Duration,
 }
 
-/// The least of the sizes, which grow, from which on the module is never slower than the CPU.
+/// The smallest size from which on the module is never slower than the CPU. The sizes ascend.
 pub(super) fn crossover(costs: &[Cost]) -> usize {
     let faster = costs.iter().rev().take_while(|cost| cost.module <= cost.cpu);
     faster.last().map_or(NEVER, |cost| cost.bytes)
 }
 
-/// How long records have waited for a module that is right and too slow: what its pieces took
-/// beyond [`Delay::USUAL`] each, in microseconds. Pieces that take less pay it back.
+/// The time that records have waited for a module that is correct but too slow: the sum of what
+/// each piece took beyond [`Delay::USUAL`], in microseconds. Faster pieces reduce it.
 #[derive(Debug, Default)]
 pub(super) struct Delay(AtomicU64);
 
 impl Delay {
-    /// A piece of 64 KiB takes the slowest boards' modules some milliseconds.
+    /// The slowest boards' modules take some milliseconds for a piece of 64 KiB.
     pub(super) const USUAL: Duration = Duration::from_millis(20);
 
-    /// The module is given up after so much: the time that one that hangs may take.
+    /// The delay after which the module is given up: as long as a module that hangs may take.
     pub(super) const MOST: Duration = Duration::from_secs(3);
 
-    /// Adds a piece that took so long. Whether the module is too slow.
+    /// Adds a piece that took this long. Returns whether the module is too slow.
     pub(super) fn add(&self, took: Duration) -> bool {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let (took, usual, most) = (micros(took), micros(Self::USUAL), micros(Self::MOST));
@@ -65,13 +66,13 @@ impl Delay {
     }
 }
 
-/// The crossover of a module that gets nothing.
+/// The crossover of a module that gets no text.
 pub(super) const NEVER: usize = usize::MAX;
 
-/// From so many bytes on a context's pieces may go to the module.
+/// The number of bytes after which a context's pieces may go to the module.
 const PROMOTED: u64 = 256 << 10;
 
-/// Of AES, in bytes.
+/// The length of an AES block, in bytes.
 pub(super) const BLOCK: usize = 16;
 
 #[cfg(test)]
@@ -105,7 +106,7 @@ mod tests {
         } else {
             1
         }))));
-        // Of 500 ms, 480 are too many.
+        // Of 500 ms, 480 count as delay.
         let slow = (1..).find(|_| delay.add(millis(500)));
         assert_eq!(slow, Some(7));
         assert!(delay.add(Duration::MAX));

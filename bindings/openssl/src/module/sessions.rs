@@ -1,22 +1,22 @@
-//! The sessions of a module: of each context at most one, and of all together a number.
+//! A module's sessions: at most one for each context, and a limited number in all.
 
 /// A table of sessions.
 pub(super) struct Sessions<S> {
     entries: Vec<Entry<S>>,
-    /// How many sessions there may be, with those that are being closed.
+    /// The most sessions, including those that are being closed.
     most: usize,
-    /// How many are to be closed: they are out of the table, and still there.
+    /// The number of sessions to be closed: they have left the table, but still exist.
     closing: usize,
-    /// How many sessions may be at work at once: what comes meanwhile is for the CPU.
+    /// The most sessions at work at once. Meanwhile the CPU takes other text.
     depth: usize,
-    /// How often a session was asked for.
+    /// The number of requests for a session.
     clock: u64,
 }
 
 struct Entry<S> {
     /// The context.
     owner: u64,
-    /// When it was asked for last.
+    /// The clock at its last request.
     used: u64,
     state: State<S>,
 }
@@ -25,19 +25,19 @@ enum State<S> {
     Opening,
     Idle(S),
     Busy,
-    /// There was none to be had.
+    /// No session could be opened.
     Refused,
 }
 
 /// The answer to a context that asks for its session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn<S> {
-    /// To be given back.
+    /// The caller must give it back.
     Session(S),
-    /// There is room: one is to be opened and given. This one, of another context, is to be closed
-    /// before that.
+    /// There is room: the caller must have a session opened and given, after closing this one of
+    /// another context.
     Open(Option<S>),
-    /// Nothing now.
+    /// No session now.
     None,
 }
 
@@ -46,12 +46,12 @@ impl<S> Sessions<S> {
         Sessions { entries: Vec::with_capacity(most), most, closing: 0, depth, clock: 0 }
     }
 
-    /// Sets how many sessions may be at work at once.
+    /// Sets the most sessions at work at once.
     pub(super) fn set_depth(&mut self, depth: usize) {
         self.depth = depth;
     }
 
-    /// What a context may do now.
+    /// Answers a context that asks for its session.
     pub(super) fn take(&mut self, owner: u64) -> Turn<S> {
         self.clock += 1;
         let busy = self.entries.iter().filter(|entry| matches!(entry.state, State::Busy)).count();
@@ -70,7 +70,7 @@ impl<S> Sessions<S> {
         }
         let mut closed = None;
         if self.entries.len() + self.closing >= self.most {
-            // One at a time, so that there are never more than `most`.
+            // One closes at a time, so that there are never more than `most`.
             if self.closing > 0 {
                 return Turn::None;
             }
@@ -82,8 +82,8 @@ impl<S> Sessions<S> {
         Turn::Open(closed)
     }
 
-    /// The entry that makes room: the one that waits longest, if the others were asked for often
-    /// meanwhile. Else more contexts than there is room for would take each other's sessions.
+    /// The entry that makes room: the least recently used one, if the others were requested often
+    /// since. Otherwise more contexts than there is room for would take each other's sessions.
     fn least_recently_used(&self) -> Option<usize> {
         let patience = (self.most as u64).saturating_mul(PATIENCE);
         let is_free = |state: &State<S>| matches!(state, State::Idle(_) | State::Refused);
@@ -92,27 +92,27 @@ impl<S> Sessions<S> {
         (self.clock - entry.used > patience).then_some(at)
     }
 
-    /// The session of an entry that has gone, if it has one.
+    /// The session of a removed entry, if it has one. It counts as one to be closed.
     fn retire(&mut self, state: State<S>) -> Option<S> {
         let State::Idle(session) = state else { return None };
         self.closing += 1;
         Some(session)
     }
 
-    /// One that was to be closed is.
+    /// Notes that a session has been closed.
     pub(super) fn closed(&mut self) {
         self.closing = self.closing.saturating_sub(1);
     }
 
-    /// Whether a context still waits for its session to be opened.
+    /// Returns whether a context still waits for its session to be opened.
     pub(super) fn awaits(&self, owner: u64) -> bool {
         let is_it =
             |entry: &Entry<S>| entry.owner == owner && matches!(entry.state, State::Opening);
         self.entries.iter().any(is_it)
     }
 
-    /// Gives a session back, or a new one, or none where none was to be had. What comes back is to
-    /// be closed: its context is not there any more.
+    /// Gives a session back, or a new one; `None` if none could be opened. The caller must close a
+    /// session that this returns, since its context is gone.
     pub(super) fn give(&mut self, owner: u64, session: Option<S>) -> Option<S> {
         match self.entries.iter_mut().find(|entry| entry.owner == owner) {
             Some(entry) => {
@@ -123,28 +123,28 @@ impl<S> Sessions<S> {
         }
     }
 
-    /// Forgets a context; its session, if it has one, is to be closed.
+    /// Forgets a context. Returns its session, if it has one, to be closed.
     pub(super) fn forget(&mut self, owner: u64) -> Option<S> {
         let at = self.entries.iter().position(|entry| entry.owner == owner)?;
         let state = self.entries.swap_remove(at).state;
         self.retire(state)
     }
 
-    /// Forgets all contexts; these sessions are to be closed.
+    /// Forgets all contexts. Returns their sessions, to be closed.
     pub(super) fn clear(&mut self) -> Vec<S> {
         let entries = std::mem::take(&mut self.entries);
         entries.into_iter().filter_map(|entry| self.retire(entry.state)).collect()
     }
 }
 
-/// For each entry, how often others are asked for before it makes room: some records each.
+/// The requests, for each possible session, before an unused entry makes room: some records each.
 const PATIENCE: u64 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Has a context's session opened, which has its number.
+    /// Opens a context's session, which has the context's number.
     fn open(sessions: &mut Sessions<u64>, owner: u64) {
         assert_eq!(sessions.take(owner), Turn::Open(None));
         assert_eq!(sessions.take(owner), Turn::None);
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(sessions.take(3), Turn::None);
         use_once(&mut sessions, 2);
         assert_eq!(sessions.take(3), Turn::Open(Some(1)));
-        // It is gone, and its context starts anew.
+        // It is gone, and its context starts again.
         assert_eq!(sessions.take(1), Turn::None);
         assert_eq!(sessions.forget(1), None);
     }

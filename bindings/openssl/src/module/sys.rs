@@ -1,15 +1,15 @@
-//! Threads that take no signals.
+//! Threads that receive no signals.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Runs something in which threads may start: they take none of the program's signals, whose
-/// handlers expect the program's own threads.
+/// Calls `start`. Threads that it starts receive none of the program's signals, whose handlers
+/// expect the program's own threads.
 pub(super) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
-    // SAFETY: the sets are filled before they are used; a second argument that is right is the only
-    // thing that the calls could refuse.
+    // SAFETY: the sets are filled before they are used. The calls could refuse only an unknown
+    // first argument, and `SIG_SETMASK` is known.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());

@@ -5,7 +5,7 @@ mod sys;
 
 pub(crate) use sys::{Params, Value};
 
-/// Which parameter it is, of those that ciphers have (`openssl/core_names.h`).
+/// The parameters that ciphers have (`openssl/core_names.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Mode,
@@ -30,7 +30,7 @@ pub(crate) enum Name {
     TlsVersion,
     TlsMac,
     TlsMacLength,
-    /// One that says what a cipher has, and none here has.
+    /// A parameter for a feature that no cipher here has.
     Absent,
     Unknown,
 }

@@ -15,9 +15,9 @@ pub(crate) struct Params<'a> {
 
 impl<'a> Params<'a> {
     /// # Safety
-    /// The pointer is NULL or that of a list as OpenSSL has them: it ends with one without name,
-    /// names are strings, and each one's data, if not NULL, are as many bytes as it says (or a
-    /// pointer, where its type says so). They stay so during the call.
+    /// The pointer is NULL or that of an OpenSSL list: the list ends with a parameter without a
+    /// name, names are strings, and each parameter's data, if not NULL, are as many bytes as it
+    /// says (or a pointer, if its type says so). They stay so during the call.
     pub(crate) unsafe fn new(first: *const Param) -> Params<'a> {
         Params { next: first.cast_mut(), call: PhantomData }
     }
@@ -46,7 +46,7 @@ impl<'a> Iterator for Params<'a> {
 /// A parameter's value, or the place for it.
 pub(crate) struct Value<'a> {
     pub(crate) name: Name,
-    /// One that [`Params`] was promised to be sound.
+    /// Sound, as [`Params`] was promised.
     param: *mut Param,
     call: PhantomData<&'a mut Param>,
 }
@@ -78,9 +78,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Bytes that were passed with the length -1, which stands for one that both sides know.
+    /// Bytes that were passed with the length -1, which stands for a length that both sides know.
     pub(crate) fn octets_of_known_length(&self, length: usize) -> Option<&'a [u8]> {
-        // SAFETY: whoever passes that length for this parameter passes so many bytes (EVP's
+        // SAFETY: a caller that passes that length for this parameter passes `length` bytes (EVP's
         // control EVP_CTRL_GCM_SET_IV_FIXED).
         unsafe {
             let &Param { data_type, data, data_size, .. } = &*self.param;
@@ -89,7 +89,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The place for bytes that were asked for.
+    /// The place for requested bytes.
     pub(crate) fn place(&mut self) -> Option<&mut [u8]> {
         // SAFETY: as in `octets`; nobody else uses them during the call.
         unsafe {
@@ -99,10 +99,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The place for an IV of this length, or for its end. One of no length has room for all of it.
+    /// The place for an IV of this length, or for its end. A place of length 0 has room for all of
+    /// it.
     pub(crate) fn place_of_iv(&mut self, length: usize) -> Option<&mut [u8]> {
-        // SAFETY: as in `place`; whoever passes no length for this parameter has room for an IV
-        // (EVP's control EVP_CTRL_GCM_IV_GEN with 0 or a negative number).
+        // SAFETY: as in `place`; a caller that passes length 0 for this parameter has room for an
+        // IV (EVP's control EVP_CTRL_GCM_IV_GEN with 0 or a negative number).
         unsafe {
             let &Param { data_type, data, data_size, .. } = &*self.param;
             let is_there = data_type == OCTETS && !data.is_null() && data_size <= MOST;
@@ -111,7 +112,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Answers with a number; `None` when the place is none for it.
+    /// Answers with a number; `None` if it does not fit its place.
     pub(crate) fn answer_number(&mut self, number: u64) -> Option<()> {
         // SAFETY: the data have the size that was checked; they need not be aligned.
         unsafe {
@@ -132,11 +133,11 @@ impl<'a> Value<'a> {
         Some(())
     }
 
-    /// Answers with bytes, or where that is asked for with a pointer to them; `None` when there
-    /// is no room for them. A pointer is good as long as the bytes stay where they are.
+    /// Answers with bytes, or with a pointer to them if one is requested; `None` if there is no
+    /// room for them. A pointer is valid as long as the bytes stay where they are.
     pub(crate) fn answer_octets(&mut self, octets: &[u8]) -> Option<()> {
-        // SAFETY: there is room for as many bytes as were checked, or for a pointer; the bytes
-        // are this library's, and so are not there.
+        // SAFETY: there is room for as many bytes as were checked, or for a pointer; the bytes are
+        // this library's, so they do not overlap the place.
         unsafe {
             let Param { data_type, data, data_size, return_size, .. } = &mut *self.param;
             match *data_type {
@@ -154,8 +155,8 @@ impl<'a> Value<'a> {
         Some(())
     }
 
-    /// Answers with a pointer to bytes, or NULL, and a length; `None` when another answer is wanted.
-    /// The pointer is good as long as the bytes stay where they are.
+    /// Answers with a pointer to bytes, or NULL, and a length; `None` if the parameter has another
+    /// type. The pointer is valid as long as the bytes stay where they are.
     pub(crate) fn answer_pointer(&mut self, octets: Option<&[u8]>, length: usize) -> Option<()> {
         // SAFETY: the type says that there is room for a pointer, where the data are not NULL.
         unsafe {
@@ -195,5 +196,5 @@ impl<'a> Value<'a> {
     }
 }
 
-/// No slice is longer.
+/// The longest slice, in bytes.
 const MOST: usize = isize::MAX as usize;

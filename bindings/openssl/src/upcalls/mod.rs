@@ -1,4 +1,4 @@
-//! The functions that OpenSSL has for its providers ("upcalls", provider-base(7)).
+//! The functions that OpenSSL offers its providers ("upcalls", provider-base(7)).
 
 #[allow(unsafe_code)]
 mod sys;

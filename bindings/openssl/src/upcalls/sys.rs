@@ -1,4 +1,4 @@
-//! The functions, found in the list that a provider is given.
+//! The functions, from the list that OpenSSL gives a provider.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -9,7 +9,7 @@ use crate::sys::{
     NewError, Param, SetError, TEXT_POINTER,
 };
 
-/// What OpenSSL offers.
+/// OpenSSL's functions, and its handle for the provider.
 pub(crate) struct Core {
     handle: *const Handle,
     get_params: Option<GetParams>,
@@ -17,14 +17,14 @@ pub(crate) struct Core {
     set_error: Option<SetError>,
 }
 
-// SAFETY: OpenSSL's functions may be called by any thread, and the handle is only passed to them.
+// SAFETY: any thread may call OpenSSL's functions, and the handle is only passed to them.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
 
 impl Core {
     /// # Safety
-    /// The list is OpenSSL's, and the handle goes with it.
+    /// The list is OpenSSL's, and the handle belongs to it.
     pub(crate) unsafe fn find(handle: *const Handle, mut functions: *const Dispatch) -> Core {
         let mut core = Core { handle, get_params: None, new_error: None, set_error: None };
         // SAFETY: the caller's promise: the list ends with number 0, a function has the type that
@@ -53,7 +53,7 @@ impl Core {
         core
     }
 
-    /// The value of a line in the provider's section of the configuration. It is good during
+    /// The value of a line in the provider's section of the configuration, valid during
     /// `OSSL_provider_init`.
     pub(crate) fn setting(&self, name: &'static CStr) -> Option<&CStr> {
         let mut value: *const c_char = ptr::null();
@@ -74,13 +74,13 @@ impl Core {
         }
     }
 
-    /// Puts what is wrong into OpenSSL's queue of errors.
+    /// Puts a reason into OpenSSL's error queue, unless it is `Forged`.
     pub(crate) fn raise(&self, reason: Reason) {
         if let (Some(new), Some(set)) = (self.new_error, self.set_error)
             && reason != Reason::Forged
         {
-            // SAFETY: this is how the two are to be called; there is no text to fill in, and the list that
-            // OpenSSL may copy is as long as any.
+            // SAFETY: these are the calls that OpenSSL expects; there is no text to fill in, and
+            // the list that OpenSSL may copy is as long as any.
             unsafe {
                 new(self.handle);
                 set(self.handle, reason as u32, ptr::null(), &NO_LIST);

@@ -21,7 +21,7 @@ pub(super) static AES_128_CTR: [Dispatch; 15] = functions::<CTR, 16>();
 pub(super) static AES_192_CTR: [Dispatch; 15] = functions::<CTR, 24>();
 pub(super) static AES_256_CTR: [Dispatch; 15] = functions::<CTR, 32>();
 
-/// The functions for a mode and keys of so many bytes.
+/// The functions for a mode and keys of this many bytes.
 const fn functions<const MODE: u8, const KEY: usize>() -> [Dispatch; 15] {
     super::functions::<Context>(Own {
         new: sys::new::<MODE, KEY> as *const c_void,
@@ -32,7 +32,7 @@ const fn functions<const MODE: u8, const KEY: usize>() -> [Dispatch; 15] {
     })
 }
 
-/// The mode with OpenSSL's number.
+/// The mode for OpenSSL's number.
 const fn mode(number: u8) -> Mode {
     match number {
         ECB => Mode::Ecb,

@@ -1,4 +1,4 @@
-//! The functions for ECB, CBC and CTR, with the contract of those that all ciphers have.
+//! The functions for ECB, CBC and CTR, under the contract of the functions that all ciphers share.
 
 use std::ffi::{c_int, c_void};
 use std::{ptr, slice};
@@ -17,7 +17,7 @@ use crate::sys::Param;
 pub(super) unsafe extern "C" fn new<const MODE: u8, const KEY: usize>(
     provider: *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
+    // SAFETY: the provider comes from `OSSL_provider_init` and outlives this call.
     let provider = unsafe { &*provider.cast::<Provider>() };
     handed(provider.confidential(mode(MODE), KEY))
 }
@@ -47,7 +47,7 @@ pub(super) unsafe extern "C" fn update(
     unsafe { answer(context, out_length, result) }
 }
 
-/// One call for what comes, which is no part of the message before.
+/// Processes bytes that are no part of the message before.
 pub(super) unsafe extern "C" fn cipher(
     context: *mut c_void,
     out: *mut u8,
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C" fn finish(
     unsafe { answer(context, out_length, result) }
 }
 
-/// A record, in its place. (The length that comes back is not looked at: it is secret.)
+/// Processes a record in place. (Nothing here looks at the length that comes back: it is secret.)
 ///
 /// # Safety
 /// The contract.
@@ -169,5 +169,5 @@ unsafe fn bytes_of<'a>(start: *const u8, length: usize) -> &'a [u8] {
     if length == 0 { &[] } else { unsafe { slice::from_raw_parts(start, length) } }
 }
 
-/// No slice is longer.
+/// The longest slice, in bytes.
 const MOST: usize = isize::MAX as usize;

@@ -13,7 +13,7 @@ pub(super) static AES_128_GCM: [Dispatch; 15] = functions::<16>();
 pub(super) static AES_192_GCM: [Dispatch; 15] = functions::<24>();
 pub(super) static AES_256_GCM: [Dispatch; 15] = functions::<32>();
 
-/// The functions for keys of so many bytes.
+/// The functions for keys of this many bytes.
 const fn functions<const KEY: usize>() -> [Dispatch; 15] {
     super::functions::<Context>(Own {
         new: sys::new::<KEY> as *const c_void,

@@ -1,4 +1,4 @@
-//! The functions for GCM, with the contract of those that all ciphers have.
+//! The functions for GCM, under the contract of the functions that all ciphers share.
 
 use std::ffi::{c_int, c_void};
 use std::{ptr, slice};
@@ -13,12 +13,12 @@ use crate::reasons::Reason;
 use crate::sys::Param;
 
 pub(super) unsafe extern "C" fn new<const KEY: usize>(provider: *mut c_void) -> *mut c_void {
-    // SAFETY: it is what `OSSL_provider_init` gave out, and lives longer than this call.
+    // SAFETY: the provider comes from `OSSL_provider_init` and outlives this call.
     let provider = unsafe { &*provider.cast::<Provider>() };
     handed(provider.context(KEY))
 }
 
-/// Additional data where `out` is NULL, text otherwise; a record of TLS 1.2 where its additional
+/// Processes additional data if `out` is NULL, text otherwise; a TLS 1.2 record if its additional
 /// data have been set.
 pub(super) unsafe extern "C" fn update(
     context: *mut c_void,
@@ -40,7 +40,7 @@ pub(super) unsafe extern "C" fn update(
     unsafe { answer(context, out_length, result) }
 }
 
-/// One call for what comes, or for the end where `input` is NULL.
+/// Processes bytes as `update` does, or ends the message if `input` is NULL.
 pub(super) unsafe extern "C" fn cipher(
     context: *mut c_void,
     out: *mut u8,
@@ -80,7 +80,7 @@ pub(super) unsafe extern "C" fn finish(
     status(context, result)
 }
 
-/// A forged record is an error in the queue, as with OpenSSL's own ciphers: servers log it.
+/// Puts an error for a forged record into the queue, as OpenSSL's own ciphers do: servers log it.
 fn record(result: Result<usize, Reason>) -> Result<usize, Reason> {
     result.map_err(|reason| match reason {
         Reason::Forged => Reason::OperationFailed,
@@ -88,7 +88,7 @@ fn record(result: Result<usize, Reason>) -> Result<usize, Reason> {
     })
 }
 
-/// Returns how many bytes there are now.
+/// Processes the bytes of a call. Returns the length of the result.
 ///
 /// # Safety
 /// The contract.
@@ -108,10 +108,10 @@ unsafe fn piece(
     let is_in_place = ptr::eq(out.cast_const(), input);
     if context.is_record() {
         if !is_in_place || length == 0 {
-            // Takes the additional data away, so that the next call is none for a record.
+            // Discards the additional data, so that the next call is not for a record.
             return record(context.transform_record(&mut []));
         }
-        // SAFETY: they are the bytes of the call, and nobody else uses them meanwhile.
+        // SAFETY: these are the bytes of the call, and nobody else uses them meanwhile.
         let result = context.transform_record(unsafe { slice::from_raw_parts_mut(out, length) });
         return record(result);
     }
